@@ -92,7 +92,7 @@ test.each([
     keeps: false,
     flags: "--check",
     badge: "unfit",
-    words: `${DIES}; it is taken out again`,
+    words: `${DIES}; it is unplugged again`,
     asked: ["addinterface", "removeinterface"],
   },
   {
@@ -119,8 +119,8 @@ test.each([
   await page.clock.install();
   await plugByList(page, "mail", "default/storage");
   await page.locator(".badge-live").waitFor();
-  await page.getByLabel("Look whether frames").check();
-  if (story.keeps) await page.getByLabel("Leave it in all the same").check();
+  await page.getByLabel("Check that frames").check();
+  if (story.keeps) await page.getByLabel("Keep it plugged even if").check();
   const command = await page.locator(".same pre").first().textContent();
   expect(command?.endsWith(` --name storage ${story.flags}`)).toBe(true);
   await page.getByRole("button", { name: "Apply" }).click();
@@ -143,7 +143,7 @@ test("while it is looked, other changes go on, and what is looked at stays until
   await using panel = await open();
   const { page } = panel;
   await plugByList(page, "mail", "default/storage");
-  await page.getByLabel("Look whether frames").check();
+  await page.getByLabel("Check that frames").check();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.locator(".badge-checking").waitFor();
   expect(await page.getByText("not applied").count()).toBe(0);
@@ -154,7 +154,7 @@ test("while it is looked, other changes go on, and what is looked at stays until
   await page.getByRole("button", { name: "Apply" }).click();
   await page.locator(".badge-done").waitFor();
   await page.getByRole("button", { name: "Close", exact: true }).click();
-  expect(await page.locator(".badge").allTextContents()).toEqual(["looking…"]);
+  expect(await page.locator(".badge").allTextContents()).toEqual(["checking…"]);
   expect(panel.complaints).toEqual([]);
 });
 
@@ -291,7 +291,7 @@ test("a VM that does not run gets it at its next start", async () => {
   await plugByList(panel.page, "test", "default/storage");
   await panel.page.locator(".badge-start").waitFor();
   // There is no guest in which to look.
-  expect(await panel.page.getByLabel("Look whether frames").count()).toBe(0);
+  expect(await panel.page.getByLabel("Check that frames").count()).toBe(0);
   await panel.page.getByText("Do the same by hand").click();
   const command = await panel.page.locator(".same pre").first().textContent();
   expect(command).toBe(
@@ -377,7 +377,7 @@ test("what the user may not do is not offered", async () => {
     .getByRole("button", { name: /^interface storage in use/ })
     .first()
     .click();
-  await page.getByText("Every layer's word").waitFor();
+  await page.getByText("Details of every layer").waitFor();
   // It changes nothing.
   const offered = page.locator(".buttons button, .pick-network");
   expect(await offered.allTextContents()).toEqual(["Where do frames die?"]);

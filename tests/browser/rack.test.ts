@@ -194,7 +194,7 @@ test("a link is for one browser: it may load the page again, and another says wh
       await page.reload();
       await page.waitForSelector(".unit", { timeout: 5000 });
       await other.goto(link);
-      await other.getByText("This link opens nothing more").waitFor({ timeout: 5000 });
+      await other.getByText("This link is no longer valid").waitFor({ timeout: 5000 });
       return true;
     },
     { withinMs: 20_000 },

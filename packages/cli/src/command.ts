@@ -49,7 +49,6 @@ export interface Command extends CommandSpec {
   readonly run: (context: Context, input: Input) => Promise<void>;
 }
 
-/** All commands and global flags. */
 export interface CommandLine {
   readonly commands: readonly CommandSpec[];
   /** Names of groups with their descriptions. */
@@ -66,9 +65,7 @@ export interface Output {
 }
 
 export interface Environment {
-  /** KUBECONFIG. */
   readonly kubeconfig?: string;
-  /** HOME. */
   readonly home?: string;
   /** Command and arguments that start this program; unset: its name. */
   readonly program?: readonly string[];

@@ -48,7 +48,7 @@ test.each([
   expect(joinFlagValues(args, COMMANDS)).toEqual(want);
 });
 
-describe("a duration", () => {
+describe("parseDuration", () => {
   test.each([
     { text: "120s", want: 120_000 },
     { text: "2m", want: 120_000 },
@@ -59,48 +59,48 @@ describe("a duration", () => {
     expect(parseDuration(text)).toBe(want);
   });
 
-  test.each(["", "5", "s", "5 s", "-5s", "5sx", "1d"])("%j is none", (text) => {
+  test.each(["", "5", "s", "5 s", "-5s", "5sx", "1d"])("rejects %j", (text) => {
     expect(() => parseDuration(text)).toThrow("It must be a duration");
   });
 });
 
-describe("a port", () => {
-  test("is a number of 16 bits", () => {
+describe("parsePort", () => {
+  test("accepts a number of 16 bits", () => {
     expect(parsePort("0")).toBe(0);
     expect(parsePort("65535")).toBe(65_535);
   });
 
-  test.each(["65536", "-1", "http", "", "1.5"])("%j is none", (text) => {
+  test.each(["65536", "-1", "http", "", "1.5"])("rejects %j", (text) => {
     expect(() => parsePort(text)).toThrow("It must be a number");
   });
 });
 
-describe("a count", () => {
-  test("is a number from 1", () => {
+describe("parseCount", () => {
+  test("accepts a number from 1", () => {
     expect(parseCount("16")).toBe(16);
   });
 
-  test.each(["0", "-1", "1.5", "two", ""])("%j is none", (text) => {
+  test.each(["0", "-1", "1.5", "two", ""])("rejects %j", (text) => {
     expect(() => parseCount(text)).toThrow("It must be a number of at least 1");
   });
 });
 
-describe("a group", () => {
-  test.each(["0", "1001", "4294967294"])("%s is one", (text) => {
+describe("parseGroup", () => {
+  test.each(["0", "1001", "4294967294"])("accepts %s", (text) => {
     expect(parseGroup(text)).toBe(Number(text));
   });
 
-  test.each(["107", "4294967295", "-1", "hugetlbfs", ""])("%j is none", (text) => {
+  test.each(["107", "4294967295", "-1", "hugetlbfs", ""])("rejects %j", (text) => {
     expect(() => parseGroup(text)).toThrow("It must be the number of a group");
   });
 });
 
-describe("an amount", () => {
-  test.each(["512Mi", "1.5Gi", "10G", "1073741824"])("%s is kept as it is", (text) => {
+describe("parseAmount", () => {
+  test.each(["512Mi", "1.5Gi", "10G", "1073741824"])("returns %s unchanged", (text) => {
     expect(parseAmount(text)).toBe(text);
   });
 
-  test.each(["0", "10GB", "10 Gi", "Gi", "-1Gi", ""])("%j is none", (text) => {
+  test.each(["0", "10GB", "10 Gi", "Gi", "-1Gi", ""])("rejects %j", (text) => {
     expect(() => parseAmount(text)).toThrow("It must be an amount");
   });
 });

@@ -4,7 +4,7 @@ import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
 
 /** Names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long name is the last. */
-function namesOf({ flags }: FlagSpec): readonly string[] {
+function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }
 
@@ -12,7 +12,7 @@ function namesOf({ flags }: FlagSpec): readonly string[] {
 function longNames({ flags }: CommandSpec): ReadonlyMap<string, string> {
   return new Map(
     flags.flatMap((flag) => {
-      const known = namesOf(flag);
+      const known = listFlagNames(flag);
       return known.map((name) => [name, known.at(-1) ?? name] as const);
     }),
   );
@@ -69,7 +69,6 @@ export function parsePort(text: string): number {
   return port;
 }
 
-/** A number of at least 1. */
 export function parseCount(text: string): number {
   if (!/^[1-9]\d{0,3}$/.test(text))
     throw new InvalidArgumentError("It must be a number of at least 1.");

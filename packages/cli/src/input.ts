@@ -7,7 +7,6 @@ export interface Input {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Text of a flag; undefined if it was not given. */
 export function textOption(input: Input, name: string): string | undefined {
   const value = input.options[name];
   return typeof value === "string" ? value : undefined;

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FakeMachine, plugged, VMIS, vmiOf, VMS } from "./testing/fake-machine.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
-/** Of the environment of this process; what Node.js has compiled is for all of them. */
+/** Inherits the environment and shares Node.js' compile cache. */
 const { PATH = "", NODE_COMPILE_CACHE = "" } = process.env;
 const KEPT = { PATH, NODE_COMPILE_CACHE };
 
@@ -37,7 +37,7 @@ function patchbay(args: readonly string[], nodeFlags: readonly string[] = []): E
   return { code: status, out: stdout, err: stderr };
 }
 
-/** The modules that the program loads for `args`, without Node's own. */
+/** Modules that the program loads, without Node's built-in modules. */
 function loadedBy(args: readonly string[]): readonly string[] {
   const list = join(directory, "loaded");
   const hook = join(directory, "hook.mjs");
@@ -67,7 +67,7 @@ describe("help, completion and version", () => {
     { args: ["completion", "bash"] },
     { args: ["completion", "zsh"] },
     { args: ["version"] },
-  ])("patchbay $args load commander and this package only", ({ args }) => {
+  ])("patchbay $args loads only commander and this package", ({ args }) => {
     const foreign = loadedBy(args).filter(
       (url) => !url.includes("/packages/cli/") && !url.includes("/node_modules/commander/"),
     );
@@ -75,7 +75,7 @@ describe("help, completion and version", () => {
   });
 });
 
-describe("an exit code", () => {
+describe("exit codes", () => {
   test.each([
     { name: "of a wrong call is 2", args: ["start"], want: 2 },
     { name: "of an unknown shell is 2", args: ["completion", "fish"], want: 2 },
@@ -86,14 +86,14 @@ describe("an exit code", () => {
 });
 
 describe("without a server", () => {
-  test("a command says what to do and ends with 1", () => {
+  test("a command prints what to do and exits with 1", () => {
     const { code, err } = patchbay(["get", "interfaces", "vm", "--data-dir", directory]);
     expect(code).toBe(1);
     expect(err).toContain(`${directory}/kubeconfig`);
     expect(err).toContain("hint: start a machine with: patchbay up");
   });
 
-  test("that answers it ends with 5", () => {
+  test("exits with 5 if the server rejects the request", () => {
     const kubeconfig = join(directory, "config");
     writeFileSync(
       kubeconfig,
@@ -109,7 +109,7 @@ users: [{ name: a, user: {} }]
   });
 });
 
-test("Ctrl-C while waiting says that the request goes on, and ends with 130", async () => {
+test("Ctrl-C while waiting reports that the request continues, and exits with 130", async () => {
   const machine = new FakeMachine();
   const vm = {
     metadata: { namespace: "blue", name: "one" },

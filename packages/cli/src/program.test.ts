@@ -22,7 +22,6 @@ interface Ended {
   readonly error: unknown;
 }
 
-/** Runs the program in this process. */
 async function patchbay(...args: readonly string[]): Promise<Ended> {
   const texts = { out: "", err: "" };
   const program = createProgram({
@@ -42,7 +41,7 @@ async function patchbay(...args: readonly string[]): Promise<Ended> {
 
 describe("the help", () => {
   test.each(COMMANDS.map(({ name, flags }) => ({ name, flags })))(
-    "of $name names its flags and the global ones",
+    "of $name lists its flags and the global flags",
     async ({ name, flags }) => {
       const { out, error } = await patchbay(...name.split(" "), "--help");
       expect(error).toMatchObject({ exitCode: 0 });
@@ -52,7 +51,7 @@ describe("the help", () => {
   );
 });
 
-describe("a wrong call is refused", () => {
+describe("an invalid call is rejected", () => {
   test.each([
     { name: "unknown command", args: ["plug"] },
     { name: "no command", args: [] },
@@ -84,13 +83,13 @@ describe("the output format", () => {
     { format: "json", want: '{\n  "version": "1.2.3"\n}\n' },
     { format: "yaml", want: "version: 1.2.3\n" },
     { format: "name", want: "1.2.3\n" },
-  ])("may be $format, named before or after the command", async ({ format, want }) => {
+  ])("$format is accepted before and after the command", async ({ format, want }) => {
     expect((await patchbay("version", "-o", format)).out).toBe(want);
     expect((await patchbay("-o", format, "version")).out).toBe(want);
   });
 });
 
-test("an option of the local ssh client is not taken for the output format", async () => {
+test("-o of the local ssh client is not mistaken for the output format", async () => {
   const words = ["-t", "-o StrictHostKeyChecking=no", "--kubeconfig", join(directory, "none")];
   const { error } = await patchbay("ssh", ...words, "vm/web");
   expect(error).toMatchObject({ code: "KUBE_CONFIG_INVALID" });
@@ -100,7 +99,7 @@ describe("images", () => {
   const image = (...args: readonly string[]): Promise<Ended> =>
     patchbay("image", ...args, "--data-dir", join(directory, "data"));
 
-  test("are none where there is no machine", async () => {
+  test("are empty without a standalone machine", async () => {
     expect((await image("list")).out).toBe("no images\n");
     expect(readdirSync(directory)).toEqual([]);
   });
@@ -108,7 +107,7 @@ describe("images", () => {
   test.each([
     ["remove", "../evil"],
     ["add", "../evil", "/"],
-  ])("%s %s is refused before anything is made", async (...args) => {
+  ])("%s %s is rejected before it changes anything", async (...args) => {
     expect((await image(...args)).error).toMatchObject({ code: "IMAGE_NAME_INVALID" });
     expect(readdirSync(directory)).toEqual([]);
   });
@@ -126,7 +125,7 @@ describe("create vm", () => {
     return path;
   }
 
-  test("prints a manifest without a server: a document for each object", async () => {
+  test("prints a manifest without a server, one document for each object", async () => {
     const { out } = await createVm("--disk", "1Gi", "--disk", "2Gi", "-o", "yaml");
     expect(out).not.toMatch(/: [&*]a1/);
     const objects = parseAllDocuments(out).map((document) => document.toJS() as unknown);
@@ -142,7 +141,7 @@ describe("create vm", () => {
     ]);
   });
 
-  /** The user data in the secret of what was printed as JSON. */
+  /** User data in the secret of the printed JSON. */
   function userDataIn(out: string): string {
     const list = JSON.parse(out) as {
       readonly items: readonly { readonly stringData?: { readonly userdata: string } }[];
@@ -150,7 +149,7 @@ describe("create vm", () => {
     return list.items.find((each) => each.stringData !== undefined)?.stringData?.userdata ?? "";
   }
 
-  test("lets a user in by a password that is another each time, and by keys", async () => {
+  test("sets a new random password each time, and keys", async () => {
     const key = fileOf("id.pub", "ssh-ed25519 AAAA me\n");
     const args = ["--user", "me", "--ssh-key", key, "-o", "json"];
     const [one, two] = [await createVm(...args), await createVm(...args)].map(
@@ -161,7 +160,7 @@ describe("create vm", () => {
     expect(one).not.toEqual(two);
   });
 
-  test("takes user data as they are", async () => {
+  test("preserves user data unchanged", async () => {
     const text = "#!/bin/sh\necho hello\n";
     const { out } = await createVm("--user-data", fileOf("user-data", text), "-o", "json");
     expect(userDataIn(out)).toBe(text);
@@ -173,13 +172,13 @@ describe("create vm", () => {
     expect(err).toContain('warning: cloud-init ignores user data that begin with "users: []"');
   });
 
-  test("prints user data as a literal block, also with a long line", async () => {
+  test("prints user data as a literal block, even with long lines", async () => {
     const text = `#cloud-config\nssh_authorized_keys: [ssh-ed25519 ${"A".repeat(100)} me]\n`;
     const { out } = await createVm("--user-data", fileOf("user-data", text), "-o", "yaml");
     expect(out).toContain(`userdata: |\n    ${text.split("\n")[0] ?? ""}\n`);
   });
 
-  test("has network data for each NIC by the MAC that the VM names", async () => {
+  test("writes network data for each NIC with the VM's MAC", async () => {
     const words = ["--network", "blue", "--mac", "02:00:00:00:00:07", "-o", "json"];
     const { out } = await createVm(...words);
     const list = JSON.parse(out) as {
@@ -211,7 +210,7 @@ describe("create vm", () => {
     expect((await createVm("-o", "json")).out).not.toContain("networkdata");
   });
 
-  test("leaves its size to an instancetype, and the rest to what the claim says suits it", async () => {
+  test("sets no size with an instancetype, and infers the preference from the claim", async () => {
     const volume = ["--volume-pvc", "src:gold,name:root,bootorder:1"];
     const parts = ["--instancetype", "small", "--infer-preference"];
     const { out } = await createVm(...volume, ...parts, "-o", "json");
@@ -228,12 +227,12 @@ describe("create vm", () => {
     expect(out).not.toContain('"memory"');
   });
 
-  test("refuses a VM that nothing boots", async () => {
+  test("rejects a VM without a boot disk", async () => {
     const { error } = await patchbay("create", "vm", "web", "-o", "yaml");
     expect(error).toMatchObject({ code: "FLAG_INVALID" });
   });
 
-  test("refuses files that are not there, and keys where they cannot be added", async () => {
+  test("rejects missing files, and keys that cannot be added", async () => {
     const script = fileOf("script", "#!/bin/sh\n");
     const key = fileOf("id.pub", "ssh-ed25519 AAAA me\n");
     for (const args of [

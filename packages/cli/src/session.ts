@@ -34,10 +34,7 @@ async function findExisting(files: Files, paths: readonly string[]): Promise<str
   return undefined;
 }
 
-/**
- * The flag's kubeconfig, or the first existing one of $KUBECONFIG, the data directory and the user's home.
- * @throws AppError with KUBE_CONFIG_INVALID if there is none
- */
+/** The flag's kubeconfig, or the first of $KUBECONFIG, data directory and home. @throws AppError with KUBE_CONFIG_INVALID */
 export async function chooseKubeConfig(
   context: Pick<Context, "global" | "environment">,
   files: Files,

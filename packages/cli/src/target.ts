@@ -45,10 +45,7 @@ export interface TargetQuery {
   readonly isVmi: boolean;
 }
 
-/**
- * The VM with this name and its VMI, or the VMI if there is no such VM.
- * @throws AppError with KUBE_NOT_FOUND
- */
+/** The VM with this name and its VMI, or the VMI if there is no such VM. @throws AppError with KUBE_NOT_FOUND */
 export async function findTarget(
   session: Session,
   query: TargetQuery,
@@ -77,8 +74,8 @@ export async function withNamedTarget(
   { namespace, ...query }: TargetQuery & { readonly namespace?: string },
   use: (target: Target, session: Session) => Promise<void>,
 ): Promise<void> {
-  await withSession(context, async (given) => {
-    const session = namespace === undefined ? given : { ...given, namespace };
+  await withSession(context, async (defaultSession) => {
+    const session = namespace === undefined ? defaultSession : { ...defaultSession, namespace };
     await use(await findTarget(session, query, context), session);
   });
 }

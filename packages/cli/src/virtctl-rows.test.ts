@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What KubeVirt's virtctl takes and refuses, patchbay takes and refuses. Source: KubeVirt v1.0.1 pkg/virtctl/network.
+// patchbay accepts and rejects the same arguments as virtctl. Source: KubeVirt v1.0.1 pkg/virtctl/network.
 import { expect, test } from "vitest";
 import { createProgram } from "./program.ts";
 
-/** Why the arguments are refused; undefined: they are taken, and there is no server to ask. */
+/** Why the arguments are rejected; undefined if they are accepted and the missing server is the only error. */
 async function refusalOf(args: readonly string[]): Promise<unknown> {
   const nothing = { write: (): void => undefined };
   const program = createProgram({
@@ -32,11 +32,11 @@ test.each([
     name: "removeinterface flag but no VM",
     args: ["removeinterface", "--name", "pluggediface1"],
   },
-])("$name is refused before anything is asked", async ({ args }) => {
+])("$name is rejected before a request is sent", async ({ args }) => {
   expect(await refusalOf(args)).toMatchObject({ name: "CommanderError", exitCode: 1 });
 });
 
-test("removeinterface complete goes to the server", async () => {
+test("removeinterface with all flags reaches the server", async () => {
   const args = ["removeinterface", "myvm1", "--name", "pluggediface1"];
   expect(await refusalOf(args)).toMatchObject({ code: "KUBE_CONFIG_INVALID" });
 });

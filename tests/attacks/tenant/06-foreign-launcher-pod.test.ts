@@ -19,7 +19,7 @@ import {
 import {
   launcherNameOf,
   Scene,
-} from "../../../packages/control-plane/virt-controller/src/testing/scene.ts";
+} from "../../../packages/control-plane/virt-controller/src/testing/cluster-actors.ts";
 
 const ELSEWHERE = "tenant";
 const NAMESPACES = {

@@ -249,7 +249,9 @@ describe("attack 124: a tenant whose guest moves", () => {
 
   const refused = {
     code: 403,
-    body: { message: expect.stringContaining("only virt-controller may say how urgent") as string },
+    body: {
+      message: expect.stringContaining("only virt-controller may set a migration") as string,
+    },
   };
 
   test.each(["system-critical", "user-triggered", "system-maintenance"])(

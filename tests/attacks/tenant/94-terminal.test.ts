@@ -15,7 +15,7 @@ import {
   startController,
   type Controller,
 } from "../../../packages/control-plane/virt-controller/src/testing/controllers.ts";
-import { Scene } from "../../../packages/control-plane/virt-controller/src/testing/scene.ts";
+import { Scene } from "../../../packages/control-plane/virt-controller/src/testing/cluster-actors.ts";
 
 /** Sets the title, clears the screen in 7 and 8 bits, rings, goes back, turns the line, and says a line of its own. */
 const EVIL =

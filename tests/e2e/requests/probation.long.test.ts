@@ -103,8 +103,8 @@ test("a fault outside the pod is reported, and the interface stays", () => {
 });
 
 test.each([
-  { what: "is unplugged", more: [], stands: "it was taken out again", stays: false },
-  { what: "stays with --keep", more: ["--keep"], stands: "as --keep says", stays: true },
+  { what: "is unplugged", more: [], stands: "it was unplugged again", stays: false },
+  { what: "stays with --keep", more: ["--keep"], stands: "because of --keep", stays: true },
 ])("what another host's equal address stops $what", ({ more, stands, stays }) => {
   link("set", SWITCH, "up");
   if (!stays) claimAddress();

@@ -101,10 +101,7 @@ export class TargetFollower {
     return Promise.race([this.#first.promise, rejectOnAbort(signal)]);
   }
 
-  /**
-   * Calls the goal's `visit` with every version in order, and resolves when it returns true.
-   * @throws AppError with KUBE_WAIT_TIMED_OUT
-   */
+  /** Calls the goal's `visit` with every version in order, and resolves when it returns true. @throws AppError with KUBE_WAIT_TIMED_OUT */
   async until(goal: Goal, signal: AbortSignal): Promise<void> {
     const reached = Promise.withResolvers<undefined>();
     this.#visit = (observation) => {
@@ -130,8 +127,8 @@ export class TargetFollower {
 
   #storeMigrations(name: string, reflection: Reflection<VirtualMachineInstanceMigration>): void {
     if (reflection.kind === "listed") this.#migrations.clear();
-    const seen = reflection.kind === "listed" ? reflection.objects : [reflection.object];
-    for (const migration of seen.filter(({ spec }) => spec.vmiName === name)) {
+    const received = reflection.kind === "listed" ? reflection.objects : [reflection.object];
+    for (const migration of received.filter(({ spec }) => spec.vmiName === name)) {
       const { uid = "" } = migration.metadata;
       if (reflection.kind === "removed") this.#migrations.delete(uid);
       else this.#migrations.set(uid, migration);

@@ -39,17 +39,17 @@ describe("migrate", () => {
       flags: ["--to", "node2"],
       body: { addedNodeSelector: { "kubernetes.io/hostname": "node2" } },
     },
-  ])("$flags asks the VM's subresource", async ({ flags, body }) => {
+  ])("$flags requests the VM's migrate subresource", async ({ flags, body }) => {
     const path = `${SUBRESOURCES}/virtualmachines/one/migrate`;
     const { out, error } = await patchbay("migrate", "one", ...flags);
     expect(error).toBeUndefined();
     expect(out).toBe("virtualmachine one: migration requested\n");
-    expect(machine.asked.filter(({ method }) => method === "PUT")).toMatchObject([
+    expect(machine.requests.filter(({ method }) => method === "PUT")).toMatchObject([
       { path, body: JSON.stringify(body) },
     ]);
   });
 
-  test("one that cannot be made says why", async () => {
+  test("reports why a migration is rejected", async () => {
     const message = "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet";
     machine.refusal = { code: 400, body: { kind: "Status", message } };
     const { error } = await patchbay("migrate", "one");
@@ -58,7 +58,7 @@ describe("migrate", () => {
 
   const NONE = { metadata: { resourceVersion: "1" }, items: [] };
 
-  test("waits until the guest is there, and shows each phase", async () => {
+  test("waits until the guest runs on the target and prints each phase", async () => {
     machine.objects = { ...machine.objects, [MIGRATIONS]: NONE };
     machine.migrationAfter = ["Scheduling", "Running", "Succeeded"].map((phase, index) =>
       migrationOf(String(index + 2), { phase }),
@@ -70,7 +70,7 @@ describe("migrate", () => {
     expect(timeless(out)).toBe([...lines, done, ""].join("\n"));
   });
 
-  test("says why the guest stays where it was", async () => {
+  test("reports why the guest stays on its node", async () => {
     machine.objects = { ...machine.objects, [MIGRATIONS]: NONE };
     const migrationState = { failureReason: "no relay" };
     machine.migrationAfter = [migrationOf("2", { phase: "Failed", migrationState })];
@@ -79,16 +79,16 @@ describe("migrate", () => {
     expect(printError(error)).toContain("no relay");
   });
 
-  test("is cancelled by the deletion of what moves", async () => {
+  test("migrate-cancel deletes the running migration", async () => {
     const items = [migrationOf("1", { phase: "Running" })];
     machine.objects = { ...machine.objects, [MIGRATIONS]: { ...NONE, items } };
     const { out } = await patchbay("migrate-cancel", "one");
-    expect(out).toBe("virtualmachine one: migration m-1 is being cancelled\n");
-    const deleted = machine.asked.filter(({ method }) => method === "DELETE");
+    expect(out).toBe("virtualmachine one: migration m-1 is being canceled\n");
+    const deleted = machine.requests.filter(({ method }) => method === "DELETE");
     expect(deleted.map(({ path }) => path)).toEqual([`${MIGRATIONS}/m-1`]);
   });
 
-  test("that nobody has asked for cannot be cancelled", async () => {
+  test("migrate-cancel fails if no migration is running", async () => {
     machine.objects = { ...machine.objects, [MIGRATIONS]: NONE };
     const { error } = await patchbay("migrate-cancel", "one");
     expect(printError(error)).toContain("migration of virtualmachine blue/one does not exist");

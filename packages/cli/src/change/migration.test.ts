@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MigrationState, VirtualMachineInstanceMigration, VmiStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { findCancellable, migrationStage, migrationVerdict, printProgress } from "./migration.ts";
+import {
+  findCancellable,
+  findMigrationStage,
+  findMigrationVerdict,
+  printProgress,
+} from "./migration.ts";
 
 type Status = NonNullable<VirtualMachineInstanceMigration["status"]>;
 
@@ -35,7 +40,7 @@ function now(status: Status | undefined, vmi: ReturnType<typeof vmiOf> | undefin
 
 const MB = 1_000_000;
 
-describe("how far it is", () => {
+describe("printProgress", () => {
   test.each([
     { progress: {}, want: "" },
     { progress: { dataTotalBytes: 200 * MB, dataRemainingBytes: 200 * MB }, want: "0 %" },
@@ -47,42 +52,46 @@ describe("how far it is", () => {
       },
       want: "75 %, 10 MB/s, about 5 s left",
     },
-    // A guest that writes faster than its memory goes has more to send than it has.
+    // A guest that writes faster than the transfer can have more remaining data than total data.
     { progress: { dataTotalBytes: 100, dataRemainingBytes: 200 }, want: "0 %" },
-  ])("$want", ({ progress, want }) => {
+  ])('prints "$want"', ({ progress, want }) => {
     expect(printProgress(progress)).toBe(want);
   });
 });
 
-describe("the stage", () => {
-  test("says why the guest stands still at its target", () => {
+describe("findMigrationStage", () => {
+  test("reports why the guest is paused on its target", () => {
     const held = { type: "GuestHeld", status: "True", message: "it has another tap" } as const;
     const status: Status = { phase: "Running", conditions: [held] };
-    const stage = migrationStage(now(status), FIRST);
+    const stage = findMigrationStage(now(status), FIRST);
     expect(stage).toEqual({ phase: "Running", message: "it has another tap" });
   });
 
-  test("is that of the migration that was not there before", () => {
-    expect(migrationStage(now(undefined), FIRST)).toBeUndefined();
-    expect(migrationStage(now({}), FIRST)).toEqual({ phase: "Pending" });
-    expect(migrationStage(now({ phase: "Scheduling" }), FIRST)).toEqual({ phase: "Scheduling" });
+  test("describes the migration that the request created", () => {
+    expect(findMigrationStage(now(undefined), FIRST)).toBeUndefined();
+    expect(findMigrationStage(now({}), FIRST)).toEqual({ phase: "Pending" });
+    expect(findMigrationStage(now({ phase: "Scheduling" }), FIRST)).toEqual({
+      phase: "Scheduling",
+    });
   });
 
-  test("says how far it is, of this migration and while it runs", () => {
+  test("shows the progress of this migration only, and only while it runs", () => {
     const progress = { dataTotalBytes: 100, dataRemainingBytes: 50 };
-    const told = (migrationUid: string) => vmiOf({ migrationUid, progress });
+    const withProgress = (migrationUid: string) => vmiOf({ migrationUid, progress });
     const running = { phase: "Running" } as const;
     const stage = { phase: "Running", message: "50 %" };
-    expect(migrationStage(now(running, told("new")), FIRST)).toEqual(stage);
-    expect(migrationStage(now(running, told("old")), FIRST)).toEqual(running);
+    expect(findMigrationStage(now(running, withProgress("new")), FIRST)).toEqual(stage);
+    expect(findMigrationStage(now(running, withProgress("old")), FIRST)).toEqual(running);
     const paused = vmiOf({ migrationUid: "new", mode: "Paused", progress });
-    expect(migrationStage(now(running, paused), FIRST)?.message).toMatch(/^50 %; it stands still/);
+    expect(findMigrationStage(now(running, paused), FIRST)?.message).toMatch(
+      /^50 %; the guest is paused/,
+    );
     const done = { phase: "Succeeded" } as const;
-    expect(migrationStage(now(done, told("new")), FIRST)).toEqual(done);
+    expect(findMigrationStage(now(done, withProgress("new")), FIRST)).toEqual(done);
   });
 });
 
-test("the stage says why the target is not ready", () => {
+test("findMigrationStage reports why the target is not ready", () => {
   const failed = {
     name: "blue",
     podInterfaceName: "pod1",
@@ -90,43 +99,59 @@ test("the stage says why the target is not ready", () => {
     message: "no",
   } as const;
   const vmi = vmiOf({ migrationUid: "new", targetAttachments: [failed] });
-  expect(migrationStage(now({ phase: "PreparingTarget" }, vmi), FIRST)).toEqual({
+  expect(findMigrationStage(now({ phase: "PreparingTarget" }, vmi), FIRST)).toEqual({
     phase: "PreparingTarget",
     message: "interface blue: no",
   });
 });
 
-describe("the verdict", () => {
+describe("findMigrationVerdict", () => {
   const failed = { phase: "Failed", migrationState: { failureReason: "no relay" } } as const;
   test.each([
-    { name: "asked for", seen: now(undefined), want: { kind: "waiting" } },
-    { name: "on its way", seen: now({ phase: "Running" }), want: { kind: "waiting" } },
-    { name: "there", seen: now({ phase: "Succeeded" }), want: { kind: "done" } },
-    { name: "failed", seen: now(failed), want: { kind: "failing", reason: "no relay" } },
     {
-      name: "failed, nobody says why",
-      seen: now({ phase: "Failed" }),
-      want: { kind: "failing", reason: "migration m-new has failed; its events say why" },
+      name: "waits while the migration is requested",
+      observed: now(undefined),
+      want: { kind: "waiting" },
     },
     {
-      name: "a VM that stops before it is made",
-      seen: now(undefined, vmiOf(undefined, "Succeeded")),
+      name: "waits while the guest migrates",
+      observed: now({ phase: "Running" }),
+      want: { kind: "waiting" },
+    },
+    {
+      name: "is done when the migration succeeded",
+      observed: now({ phase: "Succeeded" }),
+      want: { kind: "done" },
+    },
+    {
+      name: "reports the failure reason",
+      observed: now(failed),
+      want: { kind: "failing", reason: "no relay" },
+    },
+    {
+      name: "refers to the events if no failure reason is set",
+      observed: now({ phase: "Failed" }),
+      want: { kind: "failing", reason: "migration m-new failed; see its events" },
+    },
+    {
+      name: "fails if the VM stops before the migration exists",
+      observed: now(undefined, vmiOf(undefined, "Succeeded")),
       want: { kind: "failing", reason: "the VM has stopped" },
     },
-  ])("of one that is $name", ({ seen, want }) => {
-    expect(migrationVerdict(seen, FIRST)).toEqual(want);
+  ])("$name", ({ observed, want }) => {
+    expect(findMigrationVerdict(observed, FIRST)).toEqual(want);
   });
 
-  test("of one that was deleted is that it was cancelled", () => {
+  test("reports a deleted migration as cancelled", () => {
     const { metadata, ...rest } = migrationOf("new", { phase: "Failed" });
     const deleted = { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
-    const seen = { ...now(undefined), migrations: [{ ...rest, metadata: deleted }] };
-    const reason = "it was cancelled";
-    expect(migrationVerdict(seen, FIRST)).toEqual({ kind: "failing", reason });
+    const observed = { ...now(undefined), migrations: [{ ...rest, metadata: deleted }] };
+    const reason = "it was canceled";
+    expect(findMigrationVerdict(observed, FIRST)).toEqual({ kind: "failing", reason });
   });
 });
 
-test("only a migration of that VM that goes on can be cancelled", () => {
+test("findCancellable returns only unfinished migrations of the VM", () => {
   const other = { ...migrationOf("other"), spec: { vmiName: "two" } };
   const going = migrationOf("going", { phase: "Running" });
   expect(findCancellable([OLD, other, going], "one")).toEqual([going]);

@@ -46,8 +46,8 @@ function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: V
   const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
   const isCurrent = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
   if (!isCurrent) return "";
-  const still = mode === "Paused" ? "it stands still for the rest of its way" : "";
-  return [printProgress(progress), still].filter((text) => text !== "").join("; ");
+  const pausedNote = mode === "Paused" ? "the guest is paused for the rest of the migration" : "";
+  return [printProgress(progress), pausedNote].filter((text) => text !== "").join("; ");
 }
 
 /** Why the target pod is not ready yet. Empty if the VMI's status describes another migration. */
@@ -64,12 +64,12 @@ function describeTargetProblem(
 
 /** Why the guest is paused on its target node; empty if it is not. */
 function describeHold({ status }: VirtualMachineInstanceMigration): string {
-  const held = status?.conditions?.find(({ type }) => type === GUEST_HELD_CONDITION);
-  return held?.message ?? "";
+  const condition = status?.conditions?.find(({ type }) => type === GUEST_HELD_CONDITION);
+  return condition?.message ?? "";
 }
 
 /** Phase of the migration, with its progress or what blocks it. */
-export function migrationStage(now: VmiState, first: VmiState): Stage {
+export function findMigrationStage(now: VmiState, first: VmiState): Stage {
   const migration = findRequested(now, first);
   if (migration === undefined) return undefined;
   const phase = migration.status?.phase ?? "";
@@ -84,12 +84,12 @@ function describeFailure({ metadata, status }: VirtualMachineInstanceMigration):
   const { failureReason = "" } = status?.migrationState ?? {};
   if (failureReason !== "") return failureReason;
   return metadata.deletionTimestamp === undefined
-    ? `migration ${metadata.name} has failed; its events say why`
-    : "it was cancelled";
+    ? `migration ${metadata.name} failed; see its events`
+    : "it was canceled";
 }
 
 /** Done when the guest runs on the other node. */
-export function migrationVerdict(now: VmiState, first: VmiState): Verdict {
+export function findMigrationVerdict(now: VmiState, first: VmiState): Verdict {
   const migration = findRequested(now, first);
   if (migration?.status?.phase === "Succeeded") return { kind: "done" };
   if (migration?.status?.phase === "Failed") {

@@ -46,13 +46,13 @@ const ADD = ["addinterface", "one", "--name", "red"] as const;
 const ADD_RED = [...ADD, "--network-attachment-definition-name", "nets/red"] as const;
 
 function changes(): readonly { readonly path: string; readonly body: unknown }[] {
-  return machine.asked
+  return machine.requests
     .filter(({ method }) => method === "PUT")
     .map(({ path, body }) => ({ path, body: JSON.parse(body) as unknown }));
 }
 
 describe("addinterface", () => {
-  test("asks the VM's subresource", async () => {
+  test("requests the VM's subresource", async () => {
     const { out, error } = await patchbay(...ADD_RED, "--mac-address", "02:00:00:00:00:07");
     expect(error).toBeUndefined();
     expect(out).toBe("virtualmachine one: plug of interface red requested\n");
@@ -68,7 +68,7 @@ describe("addinterface", () => {
     ]);
   });
 
-  test("asks the VMI's where there is no VM of that name, or when it is told to", async () => {
+  test("requests the VMI's subresource without a VM of that name, or with --vmi", async () => {
     await patchbay(...ADD_RED, "--vmi");
     machine.objects = { [`${VMIS}/one`]: vmiOf("1") };
     await patchbay(...ADD_RED);
@@ -76,7 +76,7 @@ describe("addinterface", () => {
     expect(changes().map((change) => change.path)).toEqual([path, path]);
   });
 
-  test("waits and shows each phase as it passes", async () => {
+  test("waits and prints each phase", async () => {
     machine.after = [
       plugged("2", { phase: "Pending" }),
       plugged("3", { phase: "PodAttaching" }),
@@ -100,7 +100,7 @@ describe("addinterface", () => {
     );
   });
 
-  test("gives the steps to programs too", async () => {
+  test("includes the steps in JSON output", async () => {
     machine.after = [plugged("2", { phase: "Ready" })];
     const { out } = await patchbay(...ADD_RED, "--wait", "-o", "json");
     expect(JSON.parse(out)).toMatchObject({
@@ -113,7 +113,7 @@ describe("addinterface", () => {
     });
   });
 
-  test("waits for nothing when the VM does not run", async () => {
+  test("does not wait if the VM is stopped", async () => {
     machine.objects = { [`${VMS}/one`]: vm };
     const { out } = await patchbay(...ADD_RED, "--wait");
     expect(out).toContain(
@@ -133,14 +133,17 @@ describe("addinterface", () => {
       version: vmiOf("2", { status: { phase: "Succeeded" } }),
       note: "the VM has stopped",
     },
-  ])("ends when the VM $name, and says that it comes later", async ({ version, note }) => {
-    machine.after = [version];
-    const { out, error } = await patchbay(...ADD_RED, "--wait");
-    expect(error).toBeUndefined();
-    expect(out).toContain(`requested; ${note}: the interface is plugged at its next start`);
-  });
+  ])(
+    "stops waiting when the VM $name, and says that the change comes later",
+    async ({ version, note }) => {
+      machine.after = [version];
+      const { out, error } = await patchbay(...ADD_RED, "--wait");
+      expect(error).toBeUndefined();
+      expect(out).toContain(`requested; ${note}: the interface is plugged at its next start`);
+    },
+  );
 
-  test("ends when a VMI without a VM goes: it comes never", async () => {
+  test("fails when a VMI without a VM is deleted", async () => {
     machine.objects = { [`${VMIS}/one`]: vmiOf("1") };
     machine.after = [undefined];
     const { error } = await patchbay(...ADD_RED, "--wait");
@@ -169,7 +172,7 @@ describe("addinterface", () => {
       condition: { type: "Ready", reason: "PodInitializing", message: "disk full" },
       want: "the VM does not start: PodInitializing: disk full",
     },
-  ])("ends at once where $name", async ({ condition, want }) => {
+  ])("fails at once if $name", async ({ condition, want }) => {
     const status = { phase: "Scheduling", conditions: [{ status: "False", ...condition }] };
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: vmiOf("1", { status }) };
     const { error } = await patchbay(...ADD_RED, "--wait");
@@ -180,7 +183,7 @@ describe("addinterface", () => {
     { phase: "Scheduled", reason: "GuestNotRunning", message: "x" },
     { phase: "Scheduling", reason: "ContainerCreating", message: "" },
     { phase: "Scheduling", reason: "PodInitializing", message: "" },
-  ])("waits for a VM that starts: $reason", async ({ phase, reason, message }) => {
+  ])("keeps waiting while the VM starts: $reason", async ({ phase, reason, message }) => {
     const conditions = [{ type: "Ready", status: "False", reason, message }];
     const status = { phase, conditions };
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: vmiOf("1", { status }) };
@@ -188,14 +191,14 @@ describe("addinterface", () => {
     expect((await patchbay(...ADD_RED, "--wait")).error).toBeUndefined();
   });
 
-  test("ends at once where the interface has been failing before", async () => {
+  test("fails at once if the interface was already failing", async () => {
     const failing = plugged("1", { phase: "PodAttaching", reason: "CniFailed" });
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: failing };
     const { error } = await patchbay(...ADD_RED, "--wait");
     expect(String(error)).toContain("the interface was already failing: PodAttaching (CniFailed)");
   });
 
-  test("that is interrupted says that the request goes on", async () => {
+  test("reports after an interrupt that the request continues", async () => {
     machine.after = [plugged("2", { phase: "Wiring" })];
     const args = [...ADD_RED, "--wait", "--kubeconfig", kubeconfig];
     const { out, error } = await runPatchbay(args, interrupted.signal, (text) => {
@@ -207,7 +210,7 @@ describe("addinterface", () => {
     );
   });
 
-  test("says where it got to when it takes too long", async () => {
+  test("reports the last phase on a timeout", async () => {
     machine.after = [plugged("2", { phase: "Attaching", reason: "NoFreePciePort" })];
     const { error } = await patchbay(...ADD_RED, "--wait", "--timeout", "300ms");
     expect(error).toMatchObject({
@@ -216,7 +219,7 @@ describe("addinterface", () => {
     });
   });
 
-  test("passes a refusal on, with its causes", async () => {
+  test("prints a rejection with its causes", async () => {
     const causes = [{ reason: "FieldValueDuplicate", field: "name", message: "is taken" }];
     const status = { kind: "Status", reason: "Conflict", message: "cannot plug", code: 409 };
     machine.refusal = { code: 409, body: { ...status, details: { causes } } };
@@ -227,7 +230,7 @@ describe("addinterface", () => {
     });
   });
 
-  test("asks nothing of a VM that is not there", async () => {
+  test("sends no change for a VM that does not exist", async () => {
     machine.objects = {};
     const { error } = await patchbay(...ADD_RED);
     expect(error).toMatchObject({ code: "KUBE_NOT_FOUND", details: { object: "blue/one" } });
@@ -236,7 +239,7 @@ describe("addinterface", () => {
 });
 
 describe("removeinterface", () => {
-  test("waits until nothing is left of the interface", async () => {
+  test("waits until the interface is gone from spec and status", async () => {
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: plugged("1", { phase: "Ready" }) };
     const declared = { domain: { devices: { interfaces: [{ name: "red", state: "absent" }] } } };
     machine.after = [
@@ -266,7 +269,7 @@ describe("set interface", () => {
     networks: [{ name: "red", multus: { networkName: "red" } }],
   };
 
-  test("patches the VM, and waits until the guest's NIC has the new network and link", async () => {
+  test("patches the VM and waits until the guest's NIC has the new network and link", async () => {
     const metadata = { namespace: "blue", name: "one" };
     machine.objects = {
       [`${VMS}/one`]: { metadata, spec: { template: { spec: NICS } } },
@@ -290,14 +293,14 @@ describe("set interface", () => {
     expect(timeless(out)).toBe(
       "T s  Switching\nT s  Ready\nvirtualmachine one: change of interface red to network green and link down done after T s\n",
     );
-    const patches = machine.asked.filter(({ method }) => method === "PATCH");
+    const patches = machine.requests.filter(({ method }) => method === "PATCH");
     expect(patches.map(({ path }) => path)).toEqual([`${VMS}/one`]);
     expect(JSON.parse(patches[0]?.body ?? "")).toHaveLength(4);
   });
 });
 
 describe("a dry run", () => {
-  test("changes nothing, and prints the answer and its warnings", async () => {
+  test("changes nothing and prints the server's answer and warnings", async () => {
     const message = "interface 'red' will be plugged into the running guest";
     machine.judgement = { body: { kind: "Status", message }, warning: "network red is missing" };
     const { out, error } = await patchbay(...ADD_RED, "--dry-run", "-o", "json");
@@ -307,18 +310,18 @@ describe("a dry run", () => {
       note: message,
       warnings: ["network red is missing"],
     });
-    expect(machine.asked.filter(({ method }) => method === "PUT")).toMatchObject([
+    expect(machine.requests.filter(({ method }) => method === "PUT")).toMatchObject([
       { isDryRun: true },
     ]);
   });
 
-  test("is refused as the change would be", async () => {
+  test("is rejected like the change itself", async () => {
     machine.refusal = { code: 422, body: { kind: "Status", message: "no free PCIe port" } };
     const { error } = await patchbay("removeinterface", "one", "--name", "red", "--dry-run");
     expect(printError(error)).toContain("no free PCIe port");
   });
 
-  test("is not waited for", async () => {
+  test("does not wait", async () => {
     expect((await patchbay(...ADD_RED, "--dry-run", "--wait")).error).toMatchObject({
       code: "commander.conflictingOption",
     });
@@ -347,7 +350,7 @@ describe("start, stop and restart", () => {
     expect(timeless(out)).toBe("T s  Stopping\nvirtualmachine one: stop done after T s\n");
   });
 
-  test("restart waits for another guest", async () => {
+  test("restart waits for a new guest", async () => {
     const metadata = { name: "one", namespace: "blue", uid: "u2", resourceVersion: "4" };
     machine.after = [vmiOf("2"), undefined, vmiOf("4", { metadata, status: {} })];
     machine.after = [
@@ -359,17 +362,17 @@ describe("start, stop and restart", () => {
     expect(timeless(out)).toContain("T s  Pending\nT s  Running\n");
   });
 
-  test("one that is refused says where to look", async () => {
+  test("names the inspection command after a rejection", async () => {
     machine.refusal = { code: 409, body: { kind: "Status", message: "VM is already running" } };
     const { error } = await patchbay("start", "one");
     expect(error).toMatchObject({
       code: "KUBE_CONFLICT",
       details: { look: "kubectl describe vm,vmi one -n blue" },
     });
-    expect(printError(error)).toContain("hint: look at the current state with: kubectl describe");
+    expect(printError(error)).toContain("hint: show the current state with: kubectl describe");
   });
 
-  test("there is no starting a VMI without a VM", async () => {
+  test("start rejects a VMI without a VM", async () => {
     machine.objects = { [`${VMIS}/one`]: vmiOf("1") };
     const { error } = await patchbay("start", "one");
     expect(error).toMatchObject({ code: "KUBE_NOT_FOUND" });
@@ -388,7 +391,7 @@ describe("get interfaces and explain", () => {
     expect(out).toContain("next:   virt-handler creates the bridge and the tap");
   });
 
-  test("an interface that is not there is named", async () => {
+  test("name the missing interface in the error", async () => {
     const { error } = await patchbay("explain", "one", "green");
     expect(error).toMatchObject({
       message: "interface green of virtualmachine blue/one does not exist",
@@ -405,7 +408,7 @@ test.each([
     vmi: vmiOf("1", { status: { phase: "Succeeded" } }),
   },
   { name: "a port", words: ["port-forward", "one", "2222:22"], vmi: undefined },
-])("$name of a VM that does not run is refused at once", async ({ words, vmi }) => {
+])("$name of a stopped VM is rejected at once", async ({ words, vmi }) => {
   machine.objects = { [`${VMS}/one`]: vm, ...(vmi !== undefined && { [`${VMIS}/one`]: vmi }) };
   const { error } = await patchbay(...words);
   expect(error).toMatchObject({
@@ -416,7 +419,7 @@ test.each([
   });
 });
 
-test("the screen's port is closed, and the command fails, when the guest ends", async () => {
+test("vnc closes its port and fails when the guest ends", async () => {
   machine.after = [vmiOf("2", { status: { phase: "Succeeded" } })];
   const ended = runPatchbay(["vnc", "one", "--kubeconfig", kubeconfig], interrupted.signal, () => {
     void patchbay("removeinterface", "one", "--name", "red");

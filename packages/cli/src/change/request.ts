@@ -40,9 +40,9 @@ export interface Change {
   readonly inspectCommand: string;
   /** Fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
-  readonly stageOf: StageOf;
+  readonly findStage: StageOf;
   /** Decides whether the change is done or waiting is useless; `first` is the state before the request. */
-  readonly verdictOf: (now: Observation, first: Observation) => Verdict;
+  readonly findVerdict: (now: Observation, first: Observation) => Verdict;
   readonly hasMigrations?: boolean;
   /** Why there is nothing to wait for, as text for people. */
   readonly noWaitReason?: string;
@@ -127,7 +127,7 @@ async function sendAndWait(
   try {
     const first = await follower.first(context.signal);
     const startMs = session.clock.monotonicMs();
-    const recorder = new StepRecorder(change.stageOf, first, (step) => {
+    const recorder = new StepRecorder(change.findStage, first, (step) => {
       if (context.global.output === "table") context.out.write(printStep(step));
     });
     await send(session, context, { change });
@@ -152,7 +152,7 @@ async function follow(
   const ended: Exclude<Verdict, { kind: "waiting" }>[] = [];
   const visit = (observation: Observation): boolean => {
     recorder.record(observation);
-    const verdict = change.verdictOf(observation, first);
+    const verdict = change.findVerdict(observation, first);
     if (verdict.kind !== "waiting") ended.push(verdict);
     return verdict.kind !== "waiting";
   };
@@ -210,7 +210,6 @@ export async function performChange(
   return { result: "requested", steps: [], ...(note === undefined ? {} : { note }) };
 }
 
-/** Sends the request, waits if `--wait` is set, and prints the result. */
 export async function requestChange(
   session: Session,
   context: Context,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { ifaceStage, isIfaceGone, StepRecorder, vmiStage, type Step } from "./steps.ts";
+import { findIfaceStage, isIfaceGone, StepRecorder, findVmiStage, type Step } from "./steps.ts";
 
 function vmiOf(status: VmiStatus, ifaces: readonly string[] = []): VirtualMachineInstance {
   return {
@@ -18,14 +18,14 @@ function plugging(hotplug: Partial<NonNullable<IfaceStatus["hotplug"]>>): Virtua
   return vmiOf({ interfaces: [{ name: "blue", hotplug: full }] });
 }
 
-describe("the steps of an interface", () => {
-  test("are told once each, with their times, and not the one before the request", () => {
-    const told: Step[] = [];
+describe("StepRecorder", () => {
+  test("reports each step once with its time, and skips the state before the request", () => {
+    const reported: Step[] = [];
     const first = plugging({ phase: "Pending" });
     const recorder = new StepRecorder(
-      ({ vmi }) => ifaceStage(vmi, "blue"),
+      ({ vmi }) => findIfaceStage(vmi, "blue"),
       { vmi: first },
-      (step) => told.push(step),
+      (step) => reported.push(step),
     );
     recorder.record({ vmi: first, elapsedMs: 1 });
     recorder.record({ vmi: plugging({ phase: "Wiring" }), elapsedMs: 10.4 });
@@ -33,22 +33,22 @@ describe("the steps of an interface", () => {
     const stuck = { phase: "Attaching", reason: "LauncherUnreachable", message: "no one" } as const;
     recorder.record({ vmi: plugging(stuck), elapsedMs: 30 });
     recorder.record({ vmi: undefined, elapsedMs: 40 });
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { phase: "Wiring", elapsedMs: 10 },
       { ...stuck, elapsedMs: 30 },
     ]);
     expect(recorder.state).toBe("Attaching (LauncherUnreachable: no one)");
   });
 
-  test("there are none of another interface", () => {
-    expect(ifaceStage(plugging({}), "red")).toBeUndefined();
-    expect(ifaceStage(undefined, "red")).toBeUndefined();
+  test("ignores other interfaces", () => {
+    expect(findIfaceStage(plugging({}), "red")).toBeUndefined();
+    expect(findIfaceStage(undefined, "red")).toBeUndefined();
   });
 });
 
-describe("an interface is gone", () => {
+describe("isIfaceGone", () => {
   test.each([
-    { name: "when there is no VMI", vmi: undefined, want: true },
+    { name: "without a VMI", vmi: undefined, want: true },
     { name: "when nothing names it", vmi: vmiOf({ phase: "Running" }), want: true },
     { name: "not while the node reports it", vmi: plugging({}), want: false },
     {
@@ -64,19 +64,19 @@ describe("an interface is gone", () => {
   });
 });
 
-describe("the stage of a VMI", () => {
+describe("findVmiStage", () => {
   test.each([
     { name: "none", vmi: undefined, want: undefined },
     { name: "new", vmi: vmiOf({}), want: "Pending" },
     { name: "running", vmi: vmiOf({ phase: "Running" }), want: "Running" },
   ])("$name", ({ vmi, want }) => {
-    expect(vmiStage(vmi)?.phase).toBe(want);
+    expect(findVmiStage(vmi)?.phase).toBe(want);
   });
 
-  test("is Stopping once it is being deleted", () => {
+  test("reports Stopping for a VMI that is being deleted", () => {
     const vmi = vmiOf({ phase: "Running" });
     const deletionTimestamp = "2026-01-01T00:00:00Z";
-    expect(vmiStage({ ...vmi, metadata: { ...vmi.metadata, deletionTimestamp } })?.phase).toBe(
+    expect(findVmiStage({ ...vmi, metadata: { ...vmi.metadata, deletionTimestamp } })?.phase).toBe(
       "Stopping",
     );
   });

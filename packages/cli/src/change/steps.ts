@@ -17,7 +17,7 @@ export interface Step {
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
 /** Phase of an interface, with the reason why it is blocked. */
-export function ifaceStage(vmi: VirtualMachineInstance | undefined, name: string): Stage {
+export function findIfaceStage(vmi: VirtualMachineInstance | undefined, name: string): Stage {
   const hotplug = vmi?.status?.interfaces?.find((iface) => iface.name === name)?.hotplug;
   if (hotplug === undefined) return undefined;
   const { phase, reason, message } = hotplug;
@@ -38,8 +38,7 @@ export function isIfaceGone(vmi: VirtualMachineInstance | undefined, name: strin
   ].some(isNamed);
 }
 
-/** Phase of a VMI; undefined if there is none. */
-export function vmiStage(vmi: VirtualMachineInstance | undefined): Stage {
+export function findVmiStage(vmi: VirtualMachineInstance | undefined): Stage {
   if (vmi === undefined) return undefined;
   if (vmi.metadata.deletionTimestamp !== undefined) return { phase: "Stopping" };
   const phase = vmi.status?.phase;
@@ -55,21 +54,21 @@ export type StageOf = (now: VmiState, first: VmiState) => Stage;
 
 export class StepRecorder {
   readonly steps: Step[] = [];
-  readonly #stageOf: StageOf;
+  readonly #findStage: StageOf;
   readonly #first: VmiState;
   readonly #onStep: (step: Step) => void;
   #last: string;
 
   /** The stage at `first` is not recorded as a step. */
-  constructor(stageOf: StageOf, first: VmiState, onStep: (step: Step) => void) {
-    this.#stageOf = stageOf;
+  constructor(findStage: StageOf, first: VmiState, onStep: (step: Step) => void) {
+    this.#findStage = findStage;
     this.#first = first;
     this.#onStep = onStep;
-    this.#last = JSON.stringify(stageOf(first, first) ?? null);
+    this.#last = JSON.stringify(findStage(first, first) ?? null);
   }
 
   record(observation: VmiState & Pick<Observation, "elapsedMs">): void {
-    const stage = this.#stageOf(observation, this.#first);
+    const stage = this.#findStage(observation, this.#first);
     const text = JSON.stringify(stage ?? null);
     if (text === this.#last) return;
     this.#last = text;

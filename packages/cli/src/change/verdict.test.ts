@@ -22,16 +22,16 @@ function vmi(status: VmiStatus, uid = "new"): VirtualMachineInstance {
   return { ...made, metadata: { ...made.metadata, uid } };
 }
 
-describe("somebody who waits for a start", () => {
+describe("startVerdict", () => {
   test.each([
     {
-      name: "is told at once what the VM tells",
+      name: "fails with the VM's problem",
       vm: vm({ printableStatus: "ErrorUnsupportedSpec", conditions: [TOLD] }),
       vmi: undefined,
       want: { kind: "failing", reason: `UnsupportedSpec: ${MESSAGE}` },
     },
     {
-      name: "is not told what was so before the request",
+      name: "ignores a status older than the request",
       vm: vm({
         printableStatus: "ErrorUnsupportedSpec",
         conditions: [TOLD],
@@ -41,19 +41,19 @@ describe("somebody who waits for a start", () => {
       want: { kind: "waiting" },
     },
     {
-      name: "is not told what a VM that is stopped tells",
+      name: "ignores the problem of a stopped VM",
       vm: vm({ printableStatus: "Stopped", conditions: [TOLD] }),
       vmi: undefined,
       want: { kind: "waiting" },
     },
     {
-      name: "is told what the VMI tells",
+      name: "fails with the VMI's problem",
       vm: vm({ printableStatus: "Starting" }),
       vmi: vmi({ phase: "Scheduled", conditions: [{ ...TOLD, reason: "GuestNotStarted" }] }),
       want: { kind: "failing", reason: `GuestNotStarted: ${MESSAGE}` },
     },
     {
-      name: "goes on when the guest runs",
+      name: "is done when the guest runs",
       vm: vm({ printableStatus: "Running" }),
       vmi: vmi({ phase: "Running" }),
       want: { kind: "done" },
@@ -62,18 +62,18 @@ describe("somebody who waits for a start", () => {
     expect(startVerdict(now, NOTHING)).toEqual(want);
   });
 
-  test("does not take the guest of before for the new one", () => {
+  test("does not mistake the previous guest for the new one", () => {
     const running = { vm: vm({}), vmi: vmi({ phase: "Running" }, "old") };
     expect(startVerdict(running, running)).toEqual({ kind: "waiting" });
   });
 });
 
-describe("somebody who waits for a NIC of a VM whose changes are staged", () => {
+describe("NIC verdicts with rollout strategy Stage", () => {
   const running = aVmi({ nics: [{ name: "blue" }], status: { phase: "Running" } });
   const IFACES = "spec.template.spec.domain.devices.interfaces";
-  const when = "at the VM's next start, as the cluster's vmRolloutStrategy says";
+  const when = "at the VM's next start, because of the cluster's vmRolloutStrategy";
 
-  /** The VM has these NICs, and says of these fields that they wait. */
+  /** A VM with these NICs, whose RestartRequired condition lists these fields. */
   function staged(nics: readonly string[], fields: string, observedGeneration = 1): VirtualMachine {
     const message = `changed fields take effect at the next start: ${fields}`;
     const conditions = [{ type: "RestartRequired", status: "True" as const, message }];
@@ -83,54 +83,54 @@ describe("somebody who waits for a NIC of a VM whose changes are staged", () => 
 
   test.each([
     {
-      name: "a plug comes later",
+      name: "defers a plug",
       verdict: plugVerdict,
       iface: "red",
       vm: staged(["blue", "red"], `${IFACES}[1], spec.template.spec.networks[1]`),
       want: { kind: "later", note: `the interface is plugged ${when}` },
     },
     {
-      name: "of a plug nothing is known yet",
+      name: "waits for a plug that is not reported yet",
       verdict: plugVerdict,
       iface: "red",
       vm: staged(["blue", "red"], `${IFACES}[1]`, 0),
       want: { kind: "waiting" },
     },
     {
-      name: "another field that waits keeps no plug",
+      name: "ignores other staged fields",
       verdict: plugVerdict,
       iface: "red",
       vm: staged(["blue", "red"], "spec.template.spec.domain.memory"),
       want: { kind: "waiting" },
     },
     {
-      name: "an unplug comes later",
+      name: "defers an unplug",
       verdict: unplugVerdict,
       iface: "blue",
       vm: staged([], `${IFACES}, spec.template.spec.networks`),
       want: { kind: "later", note: `the interface is unplugged ${when}` },
     },
     {
-      name: "an unplug that is done is done",
+      name: "is done after an unplug",
       verdict: unplugVerdict,
       iface: "gone",
       vm: staged([], IFACES),
       want: { kind: "done" },
     },
     {
-      name: "an unplug of what the VM still has goes on",
+      name: "keeps waiting for an unplug that the VM does not show yet",
       verdict: unplugVerdict,
       iface: "blue",
       vm: staged(["blue"], IFACES),
       want: { kind: "waiting" },
     },
   ])("$name", ({ verdict, iface, vm: now, want }) => {
-    const seen = { vm: now, vmi: running };
-    expect(verdict(iface, seen, seen)).toEqual(want);
+    const observed = { vm: now, vmi: running };
+    expect(verdict(iface, observed, observed)).toEqual(want);
   });
 });
 
-describe("a caller that waits for a changed interface", () => {
+describe("settingsVerdict", () => {
   const attached = (networkName: string, podInterfaceName: string) =>
     ({ name: "red", networkName, podInterfaceName, state: "Attached" }) as const;
   const nic = (podInterfaceName: string, linkState: string) => ({
@@ -143,7 +143,7 @@ describe("a caller that waits for a changed interface", () => {
 
   test.each([
     {
-      name: "goes on waiting while the guest's NIC is on the old network",
+      name: "keeps waiting while the guest's NIC is on the old network",
       vmi: vmi({ phase: "Running", interfaces: [nic("pod1", "up")], attachments: [OLD, NEW] }),
       wanted: { network: "ns/b" },
       want: { kind: "waiting" },
@@ -155,7 +155,7 @@ describe("a caller that waits for a changed interface", () => {
       want: { kind: "done" },
     },
     {
-      name: "goes on waiting while the swap before it is failing",
+      name: "keeps waiting while an earlier swap is failing",
       vmi: vmi({
         phase: "Running",
         interfaces: [
@@ -170,19 +170,19 @@ describe("a caller that waits for a changed interface", () => {
       want: { kind: "waiting" },
     },
     {
-      name: "goes on waiting while the link has the other state",
+      name: "keeps waiting while the link has the old state",
       vmi: vmi({ phase: "Running", interfaces: [nic("pod2", "up")], attachments: [NEW] }),
       wanted: { network: "ns/b", link: "down" },
       want: { kind: "waiting" },
     },
     {
-      name: "is done when the link has the wanted state",
+      name: "is done when the link has the requested state",
       vmi: vmi({ phase: "Running", interfaces: [nic("pod1", "down")], attachments: [OLD] }),
       wanted: { link: "down" },
       want: { kind: "done" },
     },
     {
-      name: "learns that a VM that has stopped is changed at its next start",
+      name: "reports that a stopped VM is changed at its next start",
       vmi: undefined,
       wanted: { link: "down" },
       want: {
@@ -191,11 +191,11 @@ describe("a caller that waits for a changed interface", () => {
       },
     },
   ] as const)("$name", ({ vmi: now, wanted, want }) => {
-    const seen = { vm: vm({}), vmi: now };
-    expect(settingsVerdict({ iface: "red", ...wanted }, seen)).toEqual(want);
+    const observed = { vm: vm({}), vmi: now };
+    expect(settingsVerdict({ iface: "red", ...wanted }, observed)).toEqual(want);
   });
 
-  test("learns that the cluster stages the change", () => {
+  test("reports that the cluster stages the change", () => {
     const interfaces = [{ name: "red" }];
     const networks = [{ name: "red", multus: { networkName: "b" } }];
     const staged = {
@@ -212,8 +212,8 @@ describe("a caller that waits for a changed interface", () => {
       }),
       spec: { template: { spec: { domain: { devices: { interfaces } }, networks } } },
     };
-    const seen = { vm: staged, vmi: vmi({ phase: "Running" }) };
-    const verdict = settingsVerdict({ iface: "red", network: "ns/b" }, seen);
+    const observed = { vm: staged, vmi: vmi({ phase: "Running" }) };
+    const verdict = settingsVerdict({ iface: "red", network: "ns/b" }, observed);
     expect(verdict).toMatchObject({
       kind: "later",
       note: expect.stringContaining("vmRolloutStrategy") as string,

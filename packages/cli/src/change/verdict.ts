@@ -9,14 +9,14 @@ import {
 import { findByName, ifacesOf } from "@patchbay/core/nics";
 import { findSyncError } from "@patchbay/core/status";
 import type { Observation } from "./follow-target.ts";
-import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
+import { findIfaceStage, isIfaceGone, printStage } from "./steps.ts";
 
 export type Verdict =
   | { readonly kind: "waiting" }
   | { readonly kind: "done" }
   /** The request is accepted and takes effect later; `note` explains when. */
   | { readonly kind: "later"; readonly note: string }
-  /** Waiting is useless until somebody acts. */
+  /** Waiting is useless until a user acts. */
   | { readonly kind: "failing"; readonly reason: string };
 
 type Vmi = VirtualMachineInstance | undefined;
@@ -44,14 +44,14 @@ export function isGuestRunning(vmi: Vmi): boolean {
 /** Why a VMI does not start; undefined if it runs or is starting. */
 export function findStartProblem(vmi: Vmi): string | undefined {
   if (vmi === undefined || vmi.status?.phase === "Running") return undefined;
-  const trouble = (vmi.status?.conditions ?? []).find(
+  const problem = (vmi.status?.conditions ?? []).find(
     ({ type, status, reason, message = "" }) =>
       status === "False" &&
       (type === "Synchronized" ||
         (type === "Ready" && (!STARTING_REASONS.includes(reason) || hasFailure(reason, message)))),
   );
-  if (trouble === undefined) return undefined;
-  return [trouble.reason, trouble.message].filter((text) => (text ?? "") !== "").join(": ");
+  if (problem === undefined) return undefined;
+  return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
 /** A container that is being created, or waits for init containers, has a message only if that fails. */
@@ -97,11 +97,11 @@ function stoppedVerdict({ vm, vmi }: VmState, done: string): Verdict | undefined
 }
 
 function findPlugProblem(iface: string, now: VmState, first: VmState): string | undefined {
-  const trouble = findStartProblem(now.vmi);
-  if (trouble !== undefined) return `the VM does not start: ${trouble}`;
-  const stage = ifaceStage(now.vmi, iface);
+  const problem = findStartProblem(now.vmi);
+  if (problem !== undefined) return `the VM does not start: ${problem}`;
+  const stage = findIfaceStage(now.vmi, iface);
   if (stage?.reason === undefined) return undefined;
-  const hasFailed = ifaceStage(first.vmi, iface)?.reason === stage.reason;
+  const hasFailed = findIfaceStage(first.vmi, iface)?.reason === stage.reason;
   return hasFailed ? `the interface was already failing: ${printStage(stage)}` : undefined;
 }
 
@@ -124,7 +124,7 @@ function stagedVerdict(
 ): Verdict | undefined {
   const waiting = stagedFields(vm);
   if (!fields.some((field) => waiting.includes(field))) return undefined;
-  const note = `the interface is ${what} at the VM's next start, as the cluster's vmRolloutStrategy says`;
+  const note = `the interface is ${what} at the VM's next start, because of the cluster's vmRolloutStrategy`;
   return { kind: "later", note };
 }
 
@@ -137,7 +137,7 @@ export function plugVerdict(iface: string, now: VmState, first: VmState): Verdic
   if (later !== undefined) return later;
   const reason = findPlugProblem(iface, now, first);
   if (reason !== undefined) return { kind: "failing", reason };
-  return doneWhen(ifaceStage(now.vmi, iface)?.phase === "Ready");
+  return doneWhen(findIfaceStage(now.vmi, iface)?.phase === "Ready");
 }
 
 export function unplugVerdict(iface: string, now: VmState): Verdict {
@@ -148,7 +148,7 @@ export function unplugVerdict(iface: string, now: VmState): Verdict {
   );
 }
 
-export interface WantedSettings {
+export interface RequestedSettings {
   /** NAMESPACE/NAME. */
   readonly network?: string;
   readonly link?: "up" | "down";
@@ -166,7 +166,7 @@ function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
 }
 
 function settingPaths(
-  { network, link }: WantedSettings,
+  { network, link }: RequestedSettings,
   iface: string,
   vm: VirtualMachine | undefined,
 ): readonly string[] {
@@ -181,7 +181,7 @@ function settingPaths(
   ];
 }
 
-function hasSettings({ network, link }: WantedSettings, iface: string, vmi: Vmi): boolean {
+function hasSettings({ network, link }: RequestedSettings, iface: string, vmi: Vmi): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   if (link !== undefined && status?.linkState !== link) return false;
   return network === undefined || isOnNetwork(vmi, iface, network);
@@ -189,15 +189,15 @@ function hasSettings({ network, link }: WantedSettings, iface: string, vmi: Vmi)
 
 /** For a change of network or link. A failure before the request is ignored, because the change may repair it. */
 export function settingsVerdict(
-  { iface, ...wanted }: WantedSettings & { readonly iface: string },
+  { iface, ...wanted }: RequestedSettings & { readonly iface: string },
   now: VmState,
 ): Verdict {
   const paths = settingPaths(wanted, iface, now.vm);
   const later = stoppedVerdict(now, "changed") ?? stagedVerdict("changed", paths, now);
   if (later !== undefined) return later;
-  const trouble = findStartProblem(now.vmi);
-  if (trouble !== undefined) {
-    return { kind: "failing", reason: `the VM does not start: ${trouble}` };
+  const problem = findStartProblem(now.vmi);
+  if (problem !== undefined) {
+    return { kind: "failing", reason: `the VM does not start: ${problem}` };
   }
   return doneWhen(hasSettings(wanted, iface, now.vmi));
 }

@@ -13,15 +13,15 @@ import {
 const KEY = "ssh-ed25519 AAAAC3 me@here";
 const OTHER = "ecdsa-sha2-nistp256 AAAAE2 you";
 
-test("a password has groups of letters that nobody mistakes", () => {
+test("a password consists of groups of unambiguous letters", () => {
   const password = makePassword(Uint8Array.from({ length: 16 }, (_, index) => index * 16));
   expect(password).toMatch(/^[a-z2-9]{4}(-[a-z2-9]{4}){3}$/);
   expect(password).not.toMatch(/[01ilo]/);
   expect(makePassword(new Uint8Array(16).fill(255))).not.toBe(password);
 });
 
-describe("public keys", () => {
-  test("are the lines that are no comments", () => {
+describe("readPublicKeys", () => {
+  test("returns all lines except comments", () => {
     expect(readPublicKeys(`# mine\n${KEY}\n\n${OTHER}\n`, "f")).toEqual([KEY, OTHER]);
   });
 
@@ -29,13 +29,13 @@ describe("public keys", () => {
     { text: "-----BEGIN OPENSSH PRIVATE KEY-----\n", want: "f is a private key" },
     { text: "", want: "f holds no public keys" },
     { text: `${KEY}\nhello`, want: "f holds no public keys" },
-  ])("$want: refused", ({ text, want }) => {
+  ])("rejects the file: $want", ({ text, want }) => {
     expect(() => readPublicKeys(text, "f")).toThrow(want);
   });
 });
 
-describe("user data of ours", () => {
-  test("say who may log in, and are read again", () => {
+describe("generated user data", () => {
+  test("contain the login, which findLogin reads back", () => {
     const login = { user: "admin", password: "1234: #x" };
     const text = makeUserData(login, [KEY]);
     expect(text.split("\n")[0]).toBe("#cloud-config");
@@ -54,7 +54,7 @@ describe("user data of ours", () => {
     expect(findLogin(text)).toEqual(login);
   });
 
-  test("have systemd-networkd run DHCP on NICs that are plugged later", () => {
+  test("let systemd-networkd run DHCP on NICs that are plugged later", () => {
     const text = makeUserData({ user: "me", password: "a" }, []);
     const { write_files: files, runcmd } = parse(text) as {
       readonly write_files: readonly { readonly path: string; readonly content: string }[];
@@ -68,26 +68,26 @@ describe("user data of ours", () => {
     expect(text).toContain("content: |");
   });
 
-  test("name no keys where there are none", () => {
+  test("omit the list of keys if there are none", () => {
     expect(makeUserData({ user: "me", password: "a" }, [])).not.toContain("ssh");
   });
 });
 
-describe("keys in a user's own user data", () => {
-  test("are added behind those that are there, and comments stay", () => {
+describe("addKeys", () => {
+  test("appends keys and preserves comments", () => {
     const text = `#cloud-config\n# hello\nssh_authorized_keys: [${OTHER}]\npackages: [git] # tool\n`;
     const want = `#cloud-config\n# hello\nssh_authorized_keys: [ ${OTHER}, ${KEY} ]\npackages: [ git ] # tool\n`;
     expect(addKeys(text, [KEY])).toBe(want);
   });
 
   test.each(["#cloud-config\n", "#cloud-config\n# nothing\n"])(
-    "are the only ones in %j",
+    "adds a list of keys to %j",
     (text) => {
       expect(parse(addKeys(text, [KEY]))).toEqual({ ssh_authorized_keys: [KEY] });
     },
   );
 
-  test("that are none change nothing", () => {
+  test("returns the user data unchanged without keys", () => {
     expect(addKeys("#!/bin/sh\n", [])).toBe("#!/bin/sh\n");
   });
 
@@ -119,7 +119,7 @@ test.each([
   expect(findLogin(text)).toEqual(want);
 });
 
-describe("a header that cloud-init knows", () => {
+describe("userDataProblem", () => {
   test.each([
     "#cloud-config\na: 1\n",
     "#!/bin/sh\n",
@@ -129,11 +129,11 @@ describe("a header that cloud-init knows", () => {
     "\n  #Cloud-Config\n",
     "#include\nhttps://example.com\n",
     "",
-  ])("is in %j", (text) => {
+  ])("accepts %j", (text) => {
     expect(userDataProblem(text)).toBeUndefined();
   });
 
-  test.each(["users: []\n", "# cloud-config\n", "echo hello\n"])("is missing in %j", (text) => {
+  test.each(["users: []\n", "# cloud-config\n", "echo hello\n"])("rejects %j", (text) => {
     expect(userDataProblem(text)).toMatch(/^cloud-init ignores user data that begin with "/);
   });
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// User data of cloud-init: logins and SSH keys. Pure. Source: cloud-init's documentation, "Cloud config examples",
-// cc_set_passwords.
+// User data of cloud-init: logins and SSH keys. Pure. Source: cloud-init, "Cloud config examples", cc_set_passwords.
 import { AppError } from "@patchbay/base";
 import { Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
 
@@ -14,7 +13,7 @@ export interface Login {
 const HEADER = "#cloud-config";
 const KEYS_FIELD = "ssh_authorized_keys";
 const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;
-/** Letters of passwords: without those that resemble others. */
+/** Letters of passwords, without ambiguous ones. */
 const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
 const GROUP_LENGTH = 4;
 
@@ -22,10 +21,7 @@ function isCloudConfig(text: string): boolean {
   return text.split("\n")[0]?.trimEnd() === HEADER;
 }
 
-/**
- * First lines of the formats that cloud-init reads, in lower case. Source: cloud-init, "User data formats", and
- * type_from_starts_with.
- */
+/** First lines of the formats that cloud-init reads, in lower case. Source: cloud-init, "User data formats". */
 const HEADERS = [
   "#cloud-config",
   "#!",
@@ -55,10 +51,7 @@ export function makePassword(random: Uint8Array): string {
   ).join("-");
 }
 
-/**
- * Public keys in a file with one key per line.
- * @throws AppError with FLAG_INVALID
- */
+/** Public keys in a file with one key per line. @throws AppError with FLAG_INVALID */
 export function readPublicKeys(text: string, file: string): readonly string[] {
   const lines = text.split("\n").map((line) => line.trim());
   const keys = lines.filter((line) => line !== "" && !line.startsWith("#"));
@@ -73,10 +66,7 @@ function print(document: Document): string {
   return `${HEADER}\n${document.toString({ lineWidth: 0, blockQuote: "literal" })}`;
 }
 
-/**
- * Lets systemd-networkd, which Debian's images use, run DHCP on NICs that are plugged later; files of netplan and cloud-init
- * sort before it. Source: systemd.network(5).
- */
+/** DHCP by systemd-networkd (Debian) on plugged NICs; files of netplan and cloud-init sort first. Source: systemd.network(5). */
 const HOTPLUG_NETWORK = {
   path: "/etc/systemd/network/90-plugged.network",
   content: [
@@ -114,10 +104,7 @@ export function makeUserData({ user, password }: Required<Login>, keys: readonly
   );
 }
 
-/**
- * Adds keys to user data and keeps everything else as it is.
- * @throws AppError with FLAG_INVALID if the user data are not cloud-config
- */
+/** Adds keys to user data and keeps everything else as it is. @throws AppError with FLAG_INVALID if the user data are not cloud-config */
 export function addKeys(userData: string, keys: readonly string[]): string {
   if (keys.length === 0) return userData;
   const refuse = (reason: string): AppError =>
@@ -132,19 +119,18 @@ export function addKeys(userData: string, keys: readonly string[]): string {
   const map = findMap(document);
   const listed = map?.get(KEYS_FIELD) ?? new YAMLSeq();
   if (map === undefined || !isSeq(listed)) {
-    throw refuse(`cloud-init cannot read the user data: ${reasonOf(document)}`);
+    throw refuse(`cloud-init cannot read the user data: ${describeParseError(document)}`);
   }
   for (const key of keys) listed.add(document.createNode(key));
   map.set(KEYS_FIELD, listed);
   return print(document);
 }
 
-/** The settings; undefined if the text is no mapping. */
 function findMap({ errors, contents }: Document): YAMLMap | undefined {
   return errors.length === 0 && isMap(contents) ? contents : undefined;
 }
 
-function reasonOf({ errors }: { readonly errors: readonly Error[] }): string {
+function describeParseError({ errors }: { readonly errors: readonly Error[] }): string {
   return (
     errors[0]?.message.split("\n")[0] ?? `they are not a mapping, or ${KEYS_FIELD} is not a list`
   );
@@ -155,7 +141,7 @@ function textAt(map: YAMLMap, key: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-function loginOf(map: YAMLMap, user: string, password: string): Login | undefined {
+function readLogin(map: YAMLMap, user: string, password: string): Login | undefined {
   const name = textAt(map, user);
   const text = textAt(map, password);
   return text === undefined
@@ -169,6 +155,6 @@ export function findLogin(userData: string): Login | undefined {
   if (map === undefined) return undefined;
   const listed = map.get("users");
   const users = isSeq(listed) ? listed.items.filter((each) => isMap(each)) : [];
-  const logins = users.map((each) => loginOf(each, "name", "plain_text_passwd"));
-  return loginOf(map, "user", "password") ?? logins.find((each) => each !== undefined);
+  const logins = users.map((each) => readLogin(each, "name", "plain_text_passwd"));
+  return readLogin(map, "user", "password") ?? logins.find((each) => each !== undefined);
 }

@@ -39,7 +39,7 @@ export const WAIT_LONG = waitAtMost("10m");
 /** Flag of commands that also accept VMIs without a VM. */
 export const VMI: FlagSpec = {
   flags: "--vmi",
-  description: "take the name as a VirtualMachineInstance's, even when a VM has the same name",
+  description: "use the VirtualMachineInstance of that name, even if a VM has the same name",
 };
 
 export const IFACE_NAME: FlagSpec = {

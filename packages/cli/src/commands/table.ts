@@ -24,7 +24,6 @@ const GROUPS: CommandLine["groups"] = {
   set: "Change objects",
 };
 
-/** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
   up,
   down,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data directory of the machine that a kubeconfig leads to.
+// Finding the data directory of the machine that a kubeconfig connects to.
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,14 +34,14 @@ async function machine(name: string, server: string): Promise<string> {
   return directory;
 }
 
-test("the directory of the kubeconfig comes before the default data directory", async () => {
+test("prefers the kubeconfig's directory over the default data directory", async () => {
   const own = await machine("own", SERVER);
   const dataDir = await machine("default", OTHER_SERVER);
   const hints = { kubeconfig: join(own, "kubeconfig"), server: SERVER, dataDir };
   expect(await findMachineDir(createFiles(), hints)).toBe(own);
 });
 
-test("a copied kubeconfig leads to the data directory with the same API server", async () => {
+test("finds the data directory with the same API server for a copied kubeconfig", async () => {
   const dataDir = await machine("default", SERVER);
   const kubeconfig = join(root, "copy");
   await copyFile(join(dataDir, "kubeconfig"), kubeconfig);
@@ -50,7 +50,7 @@ test("a copied kubeconfig leads to the data directory with the same API server",
   );
 });
 
-test("a data directory of another machine, or none, is not taken", async () => {
+test("ignores the data directory of another machine and a missing one", async () => {
   const dataDir = await machine("default", OTHER_SERVER);
   const kubeconfig = join(root, "copy");
   for (const directory of [dataDir, join(root, "missing")]) {

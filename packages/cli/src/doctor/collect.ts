@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the facts about an installation. It sends VMs only as dry runs; on a standalone machine it starts one pod and
-// deletes it.
+// Collects the facts about an installation. Sends VMs only as dry runs; on a standalone machine starts one pod and deletes it.
 import { dirname, join, resolve } from "node:path";
 import { loadKubeConfig, parseTime } from "@patchbay/kube";
 import type { Files, ListOptions } from "@patchbay/core/interfaces";
@@ -86,9 +85,9 @@ const STANDALONE_SUFFIX = "+patchbay";
 
 async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
   try {
-    return { seen: await request };
+    return { value: await request };
   } catch (error) {
-    return { unseen: messageOf(error) };
+    return { failure: messageOf(error) };
   }
 }
 
@@ -183,11 +182,11 @@ async function readCertificates(
 ): Promise<readonly CertificateEnd[]> {
   const { ca, cert } = await config.readCredentials();
   const authorities = [
-    ...("seen" in apiServices
-      ? apiServices.seen.map(({ spec }) => ({ of: "authority of virt-api", ...spec }))
+    ...("value" in apiServices
+      ? apiServices.value.map(({ spec }) => ({ of: "authority of virt-api", ...spec }))
       : []),
-    ...("seen" in webhooks
-      ? webhooks.seen.flatMap(({ webhooks: all = [] }) =>
+    ...("value" in webhooks
+      ? webhooks.value.flatMap(({ webhooks: all = [] }) =>
           all.map(({ clientConfig }) => ({ of: "authority of virt-api", ...clientConfig })),
         )
       : []),
@@ -206,8 +205,8 @@ async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
     list(session, MUTATING_WEBHOOKS, PATCHBAY_OBJECTS),
     list(session, VALIDATING_WEBHOOKS, PATCHBAY_OBJECTS),
   ]);
-  if ("unseen" in mutating) return mutating;
-  return "unseen" in validating ? validating : { seen: [...mutating.seen, ...validating.seen] };
+  if ("failure" in mutating) return mutating;
+  return "failure" in validating ? validating : { value: [...mutating.value, ...validating.value] };
 }
 
 async function readProcesses(
@@ -215,7 +214,7 @@ async function readProcesses(
   context: Context,
   session: Session,
 ): Promise<Pick<Facts, "processes" | "selinux" | "podTrial">> {
-  const isMachine = "seen" in version && version.seen.endsWith(STANDALONE_SUFFIX);
+  const isMachine = "value" in version && version.value.endsWith(STANDALONE_SUFFIX);
   if (!isMachine) return {};
   const selinux = Promise.resolve().then(() => readSelinux(SELINUX_DIR));
   const files = createFiles();
@@ -226,7 +225,7 @@ async function readProcesses(
   const processes: Facts["processes"] =
     found === undefined
       ? {
-          unseen: `neither the directory of ${kubeconfig} nor ${dataDir} holds the machine of ${config.server}: name its data directory by --data-dir`,
+          failure: `neither the directory of ${kubeconfig} nor ${dataDir} holds the machine of ${config.server}: name its data directory by --data-dir`,
         }
       : await observe(describeMachine(found));
   return {
@@ -261,8 +260,8 @@ export async function collectFacts(context: Context, session: Session): Promise<
     leader: await observe(store.find(LEASES, leaseKey)),
     nodes: await list(session, NODES),
     nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
-    useEmulation: "seen" in kubevirts && usesEmulation(kubevirts.seen[0]),
-    offersDataplane: "seen" in kubevirts && isDataplaneEnabled(kubevirts.seen[0]),
+    useEmulation: "value" in kubevirts && usesEmulation(kubevirts.value[0]),
+    offersDataplane: "value" in kubevirts && isDataplaneEnabled(kubevirts.value[0]),
     networks: await list(session, NETWORK_ATTACHMENT_DEFINITIONS),
     networkEvents: await list(session, EVENTS, NETWORK_EVENTS),
     vmis: await list(session, VIRTUAL_MACHINE_INSTANCES),

@@ -14,7 +14,6 @@ export interface ExaminedIface {
   readonly iface: string;
 }
 
-/** @throws what the Kubernetes client throws */
 export async function examine(
   context: Pick<Context, "signal">,
   session: Session,

@@ -87,14 +87,16 @@ export function isNetAgentAlone({
   deployments,
   processes,
 }: Pick<Facts, "daemonSets" | "deployments" | "processes">): boolean {
-  if (processes !== undefined || "unseen" in daemonSets || "unseen" in deployments) return false;
+  if (processes !== undefined || "failure" in daemonSets || "failure" in deployments) return false;
   const isNetAgent = ({ metadata }: DaemonSet) => metadata.name === "net-agent";
   return (
-    deployments.seen.length === 0 && daemonSets.seen.length > 0 && daemonSets.seen.every(isNetAgent)
+    deployments.value.length === 0 &&
+    daemonSets.value.length > 0 &&
+    daemonSets.value.every(isNetAgent)
   );
 }
 
 /** The server's clock, or this computer's if the server's is unknown. */
 export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
-  return "seen" in trial ? trial.seen.serverMs : nowMs;
+  return "value" in trial ? trial.value.serverMs : nowMs;
 }

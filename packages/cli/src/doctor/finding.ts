@@ -15,7 +15,7 @@ export interface Finding {
 }
 
 /** An observed value, or why it could not be observed. */
-export type Observed<T> = { readonly seen: T } | { readonly unseen: string };
+export type Observed<T> = { readonly value: T } | { readonly failure: string };
 
 export function ok(check: string, says: string): Finding {
   return { check, verdict: "ok", says };
@@ -36,10 +36,10 @@ export function unknown(check: string, says: string): Finding {
   return { check, verdict: "unknown", says };
 }
 
-export function ifSeen<T>(
+export function ifObserved<T>(
   check: string,
   observed: Observed<T>,
-  judge: (seen: T) => readonly Finding[],
+  judge: (value: T) => readonly Finding[],
 ): readonly Finding[] {
-  return "seen" in observed ? judge(observed.seen) : [unknown(check, observed.unseen)];
+  return "value" in observed ? judge(observed.value) : [unknown(check, observed.failure)];
 }

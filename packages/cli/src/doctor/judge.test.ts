@@ -28,9 +28,9 @@ function wrongOf(facts: Facts): readonly string[] {
 }
 
 function nodeWith(more: Partial<NonNullable<KubeNode["status"]>>): Facts["nodes"] {
-  const [node] = "seen" in HEALTHY.nodes ? HEALTHY.nodes.seen : [];
+  const [node] = "value" in HEALTHY.nodes ? HEALTHY.nodes.value : [];
   if (node === undefined) throw new Error("there is a node");
-  return { seen: [{ ...node, status: { ...node.status, ...more } }] };
+  return { value: [{ ...node, status: { ...node.status, ...more } }] };
 }
 
 function leaseOf(name: string, spec: NonNullable<Lease["spec"]>): Lease {
@@ -63,37 +63,37 @@ function launcherOf(uid: string, creationTimestamp: string): Pod {
   };
 }
 
-test("an installation that is whole: every line is ok", () => {
+test("reports ok for every check of a healthy installation", () => {
   const verdicts = new Set(judgeInstallation(HEALTHY).map(({ verdict }) => verdict));
   expect([...verdicts]).toEqual(["ok"]);
 });
 
-test("everything that is wrong says what to do", () => {
+test("every fault has a fix", () => {
   const broken: Facts = {
     ...HEALTHY,
-    serverVersion: { seen: "v1.25.3" },
-    nodes: { seen: [] },
-    deployments: { seen: [] },
-    leader: { seen: undefined },
+    serverVersion: { value: "v1.25.3" },
+    nodes: { value: [] },
+    deployments: { value: [] },
+    leader: { value: undefined },
   };
   const wrong = judgeInstallation(broken).filter(({ verdict }) => verdict === "wrong");
   expect(wrong).toHaveLength(4);
   expect(wrong.every(({ fix = "" }) => fix !== "")).toBe(true);
 });
 
-test("what may not be seen is unknown, and not wrong", () => {
-  const unseen = { unseen: "nodes is forbidden" };
+test("reports unknown instead of wrong for forbidden requests", () => {
+  const failure = { failure: "nodes is forbidden" };
   const findings = judgeInstallation({
     ...HEALTHY,
-    nodes: unseen,
-    webhooks: unseen,
-    trial: unseen,
+    nodes: failure,
+    webhooks: failure,
+    trial: failure,
   });
   expect(findings.filter(({ verdict }) => verdict === "wrong")).toEqual([]);
-  expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", says: unseen.unseen });
+  expect(findings).toContainEqual({ check: "nodes", verdict: "unknown", says: failure.failure });
 });
 
-describe("a network that net-agent attaches against the tenant policy", () => {
+describe("a network that net-agent tolerates against the tenant policy", () => {
   const reason = "DefinitionTolerated";
   const message = "bridge br1 is the node's own";
   const network = {
@@ -113,7 +113,7 @@ describe("a network that net-agent attaches against the tenant policy", () => {
     source: { component: "net-agent", host: "n1" },
   };
   const api = (served: readonly string[]) => [
-    { groupVersion: "k8s.cni.cncf.io/v1", resources: [], served: { seen: served } },
+    { groupVersion: "k8s.cni.cncf.io/v1", resources: [], served: { value: served } },
   ];
 
   test.each([
@@ -121,7 +121,7 @@ describe("a network that net-agent attaches against the tenant policy", () => {
       name: "is a warning by its status",
       facts: {
         networks: {
-          seen: [
+          value: [
             { ...network, status: { problems: [{ node: "n1", reason, message, generation: 1 }] } },
           ],
         },
@@ -132,9 +132,9 @@ describe("a network that net-agent attaches against the tenant policy", () => {
       name: "is a warning by its event where the kind keeps no status",
       facts: {
         apis: api(["network-attachment-definitions"]),
-        networks: { seen: [network] },
+        networks: { value: [network] },
         networkEvents: {
-          seen: [
+          value: [
             { ...event, reason: "NodeLinkUnfit", lastTimestamp: "2025-12-31T23:00:00Z" },
             event,
             { ...event, involvedObject: { ...event.involvedObject, uid: "former" } },
@@ -143,17 +143,17 @@ describe("a network that net-agent attaches against the tenant policy", () => {
         },
       },
       want: [
-        `warning DefinitionTolerated on node n1: ${message} (event of 2026-01-01T00:00:00Z; it may be mended since, because this kind keeps no status)`,
+        `warning DefinitionTolerated on node n1: ${message} (event of 2026-01-01T00:00:00Z; it may be repaired since, because this kind has no status)`,
       ],
     },
     {
-      name: "is none by an event where the status says nothing of it",
+      name: "is only a warning if an event reports it",
       facts: {
         apis: api(["network-attachment-definitions", "network-attachment-definitions/status"]),
-        networks: { seen: [network] },
-        networkEvents: { seen: [event] },
+        networks: { value: [network] },
+        networkEvents: { value: [event] },
       },
-      want: ["ok no node finds anything wrong with 1 of 1"],
+      want: ["ok no node reports problems with 1 of 1"],
     },
   ])("$name", ({ facts, want }) => {
     const findings = judgeNetworks({ ...HEALTHY, ...facts });
@@ -161,19 +161,19 @@ describe("a network that net-agent attaches against the tenant policy", () => {
   });
 });
 
-test("where only net-agent is installed, parts that are not installed are no fault", () => {
-  const unseen = { unseen: "not found" };
-  const daemonSets = "seen" in HEALTHY.daemonSets ? HEALTHY.daemonSets.seen : [];
+test("does not report missing components if only net-agent is installed", () => {
+  const failure = { failure: "not found" };
+  const daemonSets = "value" in HEALTHY.daemonSets ? HEALTHY.daemonSets.value : [];
   const findings = judgeInstallation({
     ...HEALTHY,
-    apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: unseen }],
-    trial: unseen,
-    apiServices: { seen: [] },
-    deployments: { seen: [] },
-    leader: { seen: undefined },
-    vmis: unseen,
+    apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: failure }],
+    trial: failure,
+    apiServices: { value: [] },
+    deployments: { value: [] },
+    leader: { value: undefined },
+    vmis: failure,
     nodes: nodeWith({ allocatable: {} }),
-    daemonSets: { seen: daemonSets.filter(({ metadata }) => metadata.name === "net-agent") },
+    daemonSets: { value: daemonSets.filter(({ metadata }) => metadata.name === "net-agent") },
   });
   expect(findings.map(({ check, verdict }) => `${verdict} ${check}`)).toEqual([
     "ok API server",
@@ -184,14 +184,14 @@ test("where only net-agent is installed, parts that are not installed are no fau
 });
 
 describe("devices of a node", () => {
-  test("that virt-handler does not offer yet are no fault", () => {
+  test("are no fault before virt-handler is installed", () => {
     const nodes = nodeWith({ allocatable: {} });
-    const [finding] = judgeNodes({ ...HEALTHY, nodes, daemonSets: { seen: [] } });
+    const [finding] = judgeNodes({ ...HEALTHY, nodes, daemonSets: { value: [] } });
     expect(finding).toMatchObject({ verdict: "ok" });
     expect(finding?.says).toContain("known once virt-handler runs");
   });
 
-  test("KVM is not reported as used where guests are emulated", () => {
+  test("does not report KVM as used if guests are emulated", () => {
     const [finding] = judgeNodes({ ...HEALTHY, useEmulation: true });
     expect(finding?.says).toContain("emulated in software");
     expect(finding?.says).not.toContain("with /dev/kvm");
@@ -202,7 +202,7 @@ describe("sockets of vhost-user", () => {
   const SOCKETS = { [names.VHOST_USER_RESOURCE]: "1000" };
   const DATAPLANE = { [names.VHOST_USER_DATAPLANE_RESOURCE]: "1" };
   const processes: NonNullable<Facts["processes"]> = {
-    seen: { phase: "ready", reason: "", all: [] },
+    value: { phase: "ready", reason: "", all: [] },
   };
 
   test.each<{
@@ -219,16 +219,16 @@ describe("sockets of vhost-user", () => {
     { what: "those of the dataplane", offered: SOCKETS, missing: Object.keys(DATAPLANE) },
     { what: "none", offered: { ...SOCKETS, ...DATAPLANE }, missing: [] },
     {
-      what: "none where the gate is off",
+      what: "none with the feature gate off",
       offered: {},
       facts: { offersDataplane: false },
       missing: [],
     },
-    { what: "none on a machine of its own", offered: {}, facts: { processes }, missing: [] },
-  ])("that a node does not offer are told: $what", ({ offered, facts, missing }) => {
-    const [node] = "seen" in HEALTHY.nodes ? HEALTHY.nodes.seen : [];
+    { what: "none on a standalone machine", offered: {}, facts: { processes }, missing: [] },
+  ])("that a node does not offer are reported: $what", ({ offered, facts, missing }) => {
+    const [node] = "value" in HEALTHY.nodes ? HEALTHY.nodes.value : [];
     const allocatable = { ...node?.status?.allocatable, ...offered };
-    const nodes = node && { seen: [{ ...node, status: { ...node.status, allocatable } }] };
+    const nodes = node && { value: [{ ...node, status: { ...node.status, allocatable } }] };
     const findings = judgeNodes({
       ...HEALTHY,
       offersDataplane: true,
@@ -242,37 +242,37 @@ describe("sockets of vhost-user", () => {
   });
 });
 
-describe("SELinux of a machine of its own", () => {
+describe("SELinux of a standalone machine", () => {
   test.each<{
     readonly what: string;
     readonly selinux: Facts["selinux"];
     readonly want: readonly { readonly verdict: string; readonly says: RegExp }[];
   }>([
-    { what: "that nobody asks for", selinux: undefined, want: [] },
-    { what: "that is off", selinux: { seen: { mode: "off", knowsContainers: false } }, want: [] },
+    { what: "that is not checked", selinux: undefined, want: [] },
+    { what: "that is off", selinux: { value: { mode: "off", knowsContainers: false } }, want: [] },
     {
       what: "whose policy knows no containers",
-      selinux: { seen: { mode: "enforcing", knowsContainers: false } },
+      selinux: { value: { mode: "enforcing", knowsContainers: false } },
       want: [{ verdict: "wrong", says: /^is enforcing, .* no VM has sockets of vhost-user$/ }],
     },
     {
-      what: "that only tells, and knows no containers",
-      selinux: { seen: { mode: "permissive", knowsContainers: false } },
+      what: "permissive, without the containers' policy",
+      selinux: { value: { mode: "permissive", knowsContainers: false } },
       want: [{ verdict: "wrong", says: /^is permissive, and its policy has no type/ }],
     },
     {
       what: "that is enforced",
-      selinux: { seen: { mode: "enforcing", knowsContainers: true } },
+      selinux: { value: { mode: "enforcing", knowsContainers: true } },
       want: [{ verdict: "ok", says: /whether launchers may connect .* ausearch/ }],
     },
     {
-      what: "that only tells",
-      selinux: { seen: { mode: "permissive", knowsContainers: true } },
-      want: [{ verdict: "ok", says: /^is permissive, and has the type of containers' files$/ }],
+      what: "permissive",
+      selinux: { value: { mode: "permissive", knowsContainers: true } },
+      want: [{ verdict: "ok", says: /^is permissive and has the type container_file_t$/ }],
     },
     {
       what: "that this user may not ask",
-      selinux: { unseen: "EACCES" },
+      selinux: { failure: "EACCES" },
       want: [{ verdict: "unknown", says: /^EACCES$/ }],
     },
   ])("$what", ({ selinux, want }) => {
@@ -301,22 +301,22 @@ describe("found", () => {
   }>([
     {
       what: "an old server",
-      facts: { serverVersion: { seen: "v1.25.3" } },
+      facts: { serverVersion: { value: "v1.25.3" } },
       want: ["API server: Kubernetes v1.25.3 is older than 1.26"],
     },
     {
       what: "a clock",
       facts: {
-        trial: { seen: { serverMs: HEALTHY.nowMs + 7_000, isFilledIn: true, isRefused: true } },
+        trial: { value: { serverMs: HEALTHY.nowMs + 7_000, isFilledIn: true, isRefused: true } },
       },
       want: [
-        "clock of the API server: is 7 s ahead of this computer's: certificates and leases are judged by it",
+        "clock of the API server: is 7 s ahead of this computer's: it decides whether certificates and leases are valid",
       ],
     },
     {
-      what: "a kind that is not there",
+      what: "a missing kind",
       facts: {
-        apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a", "b"], served: { seen: ["b"] } }],
+        apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a", "b"], served: { value: ["b"] } }],
       },
       want: ["API kubevirt.io/v1: lacks a"],
     },
@@ -324,21 +324,23 @@ describe("found", () => {
       what: "an API that does not answer",
       facts: {
         apis: [
-          { groupVersion: "kubevirt.io/v1", resources: ["a"], served: { unseen: "it is away" } },
+          { groupVersion: "kubevirt.io/v1", resources: ["a"], served: { failure: "it is away" } },
         ],
       },
       want: ["API kubevirt.io/v1: is not served: it is away"],
     },
     {
-      what: "webhooks that nobody asks",
-      facts: { trial: { seen: { serverMs: HEALTHY.nowMs, isFilledIn: false, isRefused: false } } },
+      what: "webhooks that are not called",
+      facts: { trial: { value: { serverMs: HEALTHY.nowMs, isFilledIn: false, isRefused: false } } },
       want: [
-        "webhooks of virt-api: a VM is not filled in, and a wrong VM is not refused: the API server does not ask virt-api",
+        "webhooks of virt-api: defaults of a VM are not set, and an invalid VM is not rejected: the API server does not call virt-api",
       ],
     },
     {
       what: "a webhook that does not answer",
-      facts: { trial: { unseen: 'failed calling webhook "mutate.virt-api.patchbay.io": refused' } },
+      facts: {
+        trial: { failure: 'failed calling webhook "mutate.virt-api.patchbay.io": refused' },
+      },
       want: ['webhooks of virt-api: failed calling webhook "mutate.virt-api.patchbay.io": refused'],
     },
     {
@@ -349,13 +351,13 @@ describe("found", () => {
           { of: "b", endsMs: parseTime("2025-12-31T00:00:00Z") },
         ],
       },
-      want: ["certificate: a: ends on 2026-01-10", "certificate: b: ended on 2025-12-31"],
+      want: ["certificate: a: expires on 2026-01-10", "certificate: b: expired on 2025-12-31"],
     },
     {
       what: "pods that are not ready",
       facts: {
         deployments: {
-          seen: [
+          value: [
             {
               apiVersion: "apps/v1",
               kind: "Deployment",
@@ -372,7 +374,7 @@ describe("found", () => {
       what: "an agent without a node",
       facts: {
         daemonSets: {
-          seen: [
+          value: [
             {
               apiVersion: "apps/v1",
               kind: "DaemonSet",
@@ -382,13 +384,13 @@ describe("found", () => {
           ],
         },
       },
-      want: ["DaemonSet net-agent: has no pods: no node is wanted, or none suits"],
+      want: ["DaemonSet net-agent: has no pods: none are requested, or no node is suitable"],
     },
     {
       what: "processes of a machine",
       facts: {
         processes: {
-          seen: {
+          value: {
             phase: "failed",
             reason: "no space left",
             all: [
@@ -401,45 +403,45 @@ describe("found", () => {
       want: [
         "supervisor: is failed: no space left",
         "process virt-api: does not run",
-        "process net-agent: runs, and does not answer",
+        "process net-agent: runs but does not respond",
       ],
     },
     {
-      what: "nobody who leads",
-      facts: { leader: { seen: undefined } },
-      want: ["leader of the virt-controllers: nobody leads"],
+      what: "no leader",
+      facts: { leader: { value: undefined } },
+      want: ["leader of the virt-controllers: there is no leader"],
     },
     {
       what: "a leader that is silent",
       facts: {
         leader: {
-          seen: leaseOf("virt-controller", {
+          value: leaseOf("virt-controller", {
             holderIdentity: "one",
             leaseDurationSeconds: 4,
             renewTime: at(-30),
           }),
         },
       },
-      want: ["leader of the virt-controllers: one has not been heard of for 30 s"],
+      want: ["leader of the virt-controllers: one has not renewed its lease for 30 s"],
     },
     {
-      what: "a node that is not ready, whose old lease tells nothing of its clock",
+      what: "a node that is not ready, whose old lease proves nothing about its clock",
       facts: {
         nodes: nodeWith({
           conditions: [{ type: "Ready", status: "Unknown", message: "it is silent" }],
         }),
-        nodeLeases: { seen: [leaseOf("n1", { renewTime: at(-300) })] },
+        nodeLeases: { value: [leaseOf("n1", { renewTime: at(-300) })] },
       },
       want: ["node n1: is not ready: it is silent"],
     },
     {
       what: "a node's slow clock",
-      facts: { nodeLeases: { seen: [leaseOf("n1", { renewTime: at(-300) })] } },
+      facts: { nodeLeases: { value: [leaseOf("n1", { renewTime: at(-300) })] } },
       want: ["node n1: has a clock that is 300 s behind the API server's"],
     },
     {
       what: "a node's fast clock",
-      facts: { nodeLeases: { seen: [leaseOf("n1", { renewTime: at(30) })] } },
+      facts: { nodeLeases: { value: [leaseOf("n1", { renewTime: at(30) })] } },
       want: ["node n1: has a clock that is 30 s ahead of the API server's"],
     },
     {
@@ -462,7 +464,7 @@ describe("found", () => {
       what: "a network that a node cannot make",
       facts: {
         networks: {
-          seen: [
+          value: [
             {
               apiVersion: "k8s.cni.cncf.io/v1",
               kind: "NetworkAttachmentDefinition",
@@ -479,14 +481,14 @@ describe("found", () => {
       want: ["network blue/fast: NodeLinkUnfit on node n1: no link eth9"],
     },
     {
-      what: "a launcher of nobody",
-      facts: { pods: { seen: [launcherOf("u1", at(-600)), launcherOf("u2", at(-5))] } },
-      want: ["launcher blue/virt-launcher-one: runs, and its virtual machine instance is gone"],
+      what: "a launcher without a VMI",
+      facts: { pods: { value: [launcherOf("u1", at(-600)), launcherOf("u2", at(-5))] } },
+      want: ["launcher blue/virt-launcher-one: runs, but its virtual machine instance is deleted"],
     },
     {
       what: "a VMI that does not go",
-      facts: { vmis: { seen: [vmiOf("u1", at(-600)), vmiOf("u2", at(-20)), vmiOf("u3")] } },
-      want: ["virtual machine instance blue/one: was to be gone 570 s ago"],
+      facts: { vmis: { value: [vmiOf("u1", at(-600)), vmiOf("u2", at(-20)), vmiOf("u3")] } },
+      want: ["virtual machine instance blue/one: should have been deleted 570 s ago"],
     },
   ])("$what", ({ facts, want }) => {
     expect(wrongOf({ ...HEALTHY, ...facts })).toEqual(want);

@@ -12,7 +12,7 @@ import { judgeLeftovers } from "./checks/leftovers.ts";
 import { judgeNetworks } from "./checks/networks.ts";
 import { judgeNodes, judgePodStart, judgeSelinux } from "./checks/nodes.ts";
 import { isNetAgentAlone, type Facts } from "./facts.ts";
-import { ifSeen, type Finding } from "./finding.ts";
+import { ifObserved, type Finding } from "./finding.ts";
 
 const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeApiServer,
@@ -33,13 +33,12 @@ function judgeNetAgent(facts: Facts): readonly Finding[] {
   );
   return [
     ...judgeApiServer({ ...facts, apis: networks }).filter(({ check }) => check !== SERVER_CLOCK),
-    ...ifSeen("DaemonSets of Patchbay", facts.daemonSets, judgeDaemonSets),
+    ...ifObserved("DaemonSets of Patchbay", facts.daemonSets, judgeDaemonSets),
     ...judgeNodes(facts),
     ...judgeNetworks(facts),
   ];
 }
 
-/** Pure. */
 export function judgeInstallation(facts: Facts): readonly Finding[] {
   if (isNetAgentAlone(facts)) return judgeNetAgent(facts);
   return JUDGES.flatMap((judge) => judge(facts));

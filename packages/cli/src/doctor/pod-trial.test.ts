@@ -55,7 +55,7 @@ test.each<{ name: string; status: Status | undefined; want: unknown }>([
   expect(readTrial(status === undefined ? {} : { status })).toEqual(want);
 });
 
-test("the pod is deleted after its trial", async () => {
+test("tryPod deletes the pod", async () => {
   const store = createFakeStore();
   const created: Pod[] = [];
   const node = {
@@ -76,7 +76,7 @@ test("the pod is deleted after its trial", async () => {
       return { unsubscribe: () => undefined };
     },
   });
-  // The doctor uses these members only.
+  // Only these members are used.
   const session = { client: { store: node, reflect }, clock: createClock(), namespace: "ns" };
   expect(await tryPod(session as unknown as Session, new AbortController().signal)).toEqual({
     problem: DENIED,
@@ -89,12 +89,12 @@ test.each([
   { name: "unset on a cluster", given: {}, want: [] },
   {
     name: "refused by the server",
-    given: { podTrial: { unseen: "forbidden" } },
+    given: { podTrial: { failure: "forbidden" } },
     want: ["unknown"],
   },
-  { name: "successful", given: { podTrial: { seen: {} } }, want: ["ok"] },
-  { name: "failed", given: { podTrial: { seen: { problem: DENIED } } }, want: ["wrong"] },
-])("judges a trial that is $name", ({ given, want }) => {
+  { name: "successful", given: { podTrial: { value: {} } }, want: ["ok"] },
+  { name: "failed", given: { podTrial: { value: { problem: DENIED } } }, want: ["wrong"] },
+])("reports a trial that is $name", ({ given, want }) => {
   const findings = judgePodStart({ ...healthyFacts(), ...given });
   expect(findings.map(({ verdict }) => verdict)).toEqual(want);
   expect(findings.every(({ says, verdict }) => verdict !== "wrong" || says.includes(DENIED))).toBe(

@@ -48,21 +48,20 @@ function joinWords(...words: readonly (string | undefined)[]): string {
 
 type PodStatus = NonNullable<Pod["status"]>;
 
-function stateOf({ containerStatuses = [] }: PodStatus) {
+function readState({ containerStatuses = [] }: PodStatus) {
   return containerStatuses[0]?.state ?? {};
 }
 
 function readFailure(status: PodStatus): PodTrial {
-  const { terminated } = stateOf(status);
+  const { terminated } = readState(status);
   const problem = joinWords(terminated?.reason, terminated?.message ?? status.message);
   return { problem: problem === "" ? "its program failed" : problem };
 }
 
-/** Result of the pod; undefined while it is starting. Pure. */
 export function readTrial({ status = {} }: Pick<Pod, "status">): PodTrial | undefined {
   if (status.phase === "Succeeded") return {};
   if (status.phase === "Failed") return readFailure(status);
-  const { waiting } = stateOf(status);
+  const { waiting } = readState(status);
   const isStarting = waiting === undefined || STARTING.includes(waiting.reason);
   return isStarting ? undefined : { problem: joinWords(waiting.reason, waiting.message) };
 }
@@ -73,7 +72,6 @@ function readChange(change: Reflection<Pod>): PodTrial | undefined {
   return isGone ? { problem: "another client deleted it" } : readTrial(pod);
 }
 
-/** @throws AppError with what the store throws */
 export async function tryPod(
   { client, clock, namespace }: Session,
   signal: AbortSignal,

@@ -43,11 +43,11 @@ function leaseOf(name: string, holderIdentity: string): Lease {
 export function healthyFacts(): Facts {
   return {
     nowMs: parseTime(NOW),
-    serverVersion: { seen: "v1.30.0" },
-    apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: { seen: ["a"] } }],
-    trial: { seen: { serverMs: parseTime(NOW), isFilledIn: true, isRefused: true } },
+    serverVersion: { value: "v1.30.0" },
+    apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: { value: ["a"] } }],
+    trial: { value: { serverMs: parseTime(NOW), isFilledIn: true, isRefused: true } },
     apiServices: {
-      seen: [
+      value: [
         {
           apiVersion: "apiregistration.k8s.io/v1",
           kind: "APIService",
@@ -57,10 +57,10 @@ export function healthyFacts(): Facts {
         },
       ],
     },
-    webhooks: { seen: [] },
+    webhooks: { value: [] },
     certificates: [{ of: "authority of virt-api", endsMs: parseTime("2036-01-01T00:00:00Z") }],
     deployments: {
-      seen: [
+      value: [
         {
           apiVersion: "apps/v1",
           kind: "Deployment",
@@ -71,21 +71,21 @@ export function healthyFacts(): Facts {
       ],
     },
     daemonSets: {
-      seen: ["net-agent", "virt-handler"].map((name) => ({
+      value: ["net-agent", "virt-handler"].map((name) => ({
         apiVersion: "apps/v1",
         kind: "DaemonSet",
         metadata: { name },
         status: { desiredNumberScheduled: 1, numberReady: 1, updatedNumberScheduled: 1 },
       })),
     },
-    leader: { seen: leaseOf("virt-controller", "virt-controller-1") },
-    nodes: { seen: [nodeOf()] },
-    nodeLeases: { seen: [leaseOf("n1", "n1")] },
+    leader: { value: leaseOf("virt-controller", "virt-controller-1") },
+    nodes: { value: [nodeOf()] },
+    nodeLeases: { value: [leaseOf("n1", "n1")] },
     useEmulation: false,
     offersDataplane: false,
-    networks: { seen: [] },
-    networkEvents: { seen: [] },
-    vmis: { seen: [] },
-    pods: { seen: [] },
+    networks: { value: [] },
+    networkEvents: { value: [] },
+    vmis: { value: [] },
+    pods: { value: [] },
   };
 }

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { printDoctorReports } from "./doctor-report.ts";
 
-test("a way is a column of hops, with what to do at the first that is dead", () => {
+test("prints hops in a column, with a fix at the first dead hop", () => {
   const text = printDoctorReports([
     {
       vmi: "default/alpha",

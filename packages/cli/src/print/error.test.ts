@@ -5,7 +5,7 @@ import { exitCodeOf, printError } from "./error.ts";
 
 describe("an exit code", () => {
   test.each([
-    { name: "of what is not there", error: new AppError("KUBE_NOT_FOUND"), want: 3 },
+    { name: "of a missing object", error: new AppError("KUBE_NOT_FOUND"), want: 3 },
     { name: "of a conflict", error: new AppError("KUBE_CONFLICT"), want: 4 },
     { name: "of what exists already", error: new AppError("KUBE_ALREADY_EXISTS"), want: 4 },
     { name: "of a server that is away", error: new AppError("KUBE_UNREACHABLE"), want: 5 },
@@ -21,12 +21,12 @@ describe("an exit code", () => {
     },
     { name: "of a refusal", error: new AppError("KUBE_REFUSED"), want: 1 },
     {
-      name: "of a request that names what is not there",
+      name: "of a request that names a missing object",
       error: new AppError("KUBE_REFUSED", { causeType: "FieldValueNotFound" }),
       want: 3,
     },
     {
-      name: "of a request that names what is taken",
+      name: "of a request that names a value in use",
       error: new AppError("KUBE_REFUSED", { causeType: "FieldValueDuplicate" }),
       want: 4,
     },
@@ -44,7 +44,7 @@ describe("an exit code", () => {
 });
 
 describe("an error for people", () => {
-  test("has the server's words, one cause on each line, and a hint", () => {
+  test("contains the server's message, one cause on each line, and a hint", () => {
     const error = new AppError("KUBE_CONFLICT", {
       status: 409,
       message: "cannot plug",
@@ -56,17 +56,17 @@ describe("an error for people", () => {
         "error: cannot plug",
         "  name: is taken",
         "  macAddress: is taken",
-        "hint: look at the current state with: patchbay explain one red -n blue; then try again",
+        "hint: show the current state with: patchbay explain one red -n blue; then retry",
         "",
       ].join("\n"),
     );
   });
 
-  test("has no hint that would need a name which is not known", () => {
+  test("omits a hint that needs an unknown name", () => {
     expect(printError(new AppError("KUBE_CONFLICT"))).not.toContain("hint");
   });
 
-  test("has no cause that the server's words name already", () => {
+  test("omits causes that the server's message already contains", () => {
     const error = new AppError("KUBE_REFUSED", {
       status: 422,
       message: 'VirtualMachine "a" is invalid: spec.x: Forbidden: no',
@@ -75,7 +75,7 @@ describe("an error for people", () => {
     expect(printError(error).split("\n").slice(1, -1)).toEqual(["  spec.y: Required"]);
   });
 
-  test("has the chain of causes, each once", () => {
+  test("prints each cause of the chain once", () => {
     const root = new Error("connect ECONNREFUSED 127.0.0.1:6443");
     const middle = new Error("fetch failed", { cause: root });
     const error = new AppError(
@@ -93,7 +93,7 @@ describe("an error for people", () => {
     );
   });
 
-  test("that nobody thought of is still one line", () => {
+  test("prints an unexpected error on one line", () => {
     expect(printError(new TypeError("x is not a function"))).toBe("error: x is not a function\n");
   });
 });

@@ -42,7 +42,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
   KUBE_NOT_FOUND: "list what exists with: kubectl get vm,vmi; choose another namespace with -n",
-  KUBE_CONFLICT: "look at the current state with: {look}; then try again",
+  KUBE_CONFLICT: "show the current state with: {look}; then retry",
   KUBE_FORBIDDEN: "ask your administrator for this right, or use another --kubeconfig",
   KUBE_UNAUTHORIZED:
     "the kubeconfig's credentials may have expired; name another with --kubeconfig",
@@ -72,7 +72,7 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /** The server's message if it sent one. */
-function headOf(error: AppError): string {
+function printHead(error: AppError): string {
   const { status, message } = error.details;
   return status !== undefined && typeof message === "string" && message !== ""
     ? message
@@ -107,7 +107,7 @@ function hintOf({ code, details }: AppError): string | undefined {
 
 /** Message, causes on one line each with the paths of their fields, and a hint. */
 export function printError(error: unknown): string {
-  const head = isAppError(error) ? headOf(error) : messageOf(error);
+  const head = isAppError(error) ? printHead(error) : messageOf(error);
   const hint = isAppError(error) ? hintOf(error) : undefined;
   return [
     `error: ${indented(head, "  ")}`,

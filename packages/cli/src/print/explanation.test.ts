@@ -63,8 +63,8 @@ const vmi: VirtualMachineInstance = {
   },
 };
 
-describe("the list of interfaces", () => {
-  test("shows each interface that anything is known of, those of the spec first", () => {
+describe("printInterfaces", () => {
+  test("lists all known interfaces, those of the spec first", () => {
     expect(printInterfaces(toIfaceRows({ vm, vmi }), vmi)).toBe(
       [
         "NAME      NETWORK   PHASE          REASON      LINK   MAC                 IPS        POD NIC          PCI            IN GUEST",
@@ -76,17 +76,17 @@ describe("the list of interfaces", () => {
     );
   });
 
-  test("of a stopped VM shows what it declares", () => {
+  test("lists the declared interfaces of a stopped VM", () => {
     const rows = toIfaceRows({ vm });
     expect(rows.map(({ name }) => name)).toEqual(["default", "blue"]);
     expect(printInterfaces(rows, undefined)).toContain("Stopped");
   });
 
-  test("of a VM without interfaces says so", () => {
+  test("reports a VM without interfaces", () => {
     expect(printInterfaces([], undefined)).toBe("no interfaces\n");
   });
 
-  test("ends with how many more the running VM can take", () => {
+  test("ends with the number of free ports of a running VM", () => {
     const withPorts = { ...vmi, status: { ...vmi.status, pciePorts: { total: 33, free: 31 } } };
     expect(printInterfaces([], withPorts)).toBe(
       "no interfaces\nPCIe ports for more: 31 of 33 free\n",
@@ -94,16 +94,16 @@ describe("the list of interfaces", () => {
   });
 });
 
-describe("the explanation of an interface", () => {
-  test("begins with why the VM does not come up", () => {
+describe("printExplanation", () => {
+  test("begins with why the VM does not start", () => {
     const [, blue] = toIfaceRows({ vm });
-    const trouble = "UnsupportedSpec: spec.template.spec.domain.devices.tpm: is not supported yet";
-    const explained = { title: "virtualmachine ns/one", isRunning: false, trouble };
+    const problem = "UnsupportedSpec: spec.template.spec.domain.devices.tpm: is not supported yet";
+    const explained = { title: "virtualmachine ns/one", isRunning: false, problem };
     const text = blue === undefined ? "" : printExplanation(blue, explained);
-    expect(text.split("\n")[2]).toBe(`does not start: ${trouble}`);
+    expect(text.split("\n")[2]).toBe(`does not start: ${problem}`);
   });
 
-  test("names the container runtime as next while it does not answer, whoever says so", () => {
+  test("names the container runtime as the next actor while it does not answer", () => {
     const hotplug = { type: "Plug", phase: "PodAttaching" } as const;
     const silent = "RuntimeUnavailable";
     const next = "next:   the node's container runtime answers";
@@ -116,7 +116,7 @@ describe("the explanation of an interface", () => {
     expect(flat(printExplanation(row, titled))).not.toContain(next);
   });
 
-  test("goes through the layers and names who acts next", () => {
+  test("prints all layers and the next actor", () => {
     const [, blue] = toIfaceRows({ vm, vmi });
     const explained = { title: "virtualmachine ns/one", isRunning: true, node: "n1" };
     const text = blue === undefined ? "" : printExplanation(blue, explained);

@@ -14,7 +14,7 @@ const NEXT_STEPS: Readonly<Record<IfacePhase, string>> = {
   Ready: "nothing",
   PodSwapping: "net-agent runs CNI ADD for the other network in the pod",
   Switching: "virt-handler moves the tap to the other network",
-  Detaching: "the guest lets go of the device",
+  Detaching: "the guest detaches the device",
   Unwiring: "virt-handler removes the tap and the bridge",
   PodDetaching:
     "virt-controller removes the network from the annotation, then net-agent runs CNI DEL",
@@ -27,7 +27,7 @@ export interface ExplainedVm {
   /** Reason why virt-handler cannot manage the VM. */
   readonly blockedReason?: string;
   /** Why the VM does not start, as text. */
-  readonly trouble?: string;
+  readonly problem?: string;
 }
 
 type Pairs = readonly (readonly [string, string | undefined])[];
@@ -53,7 +53,7 @@ function statusPairs(status: IfaceStatus | undefined): Pairs {
     ["mac", status?.mac],
     ["pci address", status?.pciAddress],
     ["link", status?.linkState],
-    ["seen by", status?.infoSource],
+    ["reported by", status?.infoSource],
     ["in the guest", status?.interfaceName],
     ["addresses", status?.ipAddresses?.join(", ")],
   ];
@@ -95,7 +95,7 @@ export function printExplanation(row: IfaceRow, explained: ExplainedVm): string 
     ["interface", row.name],
     ["of", explained.title],
     ["node", explained.node],
-    ["does not start", explained.trouble],
+    ["does not start", explained.problem],
   ];
   return [
     printPairs(head, ""),

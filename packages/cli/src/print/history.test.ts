@@ -44,7 +44,7 @@ const HISTORY: IfaceHistory = [
   },
 ];
 
-test("operations of all interfaces are one list by time", () => {
+test("sorts the operations of all interfaces by time", () => {
   expect(
     printHistory(HISTORY)
       .split("\n")
@@ -74,6 +74,6 @@ test("operations of all interfaces are one list by time", () => {
   ]);
 });
 
-test("of a VM with which nothing was done that is said", () => {
+test("reports a VM without operations", () => {
   expect(printHistory([])).toBe("nothing was done while the guest ran\n");
 });

@@ -15,17 +15,17 @@ test.each([
   expect(shown).toEqual([want]);
 });
 
-test("one line stays one line", () => {
+test("oneLine escapes line ends", () => {
   expect(oneLine("a\nb\tc\u001b")).toBe(String.raw`a\nb\tc\u001b`);
 });
 
-test("JSON is what it was", () => {
+test("JSON stays parseable with the same value", () => {
   const data = { name: "a\u009b\u202e" };
   const shown: string[] = [];
   safeOutput({ write: (part) => shown.push(part) }).write(JSON.stringify(data));
   expect(JSON.parse(shown.join(""))).toEqual(data);
 });
 
-test("further lines are set in", () => {
+test("indented indents all lines after the first", () => {
   expect(indented("a\nhint: b", "  ")).toBe("a\n  hint: b");
 });

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { printPairs, printTable } from "./table.ts";
 
-describe("a table", () => {
-  test("has aligned columns and a dash for what is not there", () => {
+describe("printTable", () => {
+  test("aligns columns and prints a dash for empty cells", () => {
     expect(
       printTable(
         ["NAME", "PHASE"],
@@ -16,8 +16,8 @@ describe("a table", () => {
   });
 });
 
-describe("pairs", () => {
-  test("are aligned, and left out without a value", () => {
+describe("printPairs", () => {
+  test("aligns pairs and omits those without a value", () => {
     expect(
       printPairs(
         [

@@ -15,7 +15,7 @@ type Phases = readonly { readonly phase: string; readonly reason?: string }[];
 
 /** A server with one namespace, whose VMI goes through phases after the first request for a change. */
 export class FakeMachine {
-  readonly asked: {
+  readonly requests: {
     readonly method: string;
     readonly path: string;
     readonly body: string;
@@ -30,7 +30,7 @@ export class FakeMachine {
   migrationAfter: readonly object[] = [];
   vmAfter: readonly object[] = [];
   /** Called when all versions were sent. */
-  told: () => void = () => undefined;
+  onAllSent: () => void = () => undefined;
   requested: (path: string) => void = () => undefined;
   refusal: { readonly code: number; readonly body: object } | undefined;
   /** By path. */
@@ -44,7 +44,7 @@ export class FakeMachine {
       request.on("end", () => {
         const url = new URL(request.url ?? "/", "http://machine");
         const isDryRun = url.searchParams.has("dryRun");
-        this.asked.push({
+        this.requests.push({
           method: request.method ?? "",
           path: url.pathname,
           body,
@@ -101,7 +101,7 @@ export class FakeMachine {
     response.writeHead(200);
     response.flushHeaders();
     this.#watches.set(url.pathname, response);
-    this.#tell();
+    this.#sendVersions();
   }
 
   #judge(response: ServerResponse): void {
@@ -117,13 +117,13 @@ export class FakeMachine {
     }
     this.#isAsked = true;
     response.writeHead(202).end();
-    this.#tell();
+    this.#sendVersions();
   }
 
   #isAsked = false;
 
   /** Sends the versions once there is a watch and a request for a change. */
-  #tell(): void {
+  #sendVersions(): void {
     const watch = this.#watches.get(VMIS);
     if (watch === undefined || !this.#isAsked) return;
     for (const version of this.after) {
@@ -134,7 +134,7 @@ export class FakeMachine {
     this.migrationAfter = this.#tellOf(MIGRATIONS, this.migrationAfter);
     if (!this.#watches.has(VMS)) return;
     this.vmAfter = this.#tellOf(VMS, this.vmAfter);
-    this.told();
+    this.onAllSent();
   }
 
   /** Returns the versions that were not sent: all of them while there is no watch. */

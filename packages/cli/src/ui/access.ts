@@ -18,21 +18,18 @@ const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undef
 const READ_METHODS = ["GET", "HEAD"];
 
 /** Origins of the panel's pages at a port. */
-function originsOf(port: number): readonly string[] {
+function listOrigins(port: number): readonly string[] {
   return NAMES.map((name) => `http://${name}:${String(port)}`);
 }
 
-/**
- * Why a request is rejected; undefined if it is allowed. Requests that change something or open a stream must have an
- * origin; the request for the page has none.
- */
+/** Why a request is rejected; undefined if it is allowed. Changes and streams must have an origin; a request for the page has none. */
 export function findOriginProblem(
   request: RequestOrigin,
   port: number,
   isStream = false,
 ): string | undefined {
   const { host, origin } = request;
-  if (host === undefined || !originsOf(port).includes(`http://${host}`)) {
+  if (host === undefined || !listOrigins(port).includes(`http://${host}`)) {
     return "the request names another host than the panel's own";
   }
   if (origin !== undefined && origin !== `http://${host}`) {

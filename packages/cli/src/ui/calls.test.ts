@@ -9,7 +9,7 @@ const VMI = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
 const SUB = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
 const SUB_VMI = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a";
 
-describe("a request", () => {
+describe("toForwardedCall", () => {
   test.each([
     { method: "GET", target: `${VM}/a` },
     { method: "PATCH", target: `${VM}/a?dryRun=All` },
@@ -21,7 +21,7 @@ describe("a request", () => {
     { method: "PUT", target: `${SUB}/stop?dryRun=All` },
     { method: "PUT", target: `${SUB_VMI}/pause?dryRun=All` },
     { method: "POST", target: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" },
-  ])("$method $target is passed on", ({ method, target }) => {
+  ])("forwards $method $target", ({ method, target }) => {
     const [path, query] = target.split("?");
     expect(toForwardedCall(method, target)).toEqual({
       method,
@@ -30,7 +30,7 @@ describe("a request", () => {
     });
   });
 
-  test("for the doctor names an interface", () => {
+  test("forwards the interface of a doctor request", () => {
     expect(toForwardedCall("GET", `${SUB_VMI}/doctor?interface=blue`)).toEqual({
       method: "GET",
       path: `${SUB_VMI}/doctor`,
@@ -51,7 +51,7 @@ describe("a request", () => {
     { method: "PATCH", target: `${VM}/a?fieldManager=x` },
     { method: "PATCH", target: `${VM}/a%2fstatus` },
     { method: "GET", target: `${VM}/${"a".repeat(300)}` },
-  ])("$method $target is not", ({ method, target }) => {
+  ])("rejects $method $target", ({ method, target }) => {
     expect(toForwardedCall(method, target)).toBeUndefined();
   });
 
@@ -61,12 +61,12 @@ describe("a request", () => {
     { target: "/streams/ns/a/portforward", want: undefined },
     { target: "/streams/ns/../vnc", want: undefined },
     { target: "/streams/ns/a/vnc?x", want: undefined },
-  ])("for a stream: $target", ({ target, want }) => {
+  ])("parses the stream $target", ({ target, want }) => {
     expect(toForwardedStream(target)).toEqual(want);
   });
 });
 
-describe("at the gate", () => {
+describe("findOriginProblem", () => {
   const own: RequestOrigin = {
     method: "POST",
     host: "127.0.0.1:80",
@@ -86,7 +86,7 @@ describe("at the gate", () => {
       want: true,
     },
     {
-      name: "a browser that says less",
+      name: "a browser that sends fewer headers",
       knock: { method: "GET", origin: undefined, site: undefined },
       want: true,
     },
@@ -106,7 +106,7 @@ describe("at the gate", () => {
   });
 });
 
-test("a token is good for one browser, and only the newest opens the panel", () => {
+test("a token is valid for one browser, and only the newest token opens the panel", () => {
   const [browser, another] = ["a".repeat(32), "b".repeat(32)];
   let count = 0;
   const passes = new LinkTokens((size) => new Uint8Array(size).fill((count += 1)));
@@ -120,13 +120,13 @@ test("a token is good for one browser, and only the newest opens the panel", () 
   expect(passes.exchange(second, another)).toBeUndefined();
   const third = passes.exchange(passes.issue(), browser) ?? "";
   expect(third).not.toBe(key);
-  // Its answer was lost, or the page was loaded again.
+  // After a lost response or a reload.
   expect(passes.exchange(second, browser)).toBe(key);
   expect(passes.knows(key)).toBe(true);
   expect(passes.knows(third)).toBe(true);
 });
 
-test("a key comes as a protocol beside the panel's own", () => {
+test("a key is sent as a subprotocol beside the panel's own", () => {
   expect(offeredKey("stream.panel.patchbay.io, key.abc")).toBe("abc");
   expect(offeredKey("stream.panel.patchbay.io")).toBeUndefined();
   expect(offeredKey(undefined)).toBeUndefined();

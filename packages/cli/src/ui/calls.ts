@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that the panel forwards to the API server. Only those that it needs, so that a compromised page cannot read
-// secrets. Pure.
+// Requests that the panel forwards to the API server: only those it needs, so that a compromised page cannot read secrets. Pure.
 import type { HttpMethod } from "@patchbay/kube";
 
 export interface ForwardedCall {
@@ -44,10 +43,7 @@ function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/**
- * The forwarded request, or undefined if the panel does not need it. The path is used as it was sent, without decoding or
- * normalization.
- */
+/** Undefined if the panel does not need the request. The path is used as sent, without decoding or normalization. */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

@@ -6,12 +6,8 @@ import { NONCE_MARK, PANEL_DIRECTORY, PANEL_FILES } from "@patchbay/panel";
 
 type Head = Readonly<Record<string, string>>;
 
-/**
- * Allows scripts and styles only from the panel's own files, and no frames. `nonce` permits the style sheet that the
- * terminal's library creates.
- * Source: CSP Level 3; Trusted Types
- */
-function policyOf(nonce: string): string {
+/** Only the panel's own files; `nonce` permits the terminal library's style sheet. Source: CSP Level 3; Trusted Types */
+function buildPolicy(nonce: string): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
@@ -26,10 +22,10 @@ function policyOf(nonce: string): string {
   ].join("; ");
 }
 
-export function headOf(type: string, nonce: string): Head {
+export function buildHeaders(type: string, nonce: string): Head {
   return {
     "content-type": type,
-    "content-security-policy": policyOf(nonce),
+    "content-security-policy": buildPolicy(nonce),
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -45,10 +41,7 @@ export interface PanelFile {
   render(nonce: string): string;
 }
 
-/**
- * All files, by path.
- * @throws AppError with PANEL_NOT_BUILT if one is missing
- */
+/** All files, by path. @throws AppError with PANEL_NOT_BUILT if one is missing */
 export async function readPage(
   files: Pick<Files, "readText">,
   directory: string = PANEL_DIRECTORY,

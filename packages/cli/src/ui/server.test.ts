@@ -16,7 +16,7 @@ interface Told {
   readonly namespace?: string | null;
 }
 
-/** An API server that lets lists of all namespaces be read, or not. */
+/** An API server that allows or forbids lists of all namespaces. */
 function clientOf(mayList: boolean): PanelDeps["client"] & { readonly seen: unknown[] } {
   const seen: unknown[] = [];
   const client: Pick<KubeClient, "ask" | "reflect" | "openStream" | "server"> = {
@@ -84,8 +84,8 @@ test.each([
     onlyIn: undefined,
     want: "blue",
   },
-  { name: "in the one that was asked for", mayList: true, onlyIn: "red", want: "red" },
-])("three kinds are watched in one answer, $name", async ({ mayList, onlyIn, want }) => {
+  { name: "in the requested namespace", mayList: true, onlyIn: "red", want: "red" },
+])("watches three kinds in one response, $name", async ({ mayList, onlyIn, want }) => {
   const client = clientOf(mayList);
   const headers = await open(client, onlyIn);
   const told = await firstLines(headers, 6);
@@ -102,7 +102,7 @@ test.each([
 });
 
 test.each([true, false])(
-  "the page is told whether the API server answers: %s",
+  "tells the page whether the API server responds: %s",
   async (isAnswering) => {
     const client = clientOf(true);
     const ask: KubeClient["ask"] = (request) =>
@@ -114,13 +114,13 @@ test.each([true, false])(
   },
 );
 
-test("the page is told the images of the machine", async () => {
+test("sends the machine's images to the page", async () => {
   const { origin = "", ...headers } = await open(clientOf(true));
   const response = await fetch(`${origin}/images`, { headers });
   expect(await response.json()).toEqual({ names: ["debian:12"] });
 });
 
-test("what the API server answers comes back whole: status, text, warnings", async () => {
+test("returns the API server's status, text and warnings", async () => {
   const client = clientOf(true);
   const headers = await open(client);
   const path = "/apis/kubevirt.io/v1/namespaces/blue/virtualmachines/a?dryRun=All";
@@ -140,7 +140,7 @@ test("what the API server answers comes back whole: status, text, warnings", asy
   });
 });
 
-test("a page that is not built says what to do", async () => {
+test("reports how to build a missing page", async () => {
   const files = { readText: () => Promise.resolve(undefined) };
   await expect(readPage(files, "/nowhere/")).rejects.toMatchObject({
     code: "PANEL_NOT_BUILT",
@@ -148,7 +148,7 @@ test("a page that is not built says what to do", async () => {
   });
 });
 
-test("the page's nonce is the answer's", async () => {
+test("the page has the nonce of its response", async () => {
   const files = { readText: () => Promise.resolve("<meta content={{nonce}}>") };
   const page = await readPage(files, "/here/");
   expect(page.get("/")?.render("abc")).toBe("<meta content=abc>");

@@ -9,7 +9,7 @@ import { messageOf, type Clock } from "@patchbay/base";
 import type { KubeClient } from "@patchbay/kube";
 import { toForwardedCall, toForwardedStream, type ForwardedCall } from "./calls.ts";
 import { findOriginProblem, type RequestOrigin, LinkTokens, type RandomBytes } from "./access.ts";
-import { headOf, type PanelFile } from "./page.ts";
+import { buildHeaders, type PanelFile } from "./page.ts";
 import { GuestStreams, offeredKey } from "./streams.ts";
 import { streamChanges, type WatchScope } from "./watches.ts";
 
@@ -40,14 +40,14 @@ const BODY_MAX = 1024 * 1024;
 const NONCE_BYTES = 16;
 const JSON_TYPE = "application/json";
 
-function headerOf(request: IncomingMessage, name: string): string | undefined {
+function readHeader(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
   return typeof value === "string" ? value : undefined;
 }
 
 function readOrigin(request: IncomingMessage): RequestOrigin {
   const { host, origin } = request.headers;
-  const site = headerOf(request, "sec-fetch-site");
+  const site = readHeader(request, "sec-fetch-site");
   return { method: request.method ?? "", host, origin, site };
 }
 
@@ -117,7 +117,7 @@ class PanelServer implements Panel {
     if (file !== undefined) this.#sendFile(response, file);
     else if (request.method === "POST" && target === "/session")
       await this.#exchangeToken(request, response);
-    else if (!this.#tokens.knows(headerOf(request, KEY_HEADER) ?? "")) {
+    else if (!this.#tokens.knows(readHeader(request, KEY_HEADER) ?? "")) {
       this.#refuse(
         response,
         401,
@@ -161,7 +161,7 @@ class PanelServer implements Panel {
     response: ServerResponse,
   ): Promise<void> {
     const body = await readBody(request);
-    const contentType = headerOf(request, "content-type") ?? JSON_TYPE;
+    const contentType = readHeader(request, "content-type") ?? JSON_TYPE;
     const { status, text, warnings } = await this.#deps.client.ask({
       ...call,
       ...(body !== undefined && { body, contentType }),
@@ -173,7 +173,7 @@ class PanelServer implements Panel {
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     const stream = toForwardedStream(request.url ?? "");
-    const key = offeredKey(headerOf(request, "sec-websocket-protocol"));
+    const key = offeredKey(readHeader(request, "sec-websocket-protocol"));
     const problem = findOriginProblem(readOrigin(request), this.port, true);
     if (problem !== undefined || stream === undefined || !this.#tokens.knows(key ?? "")) {
       socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
@@ -184,7 +184,7 @@ class PanelServer implements Panel {
 
   #begin(response: ServerResponse, status: number, type: string): string {
     const nonce = Buffer.from(this.#deps.random(NONCE_BYTES)).toString("base64url");
-    response.writeHead(status, headOf(type, nonce));
+    response.writeHead(status, buildHeaders(type, nonce));
     response.flushHeaders();
     return nonce;
   }

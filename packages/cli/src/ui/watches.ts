@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of VMs, VMIs and networks as JSON lines in one endless answer, because a browser opens only six connections to a
-// server and each watch would occupy one.
+// Changes of VMs, VMIs and networks as JSON lines in one endless response, because a browser opens only six connections to a server.
 import type { ServerResponse } from "node:http";
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -22,10 +21,7 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
 /** Largest amount of unread data of a browser tab, bytes; the connection is then closed, and the page reconnects. */
 const UNREAD_MAX = 64 * 1024 * 1024;
 
-/**
- * Interval and deadline of requests that check whether the API server answers, milliseconds. A watch alone does not show
- * whether the server hangs, because it is also silent while nothing changes.
- */
+/** Interval and deadline of health requests, milliseconds. A watch is also silent if nothing changes, so it cannot show a hang. */
 const PULSE_MS = 4000;
 
 interface AccessReview {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has a MAC, and whose launcher a pod is, as the caches find it.
+// Lookups in caches: MACs and launcher pods.
 import type {
   NetworkAttachmentDefinition,
   VirtualMachine,
@@ -49,18 +49,18 @@ test.each([
     want: ["ns/vm"],
   },
   {
-    name: "nobody, where there is no MAC",
+    name: "no owner without a MAC",
     vms: [vmWith({}), vmWith(undefined)],
     vmis: [],
     want: [],
   },
   {
-    name: "nobody of another MAC",
+    name: "no owner of another MAC",
     vms: [vmWith({ macAddress: "02:00:00:00:00:0b" })],
     vmis: [],
     want: [],
   },
-])("a MAC is had by $name", ({ vms, vmis, want }) => {
+])("listMacOwners finds $name", ({ vms, vmis, want }) => {
   const owners = listMacOwners(cachesOf(vms, vmis), [MAC]);
   expect(owners.map(({ namespace, name }) => `${namespace}/${name}`)).toEqual(want);
 });
@@ -84,7 +84,7 @@ test.each<{
   expect(owner?.isHalted === true).toBe(want);
 });
 
-test("two definitions of one bridge are one segment, and any other is its own", () => {
+test("definitions of one bridge share a segment; others have their own", () => {
   const nads = createFakeCache<NetworkAttachmentDefinition>();
   const put = (name: string, config: object): void => {
     const spec = { config: JSON.stringify(config) };
@@ -109,7 +109,7 @@ test("two definitions of one bridge are one segment, and any other is its own", 
   expect(nads.find({ namespace: "ns", name: "own" })?.spec).toBeUndefined();
 });
 
-test("a launcher pod leads to its VMI, and no other pod does", () => {
+test("findByLauncher finds the VMI of a launcher pod only", () => {
   const vmi = vmiWith("vm", {});
   const { vmis } = cachesOf([], [vmi, vmiWith("lone", {})]);
   const find = (namespace: string, name: string) => findByLauncher(vmis, { namespace, name });
@@ -134,7 +134,7 @@ const PCI = { name: "nic1", pciAddress: "0000:02:00.0" };
 test.each<{ name: string; status?: VmiStatus }>([
   { name: "has no status yet" },
   { name: "does not run yet", status: { phase: "Scheduling" } },
-  { name: "has no port left", status: { phase: "Running", pciePorts: { total: 1, free: 0 } } },
+  { name: "has no free port", status: { phase: "Running", pciePorts: { total: 1, free: 0 } } },
   {
     name: "has a device and a port",
     status: { phase: "Running", pciePorts: { total: 2, free: 1 }, interfaces: [PCI] },
@@ -149,7 +149,7 @@ test.each<{ name: string; status?: VmiStatus }>([
       migrationState: { migrationUid: "m1", targetNode: "b", completed: true },
     },
   },
-])("a VMI that $name is judged by what is seen of it as by the whole", ({ status }) => {
+])("a trimmed VMI that $name gives the same result as the whole", ({ status }) => {
   const vmi = vmiOf(status);
   const seen = trimVmi(vmi);
   const judged = (it: VirtualMachineInstance): unknown => [
@@ -163,7 +163,7 @@ test.each<{ name: string; status?: VmiStatus }>([
   expect({ ...seen, status: undefined }).toEqual({ ...vmi, status: undefined });
 });
 
-test("what others look at is not kept", () => {
+test("trims fields that virt-api does not read", () => {
   const seen = trimVmi(
     vmiOf({
       phase: "Running",

@@ -68,7 +68,7 @@ export interface Caches {
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
-function launchersOf(vmi: VirtualMachineInstance): readonly string[] {
+function listLauncherKeys(vmi: VirtualMachineInstance): readonly string[] {
   return launcherNamesOf(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
@@ -77,7 +77,7 @@ export const INDEXES = {
   vms: { mac: (vm: VirtualMachine) => listMacs(vm.spec.template.spec) },
   vmis: {
     mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : listMacs(vmi.spec)),
-    launcher: launchersOf,
+    launcher: listLauncherKeys,
   },
   nads: {
     namespace: ({ metadata }: NetworkAttachmentDefinition) => [metadata.namespace ?? ""],

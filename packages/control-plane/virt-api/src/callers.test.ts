@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom does the front proxy bring?
+// Identity of callers behind the front proxy.
 import { Socket } from "node:net";
 import { expect, test, beforeEach } from "vitest";
 import { ClientAuthority } from "@patchbay/daemon";
@@ -7,7 +7,7 @@ import { findRemoteUser, createPodNodeLookup } from "./callers.ts";
 import { PODS, type Pod } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 
-/** An authority that vouches for everybody, or for nobody. */
+/** An authority that accepts every client or none. */
 function vouching(isKnown: boolean): ClientAuthority {
   const authority = new ClientAuthority({
     read: () => Promise.resolve({ caPem: "", names: [] }),
@@ -32,7 +32,7 @@ test.each<{ name: string; headers: Record<string, string[]>; known?: boolean; wa
     want: { name: "alice", groups: [] },
   },
   {
-    name: "a user with what their token says",
+    name: "a user with the claims of the token",
     headers: {
       "x-remote-user": ["agent"],
       "x-remote-extra-authentication.kubernetes.io%2fpod-name": ["pod"],
@@ -45,9 +45,9 @@ test.each<{ name: string; headers: Record<string, string[]>; known?: boolean; wa
       extra: { "authentication.kubernetes.io/pod-name": ["pod"] },
     },
   },
-  { name: "nobody, where none is named", headers: {}, known: true, want: undefined },
-  { name: "nobody, where somebody else says so", headers: ALICE, known: false, want: undefined },
-  { name: "nobody, where there is no front proxy", headers: ALICE, want: undefined },
+  { name: "no user without a user header", headers: {}, known: true, want: undefined },
+  { name: "no user from an unknown client", headers: ALICE, known: false, want: undefined },
+  { name: "no user without a front proxy", headers: ALICE, want: undefined },
 ])("$name", ({ headers, known, want }) => {
   const frontProxy = known === undefined ? undefined : vouching(known);
   const request = { socket: new Socket(), headersDistinct: headers };
@@ -67,7 +67,7 @@ function put(uid: string, spec: Partial<Pod["spec"]>, name = KEY.name): void {
   store.put(PODS, { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [], ...spec } });
 }
 
-test("a pod is read once", async () => {
+test("reads each pod once", async () => {
   put("one", { nodeName: "a" });
   const findPodNode = createPodNodeLookup(store);
   expect(await findPodNode({ ...KEY, uid: "one" })).toBe("a");
@@ -75,7 +75,7 @@ test("a pod is read once", async () => {
   expect(store.calls).toEqual(["get pods patchbay/virt-handler-x"]);
 });
 
-test("another pod of the same name is another pod", async () => {
+test("does not reuse the node of another pod with the same name", async () => {
   const findPodNode = createPodNodeLookup(store);
   put("one", { nodeName: "a" });
   expect(await findPodNode({ ...KEY, uid: "one" })).toBe("a");
@@ -84,7 +84,7 @@ test("another pod of the same name is another pod", async () => {
   expect(await findPodNode({ ...KEY, uid: "two" })).toBe("b");
 });
 
-test("a pod that has no node yet is read again", async () => {
+test("reads an unscheduled pod again", async () => {
   const findPodNode = createPodNodeLookup(store);
   expect(await findPodNode({ ...KEY, uid: "one" })).toBeUndefined();
   put("one", {});
@@ -95,7 +95,7 @@ test("a pod that has no node yet is read again", async () => {
   expect(await findPodNode({ ...KEY, uid: "one" })).toBe("a");
 });
 
-test("no more is remembered than a cluster has nodes", async () => {
+test("limits the cache to the largest number of nodes", async () => {
   const findPodNode = createPodNodeLookup(store);
   for (let index = 0; index <= 5000; index += 1) {
     const name = `pod-${String(index)}`;

@@ -56,10 +56,7 @@ export interface TokenPod {
 /** Returns undefined if the pod does not exist or is not scheduled. */
 export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
 
-/**
- * Limit of cached pods; the oldest entry is evicted first. Each node runs one agent. Source: Kubernetes
- * "Considerations for large clusters", nodes.
- */
+/** Limit of cached pods, one per node; evicts the oldest. Source: Kubernetes "Considerations for large clusters", nodes. */
 const CACHED_PODS_MAX = 5000;
 
 /** Caches by uid: the node of a pod never changes, and a new pod with the same name has another uid. */

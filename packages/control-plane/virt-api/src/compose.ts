@@ -74,7 +74,7 @@ function createKindCheck(
       return true;
     } catch (error) {
       if (isAppError(error, "KUBE_NOT_FOUND")) return false;
-      log.warn("cannot ask which kinds there are", { path, reason: messageOf(error) });
+      log.warn("cannot discover the kinds of a group", { path, reason: messageOf(error) });
       return true;
     }
   };
@@ -96,14 +96,14 @@ async function createCallers(context: DaemonContext, flags: Flags): Promise<Call
   };
 }
 
-function identityInFiles(flags: Flags): OwnCertificates | undefined {
+function readIdentityFiles(flags: Flags): OwnCertificates | undefined {
   const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = flags;
   if (certFile === undefined || keyFile === undefined) return undefined;
   const files = createFiles();
   return {
     serving: certificateInFiles(files, { certFile, keyFile }),
     authority: () => Promise.resolve(undefined),
-    toHandlers: createFileCredentials(files, {
+    handlerCredentials: createFileCredentials(files, {
       certFile: flags.virtHandlerClientCertFile ?? certFile,
       keyFile: flags.virtHandlerClientKeyFile ?? keyFile,
       caFile: flags.virtHandlerCaFile ?? "",
@@ -121,12 +121,12 @@ function createDeps(
   { access, authority }: { readonly access: HandlerAccess; readonly authority: ReadAuthority },
 ): Deps {
   const { store } = client;
-  const ownWrites = createMutationCache(caches.vms, caches.vmis);
+  const mutationCache = createMutationCache(caches.vms, caches.vmis);
   return {
     release: `v${readVersion()}`,
     store,
-    cachedReader: createCachedReader(store, ownWrites, listCachedKinds(caches)),
-    ownWrites,
+    cachedReader: createCachedReader(store, mutationCache, listCachedKinds(caches)),
+    mutationCache,
     log,
     randomBytes,
     mutex: new KeyedMutex(),
@@ -167,12 +167,12 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   for (const cache of [vms, vmis, kubevirts, nads]) cache.start(signal);
   const [callers, identity] = await Promise.all([
     createCallers(context, flags),
-    identityInFiles(flags) ?? manageOwnCertificates(context),
+    readIdentityFiles(flags) ?? manageOwnCertificates(context),
   ]);
   const isAborted = (): boolean => signal.aborted;
   if (isAborted()) return;
   const find = findHandlers(context, flags);
-  const access = { find, credentials: identity.toHandlers };
+  const access = { find, credentials: identity.handlerCredentials };
   const deps = createDeps(context, caches, { access, authority: identity.authority });
   const certificate = identity.serving;
   const { listenAddress, port } = flags;
@@ -183,8 +183,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     { listenAddress, port, certificate, clientAuthorities },
     { log, leaving, signal, onUpgrade: createStreams(context, deps, callers) },
   );
-  // Also returns on an abort before the API server has responded. Does not wait for `nads`, because a cluster may
-  // lack the kind.
+  // Does not wait for `nads`, because a cluster may lack the kind.
   await waitForCaches([vms, vmis, kubevirts], signal);
   if (!isAborted()) {
     log.info("listening", { port: server.port });

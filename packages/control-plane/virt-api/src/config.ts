@@ -45,58 +45,60 @@ function addHandlerFlags(command: Command): Command {
   return command
     .option(
       "--virt-handler-address <host:port>",
-      "where the virt-handler of this machine answers (default: the pod of each node)",
+      "address of this machine's virt-handler (default: the pod of each node)",
       toAddress,
     )
     .option(
       "--virt-handler-ca-file <file>",
-      "authority of its certificate, PEM (default: virt-api's own)",
+      "CA of virt-handler's certificate, PEM (default: virt-api's own)",
     )
-    .option("--virt-handler-client-cert-file <file>", "certificate that is shown to it, PEM")
-    .option("--virt-handler-client-key-file <file>", "private key of that certificate, PEM");
+    .option("--virt-handler-client-cert-file <file>", "client certificate for virt-handler, PEM")
+    .option(
+      "--virt-handler-client-key-file <file>",
+      "private key of --virt-handler-client-cert-file, PEM",
+    );
 }
 
-/** Prints help and exits on request; exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addHandlerFlags(addCommonFlags(new Command("virt-api")))
     .description("Serves the subresources of VMs and VMIs, and validates them at admission.")
     .option("--listen-address <address>", "address to listen on", "0.0.0.0")
-    .option("--port <port>", "TCP port to listen on; 0 takes a free one", toPort, 8443)
+    .option("--port <port>", "TCP port to listen on; 0 chooses a free one", toPort, 8443)
     .option(
       "--tls-cert-file <file>",
-      "certificate to serve with, PEM (default: creates its own and keeps it in a Secret)",
+      "server certificate, PEM (default: creates its own and stores it in a Secret)",
     )
     .option("--tls-private-key-file <file>", "private key of --tls-cert-file, PEM")
     .option(
       "--requestheader-client-ca-file <file>",
-      "authority of the API server's front proxy (default: the authority and the names in the ConfigMap extension-apiserver-authentication)",
+      "CA of the API server's front proxy (default: CA and names from the ConfigMap extension-apiserver-authentication)",
     )
     .option(
       "--requestheader-allowed-names <names>",
-      "common names of the front proxy's certificate, separated by commas (default: every client of its authority is trusted)",
+      "allowed common names of the front proxy's certificate, separated by commas (default: every certificate of its CA)",
       toNames,
       [],
     )
     .option(
       "--webhook-client-ca-file <file>",
-      "authority of the certificate with which the API server calls webhooks (default: every caller is answered)",
+      "CA of the API server's client certificate for webhooks (default: webhooks accept every caller)",
     )
     .option(
       "--webhook-allowed-names <names>",
-      "common names of that certificate, separated by commas (default: every client of its authority is answered)",
+      "allowed common names of that certificate, separated by commas (default: every certificate of its CA)",
       toNames,
       [],
     )
     .option(
       "--drain-seconds <seconds>",
-      "how long requests are still answered after a stop, while the cluster learns to send them elsewhere",
+      "how long to serve requests after a stop signal, until the cluster routes them elsewhere",
       toSeconds,
       0,
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const flags = command.parse([...argv]).opts<Flags>();
   if ((flags.tlsCertFile === undefined) !== (flags.tlsPrivateKeyFile === undefined)) {
-    command.error("error: --tls-cert-file and --tls-private-key-file must be given together");
+    command.error("error: --tls-cert-file and --tls-private-key-file must be set together");
   }
   return flags;
 }

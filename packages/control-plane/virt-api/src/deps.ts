@@ -20,7 +20,7 @@ export interface Deps {
   /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches, and from the store if they are missing. */
   readonly cachedReader: Reader;
   /** Makes virt-api's own writes of VMs and VMIs visible in `cachedReader` at once. */
-  readonly ownWrites: MutationCache;
+  readonly mutationCache: MutationCache;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
   /** Serializes the requests on one VM (NAMESPACE/NAME), which would otherwise mostly conflict. */

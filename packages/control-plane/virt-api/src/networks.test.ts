@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use a network of another namespace?
+// Permission to use networks in other namespaces.
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import type { User } from "./callers.ts";
@@ -7,29 +7,32 @@ import { createAccessReview, findForeignNetworkProblem } from "./networks.ts";
 
 const ALICE: User = { name: "alice", groups: ["people"] };
 
-/** The question, and what was asked of the API server, which answers `may`. */
-async function ask(networkName: string, may: boolean) {
-  const asked: unknown[] = [];
+/** The result and the access reviews; the API server answers `may`. */
+async function check(networkName: string, may: boolean) {
+  const reviews: unknown[] = [];
   const mayReadNetwork = (user: User, nad: object): Promise<boolean> => {
-    asked.push({ user, nad });
+    reviews.push({ user, nad });
     return Promise.resolve(may);
   };
-  const question = { networkName, namespace: "ns" };
-  return { problem: await findForeignNetworkProblem({ mayReadNetwork }, ALICE, question), asked };
+  const reference = { networkName, namespace: "ns" };
+  return {
+    problem: await findForeignNetworkProblem({ mayReadNetwork }, ALICE, reference),
+    reviews,
+  };
 }
 
 describe("a network", () => {
-  test.each(["blue", "ns/blue", "", "a/b/c"])("%j is nobody else's", async (name) => {
-    expect(await ask(name, false)).toEqual({ problem: undefined, asked: [] });
+  test.each(["blue", "ns/blue", "", "a/b/c"])("%j is in the VM's own namespace", async (name) => {
+    expect(await check(name, false)).toEqual({ problem: undefined, reviews: [] });
   });
 
-  test("of another namespace is open to whoever may read it", async () => {
-    const asked = [{ user: ALICE, nad: { namespace: "other", name: "blue" } }];
-    expect(await ask("other/blue", true)).toEqual({ problem: undefined, asked });
+  test("in another namespace is allowed for users who may read it", async () => {
+    const reviews = [{ user: ALICE, nad: { namespace: "other", name: "blue" } }];
+    expect(await check("other/blue", true)).toEqual({ problem: undefined, reviews });
   });
 
-  test("of another namespace is refused in the words of the API server", async () => {
-    expect((await ask("other/blue", false)).problem).toBe(
+  test("in another namespace is rejected with the API server's message", async () => {
+    expect((await check("other/blue", false)).problem).toBe(
       'network other/blue is of another namespace: User "alice" cannot get resource "network-attachment-definitions" in API group "k8s.cni.cncf.io" in the namespace "other"',
     );
   });
@@ -40,12 +43,12 @@ test.each([
   { status: { allowed: false }, want: false },
   { status: {}, want: false },
   { status: undefined, want: false },
-])("the API server's answer $status means $want", async ({ status, want }) => {
+])("the review status $status means $want", async ({ status, want }) => {
   const store = createFakeStore();
   const reviews: unknown[] = [];
   const mayRead = createAccessReview({
     ...store,
-    // The answer is the question with a status.
+    // The response is the review with a status.
     create: (_type, review) => {
       reviews.push(review);
       return Promise.resolve({ ...review, status });

@@ -51,11 +51,7 @@ export function createAccessReview(store: Store): MayReadNetwork {
   };
 }
 
-/**
- * Returns why the user may not use the network; undefined if they may. A network in the VM's own namespace is always
- * allowed; other namespaces need permission to read the definition.
- * @throws AppError with the API server's response, when the review fails
- */
+/** Returns why the user may not use the network. Networks in other namespaces need permission to read the definition. */
 export async function findForeignNetworkProblem(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,
@@ -80,7 +76,7 @@ export async function hasNad(
 }
 
 /** Suggests a name in the VM's namespace only: callers may not be allowed to list other namespaces. */
-export function nearestNetwork(
+export function findNearestNetwork(
   { listNetworkNames }: { readonly listNetworkNames: (namespace: string) => readonly string[] },
   networkName: string,
   namespace: string,

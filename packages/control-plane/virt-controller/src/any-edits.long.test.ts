@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is edited, asked for, ended, deleted, refused or not seen, and in whatever order: in the end the VM's guest, its NICs
-// and its pod are what was asked for last, the VM says so, and nobody writes any more.
+// Random edits, requests, guest ends, deletions, rejections and lost events in random order: finally the guest, its NICs
+// and its pod match the last request, the VM reports that, and all writes stop.
 import {
   isAbsent,
   names,
@@ -17,10 +17,10 @@ import { launcherPodName } from "@patchbay/core/migration";
 import { aVm, type NicSketch } from "@patchbay/support";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AnyWorld } from "./testing/any-world.ts";
+import { AnyWorld } from "./testing/random-cluster.ts";
 import { KEY } from "./testing/bench.ts";
 
-/** A NIC by its place in the list: none, or on which network, and how. */
+/** A NIC by its index: none, or its network and state. */
 interface Choice {
   readonly network: string;
   readonly state: string | undefined;
@@ -42,7 +42,7 @@ type Happening =
       readonly call: string;
       readonly code: "KUBE_CONFLICT" | "KUBE_FORBIDDEN" | "KUBE_UNREACHABLE";
     }
-  /** The caches learn what there is; without it events are late, or lost. */
+  /** Updates the caches; without it events are late or lost. */
   | { readonly what: "learn" }
   | { readonly what: "pass" }
   | { readonly what: "node" }
@@ -173,7 +173,7 @@ async function happen(world: AnyWorld, one: Happening): Promise<void> {
   }
 }
 
-/** NICs in a word each, in any order. */
+/** NICs as text, in any order. */
 function nicsOf(spec: VmiSpec): readonly string[] {
   return ifacesOf(spec)
     .map(({ name, state = "up", macAddress = "" }) => {
@@ -183,7 +183,7 @@ function nicsOf(spec: VmiSpec): readonly string[] {
     .toSorted();
 }
 
-/** What was asked for last, by hand: NICs that are wanted, memory, and whether it runs, where the specification says so. */
+/** The last request: NICs, memory, and whether the VM runs, if its specification decides that. */
 function wantedOf(happenings: readonly Happening[]) {
   const lists = happenings.flatMap((one) => (one.what === "nics" ? [sketchesOf(one.nics)] : []));
   const strategies = happenings.flatMap((one) => (one.what === "strategy" ? [one.strategy] : []));
@@ -196,7 +196,7 @@ function wantedOf(happenings: readonly Happening[]) {
   };
 }
 
-/** VM, VMI and pod are as asked. */
+/** Checks that VM, VMI and pod match the request. */
 async function expectAsked({ bench }: AnyWorld, happenings: readonly Happening[]): Promise<void> {
   const wanted = wantedOf(happenings);
   const [vm, vmi] = [await bench.vm(), await bench.vmi()];
@@ -226,7 +226,7 @@ async function expectAsked({ bench }: AnyWorld, happenings: readonly Happening[]
   expect(waits).toBe(alive.spec.domain.memory?.guest !== wanted.memory);
 }
 
-test("whatever happens, in the end all is as it was asked for last, and silent", async () => {
+test("random edits and failures end in the last requested state without further writes", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { maxLength: 20 }), async (happenings) => {
       const world = new AnyWorld();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is asked for, cancelled, stopped, plugged, refused, ended or not seen, and in whatever order: the pod with the guest is
-// never taken from it, and in the end one pod is left, on the node that the VMI names, with the NICs that were asked for last.
+// Random requests, cancels, stops, plugs, rejections, ends and lost events in random order: the pod with the guest is
+// never deleted, and finally one pod remains, on the VMI's node, with the NICs that were requested last.
 import {
   isMigrationFinal,
   names,
@@ -12,7 +12,7 @@ import { ifacesOf } from "@patchbay/core/nics";
 import { openMigration } from "@patchbay/core/migration";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TwoNodes, type MigrationResult } from "./testing/two-nodes.ts";
+import { TwoNodes, type MigrationResult } from "./testing/two-node-cluster.ts";
 
 type Happening =
   | { readonly what: "requestMigration" | "cancel" | "stop" | "learn" | "pass" }
@@ -96,13 +96,13 @@ async function happen(world: TwoNodes, what: Happening): Promise<void> {
   }
 }
 
-/** Names of the networks that the pod asks for. */
+/** Names of the networks that the pod requests. */
 function askedBy({ metadata }: Pod): readonly string[] {
   const asked = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return (asked.ok ? asked.elements : []).map(({ name }) => name).toSorted();
 }
 
-/** How it is when nobody does anything any more. */
+/** Checks the settled state. */
 async function describeEnd(world: TwoNodes) {
   const [vmi, pods] = [await world.vmi(), await world.pods()];
   const { items } = await world.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
@@ -128,11 +128,11 @@ async function networksAsWanted(world: TwoNodes): Promise<boolean> {
   return JSON.stringify(askedBy(pod)) === JSON.stringify(wanted.toSorted());
 }
 
-/** All runs on a busy machine, milliseconds: 68 s were seen at a load of 20. */
+/** Limit for all runs, milliseconds; they took 68 s at a load of 20. */
 const ALL_RUNS_MS = 300_000;
 
 test(
-  "whatever happens, the guest keeps its pod, and in the end nothing is left over",
+  "random migrations never lose the guest and leave nothing behind",
   async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of virt-controller against an API server; the test plays the node.
+// The complete virt-controller against an API server; the test acts as the node.
 import { KUBEVIRTS, names, parseNetworks, type Pod, type VirtualMachine } from "@patchbay/api";
 import { findSyncError } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const SOON = { withinMs: 5000 };
 const MAC = "02:00:00:00:00:01";
@@ -23,8 +23,8 @@ async function attachmentStates(): Promise<readonly string[]> {
   );
 }
 
-describe("a VM that is to run", () => {
-  test("gets MACs, a VMI, and a launcher pod that asks for its networks", async () => {
+describe("a started VM", () => {
+  test("gets MACs, a VMI, and a launcher pod with its networks", async () => {
     await stage.scene.createVm([{ name: "one" }]);
     const made = await stage.scene.pod();
     const mac = (await stage.scene.vm()).spec.template.spec.domain.devices?.interfaces?.[0]
@@ -34,7 +34,7 @@ describe("a VM that is to run", () => {
     expect(made.metadata.annotations?.[names.NETWORKS_ANNOTATION]).toContain(mac);
   });
 
-  test("tells virt-handler where its pod runs and what the pod has", async () => {
+  test("reports the pod's node and interfaces to virt-handler", async () => {
     await stage.scene.createVm([{ name: "one", mac: MAC }]);
     await stage.scene.runPod();
     await stage.scene.attachAll();
@@ -46,7 +46,7 @@ describe("a VM that is to run", () => {
   });
 });
 
-test("a VM that brings DataVolumes along says so where nobody serves them", async () => {
+test("a VM with DataVolumes reports that the cluster does not serve them", async () => {
   await stage.scene.createVm([], "Halted");
   const dataVolumeTemplates = [{ metadata: { name: "root" }, spec: { pvc: {} } }];
   await stage.scene.patchVm([
@@ -78,7 +78,7 @@ describe("a NIC that is removed from a running VM", () => {
     );
   });
 
-  test("stays in the pod until virt-handler has let go of it, then goes everywhere", async () => {
+  test("stays in the pod until virt-handler has detached it, then is removed everywhere", async () => {
     await stage.scene.reportVmi({
       interfaces: [{ name: "one", hotplug: { type: "Unplug", phase: "Detaching" } }],
     });
@@ -96,7 +96,7 @@ describe("a NIC that is removed from a running VM", () => {
     await eventually(async () => (await stage.scene.vmi()).spec.networks?.length === 0, SOON);
   });
 
-  test("the same after virt-controller was started anew in between", async () => {
+  test("is removed in the same way after a restart of virt-controller", async () => {
     await stage.scene.reportVmi({
       interfaces: [{ name: "one", hotplug: { type: "Unplug", phase: "PodDetaching" } }],
     });
@@ -110,7 +110,7 @@ describe("a NIC that is removed from a running VM", () => {
   });
 });
 
-test("the KubeVirt object says how the installation is", async () => {
+test("the KubeVirt object reports the state of the installation", async () => {
   await stage.scene.createVm([], "Halted");
   await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Stopped");
   const key = { namespace: "default", name: "kubevirt" };

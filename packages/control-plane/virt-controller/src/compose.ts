@@ -161,11 +161,14 @@ function listNodes(vmi: VirtualMachineInstance): readonly string[] {
   return [...new Set(nodes.filter((node) => node !== undefined))];
 }
 
-function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferrals }: Deps): void {
+function forgetDeleted<T extends KubeObject>(
+  cache: Cache<T>,
+  { stepBackoff, deferrals }: Deps,
+): void {
   cache.onChange((change: Change<T>) => {
     if (change.kind !== "deleted") return;
     const { uid = "" } = change.previous.metadata;
-    pauses.forget(uid);
+    stepBackoff.forget(uid);
     deferrals.end(uid);
   });
 }
@@ -232,14 +235,19 @@ function createDeps(
   flags: Flags,
 ): Deps {
   const component = "virt-controller";
-  const ownWrites = createMutationCache(caches.vms, caches.vmis, caches.migrations, caches.pods);
+  const mutationCache = createMutationCache(
+    caches.vms,
+    caches.vmis,
+    caches.migrations,
+    caches.pods,
+  );
   return {
     ...caches,
     store,
-    parts: createCachedReader(store, ownWrites, knownParts(caches.parts)),
-    ownWrites,
+    parts: createCachedReader(store, mutationCache, knownParts(caches.parts)),
+    mutationCache,
     macMutex: new KeyedMutex(),
-    pauses: createStepBackoff({ clock }),
+    stepBackoff: createStepBackoff({ clock }),
     deferrals: createDeferrals(clock, STATUS_MAX_DELAY_MS),
     events: createEventRecorder({ store, clock, logger: log, component }),
     clock,

@@ -21,17 +21,17 @@ export function parseFlags(argv: readonly string[]): Flags {
     .description(
       "Creates VMIs for VMs and launcher pods for VMIs, and maintains the pods' networks.",
     )
-    .option("--launcher-image <image>", "image of the launcher", names.LAUNCHER_IMAGE)
+    .option("--launcher-image <image>", "image of launcher pods", names.LAUNCHER_IMAGE)
     .option(
       "--sidecar-shim-image <image>",
       "image of hooks that name none, which runs their programs",
       names.SIDECAR_SHIM_IMAGE,
     )
-    .option("--concurrency <count>", "number of VMs worked on at once", Number, 8)
-    .option("--leader-elect", "be one of several, of which one at a time does the work", false)
+    .option("--concurrency <count>", "number of VMs reconciled concurrently", Number, 8)
+    .option("--leader-elect", "enable leader election", false)
     .option(
       "--lease-namespace <namespace>",
-      "namespace of the Lease that says which one does",
+      "namespace of the leader-election Lease",
       names.SERVICES_NAMESPACE,
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));

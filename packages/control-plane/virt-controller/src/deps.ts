@@ -18,7 +18,7 @@ import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 
-/** Caches may be behind the server, but with `ownWrites` never behind this process's own writes. */
+/** Caches may be behind the server, but with `mutationCache` never behind this process's own writes. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;
@@ -33,12 +33,12 @@ export interface Deps {
   readonly claims: Cache<PersistentVolumeClaim>;
   /** Instancetypes, preferences and their revisions: from the caches, otherwise from the server. */
   readonly parts: Reader;
-  readonly ownWrites: MutationCache;
+  readonly mutationCache: MutationCache;
   /** Serializes the creation of VMIs with the same MAC. */
   readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
   /** Failed steps, by uid of the object. */
-  readonly pauses: StepBackoff<StepFailure>;
+  readonly stepBackoff: StepBackoff<StepFailure>;
   /** Delayed status writes of VMs, by uid. */
   readonly deferrals: Deferrals;
   readonly clock: Clock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node is drained: what virt-controller does with the guests that are told to leave it.
+// Evacuation of guests during a node drain.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -13,7 +13,7 @@ import { Migrating } from "./testing/migrating.ts";
 type Migration = VirtualMachineInstanceMigration;
 const MIGRATIONS = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
 
-/** A guest on node1 that was told to leave it. */
+/** A guest on node1 that is marked for evacuation. */
 async function drained(status: VmiStatus = {}): Promise<Migrating> {
   const story = await Migrating.begin([], []);
   const vmi = await story.vmi();
@@ -24,17 +24,17 @@ async function drained(status: VmiStatus = {}): Promise<Migrating> {
   return story;
 }
 
-async function migrationsOf({ bench }: Migrating): Promise<readonly Migration[]> {
+async function listMigrations({ bench }: Migrating): Promise<readonly Migration[]> {
   return (await bench.server.list(MIGRATIONS)).items;
 }
 
-test("a guest that is to leave gets one migration, however often it is looked at", async () => {
+test("creates one migration for an evacuated guest, however often it reconciles", async () => {
   const story = await drained();
   await story.bench.passEvacuation();
   await story.bench.passEvacuation();
   await story.bench.catchUp();
   await story.bench.passEvacuation();
-  const [migration, ...others] = await migrationsOf(story);
+  const [migration, ...others] = await listMigrations(story);
   expect(others).toEqual([]);
   expect(migration).toMatchObject({
     metadata: { annotations: { "kubevirt.io/evacuationMigration": "node1" } },
@@ -42,11 +42,11 @@ test("a guest that is to leave gets one migration, however often it is looked at
   });
 });
 
-test("when it fails the next is asked for after a while", async () => {
+test("creates the next migration some time after a failure", async () => {
   const story = await drained();
   await story.bench.passEvacuation();
   await story.bench.catchUp();
-  const [made] = await migrationsOf(story);
+  const [made] = await listMigrations(story);
   if (made === undefined) throw new Error("there is no migration");
   const at = new Date(story.bench.nowMs).toISOString();
   const phaseTransitionTimestamps = [{ phase: "Failed" as const, phaseTransitionTimestamp: at }];
@@ -54,17 +54,17 @@ test("when it fails the next is asked for after a while", async () => {
   await story.bench.put(MIGRATIONS, { ...made, status });
   await story.bench.catchUp();
   expect(await story.bench.passEvacuation()).toEqual({ kind: "after", ms: 20_000 });
-  expect(await migrationsOf(story)).toHaveLength(1);
+  expect(await listMigrations(story)).toHaveLength(1);
 });
 
-test("once it is on another node nothing is left of it", async () => {
+test("removes the mark when the guest runs on another node", async () => {
   const story = await drained({ nodeName: "node2" });
   expect(await story.bench.passEvacuation()).toEqual(done());
   expect((await story.vmi()).status).not.toHaveProperty("evacuationNodeName");
-  expect(await migrationsOf(story)).toEqual([]);
+  expect(await listMigrations(story)).toEqual([]);
 });
 
-test("a guest that nobody has told costs nothing", async () => {
+test("makes no requests for a guest that is not evacuated", async () => {
   const story = await Migrating.begin([], []);
   await story.bench.catchUp();
   expect(await story.bench.passEvacuation()).toEqual(done());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When is the API server asked about image volumes, and what is made of its answers?
+// Detection of image volume support.
 import { names, PODS, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { createFakeStore } from "@patchbay/kube/testing";
@@ -52,12 +52,12 @@ const NO_SOURCE = new AppError("KUBE_REFUSED", {
 const QUOTA = new AppError("KUBE_FORBIDDEN", { message: "exceeded quota" });
 const AWAY = new AppError("KUBE_UNREACHABLE", { server: "s", message: "gone" });
 
-describe("an answer", () => {
+describe("areSupported", () => {
   test.each<{ name: string; given: Answer; want: boolean }>([
-    { name: "with the volume: kept", given: "kept", want: true },
-    { name: "without its image: not kept", given: "dropped", want: false },
-    { name: "that refuses the volume: not kept", given: NO_SOURCE, want: false },
-  ])("$name, and is remembered", async ({ given, want }) => {
+    { name: "with the volume: supported", given: "kept", want: true },
+    { name: "without its image: not supported", given: "dropped", want: false },
+    { name: "that rejects the volume: not supported", given: NO_SOURCE, want: false },
+  ])("$name, and is cached", async ({ given, want }) => {
     answer = given;
     expect(await volumes.areSupported(podNamed("a"))).toBe(want);
     answer = want ? "dropped" : "kept";
@@ -65,7 +65,7 @@ describe("an answer", () => {
     expect(asked).toEqual(["a"]);
   });
 
-  test("that refuses the pod for another reason tells nothing, and is not asked for again", async () => {
+  test("stays unknown if the pod is rejected for another reason, and does not test that pod again", async () => {
     answer = QUOTA;
     expect(await volumes.areSupported(podNamed("a"))).toBe(false);
     answer = "kept";
@@ -75,14 +75,14 @@ describe("an answer", () => {
     expect(asked).toEqual(["a", "b"]);
   });
 
-  test("that does not come is waited for", async () => {
+  test("fails if the server does not respond", async () => {
     answer = AWAY;
     await expect(volumes.areSupported(podNamed("a"))).rejects.toBe(AWAY);
     answer = "kept";
     expect(await volumes.areSupported(podNamed("a"))).toBe(true);
   });
 
-  test("is wrong once a stored pod has lost its volume", async () => {
+  test("returns false after a stored pod has lost its volume", async () => {
     expect(await volumes.areSupported(podNamed("a"))).toBe(true);
     volumes.reportLost();
     expect(await volumes.areSupported(podNamed("b"))).toBe(false);

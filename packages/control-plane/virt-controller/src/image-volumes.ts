@@ -6,10 +6,7 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /**
-   * Tests once with a dry run of the pod. If the pod is rejected for another reason, the result stays unknown: this pod is created
-   * without such a volume, and the next pod is tested.
-   */
+  /** Tests once with a dry run. If the pod is rejected for another reason, the result stays unknown and the next pod is tested. */
   areSupported(pod: Pod): Promise<boolean>;
   /** Called when a stored pod has lost its image: the API server was replaced, or a node's runtime does not support image volumes. */
   reportLost(): void;
@@ -23,8 +20,7 @@ export function createImageVolumes(deps: {
   /** Names of rejected pods, which are not tested again. */
   const rejected = new Set<string>();
   const setSupported = (areSupported: boolean): boolean => {
-    if (known !== areSupported)
-      deps.log.info("asked about image volumes", { areKept: areSupported });
+    if (known !== areSupported) deps.log.info("probed image volume support", { areSupported });
     known = areSupported;
     rejected.clear();
     return areSupported;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several virt-controllers of one cluster: one does the work, another is there when it is gone.
+// Leader election among several virt-controllers.
 import { LEASES } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startController, type Controller } from "./testing/controllers.ts";
-import { Scene } from "./testing/scene.ts";
-import { useServer } from "./testing/stage.ts";
+import { Scene } from "./testing/cluster-actors.ts";
+import { useServer } from "./testing/component-environment.ts";
 
 const stage = useServer();
-/** A busy machine is no failure. */
+/** Generous, for busy machines. */
 const WITHIN = { withinMs: 20_000 };
 const LEADING = "kubevirt_virt_controller_leading_status 1";
 
@@ -39,7 +39,7 @@ afterEach(async () => {
   await Promise.allSettled(controllers.map((controller) => controller.stop()));
 });
 
-test("one works, the other stands by, says who leads, and writes nothing", async () => {
+test("one process leads; the other waits, reports the leader, and writes nothing", async () => {
   const first = await start();
   await eventually(() => leads(first), WITHIN);
   const second = await start();
@@ -58,7 +58,7 @@ test("one works, the other stands by, says who leads, and writes nothing", async
   ]);
 });
 
-test("one that stops is followed, and what was asked for in between is done", async () => {
+test("another process takes over from a stopped leader and handles pending changes", async () => {
   const first = await start();
   await eventually(() => leads(first), WITHIN);
   const second = await start();
@@ -68,7 +68,7 @@ test("one that stops is followed, and what was asked for in between is done", as
   await scene.vmi();
 });
 
-test("one that is cut off is followed, and writes nothing any more", async () => {
+test("another process takes over from a disconnected leader, which stops writing", async () => {
   const first = await start();
   await eventually(() => leads(first), WITHIN);
   const second = await start();

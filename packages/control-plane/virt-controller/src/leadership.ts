@@ -20,10 +20,7 @@ export interface Leadership {
   describe(): string;
   /** Resolves when this process leads; rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
-  /**
-   * Leads until the signal is aborted.
-   * @throws AppError with KUBE_LEASE_LOST when another process leads, so that all state in memory is outdated
-   */
+  /** Leads until an abort. @throws AppError with KUBE_LEASE_LOST when another process leads, so that all state in memory is outdated */
   hold(signal: AbortSignal): Promise<void>;
   /** Releases the Lease. Call it when no work is running any more. */
   release(): Promise<void>;
@@ -34,11 +31,15 @@ function leadAlone(store: Store): Leadership {
   return {
     store,
     isLeading: () => true,
-    describe: () => "alone",
+    describe: () => "leader election is disabled",
     campaign: nothing,
     hold: nothing,
     release: nothing,
   };
+}
+
+function describeHolder(holder: string | undefined): string {
+  return holder === undefined ? "there is no leader" : `${holder} leads`;
 }
 
 /** Takes part in leader election if the flags demand it; otherwise always leads. */
@@ -59,7 +60,7 @@ export async function createLeadership(
     store: fencedStore(store, () => elector.writesLeftMs()),
     isLeading: () => elector.isLeading(),
     describe: () =>
-      elector.isLeading() ? `leading as ${identity}` : `${elector.holder() ?? "nobody"} leads`,
+      elector.isLeading() ? `leading as ${identity}` : describeHolder(elector.holder()),
     campaign: (until) => elector.campaign(until),
     hold: (until) => elector.hold(until),
     release: () => elector.release(),
@@ -69,7 +70,7 @@ export async function createLeadership(
 export function leadingFamily(leadership: Pick<Leadership, "isLeading">): MetricFamily {
   return {
     name: "kubevirt_virt_controller_leading_status",
-    help: "Whether this virt-controller does the work (1) or stands by (0).",
+    help: "Whether this virt-controller is the leader (1) or waits (0).",
     type: "gauge",
     samples: [{ labels: {}, value: leadership.isLeading() ? 1 : 0 }],
   };

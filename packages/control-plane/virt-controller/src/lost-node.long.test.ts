@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that does not answer any more: what is told of its VMs, and when another node gets them, against an API server.
+// A lost node: status of its VMs, and their restart on another node, against an API server.
 import { NODES, type KubeNode, type RunStrategy } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
-/** Where the scene's pods are bound to. */
+/** Node of the scene's pods. */
 const NODE = { name: "node1" };
 const SOON = { withinMs: 5000 };
 type Ready = "True" | "Unknown";
@@ -32,7 +32,7 @@ async function boot(strategy: RunStrategy = "Always"): Promise<void> {
   await stage.scene.boot();
 }
 
-test("its VM is Unknown, says why, and runs again when the node is back", async () => {
+test("its VM is Unknown with a reason, and runs again when the node is back", async () => {
   await boot();
   await tellNode("Unknown");
   const vm = await stage.scene.vmWhen(({ status }) => status?.printableStatus === "Unknown");
@@ -48,7 +48,7 @@ test("its VM is Unknown, says why, and runs again when the node is back", async 
   expect(back.status?.ready).toBe(true);
 });
 
-test("a NIC that is plugged meanwhile says so, and is asked for", async () => {
+test("a NIC that is plugged meanwhile reports the lost node and is requested", async () => {
   await boot();
   await stage.scene.attachAll();
   await tellNode("Unknown");
@@ -72,21 +72,21 @@ test("a NIC that is plugged meanwhile says so, and is asked for", async () => {
   await stage.scene.vmiWhen(({ status }) => status?.attachments?.[1]?.state === "Requested");
 });
 
-describe("when its pod is gone", () => {
+describe("after its pod is deleted", () => {
   test.each<{ strategy: RunStrategy; isBack: boolean }>([
     { strategy: "Always", isBack: true },
     { strategy: "RerunOnFailure", isBack: true },
     { strategy: "Once", isBack: false },
-  ])("the VM does as its strategy $strategy says", async ({ strategy, isBack }) => {
+  ])("the VM follows its strategy $strategy", async ({ strategy, isBack }) => {
     await boot(strategy);
     const first = await stage.scene.vmi();
     await tellNode("Unknown");
     await stage.scene.vmiWhen(({ status }) => status?.phase === "Unknown");
-    // As long as it may run, no other is made.
+    // While it may still run, no other guest is created.
     expect((await stage.scene.vmi()).metadata.uid).toBe(first.metadata.uid);
     await stage.scene.removePod();
     if (isBack) {
-      // It makes room for another one, which comes after a pause, as after each failure.
+      // The next guest starts after a delay, as after each failure.
       await eventually(async () => {
         const vmi = await stage.scene.findVmi();
         return vmi?.metadata.uid !== first.metadata.uid || undefined;

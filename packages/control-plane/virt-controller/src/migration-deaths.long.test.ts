@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-controller dies after each single write of a migration, in turn: the guest keeps its pod, and the end is the same as
-// without a death. A migration that succeeds at once is in tests/faults/moves.long.test.ts, with the node's processes.
+// virt-controller crashes after each write of a migration: the guest keeps its pod, and the outcome is the same as
+// without a crash. tests/faults/moves.long.test.ts covers a migration that succeeds at once, with the node's processes.
 import { isMigrationFinal, names, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { openMigration } from "@patchbay/core/migration";
 import { describe, expect, test } from "vitest";
-import { TwoNodes, type MigrationResult } from "./testing/two-nodes.ts";
+import { TwoNodes, type MigrationResult } from "./testing/two-node-cluster.ts";
 
-/** Everybody does his part once, until the guest is on its way. */
+/** All actors act once, until the guest is migrating. */
 async function goOut(world: TwoNodes, fate: MigrationResult = "moves on"): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
     await world.learn();
@@ -58,7 +58,7 @@ const STORIES: Readonly<Record<string, (world: TwoNodes) => Promise<void>>> = {
   },
 };
 
-/** How it ends where that write's answer is lost; 0: none is. */
+/** The outcome if the response to the write with this number is lost; 0: none is lost. */
 async function endOf(story: (world: TwoNodes) => Promise<void>, lost: number) {
   const world = new TwoNodes();
   await world.begin();
@@ -83,7 +83,7 @@ async function endOf(story: (world: TwoNodes) => Promise<void>, lost: number) {
 }
 
 describe.each(Object.keys(STORIES))("%s", (name) => {
-  test("and the end is the same after each death", async () => {
+  test("the outcome is the same after each crash", async () => {
     const story = STORIES[name] ?? (() => Promise.resolve());
     const { end, writes } = await endOf(story, 0);
     expect(end).toMatchObject({ faults: [], open: undefined, waiting: 0, label: undefined });

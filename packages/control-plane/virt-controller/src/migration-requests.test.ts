@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked for while a guest moves is kept, and done once afterwards; what it has goes along.
+// Requests during a migration happen once afterwards; the target pod has the guest's interfaces.
 import {
   names,
   parseNetworks,
@@ -16,7 +16,7 @@ const [POD0, POD1] = [podNicAt(0), podNicAt(1)];
 const ONE = { name: "one", mac: "02:00:00:00:00:01" };
 const TWO = { name: "two", network: "red", mac: "02:00:00:00:00:02" };
 
-/** Networks and NICs that the pod asks for. */
+/** Networks and NICs that the pod requests. */
 function askedBy(pod: Pod | undefined): readonly string[] {
   const text = pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION];
   const parsed = parseNetworks(text);
@@ -32,7 +32,7 @@ async function change(
   await story.settle();
 }
 
-/** Somebody plugs another one. */
+/** Plugs another NIC. */
 function withNic(vmi: VirtualMachineInstance, name: string, networkName: string): typeof vmi {
   const { spec } = vmi;
   const { devices } = spec.domain;
@@ -42,7 +42,7 @@ function withNic(vmi: VirtualMachineInstance, name: string, networkName: string)
   return { ...vmi, spec: { ...spec, networks, domain } };
 }
 
-/** Somebody takes one away. */
+/** Unplugs a NIC. */
 function withoutNic(vmi: VirtualMachineInstance, name: string): typeof vmi {
   const { spec } = vmi;
   const { devices } = spec.domain;
@@ -55,7 +55,7 @@ function withoutNic(vmi: VirtualMachineInstance, name: string): typeof vmi {
   };
 }
 
-/** Somebody wants one on another network. */
+/** Moves a NIC to another network. */
 function onNetwork(vmi: VirtualMachineInstance, name: string, networkName: string): typeof vmi {
   const networks = (vmi.spec.networks ?? []).map((network) =>
     network.name === name ? { name, multus: { networkName } } : network,
@@ -63,14 +63,14 @@ function onNetwork(vmi: VirtualMachineInstance, name: string, networkName: strin
   return { ...vmi, spec: { ...vmi.spec, networks } };
 }
 
-/** A node's word on one NIC. */
+/** A node's report of one NIC. */
 function told(vmi: VirtualMachineInstance, next: IfaceStatus): typeof vmi {
   const interfaces = (vmi.status?.interfaces ?? []).filter(({ name }) => name !== next.name);
   return { ...vmi, status: { ...vmi.status, interfaces: [...interfaces, next] } };
 }
 
 describe("the target's pod", () => {
-  test("asks for what the guest has, by the same names, preferring the same addresses", async () => {
+  test("requests the guest's interfaces with the same names and addresses", async () => {
     const story = await Migrating.begin([ONE, TWO]);
     const pod = await story.target();
     expect(askedBy(pod)).toEqual([`blue ${POD0}`, `red ${POD1}`]);
@@ -81,14 +81,14 @@ describe("the target's pod", () => {
     ]);
   });
 
-  test("does not ask for what is plugged at that moment", async () => {
+  test("does not request an interface that is being plugged", async () => {
     const story = await Migrating.begin();
     await change(story, (vmi) => withNic(vmi, "new", "red"));
     expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
     expect(askedBy(await story.findSource())).toHaveLength(2);
   });
 
-  test("asks for what came into the guest at the last moment", async () => {
+  test("requests an interface that was plugged at the last moment", async () => {
     const story = await Migrating.begin();
     await change(story, (vmi) => withNic(vmi, "new", "red"));
     await story.attach(await story.findSource());
@@ -104,7 +104,7 @@ describe("the target's pod", () => {
     ]);
   });
 
-  test("has the NIC that the guest was asked to let go of, and has not", async () => {
+  test("has a NIC whose unplug the guest has not finished", async () => {
     const story = await Migrating.begin([ONE, TWO]);
     const hotplug = { type: "Unplug", phase: "Detaching" } as const;
     await change(story, (vmi) =>
@@ -119,8 +119,8 @@ describe("the target's pod", () => {
   });
 });
 
-describe("asked for on the way", () => {
-  test("a plug changes neither pod, and is done once at the target", async () => {
+describe("requests during a migration", () => {
+  test("a plug changes neither pod, and happens once on the target", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await change(story, (vmi) => withNic(vmi, "new", "red"));
@@ -130,7 +130,7 @@ describe("asked for on the way", () => {
     expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, expect.stringMatching(/^red /)]);
   });
 
-  test("a plug is done at the source, where the guest stays", async () => {
+  test("a plug happens on the source if the guest stays", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await change(story, (vmi) => withNic(vmi, "new", "red"));
@@ -138,7 +138,7 @@ describe("asked for on the way", () => {
     expect(askedBy(await story.findSource())).toHaveLength(2);
   });
 
-  test("another network is joined at the target, beside the one that the guest came on", async () => {
+  test("a new network is attached on the target, beside the old one", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await change(story, (vmi) => onNetwork(vmi, "one", "red"));
@@ -147,7 +147,7 @@ describe("asked for on the way", () => {
     expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, expect.stringMatching(/^red /)]);
   });
 
-  test("an unplug leaves the pod's network alone until the guest has let go", async () => {
+  test("an unplug does not change the pod's networks until the guest has detached the NIC", async () => {
     const story = await Migrating.begin([ONE, TWO]);
     await story.runUntilSending();
     await change(story, (vmi) => withoutNic(vmi, "two"));
@@ -159,7 +159,7 @@ describe("asked for on the way", () => {
   });
 });
 
-test("a pod of the target's name that is not the VMI's is no target", async () => {
+test("a pod of another owner with the target's name is ignored", async () => {
   const story = await Migrating.begin();
   await story.settle();
   const { metadata, ...pod } = await story.target();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest goes to another node, or stays: virt-controller's part of the story, step by step, with what each object says.
+// virt-controller's part of a successful and a failed migration, step by step, with the status of each object.
 import { names } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { LAUNCHER } from "./testing/launched.ts";
+import { LAUNCHER } from "./testing/launched-vmi.ts";
 import { aMigration, Migrating, UID } from "./testing/migrating.ts";
 
-describe("a guest that moves", () => {
-  test("gets a second pod, of the migration's name, on another node", async () => {
+describe("a migrating guest", () => {
+  test("gets a second pod on another node, named after the migration", async () => {
     const story = await Migrating.begin();
     const { metadata, spec } = await story.target();
     expect(metadata.labels).toMatchObject({ "kubevirt.io/migrationJobUID": UID });
@@ -29,7 +29,7 @@ describe("a guest that moves", () => {
     expect((await story.vmi()).status?.migrationState).toBeUndefined();
   });
 
-  test("is told of in its VMI once the pod is ready, and by the label", async () => {
+  test("is announced in the VMI's status and label once the pod is ready", async () => {
     const story = await Migrating.begin();
     await story.runTarget();
     const { metadata, status } = await story.vmi();
@@ -53,7 +53,7 @@ describe("a guest that moves", () => {
     expect(await story.phase()).toBe("PreparingTarget");
   });
 
-  test("passes every phase, and both objects tell the story", async () => {
+  test("passes every phase, in the status of both objects", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     expect(await story.phase()).toBe("Running");
@@ -85,7 +85,7 @@ describe("a guest that moves", () => {
     ]);
   });
 
-  test("is the target's afterwards, and its old pod goes", async () => {
+  test("belongs to the target afterwards, and its old pod is deleted", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.arrive();
@@ -108,12 +108,12 @@ describe("a guest that moves", () => {
     expect(await story.findSource()).toBeUndefined();
   });
 
-  test("goes back, and the pod that it had in between goes too", async () => {
+  test("migrates back, and the intermediate pod is deleted", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.arrive();
     const back = aMigration("m2", { creationTimestamp: "2026-01-01T00:01:00Z" });
-    await story.ask(back);
+    await story.createMigration(back);
     await story.runTarget("m2", {}, "node1");
     await story.listen();
     await story.send();
@@ -133,7 +133,7 @@ describe("a guest that stays", () => {
       why: /^target pod \S+ has ended before the guest came$/,
     },
     { name: "it is cancelled", act: (story) => story.cancel(), why: /canceled/ },
-  ])("before it is on its way: $name", async ({ act, why }) => {
+  ])("before the guest migrates: $name", async ({ act, why }) => {
     const story = await Migrating.begin();
     await story.runTarget();
     await act(story);
@@ -150,7 +150,7 @@ describe("a guest that stays", () => {
     expect(await story.findSource()).toBeDefined();
   });
 
-  test("on the source's word, and not before it", async () => {
+  test("stays when the source reports a failure, and not before", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.endPod(await story.target(), "Failed");
@@ -164,19 +164,19 @@ describe("a guest that stays", () => {
 });
 
 describe("a VM that is stopped meanwhile", () => {
-  test("is shut down where it is, once its migration has ended", async () => {
+  test("is shut down on its node after its migration has ended", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.stop();
     expect(await story.state()).toMatchObject({ abortRequested: true });
     expect(await story.findSource()).toBeDefined();
-    await story.writeState({ failed: true, failureReason: "it was cancelled" });
+    await story.writeState({ failed: true, failureReason: "it was canceled" });
     expect(await story.findSource()).toBeUndefined();
     expect(await story.findTarget()).toBeUndefined();
     expect(await story.phase()).toBe("Failed");
   });
 
-  test("is shut down at the target, where the guest had arrived", async () => {
+  test("is shut down on the target if the guest already runs there", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.stop();

@@ -9,7 +9,7 @@ import { hasMigrationBegun } from "@patchbay/core/migration";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
-import { BY_VMI, vmiKeyOfMigration } from "./reconcilers/migration/observe.ts";
+import { BY_VMI, toVmiKey } from "./reconcilers/migration/observe.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
@@ -18,7 +18,7 @@ export function createMigrationCache(
   logger: Logger,
 ): StartableCache<Migration> {
   return createCache(client.reflect(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS), {
-    indexes: { [BY_VMI]: (migration) => [vmiKeyOfMigration(migration)] },
+    indexes: { [BY_VMI]: (migration) => [toVmiKey(migration)] },
     logger,
   });
 }
@@ -27,9 +27,9 @@ export function createMigrationCache(
 export function wakeMigratingVmis(migrations: Cache<Migration>, add: (key: string) => void): void {
   migrations.onChange((change) => {
     const migration = change.kind === "deleted" ? change.previous : change.current;
-    add(vmiKeyOfMigration(migration));
+    add(toVmiKey(migration));
     const hasEnded = change.kind === "deleted" || isMigrationFinal(migration);
     const waiting = hasEnded ? migrations.list().filter((each) => !hasMigrationBegun(each)) : [];
-    for (const each of waiting) add(vmiKeyOfMigration(each));
+    for (const each of waiting) add(toVmiKey(each));
   });
 }

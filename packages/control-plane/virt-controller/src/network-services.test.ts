@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services that lead to VMs on a network, against an API server; the test plays the node.
+// Services for networks of VMs, against an API server; the test acts as the node.
 import {
   ENDPOINT_SLICES,
   names,
@@ -11,7 +11,7 @@ import { pointerToken } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const SOON = { withinMs: 5000 };
 const stage = useStage();
@@ -33,7 +33,7 @@ async function toldSoon(words: string): Promise<void> {
   await eventually(async () => (await told()) === words, SOON);
 }
 
-/** The pod gets an address on the network. */
+/** Assigns the pod an address on the network. */
 async function giveAddress(ip: string): Promise<void> {
   const [element] = await stage.scene.elements();
   const entry = { name: "default/blue", interface: element?.interface, ips: [ip] };
@@ -79,7 +79,7 @@ async function serve(): Promise<void> {
   await toldSoon("10.77.1.5 true");
 }
 
-test("a Service leads to the VM's address on the network, and follows it", async () => {
+test("a Service follows the VM's address on the network", async () => {
   await serve();
   await giveAddress("10.77.1.6");
   await toldSoon("10.77.1.6 true");
@@ -93,7 +93,7 @@ test("a Service leads to the VM's address on the network, and follows it", async
   expect((await slices()).map(({ metadata }) => metadata.name)).toEqual([]);
 });
 
-test("who starts anew writes nothing where all is as it is to be", async () => {
+test("a restarted controller writes nothing if everything is up to date", async () => {
   await serve();
   await stage.controller.stop();
   const [before] = await slices();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two virt-controllers at once, one of which does not see everything: nothing ends that has not ended.
+// Two concurrent virt-controllers, one with a stale cache: running guests are never ended.
 import { PODS } from "@patchbay/api";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startController, type Controller } from "./testing/controllers.ts";
-import { launcherNameOf, Scene } from "./testing/scene.ts";
-import { useServer } from "./testing/stage.ts";
+import { launcherNameOf, Scene } from "./testing/cluster-actors.ts";
+import { useServer } from "./testing/component-environment.ts";
 
 const stage = useServer();
 let current: Controller;
@@ -25,14 +25,14 @@ afterEach(async () => {
   await Promise.all([current.stop(), behind.stop()]);
 });
 
-/** Leaves the one that is behind alone; resolves when it has looked at what happened before. */
+/** Stops the stale controller's events; resolves when it has handled earlier ones. */
 async function leaveAlone(): Promise<void> {
   await current.stop();
   await sentinel.createVm([]);
   await sentinel.vmWhen(({ status }) => status?.printableStatus !== undefined);
 }
 
-test("a pod that one cache does not have is no pod that is gone", async () => {
+test("a pod that a cache lacks does not count as deleted", async () => {
   behind.freeze("pods");
   await scene.createVm([]);
   const { uid } = (await scene.vmi()).metadata;
@@ -44,7 +44,7 @@ test("a pod that one cache does not have is no pod that is gone", async () => {
   expect(vmi.status?.phase).toBe("Running");
 });
 
-test("a VMI that is deleted keeps its finalizer while its pod is there", async () => {
+test("a deleted VMI retains its finalizer while its pod exists", async () => {
   behind.freeze("pods");
   await scene.createVm([]);
   await scene.boot();
@@ -57,7 +57,7 @@ test("a VMI that is deleted keeps its finalizer while its pod is there", async (
   expect((await scene.vmi()).metadata.uid).toBe(vmi.metadata.uid);
 });
 
-test("a VMI that one cache does not have is neither made again nor said to be gone", async () => {
+test("a VMI that a cache lacks is neither created again nor reported as deleted", async () => {
   behind.freeze("virtualmachineinstances");
   await scene.createVm([]);
   await scene.boot();
@@ -67,7 +67,7 @@ test("a VMI that one cache does not have is neither made again nor said to be go
   expect(status).toMatchObject({ created: true, ready: true, printableStatus: "Running" });
 });
 
-test("what one has reported is not replaced by one that saw no status yet", async () => {
+test("a controller without the latest status does not overwrite another one's report", async () => {
   behind.freeze("virtualmachineinstances");
   await scene.createVm([{ name: "one", mac: "02:00:00:00:00:01" }]);
   await scene.runPod();

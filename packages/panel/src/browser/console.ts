@@ -6,7 +6,7 @@ import type { OpenedStream, StatusListener } from "./streams.ts";
 const SCROLLBACK = 5000;
 
 /** The terminal creates style sheets, which the page's policy allows only with the response's nonce. */
-function letStylesIn(): void {
+function allowTerminalStyles(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>
     // oxlint-disable-next-line typescript/no-deprecated -- one of its forms is, for custom elements
@@ -19,9 +19,13 @@ function letStylesIn(): void {
   Object.assign(document, { createElement });
 }
 
-letStylesIn();
+allowTerminalStyles();
 
-export function open(element: HTMLElement, socket: WebSocket, tell: StatusListener): OpenedStream {
+export function open(
+  element: HTMLElement,
+  socket: WebSocket,
+  onStatus: StatusListener,
+): OpenedStream {
   const terminal = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
@@ -36,14 +40,14 @@ export function open(element: HTMLElement, socket: WebSocket, tell: StatusListen
     if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
   });
   socket.onopen = () => {
-    tell("connected; Enter may be needed to see a prompt");
+    onStatus("connected; Enter may be needed to see a prompt");
     terminal.focus();
   };
   socket.onmessage = ({ data }) => {
     if (data instanceof ArrayBuffer) terminal.write(new Uint8Array(data));
   };
   socket.onclose = ({ reason }) => {
-    tell(reason === "" ? "the console has ended" : reason);
+    onStatus(reason === "" ? "the console has ended" : reason);
   };
   return {
     close: () => {

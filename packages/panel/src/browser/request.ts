@@ -35,8 +35,12 @@ async function sendRequest(
 }
 
 /** With `isDryRun` nothing changes. An unreachable server also results in an answer. */
-export async function send(session: Session, ask: ApiRequest, isDryRun: boolean): Promise<Answer> {
-  const sendOnce = (): Promise<Answer> => sendRequest(session, ask, isDryRun);
+export async function send(
+  session: Session,
+  request: ApiRequest,
+  isDryRun: boolean,
+): Promise<Answer> {
+  const sendOnce = (): Promise<Answer> => sendRequest(session, request, isDryRun);
   try {
     return await (isDryRun ? retry(sendOnce) : sendOnce());
   } catch {
@@ -63,7 +67,6 @@ export async function readTraffic(
   }
 }
 
-/** Events of a VM and its VMI; empty if they cannot be read. */
 export async function readEvents(
   session: Session,
   { namespace, name }: Pick<Unit, "namespace" | "name">,
@@ -109,7 +112,7 @@ export async function readDoctorReport(
   }
 }
 
-/** What the user may do in a namespace. If the server does not tell, everything is attempted. */
+/** What the user may do in a namespace. If the server does not answer, everything is attempted. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const body = {
@@ -117,10 +120,10 @@ export async function readRules(session: Session, namespace: string): Promise<Ru
     kind: "SelfSubjectRulesReview",
     spec: { namespace },
   };
-  const ask = { method: "POST", path, body, contentType: "application/json" } as const;
+  const request = { method: "POST", path, body, contentType: "application/json" } as const;
   try {
     // A review changes nothing.
-    const { status, text } = await retry(() => sendRequest(session, ask, false));
+    const { status, text } = await retry(() => sendRequest(session, request, false));
     if (status >= 300) return { incomplete: true };
     const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's response
     return review.status ?? { incomplete: true };

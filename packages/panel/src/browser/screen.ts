@@ -2,16 +2,20 @@
 import RFB from "@novnc/novnc";
 import type { OpenedStream, StatusListener } from "./streams.ts";
 
-export function open(element: HTMLElement, socket: WebSocket, tell: StatusListener): OpenedStream {
+export function open(
+  element: HTMLElement,
+  socket: WebSocket,
+  onStatus: StatusListener,
+): OpenedStream {
   const screen = new RFB(element, socket);
   screen.scaleViewport = true;
   screen.background = "#000";
   screen.addEventListener("connect", () => {
-    tell("connected");
+    onStatus("connected");
     screen.focus();
   });
   screen.addEventListener("disconnect", () => {
-    tell("the screen has ended");
+    onStatus("the screen has ended");
   });
   return {
     close: () => {

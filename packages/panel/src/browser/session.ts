@@ -24,17 +24,17 @@ const STORAGE_KEY = "patchbay-link";
 export type AccessFailure = "used" | "unanswered";
 
 function readStoredLink(): StoredLink | undefined {
-  const kept = localStorage.getItem(STORAGE_KEY);
-  return kept === null ? undefined : (JSON.parse(kept) as StoredLink); // written below
+  const stored = localStorage.getItem(STORAGE_KEY);
+  return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // written below
 }
 
 /** The token is removed from the address. Reloaded pages and other tabs use the token stored by the browser. */
 export async function openSession(): Promise<Session | AccessFailure> {
-  const kept = readStoredLink();
-  const token = TOKEN.exec(location.hash)?.[1] ?? kept?.token;
+  const stored = readStoredLink();
+  const token = TOKEN.exec(location.hash)?.[1] ?? stored?.token;
   history.replaceState(null, "", "/");
   if (token === undefined) return "used";
-  const link: StoredLink = { token, browser: kept?.browser ?? crypto.randomUUID() };
+  const link: StoredLink = { token, browser: stored?.browser ?? crypto.randomUUID() };
   try {
     const session = await retry(async () => {
       const response = await fetch("/session", {

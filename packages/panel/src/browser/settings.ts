@@ -7,8 +7,8 @@ const KEY = "patchbay-theme";
 const THEMES: readonly Theme[] = ["auto", "light", "dark"];
 
 export function readTheme(): Theme {
-  const kept = localStorage.getItem(KEY);
-  return THEMES.find((theme) => theme === kept) ?? "auto";
+  const stored = localStorage.getItem(KEY);
+  return THEMES.find((theme) => theme === stored) ?? "auto";
 }
 
 export function setTheme(theme: Theme): void {

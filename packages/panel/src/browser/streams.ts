@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Session } from "./session.ts";
 
-/** Defined by the panel's server. */
 const PROTOCOL = "stream.panel.patchbay.io";
 
 export interface StreamTarget {
@@ -22,4 +21,4 @@ export interface OpenedStream {
   close(): void;
 }
 
-export type StatusListener = (words: string) => void;
+export type StatusListener = (text: string) => void;

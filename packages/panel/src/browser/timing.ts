@@ -44,10 +44,7 @@ export class Deadline {
 const ATTEMPTS = 5;
 const RETRY_INTERVAL_MS = 500;
 
-/**
- * Retries idempotent requests. Chromium aborts all requests, even to the local machine, when an address of the host
- * changes, for example when VMs start. Throws the last error. Source: Chromium, net_error_list.h, ERR_NETWORK_CHANGED
- */
+/** Retries idempotent requests, because Chromium aborts all when a host address changes. Source: Chromium ERR_NETWORK_CHANGED */
 export async function retry<T>(request: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

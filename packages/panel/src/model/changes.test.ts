@@ -68,7 +68,7 @@ describe("gathered changes", () => {
     { name: "of interface and power: both count", given: [move, stop], want: [move, stop] },
     { name: "a pull of what is only planned takes it back", given: [plug, pull], want: [] },
     {
-      name: "a move of what is only planned plugs it there",
+      name: "a move of a pending plug changes its network",
       given: [plug, move],
       want: [{ ...plug, network: "other/red" }],
     },
@@ -93,11 +93,11 @@ describe("gathered changes", () => {
       method: "DELETE",
       path: "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines/a",
     },
-  ] as const)("$action is $method $path", ({ action, method, path }) => {
+  ] as const)("$action sends $method $path", ({ action, method, path }) => {
     expect(toRequests({ kind: "power", unit, action }, {})).toMatchObject([{ method, path }]);
   });
 
-  test("one can be dropped", () => {
+  test("can be dropped one by one", () => {
     expect(withoutChange([move, stop], move)).toEqual([stop]);
     expect(new Set([plug, stop, create].map(changeId)).size).toBe(3);
   });
@@ -108,7 +108,7 @@ describe("gathered changes", () => {
   });
 });
 
-describe("what is asked", () => {
+describe("toRequests", () => {
   const SUB = "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a";
   const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines/a";
   test.each<{ name: string; change: Change; want: object }>([
@@ -168,7 +168,7 @@ describe("what is asked", () => {
     expect(toRequests(change, { vm })).toMatchObject([want]);
   });
 
-  test("a new VM: its secret first", () => {
+  test("creates the secret before the VM", () => {
     expect(toRequests(create, {}).map(({ path }) => path)).toEqual([
       "/api/v1/namespaces/ns/secrets",
       "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines",
@@ -191,7 +191,7 @@ describe("what is asked", () => {
     });
   });
 
-  test("a new VM with a user and a disk: its claim and its secret first", () => {
+  test("creates claim and secret before the VM", () => {
     const full = { ...order, disk: "10Gi", user: "admin", password: "1: #x" };
     const [claim, secret, made] = newVmObjects(full);
     expect(claim).toMatchObject({
@@ -240,7 +240,7 @@ describe("what is asked", () => {
   });
 });
 
-describe("the same by hand", () => {
+describe("printCommand and printYaml", () => {
   test.each<{ name: string; change: Change; want: string }>([
     {
       name: "plug",
@@ -264,7 +264,7 @@ describe("the same by hand", () => {
     expect(printCommand(change, { vm })).toBe(want);
   });
 
-  test("a patch is one word for the shell", () => {
+  test("quotes a patch as one shell word", () => {
     expect(printCommand(down, { vm })).toMatch(
       /^kubectl patch virtualmachine a -n ns --type=json -p '\[.*\]'$/,
     );
@@ -282,12 +282,12 @@ describe("the same by hand", () => {
     for (const part of want) expect(text).toContain(part);
   });
 
-  test("YAML of a pull has the interface no more", () => {
+  test("omits a pulled interface from the YAML", () => {
     expect(printYaml(pull, { vm })).not.toContain("blue");
   });
 });
 
-describe("a verdict", () => {
+describe("toVerdict", () => {
   const accepted = {
     status: 202,
     text: '{"kind":"Status","message":"interface will be plugged into the running guest"}',
@@ -304,20 +304,20 @@ describe("a verdict", () => {
   };
   test.each([
     { name: "at once", answer: accepted, isLive: true, want: "live" },
-    { name: "later, as the server says", answer: later, isLive: true, want: "start" },
+    { name: "later, according to the server", answer: later, isLive: true, want: "start" },
     { name: "later, since nothing runs", answer: accepted, isLive: false, want: "start" },
     { name: "refused", answer: refused, isLive: true, want: "refused" },
   ])("$name", ({ answer, isLive, want }) => {
     expect(toVerdict(plug, [answer], isLive).kind).toBe(want);
   });
 
-  test("says why, with causes and warnings", () => {
+  test("contains the message, causes and warnings", () => {
     expect(printMessage(refused)).toBe("no; why");
     expect(toVerdict(plug, [{ ...accepted, warnings: ["old"] }], true).text).toContain("; old");
     expect(toVerdict(stop, [accepted], false).kind).toBe("live");
   });
 
-  test("of an answer that is an object, or no JSON", () => {
+  test("handles answers that are an object or not JSON", () => {
     expect(
       printMessage({ status: 200, text: '{"kind":"VirtualMachine","message":"x"}', warnings: [] }),
     ).toBe("");

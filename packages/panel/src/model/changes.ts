@@ -178,9 +178,9 @@ function patch(
 
 function moveRequest(
   { unit, iface, network }: Extract<Change, { kind: "move" }>,
-  machine: VmObjects,
+  objects: VmObjects,
 ): ApiRequest {
-  const { spec, base } = nicsPlaceOf(machine);
+  const { spec, base } = nicsPlaceOf(objects);
   const entry = `${base}/networks/${String(indexOf(spec?.networks, iface))}`;
   const value = networkIn(network, unit.namespace);
   return patch(unit, entry, { name: iface, field: "multus/networkName", value });
@@ -188,9 +188,9 @@ function moveRequest(
 
 function linkRequest(
   { unit, iface, to }: Extract<Change, { kind: "link" }>,
-  machine: VmObjects,
+  objects: VmObjects,
 ): ApiRequest {
-  const { spec, base } = nicsPlaceOf(machine);
+  const { spec, base } = nicsPlaceOf(objects);
   const index = indexOf(spec?.domain.devices?.interfaces, iface);
   const entry = `${base}/domain/devices/interfaces/${String(index)}`;
   return patch(unit, entry, { name: iface, field: "state", value: to });
@@ -235,16 +235,16 @@ function createRequest(object: KubeObject): ApiRequest {
 }
 
 /** Requests in order; `machine` is the state when they are sent. */
-export function toRequests(change: Change, machine: VmObjects): readonly ApiRequest[] {
+export function toRequests(change: Change, objects: VmObjects): readonly ApiRequest[] {
   switch (change.kind) {
     case "plug":
       return [plugRequest(change)];
     case "pull":
       return [subresource(change.unit, "removeinterface", { name: change.iface })];
     case "move":
-      return [moveRequest(change, machine)];
+      return [moveRequest(change, objects)];
     case "link":
-      return [linkRequest(change, machine)];
+      return [linkRequest(change, objects)];
     case "power":
       return [powerRequest(change)];
     case "create":

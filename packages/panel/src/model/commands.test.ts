@@ -21,7 +21,7 @@ const vm: VirtualMachine = {
   spec: { template: { spec: { domain: { devices: { interfaces } }, networks } } },
 };
 
-test("changes of one VM's NICs are one edit, which tests what it rests on", () => {
+test("combines the NIC changes of a VM into one patch that tests the old lists", () => {
   const own = listNicChanges(CHANGES, "ns/a");
   expect(own).toEqual([plug, pull]);
   const base = "/spec/template/spec";
@@ -37,7 +37,7 @@ test("changes of one VM's NICs are one edit, which tests what it rests on", () =
   });
 });
 
-test("one change, or a VM that is not known, is nothing to judge together", () => {
+test("combines nothing for one change or an unknown VM", () => {
   expect(combinedRequest([plug], { vm })).toBeUndefined();
   expect(combinedRequest([plug, pull], {})).toBeUndefined();
 });
@@ -48,9 +48,14 @@ const refused = { ...accepted, status: 422, text: `{"kind":"Status","message":"$
 test.each([
   { name: "nothing is wrong", answer: accepted, alone: [], want: undefined },
   { name: "a refusal of all", answer: refused, alone: ["fine"], want: full },
-  { name: "what was said of one already", answer: refused, alone: [full], want: undefined },
+  {
+    name: "a refusal that one change already has",
+    answer: refused,
+    alone: [full],
+    want: undefined,
+  },
   { name: "a warning of all", answer: { ...accepted, warnings: [full] }, alone: [], want: full },
-])("the verdict on all: $name", ({ answer, alone, want }) => {
+])("combinedVerdict: $name", ({ answer, alone, want }) => {
   const text = want === undefined ? undefined : `together with the other changes: ${want}`;
   expect(combinedVerdict(answer, alone)?.text).toBe(text);
 });

@@ -26,11 +26,11 @@ function line(...words: readonly string[]): string {
 
 function patchCommand(
   change: Extract<Change, { kind: "move" | "link" }>,
-  machine: VmObjects,
+  objects: VmObjects,
 ): string {
-  const [ask] = toRequests(change, machine);
+  const [request] = toRequests(change, objects);
   const { namespace, name, kind } = change.unit;
-  const text = JSON.stringify(ask?.body);
+  const text = JSON.stringify(request?.body);
   return line(
     "kubectl",
     "patch",
@@ -46,11 +46,11 @@ function patchCommand(
 
 export function printCommand(
   change: Change,
-  machine: VmObjects,
+  objects: VmObjects,
   probation: Probation = NO_PROBATION,
 ): string {
   if (change.kind === "create") return "kubectl apply -f vm.yaml";
-  if (change.kind === "move" || change.kind === "link") return patchCommand(change, machine);
+  if (change.kind === "move" || change.kind === "link") return patchCommand(change, objects);
   const { namespace, name, kind } = change.unit;
   const where = ["-n", namespace, ...(kind === "virtualmachineinstances" ? ["--vmi"] : [])];
   switch (change.kind) {
@@ -108,8 +108,8 @@ function changedLists({ interfaces, networks }: Lists, change: Change): Lists {
       return { interfaces, networks: networks.map(swap) };
     }
     case "pull": {
-      const stays = ({ name }: Entry): boolean => name !== change.iface;
-      return { interfaces: interfaces.filter(stays), networks: networks.filter(stays) };
+      const isOther = ({ name }: Entry): boolean => name !== change.iface;
+      return { interfaces: interfaces.filter(isOther), networks: networks.filter(isOther) };
     }
     case "link": {
       const set = (each: Entry): Entry =>
@@ -128,7 +128,7 @@ const RUN_STRATEGIES: Readonly<Partial<Record<PowerAction, string>>> = {
   restart: "Always",
 };
 
-export function printYaml(change: Change, machine: VmObjects): string {
+export function printYaml(change: Change, objects: VmObjects): string {
   if (change.kind === "create") {
     return newVmObjects(change.order)
       .map((object) => stringify(object, { blockQuote: "literal", lineWidth: 0 }))
@@ -145,7 +145,7 @@ export function printYaml(change: Change, machine: VmObjects): string {
     if (RUN_STRATEGIES[change.action] === undefined) return "# no field of the object does this\n";
     return stringify({ ...head, spec: { runStrategy: RUN_STRATEGIES[change.action] } });
   }
-  const { interfaces, networks } = changedLists(declaredLists(machine), change);
+  const { interfaces, networks } = changedLists(declaredLists(objects), change);
   const spec = { domain: { devices: { interfaces } }, networks };
   return stringify({ ...head, spec: isVm ? { template: { spec } } : spec });
 }
@@ -163,14 +163,14 @@ export function listNicChanges(changes: readonly Change[], unit: string): readon
 /** A patch with all changes; undefined for fewer than two, or without lists to edit. */
 export function combinedRequest(
   changes: readonly NicChange[],
-  machine: VmObjects,
+  objects: VmObjects,
 ): ApiRequest | undefined {
   const [first] = changes;
-  const { spec, base } = nicsPlaceOf(machine);
+  const { spec, base } = nicsPlaceOf(objects);
   const { devices } = spec?.domain ?? {};
   if (first === undefined || changes.length < 2) return undefined;
   if (devices?.interfaces === undefined || spec?.networks === undefined) return undefined;
-  const { interfaces, networks } = changes.reduce(changedLists, declaredLists(machine));
+  const { interfaces, networks } = changes.reduce(changedLists, declaredLists(objects));
   const paths = { nics: `${base}/domain/devices/interfaces`, networks: `${base}/networks` };
   return {
     method: "PATCH",
@@ -185,13 +185,10 @@ export function combinedRequest(
   };
 }
 
-/**
- * Refusals in the dry run of all changes that `alone`, the verdicts on each, lack. One change may take a port or a
- * name that another needs. The dry run of the combined patch only warns about what single requests are refused for.
- */
+/** Refusals of the combined dry run beyond `alone`, the verdicts on each change: changes may compete for a port or a name. */
 export function combinedVerdict(answer: Answer, alone: readonly string[]): Verdict | undefined {
-  const words = isRefusal(answer) ? [printMessage(answer)] : answer.warnings.map(long);
-  const news = words.filter((each) => !alone.some((known) => known.includes(each)));
-  if (news.length === 0) return undefined;
-  return { kind: "refused", text: `together with the other changes: ${news.join("; ")}` };
+  const messages = isRefusal(answer) ? [printMessage(answer)] : answer.warnings.map(long);
+  const added = messages.filter((each) => !alone.some((known) => known.includes(each)));
+  if (added.length === 0) return undefined;
+  return { kind: "refused", text: `together with the other changes: ${added.join("; ")}` };
 }

@@ -20,7 +20,7 @@ function rowsOf(...items: readonly object[]) {
   return parseEventRows(JSON.stringify({ items }));
 }
 
-test("the newest event comes first, with how often it was seen", () => {
+test("lists the newest event first, with its count", () => {
   const rows = rowsOf(
     eventOf({ lastTimestamp: OLD }),
     eventOf({ type: "Warning", reason: "CniFailed", lastTimestamp: NEW, count: 3 }),
@@ -35,11 +35,11 @@ test.each([
   { name: "its series", event: { series: { count: 7, lastObservedTime: NEW } }, want: [NEW, 7] },
   { name: "its time", event: { eventTime: NEW, lastTimestamp: null }, want: [NEW, 1] },
   { name: "its object", event: {}, want: [OLD, 1] },
-])("the time of an event is that of $name where nothing else tells it", ({ event, want }) => {
+])("takes the time of an event from $name if other fields are unset", ({ event, want }) => {
   expect(rowsOf(eventOf(event)).map(({ at, count }) => [at, count])).toEqual([want]);
 });
 
-test("events of a pod of the same name, and of what came long before, are left out", () => {
+test("omits events of pods with the same name, and the oldest events", () => {
   const ofPod = eventOf({ involvedObject: { kind: "Pod", name: "db" } });
   const many = Array.from({ length: 20 }, () => eventOf({}));
   expect(rowsOf(ofPod)).toEqual([]);
@@ -47,7 +47,7 @@ test("events of a pod of the same name, and of what came long before, are left o
   expect(parseEventRows("{}")).toEqual([]);
 });
 
-test("words of other people are shown, not obeyed", () => {
+test("escapes text of events", () => {
   const [row] = rowsOf(eventOf({ message: "a\u202eb", reason: "c\nd" }));
   expect(row).toMatchObject({ message: "a\\u202eb", reason: "c\\u000ad" });
 });

@@ -26,12 +26,12 @@ function searchText(unit: Unit): string {
   return [unit.key, unit.node, unit.state, unit.system, ...plugs].join(" ").toLowerCase();
 }
 
-function isTroubled({ tone }: Plug): boolean {
+function hasProblem({ tone }: Plug): boolean {
   return tone === "failing" || tone === "waiting";
 }
 
 function hasReason(unit: Unit, reason: string): boolean {
-  if (reason === "any") return unit.notices.length > 0 || unit.plugs.some(isTroubled);
+  if (reason === "any") return unit.notices.length > 0 || unit.plugs.some(hasProblem);
   return (
     unit.plugs.some((plug) => plug.reason === reason) ||
     unit.notices.some(({ title }) => title === reason)
@@ -49,8 +49,8 @@ export function filtered(units: readonly Unit[], filter: Filter): readonly Unit[
     }
     if (filter.reason !== "" && !hasReason(unit, filter.reason)) return false;
     if (words.length === 0) return true;
-    const said = searchText(unit);
-    return words.every((word) => said.includes(word));
+    const searched = searchText(unit);
+    return words.every((word) => searched.includes(word));
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { COLOURS, listJacks } from "./jacks.ts";
+import { COLORS, listJacks } from "./jacks.ts";
 
 function coloursOf(...keys: readonly string[]): ReadonlyMap<string, number> {
   const networks = new Map(
@@ -10,20 +10,18 @@ function coloursOf(...keys: readonly string[]): ReadonlyMap<string, number> {
       return [key, definition] as const;
     }),
   );
-  return new Map(listJacks(networks, []).map(({ key, colour }) => [key, colour]));
+  return new Map(listJacks(networks, []).map(({ key, color }) => [key, color]));
 }
 
-test("a network keeps its color when others come", () => {
+test("a network's color does not depend on other networks", () => {
   const before = coloursOf("ns/blue");
   const after = coloursOf("a/first", "ns/blue", "ns/another");
   expect(after.get("ns/blue")).toBe(before.get("ns/blue"));
   expect(after.get("pod")).toBe(0);
 });
 
-test("networks have several colors, and none has the pod network's", () => {
+test("networks have several colors, except that of the pod network", () => {
   const keys = Array.from({ length: 40 }, (_, index) => `ns/net${String(index)}`);
-  const colours = [...coloursOf(...keys)].flatMap(([key, colour]) =>
-    key === "pod" ? [] : [colour],
-  );
-  expect(new Set(colours)).toEqual(new Set(Array.from({ length: COLOURS - 1 }, (_, n) => n + 1)));
+  const colours = [...coloursOf(...keys)].flatMap(([key, color]) => (key === "pod" ? [] : [color]));
+  expect(new Set(colours)).toEqual(new Set(Array.from({ length: COLORS - 1 }, (_, n) => n + 1)));
 });

@@ -13,11 +13,11 @@ export interface Jack {
   readonly plugs: number;
   readonly problems: readonly string[];
   /** Color of its cables, from 0. */
-  readonly colour: number;
+  readonly color: number;
 }
 
 /** Colors that are distinct in both themes and for color-blind people. */
-export const COLOURS = 8;
+export const COLORS = 8;
 const POD = "pod";
 
 function fieldOf(value: unknown, name: string): unknown {
@@ -46,11 +46,11 @@ function listProblems(definition: NetworkAttachmentDefinition): readonly string[
 }
 
 /** Derived from the network's name, so that it is stable. Names may share a color; the pod network has 0. */
-function chooseColour(key: string): number {
+function chooseColor(key: string): number {
   if (key === POD) return 0;
   let hash = 0;
   for (const letter of key) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 65_521;
-  return 1 + (hash % (COLOURS - 1));
+  return 1 + (hash % (COLORS - 1));
 }
 
 function countPlugs(units: readonly Unit[]): ReadonlyMap<string, number> {
@@ -68,14 +68,14 @@ function toJack(
     plugs,
   }: { definition: NetworkAttachmentDefinition | undefined } & Pick<Jack, "plugs">,
 ): Jack {
-  const colour = chooseColour(key);
+  const color = chooseColor(key);
   if (key === POD) {
-    return { key, name: "pod network", type: "", plugs, problems: [], colour };
+    return { key, name: "pod network", type: "", plugs, problems: [], color };
   }
   const [namespace = "", name = ""] = key.split("/");
   const problems =
-    definition === undefined ? ["no such network is known here"] : listProblems(definition);
-  return { key, name, namespace, type: readPluginType(definition), plugs, problems, colour };
+    definition === undefined ? ["no network of this name is defined"] : listProblems(definition);
+  return { key, name, namespace, type: readPluginType(definition), plugs, problems, color };
 }
 
 /** The pod network, defined networks, and those that are only referenced. */

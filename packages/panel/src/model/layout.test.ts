@@ -8,8 +8,8 @@ const units = (...sockets: readonly number[]) =>
   sockets.map((count, index) => ({ key: `u${String(index)}`, sockets: count }));
 
 test.each([
-  { name: "one row where there is room", width: 700, sockets: 4, rows: 1 },
-  { name: "another row where there is none", width: 700, sockets: 5, rows: 2 },
+  { name: "one row if there is room", width: 700, sockets: 4, rows: 1 },
+  { name: "a second row otherwise", width: 700, sockets: 5, rows: 2 },
   { name: "one in a row where it is narrow", width: 50, sockets: 3, rows: 3 },
 ])("$name", ({ width, sockets, rows }) => {
   const { places, height } = computeLayout(units(sockets), width);
@@ -17,7 +17,7 @@ test.each([
   expect(places[0]?.top).toBe(0);
 });
 
-test("no unit covers another, and each that is in sight is drawn", () => {
+test("units do not overlap, and each visible unit is drawn", () => {
   const shape = fc.record({
     sockets: fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 60 }),
     width: fc.integer({ min: 10, max: 3000 }),
@@ -37,7 +37,7 @@ test("no unit covers another, and each that is in sight is drawn", () => {
   );
 });
 
-test("sockets stand beside and below one another; a cable leaves at the middle of the lower edge", () => {
+test("sockets form a grid; cables start at the middle of the lower edge", () => {
   const place = { key: "a", top: 100, height: 200, perRow: 2 };
   expect([0, 1, 2].map((index) => socketPosition(place, index))).toEqual([
     { x: 22, y: 46 },
@@ -47,7 +47,7 @@ test("sockets stand beside and below one another; a cable leaves at the middle o
   expect(cableEnd(place, 1)).toEqual({ x: 180 + 74, y: 100 + 46 + SIZE.plugHeight });
 });
 
-test("cables lie side by side in the tray, and pass between the plugs below", () => {
+test("cables do not overlap in the tray and pass between the plugs below", () => {
   expect([0, 1, 2, 3, 4].map((index) => cableDrop(index, 0))).toEqual([5, 9, 13, 17, 5]);
   const run = { from: { x: 10, y: 20 }, edge: 100, to: { x: 200, y: 50 } };
   expect(cablePath({ ...run, drop: 9, pass: undefined })).toBe(

@@ -86,7 +86,6 @@ export function socketPosition(place: Pick<Place, "perRow">, index: number): Poi
   };
 }
 
-/** Where a cable leaves a socket: the middle of its lower edge. */
 export function cableEnd(place: Place, index: number): Point {
   const { x, y } = socketPosition(place, index);
   return { x: x + SIZE.plugWidth / 2, y: place.top + y + SIZE.plugHeight };

@@ -31,20 +31,20 @@ const CLOUD_INIT = "cloud-init";
 
 type Check = (order: NewVm) => boolean;
 
-const CHECKS: readonly (readonly [field: keyof NewVm, isFit: Check, words: string])[] = [
-  ["name", ({ name }) => NAME.test(name), "a name of small letters, digits and dashes"],
+const CHECKS: readonly (readonly [field: keyof NewVm, isValid: Check, hint: string])[] = [
+  ["name", ({ name }) => NAME.test(name), "a name of lower-case letters, digits and dashes"],
   ["namespace", ({ namespace }) => NAME.test(namespace), "a namespace"],
   ["image", ({ image }) => image.trim() !== "", "the image of its disk"],
   ["memory", ({ memory }) => AMOUNT.test(memory), "an amount, for example 512Mi"],
   ["disk", ({ disk }) => disk === "" || AMOUNT.test(disk), "an amount, for example 10Gi"],
-  ["user", ({ user }) => user === "" || USER.test(user), "a name of small letters"],
+  ["user", ({ user }) => user === "" || USER.test(user), "a name of lower-case letters"],
   ["password", ({ user, password }) => user === "" || password !== "", "the user's password"],
   ["cores", ({ cores }) => Number.isInteger(cores) && cores >= 1, "a number from 1"],
 ];
 
 export function findProblems(order: NewVm): Readonly<Partial<Record<keyof NewVm, string>>> {
-  const failed = CHECKS.filter(([, isFit]) => !isFit(order));
-  return Object.fromEntries(failed.map(([field, , words]) => [field, words]));
+  const failed = CHECKS.filter(([, isValid]) => !isValid(order));
+  return Object.fromEntries(failed.map(([field, , hint]) => [field, hint]));
 }
 
 /** Source: cloud-init, "Users and groups" */

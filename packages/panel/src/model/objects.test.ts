@@ -15,7 +15,7 @@ describe("lines of the watch", () => {
   test.each<{ name: string; told: readonly Line[]; want: readonly string[] }>([
     { name: "a list", told: [listed], want: ["blue/a", "blue/b"] },
     {
-      name: "a list after another, which forgets what is gone",
+      name: "another list, which drops deleted objects",
       told: [listed, { ...listed, objects: [vm("c")] }],
       want: ["blue/c"],
     },
@@ -33,7 +33,7 @@ describe("lines of the watch", () => {
     expect([...told.reduce(withLine, NO_OBJECTS).vms.keys()]).toEqual(want);
   });
 
-  test("objects that a line does not name stay the same ones", () => {
+  test("objects that a line does not name keep their identity", () => {
     const before = withLine(NO_OBJECTS, listed);
     const after = withLine(before, { kind: "applied", of: "vms", object: vm("a", "2") });
     expect(after.vms.get("blue/b")).toBe(before.vms.get("blue/b"));
@@ -42,13 +42,13 @@ describe("lines of the watch", () => {
     expect(after.listed).toEqual(new Set(["vms"]));
   });
 
-  test("the rack is complete once every kind was listed", () => {
+  test("isListed is true once every kind was listed", () => {
     const listAll = (["vmis", "networks", "vms"] as const).map((of) => ({ ...listed, of }));
     expect(isListed(listAll.slice(0, 2).reduce<Objects>(withLine, NO_OBJECTS))).toBe(false);
     expect(isListed(listAll.reduce<Objects>(withLine, NO_OBJECTS))).toBe(true);
   });
 
-  test("where only one namespace may be seen, the panel says which", () => {
+  test("stores the only visible namespace", () => {
     const scope = { kind: "scope", of: "vms" } as const;
     expect(withLine(NO_OBJECTS, { ...scope, namespace: "blue" }).onlyIn).toBe("blue");
     expect(withLine(NO_OBJECTS, { ...scope, namespace: null })).toBe(NO_OBJECTS);
@@ -58,7 +58,7 @@ describe("lines of the watch", () => {
 
 describe("foreign text", () => {
   test.each([
-    { name: "is left as it is", given: "br-blue ü", want: "br-blue ü" },
+    { name: "is unchanged", given: "br-blue ü", want: "br-blue ü" },
     { name: "turns nothing around", given: "a\u202eb\u2066c", want: String.raw`a\u202eb\u2066c` },
     { name: "has no ends of lines", given: "a\nb\u2028c", want: String.raw`a\u000ab\u2028c` },
     { name: "is no markup, and stays what it is", given: "<b>&amp;", want: "<b>&amp;" },
@@ -67,13 +67,13 @@ describe("foreign text", () => {
     expect(short(given)).toBe(want);
   });
 
-  test("is cut where it is long", () => {
+  test("is truncated", () => {
     expect(short("x".repeat(10_000))).toHaveLength(80);
     expect(long("x".repeat(10_000))).toHaveLength(2000);
     expect(long("x".repeat(10_000)).endsWith("…")).toBe(true);
   });
 
-  test("between lines of ours keeps those", () => {
+  test("keeps line ends of Patchbay's own text", () => {
     expect(lines("a: 1\nb: \u202e2\n")).toBe("a: 1\nb: \\u202e2\n");
   });
 });

@@ -27,7 +27,7 @@ const REPORT: DoctorReport = {
   ],
 };
 
-describe("on probation", () => {
+describe("checkable", () => {
   test.each([
     { change: plug, kind: "live", want: plug },
     { change: plug, kind: "start", want: undefined },
@@ -37,14 +37,14 @@ describe("on probation", () => {
     expect(checkable(change, { kind, text: "" })).toBe(want);
   });
 
-  test("is nothing of which nobody has said what becomes of it", () => {
+  test("ignores a change without a verdict", () => {
     expect(checkable(plug, undefined)).toBeUndefined();
   });
 
   test.each([
     { phase: "Ready", want: true },
     { phase: "Attaching", want: false },
-  ] as const)("a NIC that is $phase is in use: $want", ({ phase, want }) => {
+  ] as const)("isInUse of a $phase NIC: $want", ({ phase, want }) => {
     const vmi: VirtualMachineInstance = {
       apiVersion: "v1",
       kind: "VirtualMachineInstance",
@@ -59,7 +59,7 @@ describe("on probation", () => {
     expect(isInUse(undefined, "blue")).toBe(false);
   });
 
-  test("frames that die are told with the hop, and others are not", () => {
+  test("describeFault names the hop that loses frames", () => {
     expect(describeFault({ ...REPORT, firstDead: "uplink" })).toBe(
       "frames die at uplink: it is down",
     );
@@ -74,15 +74,15 @@ describe("on probation", () => {
       keeps: false,
       want: /not in the/,
     },
-  ])("what does not work stays: $name", ({ isUnplugReason, keeps, want }) => {
+  ])("findReasonToStay: $name", ({ isUnplugReason, keeps, want }) => {
     expect(findReasonToStay({ ...REPORT, isUnplugReason }, keeps)).toMatch(want);
   });
 
-  test("what does not work is unplugged for a fault in the pod", () => {
+  test("findReasonToStay: unplugs for a fault in the pod", () => {
     expect(findReasonToStay({ ...REPORT, isUnplugReason: true }, false)).toBeUndefined();
   });
 
-  test("is what the flags of addinterface ask for", () => {
+  test("probationFlags returns the flags of addinterface", () => {
     expect(probationFlags(NO_PROBATION)).toEqual([]);
     expect(probationFlags({ isOn: true, keepsFaulty: false })).toEqual(["--check"]);
     expect(probationFlags({ isOn: true, keepsFaulty: true })).toEqual(["--check", "--keep"]);

@@ -27,7 +27,6 @@ export function isInUse(unit: Unit | undefined, iface: string): boolean {
   return plug?.tone === "ready";
 }
 
-/** Undefined if frames pass. */
 export function describeFault({ firstDead, hops }: DoctorReport): string | undefined {
   const dead = hops.find(({ hop }) => hop === firstDead);
   return dead === undefined ? undefined : long(`frames die at ${dead.hop}: ${dead.why}`);

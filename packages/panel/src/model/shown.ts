@@ -24,7 +24,7 @@ export function long(text: string | undefined): string {
   return cut(text ?? "", LONG_MAX).replace(INTERPRETED_CHARACTERS, escape);
 }
 
-/** Keeps line ends, for text of our own with foreign words. */
+/** Preserves line ends, for Patchbay's own text around foreign text. */
 export function lines(text: string): string {
   return text
     .split("\n")

@@ -61,12 +61,12 @@ describe("a plug", () => {
       want: ["down", "link down"],
     },
     {
-      name: "that was there at boot",
+      name: "that the guest has since boot",
       status: nic(undefined, { infoSource: "domain" }),
       want: ["ready", "in use"],
     },
-    { name: "of which nothing is known yet", status: {}, want: ["moving", "asked for"] },
-    { name: "on its way", status: nic({ phase: "Wiring" }), want: ["moving", "bridge and tap"] },
+    { name: "of which nothing is known yet", status: {}, want: ["moving", "requested"] },
+    { name: "in progress", status: nic({ phase: "Wiring" }), want: ["moving", "bridge and tap"] },
     {
       name: "that fails",
       status: nic({ phase: "PodAttaching", reason: "CniFailed", message: "no" }),
@@ -87,14 +87,14 @@ describe("a plug", () => {
     expect([plug?.tone, plug?.state]).toEqual(want);
   });
 
-  test("of a VM that does not run is for its next start", () => {
+  test("of a stopped VM takes effect at its next start", () => {
     const unit = toUnit("ns/a", { vm: aVm({ status: { printableStatus: "Stopped" } }) });
     expect(unit).toMatchObject({ tone: "stopped", state: "Stopped", isLive: false, memory: "1Gi" });
     expect(unit.plugs.map(({ tone }) => tone)).toEqual(["off", "off"]);
     expect(unit.sockets).toBeUndefined();
   });
 
-  test("says what all layers know of it", () => {
+  test("contains the state of all layers", () => {
     const status = nic(
       { phase: "Ready", since: "2026-01-01T00:00:00Z" },
       {
@@ -125,18 +125,18 @@ describe("a plug", () => {
     });
   });
 
-  test("that is gone from the specification stays until its unplug has ended", () => {
+  test("that was removed from the specification stays until it is unplugged", () => {
     const interfaces = [
       { name: "old", hotplug: { type: "Unplug", phase: "Detaching" } },
       { interfaceName: "lo" },
     ];
     const unit = toUnit("ns/a", { vm: aVm(), vmi: aVmi({ interfaces }) });
     expect(unit.plugs.map(({ name }) => name)).toEqual(["default", "blue", "old"]);
-    expect(plugNamed(unit, "old")?.state).toBe("waiting for the guest to let go");
+    expect(plugNamed(unit, "old")?.state).toBe("waiting for the guest to detach");
   });
 });
 
-test("a unit tells what hinders it, and that it needs a restart", () => {
+test("a unit has notices for a problem and a required restart", () => {
   const conditions = [
     { type: "RestartRequired", status: "True", message: "cores" },
     { type: "Failure", status: "False", message: "not now" },
@@ -151,7 +151,7 @@ test("a unit tells what hinders it, and that it needs a restart", () => {
   ]);
 });
 
-test("only units whose objects have changed are worked out anew", () => {
+test("computes only units with changed objects again", () => {
   const units = new UnitCache();
   const vms = new Map([
     ["ns/b", aVm()],
@@ -189,13 +189,16 @@ describe("jacks", () => {
     });
   });
 
-  test("the pods' own comes first; one that is only named says so", () => {
+  test("lists the pod network first, and marks undefined networks", () => {
     const [pod, blue] = listJacks(new Map(), [unit]);
     expect(pod).toMatchObject({ key: "pod", plugs: 1, problems: [] });
-    expect(blue).toMatchObject({ key: "ns/blue", problems: ["no such network is known here"] });
+    expect(blue).toMatchObject({
+      key: "ns/blue",
+      problems: ["no network of this name is defined"],
+    });
   });
 
-  test("what is wrong on a node is told", () => {
+  test("lists problems on nodes", () => {
     const problems = [{ node: "one", reason: "X", message: "no link", generation: 1 }];
     const jacks = listJacks(new Map([["ns/blue", nad("{}", { status: { problems } })]]), []);
     expect(jacks[1]?.problems).toEqual(["one: no link"]);
@@ -207,7 +210,7 @@ describe("a filter", () => {
   const units = [toUnit("ns/a", { vm: aVm(), vmi: failing }), toUnit("other/b", { vm: aVm() })];
 
   test.each<{ name: string; filter: Partial<Filter>; want: readonly string[] }>([
-    { name: "asks for nothing", filter: {}, want: ["ns/a", "other/b"] },
+    { name: "is empty", filter: {}, want: ["ns/a", "other/b"] },
     { name: "for words of anything", filter: { text: "A one 02:00" }, want: ["ns/a"] },
     { name: "for words that are nowhere", filter: { text: "a nowhere" }, want: [] },
     { name: "for a namespace", filter: { namespace: "other" }, want: ["other/b"] },
@@ -220,7 +223,7 @@ describe("a filter", () => {
     expect(filtered(units, { ...NO_FILTER, ...filter }).map(({ key }) => key)).toEqual(want);
   });
 
-  test("offers what there is", () => {
+  test("offers the existing values", () => {
     expect(listChoices(units)).toEqual({
       namespaces: ["ns", "other"],
       nodes: ["one"],
@@ -229,7 +232,7 @@ describe("a filter", () => {
   });
 });
 
-test("steps are kept once each, with their times", () => {
+test("records each step once with its time", () => {
   const seen = (status: object) => [toUnit("ns/a", { vm: aVm(), vmi: aVmi(status) })];
   const told = [nic({ phase: "Pending" }), nic({ phase: "Pending" }), nic({ phase: "Ready" })];
   const steps = told.reduce(

@@ -56,13 +56,13 @@ function findState({ vm, vmi }: VmObjects): string {
   return phase === undefined || phase === "" ? (vm === undefined ? "Pending" : "Stopped") : phase;
 }
 
-function findTone(word: string, vmi: VirtualMachineInstance | undefined): UnitTone {
+function findTone(state: string, vmi: VirtualMachineInstance | undefined): UnitTone {
   if (vmi?.status?.hindrance !== undefined) return "failing";
-  if (word === "Running") return "running";
-  if (CHANGING.includes(word) || ["Pending", "Scheduling", "Scheduled"].includes(word)) {
+  if (state === "Running") return "running";
+  if (CHANGING.includes(state) || ["Pending", "Scheduling", "Scheduled"].includes(state)) {
     return "changing";
   }
-  return STOPPED.includes(word) ? "stopped" : "failing";
+  return STOPPED.includes(state) ? "stopped" : "failing";
 }
 
 interface Condition {
@@ -129,24 +129,24 @@ function liveFacts(vmi: VirtualMachineInstance | undefined): Partial<Unit> {
   };
 }
 
-export function toUnit(key: string, machine: VmObjects): Unit {
+export function toUnit(key: string, objects: VmObjects): Unit {
   const [namespace = "", name = ""] = key.split("/");
-  const word = findState(machine);
-  const memory = findMemory(machine);
+  const state = findState(objects);
+  const memory = findMemory(objects);
   return {
     key,
     namespace,
     name,
-    kind: machine.vm === undefined ? "virtualmachineinstances" : "virtualmachines",
-    tone: findTone(word, machine.vmi),
-    state: short(word),
-    isLive: isLive(machine.vmi),
-    plugs: listPlugs(machine),
-    done: listOperations(machine),
-    notices: listNotices(machine),
-    conditions: listConditions(machine),
-    isPaused: findConditionMessage(machine.vmi?.status?.conditions, "Paused") !== undefined,
-    ...liveFacts(machine.vmi),
+    kind: objects.vm === undefined ? "virtualmachineinstances" : "virtualmachines",
+    tone: findTone(state, objects.vmi),
+    state: short(state),
+    isLive: isLive(objects.vmi),
+    plugs: listPlugs(objects),
+    done: listOperations(objects),
+    notices: listNotices(objects),
+    conditions: listConditions(objects),
+    isPaused: findConditionMessage(objects.vmi?.status?.conditions, "Paused") !== undefined,
+    ...liveFacts(objects.vmi),
     ...(memory !== undefined && { memory }),
   };
 }

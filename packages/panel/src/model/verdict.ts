@@ -45,13 +45,12 @@ export function isRefusal({ status }: Answer): boolean {
 /** Messages of virt-api about changes that apply later. */
 const APPLIED_LATER = /when the VM starts|next start/;
 
-/** `isLive`: the guest runs. */
 export function toVerdict(change: Change, answers: readonly Answer[], isLive: boolean): Verdict {
   const refused = answers.find(isRefusal);
   if (refused !== undefined) return { kind: "refused", text: printMessage(refused) };
-  const said = answers.map(printMessage).filter((words) => words !== "");
-  const warned = answers.flatMap(({ warnings }) => warnings.map(long));
-  const text = [...said, ...warned].join("; ");
+  const messages = answers.map(printMessage).filter((message) => message !== "");
+  const dryRunWarnings = answers.flatMap(({ warnings }) => warnings.map(long));
+  const text = [...messages, ...dryRunWarnings].join("; ");
   if (change.kind === "power" || change.kind === "create") return { kind: "live", text };
   const isLater = !isLive || APPLIED_LATER.test(text);
   return { kind: isLater ? "start" : "live", text };

@@ -83,11 +83,11 @@ async function checkUntilPassing(
 }
 
 async function unplug(session: Session, { unit, iface }: PlugChange): Promise<string> {
-  for (const ask of toRequests({ kind: "pull", unit, iface }, {})) {
-    const answer = await send(session, ask, false);
-    if (isRefusal(answer)) return `it could not be taken out again: ${printMessage(answer)}`;
+  for (const request of toRequests({ kind: "pull", unit, iface }, {})) {
+    const answer = await send(session, request, false);
+    if (isRefusal(answer)) return `it could not be unplugged again: ${printMessage(answer)}`;
   }
-  return "it is taken out again";
+  return "it is unplugged again";
 }
 
 /** Checks a plug and unplugs it if frames do not pass. A plug that could not be checked stays. */
@@ -95,16 +95,16 @@ async function examinePlug(
   change: PlugChange,
   { store, session, keeps }: CheckOptions,
 ): Promise<SentState> {
-  const unlooked = "left in place, not checked";
+  const notChecked = "left plugged, not checked";
   if (!(await waitUntilInUse(store, change))) {
-    return { kind: "done", text: `it was not in use within a minute: ${unlooked}` };
+    return { kind: "done", text: `it was not in use within a minute: ${notChecked}` };
   }
   const found = await checkUntilPassing(session, change);
-  if ("refused" in found) return { kind: "done", text: `${unlooked}: ${found.refused}` };
-  const complaint = describeFault(found);
-  if (complaint === undefined) return { kind: "done", text: "it is in use, and no hop is dead" };
+  if ("refused" in found) return { kind: "done", text: `${notChecked}: ${found.refused}` };
+  const fault = describeFault(found);
+  if (fault === undefined) return { kind: "done", text: "it is in use, and no hop is dead" };
   const stands = findReasonToStay(found, keeps) ?? (await unplug(session, change));
-  return { kind: "unfit", text: `${complaint}; ${stands}` };
+  return { kind: "unfit", text: `${fault}; ${stands}` };
 }
 
 export class Actions {
@@ -177,13 +177,13 @@ export class Actions {
   async gather(change: Change): Promise<void> {
     const changes = withChange(this.#pending(), change);
     this.#setPending(changes);
-    const kept = changes.find((each) => changeId(each) === changeId(change));
+    const pending = changes.find((each) => changeId(each) === changeId(change));
     this.#store.set({ announcement: `${describeChange(change)}: gathered, not sent` });
-    if (kept === undefined) return;
-    const answers = await this.#sendAll(kept, true);
-    const isLive = kept.kind === "create" || (this.#unitOf(kept)?.isLive ?? false);
-    this.#update(kept, { verdict: toVerdict(kept, answers, isLive) });
-    await this.#updateCombinedVerdict(kept);
+    if (pending === undefined) return;
+    const answers = await this.#sendAll(pending, true);
+    const isLive = pending.kind === "create" || (this.#unitOf(pending)?.isLive ?? false);
+    this.#update(pending, { verdict: toVerdict(pending, answers, isLive) });
+    await this.#updateCombinedVerdict(pending);
   }
 
   drop(change: Change): void {
@@ -226,8 +226,8 @@ export class Actions {
 
   /** Serialized, also across Applies, because a node examines only a few NICs at a time. */
   async #examine(plugs: readonly PlugChange[], keeps: boolean): Promise<void> {
-    const means = { store: this.#store, session: this.#session, keeps };
-    for (const change of plugs) this.#setOutcome(change, await examinePlug(change, means));
+    const options = { store: this.#store, session: this.#session, keeps };
+    for (const change of plugs) this.#setOutcome(change, await examinePlug(change, options));
   }
 
   #setOutcome(change: Change, outcome: SentState): void {
@@ -235,7 +235,7 @@ export class Actions {
     this.#store.set({ announcement: `${describeChange(change)}: ${outcome.kind}` });
   }
 
-  machineOf(change: Change): VmObjects {
+  findVmObjects(change: Change): VmObjects {
     if (change.kind === "create") return {};
     const { vms, vmis } = this.#store.state.objects;
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
@@ -245,8 +245,8 @@ export class Actions {
   async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
     const own = listNicChanges(this.#pending(), change.unit.key);
-    const ask = combinedRequest(own, this.machineOf(change));
-    const answer = ask === undefined ? undefined : await send(this.#session, ask, true);
+    const request = combinedRequest(own, this.findVmObjects(change));
+    const answer = request === undefined ? undefined : await send(this.#session, request, true);
     // The changes have changed meanwhile, and another request follows.
     const now = listNicChanges(this.#pending(), change.unit.key);
     if (now.length !== own.length || now.some((each, index) => each !== own[index])) return;
@@ -265,8 +265,8 @@ export class Actions {
   /** Sends the requests until one is refused. */
   async #sendAll(change: Change, isDryRun: boolean): Promise<readonly Answer[]> {
     const answers: Answer[] = [];
-    for (const ask of toRequests(change, this.machineOf(change))) {
-      const answer = await send(this.#session, ask, isDryRun);
+    for (const request of toRequests(change, this.findVmObjects(change))) {
+      const answer = await send(this.#session, request, isDryRun);
       answers.push(answer);
       if (isRefusal(answer)) break;
     }

@@ -18,7 +18,11 @@ import { Rack } from "./rack/rack.tsx";
 import { type PanelStore, usePanel } from "./state.ts";
 
 interface StreamScript {
-  readonly open: (element: HTMLElement, socket: WebSocket, tell: StatusListener) => OpenedStream;
+  readonly open: (
+    element: HTMLElement,
+    socket: WebSocket,
+    onStatus: StatusListener,
+  ) => OpenedStream;
 }
 
 const SCRIPTS = { console: "/console.js", vnc: "/screen.js" } as const;
@@ -34,7 +38,7 @@ interface StreamProps {
 function useStream(stream: StreamTarget, session: Session) {
   const dialog = useRef<HTMLDialogElement>(null);
   const element = useRef<HTMLDivElement>(null);
-  const [words, setWords] = useState("connecting…");
+  const [status, setStatus] = useState("connecting…");
   useEffect(() => {
     dialog.current?.showModal();
     let opened: OpenedStream | undefined;
@@ -42,8 +46,8 @@ function useStream(stream: StreamTarget, session: Session) {
     // Our own file, whose build checks the type.
     void (import(SCRIPTS[stream.what]) as Promise<StreamScript>).then(({ open }) => {
       if (isGone || element.current === null) return;
-      opened = open(element.current, openStream(session, stream), (said) => {
-        setWords(long(said));
+      opened = open(element.current, openStream(session, stream), (text) => {
+        setStatus(long(text));
       });
     });
     return () => {
@@ -51,12 +55,12 @@ function useStream(stream: StreamTarget, session: Session) {
       opened?.close();
     };
   }, [stream, session]);
-  return { dialog, element, words };
+  return { dialog, element, status };
 }
 
 /** Takes over the console or screen from its current user. */
 function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
-  const { dialog, element, words } = useStream(stream, session);
+  const { dialog, element, status } = useStream(stream, session);
   const title = `${TITLES[stream.what]} of ${short(stream.name)}`;
   const onClose = (): void => {
     actions.closeStream();
@@ -68,7 +72,7 @@ function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
           <bdi>{title}</bdi>
         </h2>
         <span class="hint" role="status">
-          {words}
+          {status}
         </span>
         <button type="button" class="quiet close" onClick={onClose}>
           Close
@@ -80,11 +84,10 @@ function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
 }
 
 const HEADINGS: Readonly<Record<AccessFailure, string>> = {
-  used: "This link opens nothing more",
+  used: "This link is no longer valid",
   unanswered: "The panel's server does not answer",
 };
 
-/** Shown without a valid link. */
 export function AccessDenied({ why }: { readonly why: AccessFailure }): JSX.Element {
   return (
     <main class="closed">

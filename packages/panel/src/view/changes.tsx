@@ -19,7 +19,7 @@ import {
 const VERDICTS = { live: "live", start: "at next start", refused: "refused" } as const;
 const OUTCOMES = {
   sending: "sending…",
-  checking: "looking…",
+  checking: "checking…",
   done: "done",
   unfit: "does not work",
   failed: "failed",
@@ -34,7 +34,7 @@ function findBadge(gathered: PendingChange): readonly [string, string] {
   const { outcome } = gathered;
   const verdict = effectiveVerdict(gathered);
   if (outcome !== undefined) return [outcome.kind, OUTCOMES[outcome.kind]];
-  if (verdict === undefined) return ["asking", "asking…"];
+  if (verdict === undefined) return ["asking", "loading…"];
   return [verdict.kind, VERDICTS[verdict.kind]];
 }
 
@@ -45,15 +45,15 @@ interface RowProps {
 }
 
 function Equivalent({ gathered: { change, verdict }, probation, actions }: RowProps): JSX.Element {
-  const machine = actions.machineOf(change);
+  const objects = actions.findVmObjects(change);
   const own = checkable(change, verdict) === undefined ? NO_PROBATION : probation;
   return (
     <details class="same">
       <summary>Do the same by hand</summary>
       <h3>Command</h3>
-      <pre tabIndex={0}>{lines(printCommand(change, machine, own))}</pre>
+      <pre tabIndex={0}>{lines(printCommand(change, objects, own))}</pre>
       <h3>YAML</h3>
-      <pre tabIndex={0}>{lines(printYaml(change, machine))}</pre>
+      <pre tabIndex={0}>{lines(printYaml(change, objects))}</pre>
     </details>
   );
 }
@@ -116,8 +116,8 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
             actions.setProbation({ isOn: !isOn });
           }}
         />
-        Look whether frames of what is plugged pass, once it is in use, and unplug it again if a
-        fault in the guest or its pod stops them
+        Check that frames pass once the plug is in use, and unplug it again if a fault in the guest
+        or its pod stops them
       </label>
       {isOn ? (
         <label>
@@ -128,7 +128,7 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
               actions.setProbation({ keepsFaulty: !keepsFaulty });
             }}
           />
-          Leave it in all the same, and tell me
+          Keep it plugged even if frames do not pass
         </label>
       ) : null}
     </fieldset>
@@ -137,15 +137,15 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
 
 function findHint(gathered: readonly PendingChange[]): string {
   if (!gathered.every(isSent)) return "Nothing happens before Apply.";
-  if (!gathered.some(isBusy)) return "The rack shows how they go on.";
-  return "What is plugged is being looked at; keep this page open until it is told.";
+  if (!gathered.some(isBusy)) return "The rack shows their progress.";
+  return "New plugs are being checked; keep this page open until the result is shown.";
 }
 
 /** Stays in place while texts change above, because a button that moves under the pointer loses the click. */
 function Foot({ state: { gathered }, actions }: ViewProps): JSX.Element {
   const waiting = gathered.filter((each) => !isSent(each));
   const isAtWork = gathered.some(isSending);
-  const isAsking = waiting.some(({ verdict }) => verdict === undefined);
+  const isLoadingVerdict = waiting.some(({ verdict }) => verdict === undefined);
   const isAllDone = waiting.length === 0;
   return (
     <div class="changes-foot">
@@ -166,7 +166,7 @@ function Foot({ state: { gathered }, actions }: ViewProps): JSX.Element {
         <button
           type="button"
           class="main apply"
-          disabled={isAtWork || isAsking}
+          disabled={isAtWork || isLoadingVerdict}
           onClick={() => {
             void actions.apply();
           }}

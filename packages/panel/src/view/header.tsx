@@ -42,7 +42,7 @@ function Filters({ state, actions }: ViewProps): JSX.Element {
   const { namespaces, nodes, reasons } = listChoices(state.units);
   const { filter, jacks } = state;
   const networks = jacks.map(({ key, name }) => [key, key === "pod" ? name : key] as const);
-  const troubles = [["any", "anything wrong"] as const, ...toChoices(reasons)];
+  const problems = [["any", "any problem"] as const, ...toChoices(reasons)];
   return (
     <div class="filters" role="search" aria-label="Filter the rack">
       <label class="search">
@@ -80,7 +80,7 @@ function Filters({ state, actions }: ViewProps): JSX.Element {
         }}
       />
       <Choice
-        {...{ label: "Trouble", value: filter.reason, all: "all", choices: troubles }}
+        {...{ label: "Problem", value: filter.reason, all: "all", choices: problems }}
         onChoice={(reason) => {
           actions.filter({ reason });
         }}

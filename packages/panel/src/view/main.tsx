@@ -8,7 +8,7 @@ import { App, AccessDenied } from "./app.tsx";
 import { isBusy, isSent, PanelStore } from "./state.ts";
 
 /** Asks for confirmation before the page is closed, while `isNeeded`. Source: HTML Standard, beforeunload */
-function askBeforeLeaving(isNeeded: () => boolean): void {
+function confirmBeforeLeaving(isNeeded: () => boolean): void {
   addEventListener("beforeunload", (event) => {
     if (isNeeded()) event.preventDefault();
   });
@@ -25,7 +25,7 @@ async function start(root: HTMLElement): Promise<void> {
   const actions = new Actions(store, session);
   store.set({ stage: "open", session });
   // Pending changes exist only in this page, which also runs the checks of plugs.
-  askBeforeLeaving(() => store.state.gathered.some((each) => isBusy(each) || !isSent(each)));
+  confirmBeforeLeaving(() => store.state.gathered.some((each) => isBusy(each) || !isSent(each)));
   render(<App store={store} actions={actions} />, root);
   void actions.loadRights(session.namespace);
   await follow(session, {

@@ -94,7 +94,7 @@ export class PanelStore {
     const next = { ...this.state, ...part };
     const isFiltered = "filter" in part || "units" in part;
     this.state = isFiltered ? { ...next, shownUnits: filtered(next.units, next.filter) } : next;
-    for (const tell of this.#listeners) tell();
+    for (const notify of this.#listeners) notify();
   }
 
   /** Lines that arrive within one frame are rendered together. */
@@ -108,9 +108,9 @@ export class PanelStore {
       });
   }
 
-  subscribe(tell: () => void): () => void {
-    this.#listeners.add(tell);
-    return () => this.#listeners.delete(tell);
+  subscribe(notify: () => void): () => void {
+    this.#listeners.add(notify);
+    return () => this.#listeners.delete(notify);
   }
 
   /** Recorded on arrival, because several phases may pass within one frame. */
@@ -135,14 +135,13 @@ export class PanelStore {
     }
     const units = this.#units.list(objects.vms, objects.vmis);
     const jacks = listJacks(objects.networks, units);
-    const seenAt = { atMs: nowMs(), isList: true };
-    const steps = withSteps(this.#steps, units, seenAt);
+    const stepTime = { atMs: nowMs(), isList: true };
+    const steps = withSteps(this.#steps, units, stepTime);
     this.#steps = steps;
     this.set({ objects, units, jacks, steps });
   }
 }
 
-/** Renders the view again when the state changes. */
 export function usePanel(store: PanelStore): PanelState {
   const [state, setState] = useState(store.state);
   useEffect(() => {
@@ -165,12 +164,10 @@ export function isSent({ outcome }: PendingChange): boolean {
   return outcome !== undefined && !["sending", "failed"].includes(outcome.kind);
 }
 
-/** Whether its request is running. */
 export function isSending({ outcome }: PendingChange): boolean {
   return outcome?.kind === "sending";
 }
 
-/** Whether it is being sent or checked. */
 export function isBusy(gathered: PendingChange): boolean {
   return isSending(gathered) || gathered.outcome?.kind === "checking";
 }

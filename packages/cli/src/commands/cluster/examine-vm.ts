@@ -10,19 +10,16 @@ import { printResult } from "../../print/output.ts";
 import { printDoctorReports } from "../../print/doctor-report.ts";
 import { withNamedTarget, type Target } from "../../target.ts";
 
-function ifaceNamesOf({ vm, vmi }: Target): readonly string[] {
+function listIfaceNames({ vm, vmi }: Target): readonly string[] {
   const spec = vmi?.spec ?? vm?.spec.template.spec;
   return spec === undefined ? [] : ifacesOf(spec).map(({ name }) => name);
 }
 
-/**
- * Prints where frames are lost, for one interface or for all.
- * @throws AppError with DOCTOR_FOUND_DEAD if frames are lost, KUBE_NOT_FOUND, and what the Kubernetes client throws
- */
+/** Prints where frames are lost. @throws AppError with DOCTOR_FOUND_DEAD if frames are lost, KUBE_NOT_FOUND */
 export async function examineVm(context: Context, { args }: Input): Promise<void> {
   const [name = "", named] = args;
   await withNamedTarget(context, { name, isVmi: false }, async (target, session) => {
-    const ifaces = named === undefined ? ifaceNamesOf(target) : [named];
+    const ifaces = named === undefined ? listIfaceNames(target) : [named];
     const reports: DoctorReport[] = [];
     for (const iface of ifaces) reports.push(await examine(context, session, { target, iface }));
     const dead = reports.flatMap(({ interface: iface, firstDead }) =>

@@ -9,8 +9,8 @@ import { waitForObject } from "./wait-for-object.ts";
 /** Source: the flag `--mode` of net-agent. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
-/** Settings that were given as flags; the cluster keeps the others. */
-function settingsOf(input: Input) {
+/** Settings from flags; all others stay unchanged. */
+function readSettings(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
   const sidecarShimImage = textOption(input, "sidecarShimImage");
@@ -47,9 +47,9 @@ async function runInstall(context: Context, input: Input): Promise<void> {
   const outcomes: ObjectResult[] = [];
   await withSession(context, async (session) => {
     const { store } = session.client;
-    const kept = await kit.findSettings(store, manifests);
+    const existing = await kit.findSettings(store, manifests);
     const version = await session.client.requestRaw({ method: "GET", path: "/version" });
-    const wanted = kit.withSettings(manifests, { ...kept, ...settingsOf(input) });
+    const wanted = kit.withSettings(manifests, { ...existing, ...readSettings(input) });
     const objects = kit.forServerVersion(wanted, version.text);
     await kit.install(store, {
       objects,
@@ -74,29 +74,28 @@ async function runInstall(context: Context, input: Input): Promise<void> {
 export const install: Command = {
   name: "install",
   args: [],
-  summary:
-    "Install Patchbay on a cluster, or bring an installation up to date; settings that are not named stay as they are",
+  summary: "Install or upgrade Patchbay on a cluster; settings without a flag stay unchanged",
   flags: [
     {
       flags: "--only <component>",
-      description: "install this component alone; the virtual machines may then be KubeVirt's",
+      description: "install only this component, for example beside KubeVirt",
       choices: ["net-agent"],
       conflicts: ["launcherImage", "sidecarShimImage", "dataplaneGroup"],
     },
     {
       flags: "--mode <mode>",
-      description: "who attaches networks beside net-agent (default: multus)",
+      description: "what attaches networks beside net-agent (default: multus)",
       choices: NET_AGENT_MODES,
     },
     {
       flags: "--pod-creation",
       description:
-        "have net-agent make all networks of pods when they are created, as the CNI plugin of the nodes' container runtimes, in place of Multus",
+        "make net-agent the CNI plugin of the nodes' container runtimes, so that it attaches all networks when pods are created, in place of Multus",
     },
     {
       flags: "--no-pod-creation",
       description:
-        "stop that: pods get their networks from Multus, or from net-agent a moment after they start",
+        "undo --pod-creation: pods get their networks from Multus, or from net-agent shortly after they start",
     },
     { flags: "--image <reference>", description: "image of the services and agents" },
     { flags: "--launcher-image <reference>", description: "image of the launchers of VMs" },
@@ -111,8 +110,7 @@ export const install: Command = {
     },
     {
       flags: "--dataplane-group <gid>",
-      description:
-        "number of the group of dataplanes of vhost-user that are not root (default: 0, they are)",
+      description: "group ID of vhost-user dataplanes that do not run as root (default: 0, root)",
       kind: "group",
     },
     { flags: "--dry-run", description: "only show what would be changed" },
@@ -156,7 +154,7 @@ export const uninstall: Command = {
     {
       flags: "--with-objects",
       description:
-        "delete kinds of which objects still exist, and those objects too; networks always stay",
+        "also delete kinds that still have objects, and those objects; networks always stay",
     },
   ],
   run: runUninstall,

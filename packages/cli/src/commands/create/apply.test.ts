@@ -19,7 +19,7 @@ const OBJECTS = createVmObjects({
   isStopped: false,
 });
 
-test("the VM owns its secret, and not its claims", async () => {
+test("the VM owns its secret but not its claims", async () => {
   const store = createFakeStore();
   await createObjects(store, OBJECTS, {});
   const vm = await store.find(VIRTUAL_MACHINES, { namespace: "blue", name: "web" });
@@ -37,7 +37,7 @@ test("the VM owns its secret, and not its claims", async () => {
   expect(claim?.metadata.ownerReferences).toBeUndefined();
 });
 
-test("a claim that is there already is nobody's new disk: nothing is made", async () => {
+test("creates nothing if a claim already exists", async () => {
   const store = createFakeStore();
   for (const claim of OBJECTS.claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim);
   await expect(createObjects(store, OBJECTS, {})).rejects.toMatchObject({

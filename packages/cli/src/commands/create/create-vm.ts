@@ -49,7 +49,7 @@ function nextSteps(objects: VmObjects): string {
   const { metadata, spec } = objects.vm;
   const isStopped = spec.runStrategy === "Halted";
   return [
-    `${isStopped ? "start it with: patchbay start" : "see how it comes up with: kubectl get vm"} ${metadata.name}`,
+    `${isStopped ? "start it with: patchbay start" : "watch it start with: kubectl get vm"} ${metadata.name}`,
     `log in on its console, which shows the user and password: patchbay console ${metadata.name}`,
     describeDisks(objects),
     "",
@@ -95,7 +95,7 @@ export const createVm: Command = {
   flags: [
     {
       flags: "--image <image>",
-      description: "image with the disk: one that patchbay image list shows, or one in a registry",
+      description: "image with the disk, from patchbay image list or a registry",
       values: "images",
     },
     {
@@ -107,13 +107,13 @@ export const createVm: Command = {
     {
       flags: "--volume-containerdisk <params>",
       description:
-        "a disk of an image as virtctl writes it, src:IMAGE[,name:NAME][,bootorder:NUMBER]; may be repeated",
+        "a disk from an image, in virtctl's notation, src:IMAGE[,name:NAME][,bootorder:NUMBER]; may be repeated",
       isRepeatable: true,
     },
     {
       flags: "--volume-pvc <params>",
       description:
-        "a disk of a claim that is there, src:CLAIM[,name:NAME][,bootorder:NUMBER]; may be repeated",
+        "a disk on an existing claim, src:CLAIM[,name:NAME][,bootorder:NUMBER]; may be repeated",
       isRepeatable: true,
     },
     { flags: "--memory <amount>", description: "memory", kind: "quantity", fallback: "1Gi" },
@@ -121,23 +121,23 @@ export const createVm: Command = {
     {
       flags: "--instancetype <name>",
       description:
-        "how large the VM is, by name: NAME of the cluster's, or virtualmachineinstancetype/NAME",
+        "instancetype of the VM: NAME of a cluster instancetype, or virtualmachineinstancetype/NAME",
       conflicts: ["memory", "cpus", "inferInstancetype"],
     },
     {
       flags: "--infer-instancetype",
-      description: "take the instancetype from labels of the claim that boots",
+      description: "infer the instancetype from labels of the boot claim",
       conflicts: ["memory", "cpus"],
     },
     {
       flags: "--preference <name>",
       description:
-        "what suits the guest, by name: NAME of the cluster's, or virtualmachinepreference/NAME",
+        "preference of the VM: NAME of a cluster preference, or virtualmachinepreference/NAME",
       conflicts: ["inferPreference"],
     },
     {
       flags: "--infer-preference",
-      description: "take the preference from labels of the claim that boots",
+      description: "infer the preference from labels of the boot claim",
     },
     {
       flags: "--disk <size>",
@@ -160,7 +160,7 @@ export const createVm: Command = {
     },
     {
       flags: "--user <name>",
-      description: "user who can log in, with a generated password, where there is no --user-data",
+      description: "user who can log in with a generated password; unused with --user-data",
       fallback: "admin",
     },
     {

@@ -19,12 +19,12 @@ describe("--mac", () => {
       texts: ["02-AB-CD-00-00-01"],
       want: { blue: "02:ab:cd:00:00:01" },
     },
-    { name: "may be left out", texts: [], want: {} },
+    { name: "may be omitted", texts: [], want: {} },
   ])("$name", ({ texts, want }) => {
     expect(Object.fromEntries(readMacs(texts, NAMES))).toEqual(want);
   });
 
-  test("is of the pod network's interface when there is no other", () => {
+  test("applies to the pod network's interface if there is no other", () => {
     expect([...readMacs([ONE], ["default"])]).toEqual([["default", ONE]]);
   });
 
@@ -35,12 +35,12 @@ describe("--mac", () => {
     { texts: [`green=${ONE}`], want: "the VM has no interface green" },
     { texts: [`blue=${ONE}`, `blue=${TWO}`], want: "interface blue has two MAC addresses" },
     { texts: ["x", `green=${ONE}`], want: `x: x is not the MAC address of a NIC; green=${ONE}:` },
-  ])("$texts is refused: $want", ({ texts, want }) => {
+  ])("rejects $texts: $want", ({ texts, want }) => {
     expect(() => readMacs(texts, NAMES)).toThrow(want);
   });
 });
 
-test("network data have DHCP on each NIC by its MAC; the pod network's default route comes first", () => {
+test("network data enable DHCP on each NIC by MAC and prefer the pod network's default route", () => {
   const text = makeNetworkData([
     { name: "default", mac: "02:00:00:00:00:01" },
     { name: "blue", mac: "02:00:00:00:00:02" },

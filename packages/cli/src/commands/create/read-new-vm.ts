@@ -17,7 +17,7 @@ import {
   type Input,
 } from "../../input.ts";
 import {
-  bootVolumeOf,
+  findBootVolume,
   withBootOrder,
   readMatcher,
   readVolumes,
@@ -37,37 +37,33 @@ function parseNamedMac(text: string, next: () => string | undefined): NamedMac {
 }
 
 function findMacProblems(
-  texts: readonly string[],
-  given: readonly NamedMac[],
+  values: readonly string[],
+  assigned: readonly NamedMac[],
   names: readonly string[],
 ): readonly string[] {
-  return given.flatMap(({ name, mac }, index) => {
-    const text = texts[index] ?? "";
-    const isTwice = given.findIndex((other) => other.name === name) < index;
+  return assigned.flatMap(({ name, mac }, index) => {
+    const text = values[index] ?? "";
+    const isDuplicate = assigned.findIndex((other) => other.name === name) < index;
     if (name === undefined) return [`${text}: there is no further --network`];
     if (!names.includes(name)) return [`${text}: the VM has no interface ${name}`];
-    if (isTwice) return [`${text}: interface ${name} has two MAC addresses`];
+    if (isDuplicate) return [`${text}: interface ${name} has two MAC addresses`];
     return isNicMac(mac) ? [] : [`${text}: ${mac} is not the MAC address of a NIC`];
   });
 }
 
-/**
- * MAC of each interface, by its name. A value without a name belongs to the next network, or to the pod network's
- * interface if there is no other network.
- * @throws AppError with FLAG_INVALID, which names all problems
- */
+/** MACs by interface name. A value without a name belongs to the next network, or to the pod network if there is no other. */
 export function readMacs(
-  texts: readonly string[],
+  values: readonly string[],
   names: readonly string[],
 ): ReadonlyMap<string, string> {
   const [first, ...others] = names;
   const positional = (others.length === 0 ? [first] : others)[Symbol.iterator]();
-  const given = texts.map((text) => parseNamedMac(text, () => positional.next().value));
-  const problems = findMacProblems(texts, given, names);
+  const assigned = values.map((text) => parseNamedMac(text, () => positional.next().value));
+  const problems = findMacProblems(values, assigned, names);
   if (problems.length > 0) {
     throw new AppError("FLAG_INVALID", { flag: "--mac", reason: problems.join("; ") });
   }
-  return new Map(given.map(({ name = "", mac }) => [name, normalizeMac(mac)] as const));
+  return new Map(assigned.map(({ name = "", mac }) => [name, normalizeMac(mac)] as const));
 }
 
 interface NewNic {
@@ -78,10 +74,7 @@ interface NewNic {
 /** The pod network's default route has a lower metric than this. Source: systemd.network(5), 1024. */
 const ROUTE_METRIC = 2048;
 
-/**
- * Network data with DHCP on every NIC, matched by MAC, because the names of NICs differ between guests. The first NIC is on
- * the pod network.
- */
+/** DHCP on every NIC, matched by MAC, because names of NICs differ between guests. The first NIC is on the pod network. */
 export function makeNetworkData(nics: readonly NewNic[]): string {
   const ethernets = nics.map(({ name, mac }, index) => {
     const isFirst = index === 0;
@@ -127,69 +120,63 @@ function readRootSize(input: Input): Pick<NewVm, "rootSize"> {
 /** @throws AppError with FLAG_INVALID */
 function readMachine(input: Input): VmParts {
   const image = textOption(input, "image");
-  const texts = {
+  const values = {
     images: listOption(input, "volumeContainerdisk"),
     claims: listOption(input, "volumePvc"),
   };
   const volumes = withBootOrder([
     ...(image === undefined ? [] : [{ name: ROOT, source: { image } }]),
-    ...readVolumes(argumentAt(input, 0), texts),
+    ...readVolumes(argumentAt(input, 0), values),
   ]);
-  const boot = bootVolumeOf(volumes);
+  const boot = findBootVolume(volumes);
   if (boot === undefined) {
-    const reason = "say what boots: an image, or --volume-containerdisk, or --volume-pvc";
+    const reason = "name a boot disk: an image, --volume-containerdisk or --volume-pvc";
     throw new AppError("FLAG_INVALID", { flag: "--image", reason });
   }
-  const matcherOf = (part: MatcherFlag["part"], infer: string): Matcher | undefined =>
+  const readPart = (part: MatcherFlag["part"], infer: string): Matcher | undefined =>
     readMatcher({ part, text: textOption(input, part), isInferred: hasFlag(input, infer), boot });
-  const instancetype = matcherOf("instancetype", "inferInstancetype");
+  const instancetype = readPart("instancetype", "inferInstancetype");
   const memory = textOption(input, "memory") ?? "";
   return {
     volumes,
     ...readRootSize(input),
     size: instancetype === undefined ? { memory, cpus: numberOption(input, "cpus", 1) } : undefined,
     instancetype,
-    preference: matcherOf("preference", "inferPreference"),
+    preference: readPart("preference", "inferPreference"),
   };
 }
 
 type Network = Pick<NewVm, "networks" | "macs" | "networkData">;
 
-/** A MAC for every interface: the given ones, and generated ones. */
+/** A MAC for every interface: assigned or generated. */
 function withNewMacs(
   names: readonly string[],
-  given: ReadonlyMap<string, string>,
+  assigned: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, string> {
-  const macs = new Map(given);
+  const macs = new Map(assigned);
   for (const name of names) {
-    const taken = new Set(macs.values());
-    macs.set(name, macs.get(name) ?? chooseMac(taken, randomBytes));
+    const used = new Set(macs.values());
+    macs.set(name, macs.get(name) ?? chooseMac(used, randomBytes));
   }
   return macs;
 }
 
-/**
- * Without network data, cloud-init configures only the first NIC. A VM with further NICs gets network data by MAC.
- * @throws AppError with FLAG_INVALID
- */
+/** Adds network data for VMs with several NICs, because cloud-init configures only the first NIC otherwise. */
 async function readNetwork(files: Files, input: Input): Promise<Network> {
   const networks = listOption(input, "network");
   const names = ifaceNames({ networks });
-  const given = readMacs(listOption(input, "mac"), names);
+  const assigned = readMacs(listOption(input, "mac"), names);
   const path = textOption(input, "networkData");
   if (path !== undefined) {
-    return { networks, macs: given, networkData: await readFile(files, "--network-data", path) };
+    return { networks, macs: assigned, networkData: await readFile(files, "--network-data", path) };
   }
-  if (names.length === 1) return { networks, macs: given };
-  const macs = withNewMacs(names, given);
+  if (names.length === 1) return { networks, macs: assigned };
+  const macs = withNewMacs(names, assigned);
   const nics = names.map((name) => ({ name, mac: macs.get(name) ?? "" }));
   return { networks, macs, networkData: makeNetworkData(nics) };
 }
 
-/**
- * Reads the flags and files. Without user data, the VM gets a user with a generated password.
- * @throws AppError with FLAG_INVALID
- */
+/** Without user data, the VM gets a user with a generated password. @throws AppError with FLAG_INVALID */
 export async function readNewVm(
   files: Files,
   input: Input,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { bootVolumeOf, withBootOrder, readMatcher, readVolumes } from "./virtctl-flags.ts";
+import { findBootVolume, withBootOrder, readMatcher, readVolumes } from "./virtctl-flags.ts";
 
 const NONE = { images: [], claims: [] };
 
-describe("disks", () => {
-  test("are images first, then claims, each with a name", () => {
+describe("readVolumes", () => {
+  test("returns images first, then claims, each with a name", () => {
     const images = ["src:registry:5000/os/debian:12", "src:b,name:other,bootorder:2"];
     const claims = ["bootorder:1,src:gold", "src:data,name:d"];
     expect(readVolumes("web", { images, claims })).toEqual([
@@ -21,13 +21,13 @@ describe("disks", () => {
     { text: "gold", reason: '"gold" is none of src:…, name:…, bootorder:…' },
     { text: "src:", reason: '"src:" is none of src:…, name:…, bootorder:…' },
     { text: "src:a,size:1Gi", reason: '"size:1Gi" is none of src:…, name:…, bootorder:…' },
-    { text: "src:a,src:b", reason: "src is said twice" },
+    { text: "src:a,src:b", reason: "src is set twice" },
     { text: "src:a,bootorder:0", reason: "bootorder must be a number of at least 1, not 0" },
     {
       text: "src:images/gold",
-      reason: "images/gold names a namespace: the claim must be in that of the VM",
+      reason: "images/gold names a namespace; the claim must be in the VM's namespace",
     },
-  ])("$text is refused", ({ text, reason }) => {
+  ])("rejects $text", ({ text, reason }) => {
     expect(() => readVolumes("web", { ...NONE, claims: [text] })).toThrow(
       `--volume-pvc: ${reason}`,
     );
@@ -49,52 +49,57 @@ describe("disks", () => {
       orders: [2, 1],
       boots: "b",
     },
-  ])("$volumes: $boots boots", ({ volumes, orders, boots }) => {
+  ])("$volumes: boots from $boots", ({ volumes, orders, boots }) => {
     const inOrder = withBootOrder(volumes);
     expect(inOrder.map(({ bootOrder }) => bootOrder)).toEqual(orders);
-    expect(bootVolumeOf(inOrder)?.name).toBe(boots);
+    expect(findBootVolume(inOrder)?.name).toBe(boots);
   });
 
-  test("two of one order are refused", () => {
+  test("rejects two volumes with the same boot order", () => {
     const volumes = [a, b].map((volume) => ({ ...volume, bootOrder: 1 }));
     expect(() => withBootOrder(volumes)).toThrow("bootorder 1 was specified multiple times");
   });
 });
 
-describe("an instancetype", () => {
+describe("readMatcher", () => {
   const claim = { name: "root", source: { claim: "gold" } };
   const image = { name: "root", source: { image: "debian" } };
-  const asked = { part: "instancetype", text: undefined, isInferred: false, boot: image } as const;
+  const noFlags = {
+    part: "instancetype",
+    text: undefined,
+    isInferred: false,
+    boot: image,
+  } as const;
 
   test.each([
-    { flag: asked, want: undefined },
-    { flag: { ...asked, text: "small" }, want: { name: "small" } },
+    { flag: noFlags, want: undefined },
+    { flag: { ...noFlags, text: "small" }, want: { name: "small" } },
     {
-      flag: { ...asked, text: "virtualmachineinstancetype/small" },
+      flag: { ...noFlags, text: "virtualmachineinstancetype/small" },
       want: { name: "small", kind: "virtualmachineinstancetype" },
     },
     {
-      flag: { ...asked, text: "virtualmachineclusterinstancetype/small" },
+      flag: { ...noFlags, text: "virtualmachineclusterinstancetype/small" },
       want: { name: "small", kind: "virtualmachineclusterinstancetype" },
     },
     {
-      flag: { ...asked, isInferred: true, boot: claim },
+      flag: { ...noFlags, isInferred: true, boot: claim },
       want: { inferFromVolume: "root" },
     },
-  ])("by $flag.text", ({ flag, want }) => {
+  ])("parses $flag.text", ({ flag, want }) => {
     expect(readMatcher(flag)).toEqual(want);
   });
 
   test.each(["", "a/", "virtualmachinepreference/linux", "a/virtualmachineinstancetype/b"])(
-    "by %j is refused",
+    "rejects %j",
     (text) => {
-      expect(() => readMatcher({ ...asked, text })).toThrow("--instancetype: it must be NAME");
+      expect(() => readMatcher({ ...noFlags, text })).toThrow("--instancetype: it must be NAME");
     },
   );
 
-  test("of an image's labels is refused: it has none", () => {
-    expect(() => readMatcher({ ...asked, isInferred: true })).toThrow(
-      "--infer-instancetype: the disk that boots must be a claim",
+  test("rejects inference from an image, which has no labels", () => {
+    expect(() => readMatcher({ ...noFlags, isInferred: true })).toThrow(
+      "--infer-instancetype: the boot disk must be a claim",
     );
   });
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of `create vm` in virtctl's notation: disks as `src:…,name:…,bootorder:…`, instancetypes and preferences as
-// `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
+// Flags of `create vm` in virtctl's notation: `src:…,name:…,bootorder:…` and `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
 import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 
@@ -16,7 +15,7 @@ export const VOLUME_FLAGS = "--volume-containerdisk, --volume-pvc";
 const PARAMETERS = ["src", "name", "bootorder"] as const;
 type Parameter = (typeof PARAMETERS)[number];
 
-function invalid(flag: string, reason: string): AppError {
+function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
@@ -31,8 +30,11 @@ function readParameters(flag: string, text: string): Readonly<Partial<Record<Par
     const [parameter = "", ...rest] = pair.split(":");
     const value = rest.join(":");
     if (!isParameter(parameter) || value === "")
-      throw invalid(flag, `"${pair}" is none of ${PARAMETERS.map((one) => `${one}:…`).join(", ")}`);
-    if (parameters[parameter] !== undefined) throw invalid(flag, `${parameter} is said twice`);
+      throw flagError(
+        flag,
+        `"${pair}" is none of ${PARAMETERS.map((one) => `${one}:…`).join(", ")}`,
+      );
+    if (parameters[parameter] !== undefined) throw flagError(flag, `${parameter} is set twice`);
     parameters[parameter] = value;
   }
   return parameters;
@@ -40,49 +42,49 @@ function readParameters(flag: string, text: string): Readonly<Partial<Record<Par
 
 function readBootOrder(flag: string, text: string): number {
   if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
-  throw invalid(flag, `bootorder must be a number of at least 1, not ${text}`);
+  throw flagError(flag, `bootorder must be a number of at least 1, not ${text}`);
 }
 
 /** Default name and source of the disks of a flag. */
 interface VolumeFlag {
   readonly flag: string;
-  readonly nameOf: (source: string, index: number) => string;
-  readonly sourceOf: (source: string) => NewVolume["source"];
+  readonly toName: (source: string, index: number) => string;
+  readonly toSource: (source: string) => NewVolume["source"];
 }
 
 function readVolume(
-  { flag, nameOf, sourceOf }: VolumeFlag,
+  { flag, toName, toSource }: VolumeFlag,
   text: string,
   index: number,
 ): NewVolume {
   const { src, name, bootorder } = readParameters(flag, text);
-  if (src === undefined) throw invalid(flag, "src must be specified");
+  if (src === undefined) throw flagError(flag, "src must be specified");
   return {
-    name: name ?? nameOf(src, index),
-    source: sourceOf(src),
+    name: name ?? toName(src, index),
+    source: toSource(src),
     ...(bootorder === undefined ? {} : { bootOrder: readBootOrder(flag, bootorder) }),
   };
 }
 
 function toClaim(source: string): NewVolume["source"] {
   if (!source.includes("/")) return { claim: source };
-  throw invalid("--volume-pvc", `${source} names a namespace: the claim must be in that of the VM`);
+  throw flagError(
+    "--volume-pvc",
+    `${source} names a namespace; the claim must be in the VM's namespace`,
+  );
 }
 
-/**
- * Disks of `--volume-containerdisk` and `--volume-pvc`.
- * @throws AppError with FLAG_INVALID
- */
+/** Disks of `--volume-containerdisk` and `--volume-pvc`. @throws AppError with FLAG_INVALID */
 export function readVolumes(
   vm: string,
   texts: { readonly images: readonly string[]; readonly claims: readonly string[] },
 ): readonly NewVolume[] {
   const images: VolumeFlag = {
     flag: "--volume-containerdisk",
-    nameOf: (_, index) => `${vm}-containerdisk-${String(index)}`,
-    sourceOf: (image) => ({ image }),
+    toName: (_, index) => `${vm}-containerdisk-${String(index)}`,
+    toSource: (image) => ({ image }),
   };
-  const claims: VolumeFlag = { flag: "--volume-pvc", nameOf: (name) => name, sourceOf: toClaim };
+  const claims: VolumeFlag = { flag: "--volume-pvc", toName: (name) => name, toSource: toClaim };
   return [
     ...texts.images.map((text, index) => readVolume(images, text, index)),
     ...texts.claims.map((text, index) => readVolume(claims, text, index)),
@@ -92,14 +94,14 @@ export function readVolumes(
 /** Lets the first disk boot if no disk has a boot order. */
 export function withBootOrder(volumes: readonly NewVolume[]): readonly NewVolume[] {
   const orders = volumes.flatMap(({ bootOrder }) => bootOrder ?? []);
-  const twice = orders.find((order, index) => orders.indexOf(order) !== index);
-  if (twice !== undefined)
-    throw invalid(VOLUME_FLAGS, `bootorder ${String(twice)} was specified multiple times`);
+  const duplicate = orders.find((order, index) => orders.indexOf(order) !== index);
+  if (duplicate !== undefined)
+    throw flagError(VOLUME_FLAGS, `bootorder ${String(duplicate)} was specified multiple times`);
   if (orders.length > 0) return volumes;
   return volumes.map((volume, index) => (index === 0 ? { ...volume, bootOrder: 1 } : volume));
 }
 
-export function bootVolumeOf(volumes: readonly NewVolume[]): NewVolume | undefined {
+export function findBootVolume(volumes: readonly NewVolume[]): NewVolume | undefined {
   return [...volumes].sort(
     (a, b) => (a.bootOrder ?? Number.MAX_VALUE) - (b.bootOrder ?? Number.MAX_VALUE),
   )[0];
@@ -121,15 +123,12 @@ function readPartName(part: MatcherFlag["part"], text: string): Matcher {
   const isKnown = kind === undefined || kinds.includes(kind);
   if (name !== "" && isKnown && more.length === 0)
     return { name, ...(kind === undefined ? {} : { kind }) };
-  throw invalid(`--${part}`, `it must be NAME or KIND/NAME, KIND one of ${kinds.join(", ")}`);
+  throw flagError(`--${part}`, `it must be NAME or KIND/NAME, KIND one of ${kinds.join(", ")}`);
 }
 
-/**
- * The VM's field; undefined if no flag was given.
- * @throws AppError with FLAG_INVALID
- */
+/** The VM's field; undefined without the flags. @throws AppError with FLAG_INVALID */
 export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {
   if (!isInferred) return text === undefined ? undefined : readPartName(part, text);
   if (boot !== undefined && "claim" in boot.source) return { inferFromVolume: boot.name };
-  throw invalid(`--infer-${part}`, "the disk that boots must be a claim, whose labels say it");
+  throw flagError(`--infer-${part}`, "the boot disk must be a claim, because its labels are read");
 }

@@ -23,8 +23,8 @@ function orderWith(more: Partial<NewVm>): NewVm {
   return { ...ORDER, ...more };
 }
 
-describe("a VM", () => {
-  test("has the image's disk, cloud-init's, and a NIC on the pod's network", () => {
+describe("createVmObjects", () => {
+  test("creates the image's disk, the cloud-init disk and a NIC on the pod network", () => {
     const { vm, claims, secret } = createVmObjects(ORDER);
     expect(vm).toMatchObject({
       apiVersion: "kubevirt.io/v1",
@@ -59,27 +59,27 @@ describe("a VM", () => {
     });
   });
 
-  test("of nobody's namespace names none", () => {
+  test("omits the namespace if none is set", () => {
     const { vm } = createVmObjects(orderWith({ namespace: undefined }));
     expect(vm.metadata).toEqual({ name: "web" });
   });
 
-  test("that is not to run yet is halted", () => {
+  test("halts a VM with isStopped", () => {
     expect(createVmObjects(orderWith({ isStopped: true })).vm.spec.runStrategy).toBe("Halted");
   });
 
   test.each([
     { name: "nothing more", more: {} },
     {
-      name: "all there is",
+      name: "all kinds of disks",
       more: { disks: ["1Gi", "2Gi"], networks: ["a", "b/c"], networkData: "version: 2\n" },
     },
-  ])("with $name is taken by admission", ({ more }) => {
+  ])("passes admission with $name", ({ more }) => {
     expect(validateVmChange(undefined, createVmObjects(orderWith(more)).vm.spec)).toEqual([]);
   });
 });
 
-test("of an instancetype and a preference says neither its size nor the bus of its disks", () => {
+test("omits size and disk bus with an instancetype and a preference", () => {
   const { spec } = createVmObjects(
     orderWith({
       size: undefined,
@@ -107,7 +107,7 @@ test("of an instancetype and a preference says neither its size nor the bus of i
   expect(validateVmChange(undefined, spec)).toEqual([]);
 });
 
-test("with a size for its root disk has a claim that is filled from the image once", () => {
+test("creates a DataVolume template for a root disk with a size", () => {
   const order = orderWith({ rootSize: "10Gi" });
   const { vm, claims } = createVmObjects(order);
   const [template] = vm.spec.dataVolumeTemplates ?? [];
@@ -132,7 +132,7 @@ test("with a size for its root disk has a claim that is filled from the image on
   });
 });
 
-describe("what becomes of the disks", () => {
+describe("describeDisks", () => {
   test.each([
     {
       name: "an image alone",
@@ -145,23 +145,23 @@ describe("what becomes of the disks", () => {
       want: /^its disk root is created anew at each start; the others are kept$/,
     },
     {
-      name: "a root disk that is kept",
+      name: "a persistent root disk",
       more: { rootSize: "10Gi", disks: ["1Gi"] },
       want: /^its disk root is filled once, before the first start, and deleted with the VM/,
     },
-  ])("is printed for $name", ({ more, want }) => {
+  ])("describes $name", ({ more, want }) => {
     expect(describeDisks(createVmObjects(orderWith(more)))).toMatch(want);
   });
 });
 
-test("two disks of one name are refused", () => {
+test("rejects two disks with the same name", () => {
   const volumes = [{ name: "cloud-init", source: { claim: "c" } }];
   expect(() => createVmObjects(orderWith({ volumes }))).toThrow(
     /two disks would be named cloud-init/,
   );
 });
 
-test("each disk has a claim of its size, and the guest finds it by its serial number", () => {
+test("each disk has a claim of its size and a serial number for the guest", () => {
   const { vm, claims } = createVmObjects(orderWith({ disks: ["10Gi", "1Gi"] }));
   expect(claims.map(({ metadata, spec }) => [metadata.name, spec.resources?.requests])).toEqual([
     ["web-disk-1", { storage: "10Gi" }],
@@ -175,7 +175,7 @@ test("each disk has a claim of its size, and the guest finds it by its serial nu
   });
 });
 
-test("network data are in the secret too", () => {
+test("the secret contains the network data", () => {
   const { vm, secret } = createVmObjects(orderWith({ networkData: "version: 2\n" }));
   expect(Object.keys(secret.stringData)).toEqual(["userdata", "networkdata"]);
   expect(vm.spec.template.spec.volumes?.at(1)).toEqual({
@@ -188,7 +188,7 @@ test("network data are in the secret too", () => {
 });
 
 describe("networks", () => {
-  test("give their names to the interfaces", () => {
+  test("name the interfaces", () => {
     const { spec } = createVmObjects(orderWith({ networks: ["blue", "other/red"] })).vm.spec
       .template;
     expect(spec.domain.devices?.interfaces?.map(({ name }) => name)).toEqual([
@@ -199,7 +199,7 @@ describe("networks", () => {
     expect(spec.networks?.at(2)).toEqual({ name: "red", multus: { networkName: "other/red" } });
   });
 
-  test("have the MACs that were ordered", () => {
+  test("get the requested MACs", () => {
     const macs = new Map([["blue", "02:00:00:00:00:01"]]);
     const { spec } = createVmObjects(orderWith({ networks: ["blue"], macs })).vm.spec.template;
     expect(spec.domain.devices?.interfaces).toEqual([
@@ -209,7 +209,7 @@ describe("networks", () => {
   });
 
   test.each([{ networks: ["blue", "other/blue"] }, { networks: ["default"] }])(
-    "$networks would have one name twice: refused",
+    "rejects $networks because two interfaces would have the same name",
     ({ networks }) => {
       expect(() => createVmObjects(orderWith({ networks }))).toThrow(
         /two interfaces would be named/,

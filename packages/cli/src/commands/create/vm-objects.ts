@@ -83,7 +83,7 @@ function secretName({ name }: NewVm): string {
   return `${name}-cloud-init`;
 }
 
-function claimsOf(newVm: NewVm): readonly PersistentVolumeClaim[] {
+function buildClaims(newVm: NewVm): readonly PersistentVolumeClaim[] {
   return diskNames(newVm).map((disk, index) => ({
     ...objectHead(PERSISTENT_VOLUME_CLAIMS, claimName(newVm, disk), newVm),
     spec: {
@@ -102,7 +102,7 @@ function persistentImage({ volumes, rootSize }: NewVm): string | undefined {
     : undefined;
 }
 
-function dataVolumesOf(newVm: NewVm): DataVolumeTemplate[] {
+function buildDataVolumes(newVm: NewVm): DataVolumeTemplate[] {
   const image = persistentImage(newVm);
   if (image === undefined) return [];
   const storage = {
@@ -121,7 +121,7 @@ function bootVolumeManifest(newVm: NewVm, { name, source }: NewVolume) {
   return { name, containerDisk: { image: source.image, imagePullPolicy: "IfNotPresent" } };
 }
 
-function volumesOf(newVm: NewVm): NonNullable<Template["volumes"]> {
+function buildVolumes(newVm: NewVm): NonNullable<Template["volumes"]> {
   const secretRef = { name: secretName(newVm) };
   const networkDataSecretRef =
     newVm.networkData === undefined ? {} : { networkDataSecretRef: secretRef };
@@ -143,9 +143,9 @@ function ifaceName(network: string): string {
 /** @throws AppError with FLAG_INVALID if two disks would have the same name */
 function checkDiskNames(newVm: NewVm): void {
   const names = [...newVm.volumes.map(({ name }) => name), CLOUD_INIT, ...diskNames(newVm)];
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice === undefined) return;
-  const reason = `two disks would be named ${twice}; name one of them otherwise with name:…`;
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
+  if (duplicate === undefined) return;
+  const reason = `two disks would be named ${duplicate}; set another name with name:…`;
   throw new AppError("FLAG_INVALID", { flag: VOLUME_FLAGS, reason });
 }
 
@@ -155,13 +155,13 @@ function checkDiskNames(newVm: NewVm): void {
  */
 export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice === undefined) return names;
-  const reason = `two interfaces would be named ${twice}; add one of them later with: patchbay addinterface`;
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
+  if (duplicate === undefined) return names;
+  const reason = `two interfaces would be named ${duplicate}; add one of them later with: patchbay addinterface`;
   throw new AppError("FLAG_INVALID", { flag: "--network", reason });
 }
 
-function devicesOf(newVm: NewVm): NonNullable<Devices> {
+function buildDevices(newVm: NewVm): NonNullable<Devices> {
   // A preference applies only to fields that the VM leaves unset.
   const disk = newVm.preference === undefined ? { bus: "virtio" } : {};
   return {
@@ -181,7 +181,7 @@ function devicesOf(newVm: NewVm): NonNullable<Devices> {
   };
 }
 
-function networksOf(newVm: NewVm): NonNullable<Template["networks"]> {
+function buildNetworks(newVm: NewVm): NonNullable<Template["networks"]> {
   return [
     { name: POD_NETWORK, pod: {} },
     ...newVm.networks.map((networkName) => ({
@@ -191,7 +191,7 @@ function networksOf(newVm: NewVm): NonNullable<Template["networks"]> {
   ];
 }
 
-function secretOf(newVm: NewVm): NewSecret {
+function buildSecret(newVm: NewVm): NewSecret {
   const { userData, networkData } = newVm;
   return {
     ...objectHead(SECRETS, secretName(newVm), newVm),
@@ -209,12 +209,12 @@ export function createVmObjects(newVm: NewVm): VmObjects {
   const spec: Template = {
     domain: {
       ...(size === undefined ? {} : { cpu: { cores: size.cpus }, memory: { guest: size.memory } }),
-      devices: devicesOf(newVm),
+      devices: buildDevices(newVm),
     },
-    networks: networksOf(newVm),
-    volumes: volumesOf(newVm),
+    networks: buildNetworks(newVm),
+    volumes: buildVolumes(newVm),
   };
-  const dataVolumeTemplates = dataVolumesOf(newVm);
+  const dataVolumeTemplates = buildDataVolumes(newVm);
   const vm: VirtualMachine = {
     ...objectHead(VIRTUAL_MACHINES, newVm.name, newVm),
     spec: {
@@ -225,5 +225,5 @@ export function createVmObjects(newVm: NewVm): VmObjects {
       template: { spec },
     },
   };
-  return { claims: claimsOf(newVm), vm, secret: secretOf(newVm) };
+  return { claims: buildClaims(newVm), vm, secret: buildSecret(newVm) };
 }

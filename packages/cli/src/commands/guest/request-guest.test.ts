@@ -40,27 +40,27 @@ test.each([
   { args: ["unpause", "vmi/one"], path: "unpause" },
   { args: ["reset", "one"], path: "reset" },
   { args: ["soft-reboot", "one.blue"], path: "softreboot" },
-])("$args asks for $path, and says that it is done", async ({ args, path }) => {
+])("$args requests $path and reports success", async ({ args, path }) => {
   expect(await patchbay(...args)).toBe(`VMI one: ${path}: done\n`);
-  expect(machine.asked).toEqual([{ method: "PUT", path: `${GUEST}/${path}`, body: "{}" }]);
+  expect(machine.requests).toEqual([{ method: "PUT", path: `${GUEST}/${path}`, body: "{}" }]);
 });
 
 test.each([
   { command: "guestosinfo", path: "guestosinfo" },
   { command: "userlist", path: "userlist" },
   { command: "fslist", path: "filesystemlist" },
-])("$command shows what is told, and nothing that a terminal obeys", async ({ command, path }) => {
+])("$command prints the answer without terminal control characters", async ({ command, path }) => {
   machine.objects = { [`${GUEST}/${path}`]: { hostname: "a\u001b[2J" } };
   expect(await patchbay(command, "vm", "one")).toBe('{\n  "hostname": "a\\u001b[2J"\n}\n');
 });
 
-test("more than one name is refused", async () => {
+test("rejects more than one name", async () => {
   await expect(patchbay("pause", "vm", "one", "two")).rejects.toMatchObject({
     code: "FLAG_INVALID",
   });
 });
 
-test("what virt-api refuses is an error", async () => {
+test("fails if virt-api rejects the request", async () => {
   const message = "VMI is already paused";
   const body = { kind: "Status", status: "Failure", reason: "Conflict", code: 409, message };
   machine.refusal = { code: 409, body };

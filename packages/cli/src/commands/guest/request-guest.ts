@@ -17,17 +17,14 @@ export interface GuestRequest {
   readonly method: "GET" | "PUT";
 }
 
-/**
- * `args` name one guest, as in `vm web` and `vmi/web`.
- * @throws AppError with FLAG_INVALID, and what the Kubernetes client throws
- */
+/** `args` name one guest, as in `vm web` and `vmi/web`. @throws AppError with FLAG_INVALID, and what the Kubernetes client throws */
 export async function requestGuest(
   context: Context,
   { args }: Input,
   { subresource, method }: GuestRequest,
 ): Promise<void> {
   if (args.length > 2) {
-    const reason = `${args.join(" ")}: it is one VM, as vm NAME or vmi NAME`;
+    const reason = `${args.join(" ")}: name exactly one VM, as vm NAME or vmi NAME`;
     throw new AppError("FLAG_INVALID", { flag: "<vm...>", reason });
   }
   const { name, namespace: named } = parseGuestName(args.join("/"));

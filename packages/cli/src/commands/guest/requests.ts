@@ -24,7 +24,7 @@ const GUEST_COMMAND_SPECS: readonly GuestCommandSpec[] = [
     name: "soft-reboot",
     subresource: "softreboot",
     method: "PUT",
-    summary: "Ask a VM's guest to reboot",
+    summary: "Request a reboot of a VM's guest",
   },
   {
     name: "guestosinfo",
@@ -55,7 +55,6 @@ async function run(
   await requestGuest(context, input, { subresource, method });
 }
 
-/** In the order of the help. */
 export const GUEST_COMMANDS: readonly Command[] = GUEST_COMMAND_SPECS.map((spec) => ({
   name: spec.name,
   args: ["<vm...>"],

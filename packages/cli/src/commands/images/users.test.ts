@@ -94,6 +94,6 @@ test.each([
   { image: "debian12", want: ["virtualmachine ns/z", "virtualmachine ns/old"] },
   { image: "gold", want: ["virtualmachine ns/unfilled"] },
   { image: "guest:v2", want: [] },
-])("$image is used by $want, however they write its name", ({ image, want }) => {
+])("$image is used by $want, in any notation", ({ image, want }) => {
   expect(listUsers(image, users)).toEqual(want);
 });

@@ -29,14 +29,14 @@ function titleOf(kind: string, { metadata }: KubeObject): string {
   return `${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
 }
 
-function imagesOfPod({ spec }: Pod): readonly (string | undefined)[] {
+function listPodImages({ spec }: Pod): readonly (string | undefined)[] {
   return [
     ...[...(spec.initContainers ?? []), ...spec.containers].map(({ image }) => image),
     ...(spec.volumes ?? []).map(({ image }) => image?.reference),
   ];
 }
 
-function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | undefined)[] {
+function listVmImages(spec: VirtualMachineInstance["spec"]): readonly (string | undefined)[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return [
     domain.firmware?.kernelBoot?.container?.image,
@@ -45,7 +45,7 @@ function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | un
 }
 
 /** Images of claims that the VM fills at its first start, until they are filled. */
-function imagesOfDataVolumes(
+function listDataVolumeImages(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],
 ): readonly (string | undefined)[] {
@@ -81,28 +81,25 @@ export interface PossibleUsers {
   readonly dataVolumes: readonly DataVolume[];
 }
 
-/**
- * Pods that run the image, VMs that boot from it, and VMIs without a VM that do, for example `pod default/a`.
- * @throws AppError with IMAGE_NAME_INVALID
- */
+/** Pods, VMs and VMIs without a VM that use the image, for example `pod default/a`. @throws AppError with IMAGE_NAME_INVALID */
 export function listUsers(image: string, all: PossibleUsers): readonly string[] {
   const { pods, vms, vmis, dataVolumes } = all;
   const reference = fullReference(image);
   const usesIt = (one: string | undefined): boolean => isSame(one, reference);
   return [
     ...pods
-      .filter((pod) => !isPodFinished(pod) && imagesOfPod(pod).some(usesIt))
+      .filter((pod) => !isPodFinished(pod) && listPodImages(pod).some(usesIt))
       .map((pod) => titleOf("pod", pod)),
     ...vms
       .filter((vm) =>
-        [...imagesOfVm(vm.spec.template.spec), ...imagesOfDataVolumes(vm, dataVolumes)].some(
+        [...listVmImages(vm.spec.template.spec), ...listDataVolumeImages(vm, dataVolumes)].some(
           usesIt,
         ),
       )
       .map((vm) => titleOf("virtualmachine", vm)),
     ...vmis
       .filter(({ metadata }) => metadata.ownerReferences === undefined)
-      .filter(({ spec }) => imagesOfVm(spec).some(usesIt))
+      .filter(({ spec }) => listVmImages(spec).some(usesIt))
       .map((vmi) => titleOf("virtualmachineinstance", vmi)),
   ];
 }

@@ -5,7 +5,7 @@ import { hasFlag, textOption, type Input } from "../../input.ts";
 import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
 /** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; other fields are Patchbay's. */
-function bodyOf(input: Input): Readonly<Record<string, unknown>> {
+function buildBody(input: Input): Readonly<Record<string, unknown>> {
   const macAddress = textOption(input, "macAddress");
   const model = textOption(input, "model");
   return {
@@ -18,7 +18,7 @@ function bodyOf(input: Input): Readonly<Record<string, unknown>> {
 
 async function runAddInterface(context: Context, input: Input): Promise<void> {
   const iface = textOption(input, "name") ?? "";
-  const request = { subresource: "addinterface", iface, body: bodyOf(input) } as const;
+  const request = { subresource: "addinterface", iface, body: buildBody(input) } as const;
   if (hasFlag(input, "check")) {
     const { plugAndCheck } = await import("./check-iface.ts");
     await plugAndCheck(context, input, request);
@@ -26,7 +26,10 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
   }
   if (hasFlag(input, "keep")) {
     const { AppError } = await import("@patchbay/base");
-    throw new AppError("FLAG_INVALID", { flag: "--keep", reason: "means nothing without --check" });
+    throw new AppError("FLAG_INVALID", {
+      flag: "--keep",
+      reason: "it has no effect without --check",
+    });
   }
   const { requestIface } = await import("./request-iface.ts");
   await requestIface(context, input, request);

@@ -23,7 +23,7 @@ const VMI: Target = {
   vmi: { ...aVmi(), spec: NICS },
 };
 
-describe("the patch of an interface", () => {
+describe("ifacePatch", () => {
   test.each([
     {
       name: "moves it to another network",
@@ -63,7 +63,7 @@ describe("the patch of an interface", () => {
   });
 
   test.each([
-    { name: "nothing to set", iface: "red", settings: {}, want: /give at least one/ },
+    { name: "nothing to set", iface: "red", settings: {}, want: /set at least one/ },
     {
       name: "a network that cannot be one",
       iface: "red",
@@ -82,7 +82,7 @@ describe("the patch of an interface", () => {
       settings: { link: "up" },
       want: /interface green of virtualmachine blue\/one does not exist/,
     },
-  ] as const)("is refused for $name", ({ iface, settings, want }) => {
+  ] as const)("rejects $name", ({ iface, settings, want }) => {
     expect(() => ifacePatch(VM, iface, settings)).toThrow(want);
   });
 });

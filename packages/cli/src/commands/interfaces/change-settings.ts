@@ -6,8 +6,8 @@ import { ifacesOf, networksOf, nicsPlaceOf } from "@patchbay/core/nics";
 
 import { type Target, withNamedTarget } from "../../target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { ifaceStage, type VmiState } from "../../change/steps.ts";
-import { settingsVerdict, type WantedSettings } from "../../change/verdict.ts";
+import { findIfaceStage, type VmiState } from "../../change/steps.ts";
+import { settingsVerdict, type RequestedSettings } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 import { isLive } from "../../print/iface-rows.ts";
@@ -54,18 +54,14 @@ function networkOperations(
   return setField(entry, iface, { field: "multus/networkName", value: wanted });
 }
 
-/**
- * Patch of the VM, or of a VMI without a VM.
- * @throws AppError with FLAG_INVALID if nothing is set or the network cannot be changed, KUBE_NOT_FOUND if there is no
- * such interface
- */
+/** Patch of the VM, or of a VMI without a VM. @throws AppError with FLAG_INVALID, or KUBE_NOT_FOUND if the interface is missing */
 export function ifacePatch(
   target: Target,
   iface: string,
   { network, link }: IfaceSettings,
 ): readonly JsonPatchOperation[] {
   if (network === undefined && link === undefined) {
-    throw flagError("--network, --link", "give at least one of them");
+    throw flagError("--network, --link", "set at least one of them");
   }
   const { spec, base } = nicsPlaceOf(target);
   const index = (spec === undefined ? [] : ifacesOf(spec)).findIndex(({ name }) => name === iface);
@@ -80,7 +76,7 @@ export function ifacePatch(
   ];
 }
 
-function settingsOf(input: Input): IfaceSettings {
+function readSettings(input: Input): IfaceSettings {
   const network = textOption(input, "network");
   const link = input.options["link"];
   return {
@@ -100,7 +96,7 @@ function describe(iface: string, { network, link }: IfaceSettings): string {
 function settingsChange(target: Target, iface: string, settings: IfaceSettings): Change {
   const { network, link } = settings;
   const networkName = network?.includes("/") === false ? `${target.namespace}/${network}` : network;
-  const wanted: WantedSettings = {
+  const wanted: RequestedSettings = {
     ...(networkName !== undefined && { network: networkName }),
     ...(link !== undefined && { link }),
   };
@@ -111,8 +107,8 @@ function settingsChange(target: Target, iface: string, settings: IfaceSettings):
     what: describe(iface, settings),
     inspectCommand: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface, ...settings },
-    stageOf: ({ vmi }: VmiState) => ifaceStage(vmi, iface),
-    verdictOf: (now) => settingsVerdict({ iface, ...wanted }, now),
+    findStage: ({ vmi }: VmiState) => findIfaceStage(vmi, iface),
+    findVerdict: (now) => settingsVerdict({ iface, ...wanted }, now),
     ...(!isLive(target.vmi) && {
       noWaitReason: "the VM is not running: the change takes effect at its next start",
     }),
@@ -124,7 +120,7 @@ export async function changeSettings(context: Context, input: Input): Promise<vo
   const query = { name: argumentAt(input, 0), isVmi: false };
   const iface = textOption(input, "name") ?? "";
   await withNamedTarget(context, query, async (target, session) => {
-    const change = settingsChange(target, iface, settingsOf(input));
+    const change = settingsChange(target, iface, readSettings(input));
     await requestChange(session, context, { change, input });
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of an interface that is plugged on probation.
+// addinterface --check.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** What there is: the VM with these interfaces, its VMI, and the doctor's word where it has one. */
+/** The VM with these interfaces, its VMI, and the doctor's report, if any. */
 function prepare(ifaces: readonly string[], report?: DoctorReport): void {
   const interfaces = ifaces.map((name) => ({ name }));
   const spec = { template: { spec: { domain: { devices: { interfaces } } } } };
@@ -74,65 +74,65 @@ const DEAD = reportWith({ hop: "tap", state: "dead", reason: "TapDown", why: "it
 const DEAD_OUTSIDE = reportWith({ hop: "uplink", state: "dead", reason: "NoCarrier", why: "no" });
 
 function patchbay(...more: readonly string[]): Promise<Ended> {
-  // So long a guest is given to use what was plugged.
+  // Grace period of a newly plugged NIC.
   const args = [...ADD, ...NETWORK, "--timeout", "2s", "--kubeconfig", kubeconfig, ...more];
   return runPatchbay(args, interrupted.signal);
 }
 
-function asked(): readonly string[] {
-  return machine.asked
+function listRequests(): readonly string[] {
+  return machine.requests
     .filter(({ method }) => method === "PUT")
     .map(({ path }) => path.slice(path.lastIndexOf("/") + 1));
 }
 
-/** Once it is plugged, the next request takes it out. */
+/** After the plug, the next request unplugs it. */
 function unplugNext(): void {
-  machine.told = () => {
+  machine.onAllSent = () => {
     machine.objects = { ...machine.objects, [`${VMIS}/one`]: plugged("3", READY) };
     machine.after = [vmiOf("4")];
-    machine.told = () => undefined;
+    machine.onAllSent = () => undefined;
   };
 }
 
 describe("addinterface --check", () => {
-  test("shows the way of an interface that works, and leaves it", async () => {
+  test("prints the hops of a working interface and leaves it plugged", async () => {
     prepare([], reportWith({ hop: "gateway", state: "unknown", why: "it did not answer" }));
     const { out, error } = await patchbay();
     expect(error).toBeUndefined();
     expect(out).toContain("plug of interface red done");
     expect(out).toContain("gateway");
-    expect(asked()).toEqual(["addinterface"]);
+    expect(listRequests()).toEqual(["addinterface"]);
   });
 
-  test("takes out what does not work, and says where frames die", async () => {
+  test("unplugs an interface that does not work and names the hop that loses frames", async () => {
     prepare([], DEAD);
     unplugNext();
     const { out, error } = await patchbay();
-    expect(asked()).toEqual(["addinterface", "removeinterface"]);
+    expect(listRequests()).toEqual(["addinterface", "removeinterface"]);
     expect(out).toContain("it is down");
     expect(out).toContain("unplug of interface red done");
     expect(printError(error)).toContain(
-      "interface red of one does not work: tap: it is down; it was taken out again",
+      "interface red of one does not work: tap: it is down; it was unplugged again",
     );
   });
 
   test.each([
     {
-      name: "leaves it where that is wanted",
+      name: "leaves it plugged with --keep",
       more: ["--keep"],
       ifaces: [],
       report: DEAD,
       stands: /--keep/,
     },
     {
-      name: "leaves what was there before",
+      name: "leaves an interface that existed before",
       more: [],
       ifaces: ["red"],
       report: DEAD,
-      stands: /there before/,
+      stands: /existed before/,
     },
     {
-      name: "leaves it where the fault is outside the pod",
+      name: "leaves it plugged if the fault is outside the pod",
       more: [],
       ifaces: [],
       report: DEAD_OUTSIDE,
@@ -141,11 +141,11 @@ describe("addinterface --check", () => {
   ])("$name", async ({ more, ifaces, report, stands }) => {
     prepare(ifaces, report);
     const { error } = await patchbay(...more);
-    expect(asked()).toEqual(["addinterface"]);
+    expect(listRequests()).toEqual(["addinterface"]);
     expect(printError(error)).toMatch(stands);
   });
 
-  test("is one object to programs", async () => {
+  test("prints one JSON object", async () => {
     prepare([], DEAD);
     unplugNext();
     const { out, error } = await patchbay("-o", "json");
@@ -159,14 +159,14 @@ describe("addinterface --check", () => {
     });
   });
 
-  test("leaves it where nobody can tell, and says so", async () => {
+  test("leaves the interface plugged if the check itself fails, and reports that", async () => {
     prepare([]);
     const { error } = await patchbay();
-    expect(asked()).toEqual(["addinterface"]);
+    expect(listRequests()).toEqual(["addinterface"]);
     expect(printError(error)).toMatch(/is plugged and was left in place; it could not be checked/);
   });
 
-  test("says that it stays where the look is interrupted", async () => {
+  test("reports that the interface stays after an interrupt", async () => {
     prepare([], DEAD);
     let examinations = 0;
     machine.requested = (path) => {
@@ -174,11 +174,11 @@ describe("addinterface --check", () => {
       if (examinations === 2) interrupted.abort(new Error("interrupted by SIGINT"));
     };
     const { error } = await patchbay("--timeout", "60s");
-    expect(asked()).toEqual(["addinterface"]);
+    expect(listRequests()).toEqual(["addinterface"]);
     expect(printError(error)).toMatch(/is plugged and was left in place; .*: interrupted/);
   });
 
-  test("has nothing to look at while the VM does not run", async () => {
+  test("skips the check of a stopped VM", async () => {
     prepare([]);
     machine.objects = Object.fromEntries(Object.entries(machine.objects).slice(0, 1));
     const { out, error } = await patchbay();
@@ -187,9 +187,9 @@ describe("addinterface --check", () => {
   });
 });
 
-test("--keep alone means nothing", async () => {
+test("rejects --keep without --check", async () => {
   prepare([]);
   const args = ["addinterface", "one", "--name", "red", ...NETWORK, "--keep"];
   const { error } = await runPatchbay([...args, "--kubeconfig", kubeconfig], interrupted.signal);
-  expect(printError(error)).toContain("--keep: means nothing without --check");
+  expect(printError(error)).toContain("--keep: it has no effect without --check");
 });

@@ -30,9 +30,9 @@ interface CheckResult {
 }
 
 const OUTCOME_TEXTS: Readonly<Record<Exclude<CheckResult["stands"], "works">, string>> = {
-  removed: "it was taken out again",
-  kept: "it was left, as --keep says",
-  wasThere: "it was left, since it was there before",
+  removed: "it was unplugged again",
+  kept: "it was left plugged because of --keep",
+  wasThere: "it was left plugged because it existed before",
   notItsFault: "it was left in place, because the fault is not in the guest or its pod",
 };
 
@@ -47,9 +47,9 @@ async function waitForFrames({
   const untilMs = clock.monotonicMs() + graceMs;
   for (;;) {
     const report = await examine(context, session, examined);
-    const leftMs = untilMs - clock.monotonicMs();
-    if (report.firstDead === undefined || leftMs <= 0) return report;
-    await clock.sleep(Math.min(PAUSE_MS, leftMs), context.signal);
+    const remainingMs = untilMs - clock.monotonicMs();
+    if (report.firstDead === undefined || remainingMs <= 0) return report;
+    await clock.sleep(Math.min(PAUSE_MS, remainingMs), context.signal);
   }
 }
 

@@ -2,7 +2,7 @@
 // Requests of addinterface and removeinterface.
 import type { Observation } from "../../change/follow-target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { ifaceStage, type VmiState } from "../../change/steps.ts";
+import { findIfaceStage, type VmiState } from "../../change/steps.ts";
 import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
@@ -34,8 +34,8 @@ export function ifaceChange(request: IfaceRequest, target: Target): Change {
     what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
     inspectCommand: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface },
-    stageOf: ({ vmi }: VmiState) => ifaceStage(vmi, iface),
-    verdictOf: (now: Observation, first: Observation) =>
+    findStage: ({ vmi }: VmiState) => findIfaceStage(vmi, iface),
+    findVerdict: (now: Observation, first: Observation) =>
       isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
     ...noWaitReason(request, target),
   };

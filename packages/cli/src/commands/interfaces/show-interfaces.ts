@@ -23,7 +23,7 @@ async function listOne(context: Context, input: Input): Promise<void> {
 
 async function listAll(context: Context): Promise<void> {
   const { withSession } = await import("../../session.ts");
-  const { listAllInterfaces } = await import("./interfaces-of-all.ts");
+  const { listAllInterfaces } = await import("./list-all-interfaces.ts");
   const { printInterfacesOfAll } = await import("../../print/interfaces.ts");
   await withSession(context, async (session) => {
     const vms = await listAllInterfaces(session, context.signal);
@@ -76,16 +76,16 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
       object: `${iface} of ${title}`,
     });
   }
-  const trouble = findVmProblem(target.vm) ?? findStartProblem(vmi);
+  const problem = findVmProblem(target.vm) ?? findStartProblem(vmi);
   const explained = {
     title,
     isRunning: isLive(vmi),
     ...nodeDetails(vmi?.status),
-    ...(trouble !== undefined && { trouble }),
+    ...(problem !== undefined && { problem }),
   };
   await printResult(context, {
     table: () => printExplanation(row, explained),
-    data: { kind, namespace, vm: name, ...row, ...(trouble !== undefined && { trouble }) },
+    data: { kind, namespace, vm: name, ...row, ...(problem !== undefined && { trouble: problem }) },
     names: [`interface/${iface}`],
   });
 }
@@ -95,7 +95,6 @@ async function runExplain(context: Context, input: Input): Promise<void> {
   await withTarget(context, input, (target) => explainIn(context, target, argumentAt(input, 1)));
 }
 
-/** Shows why an interface is blocked, and who has to act. */
 export const explain: Command = {
   name: "explain",
   args: ["<vm>", "<interface>"],

@@ -5,7 +5,6 @@ import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input, argumentAt, numberOption } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Settings with text values, by the names of their flags. */
 const TEXT_SETTINGS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"] as const;
 
 async function runUp(context: Context, input: Input): Promise<void> {
@@ -31,7 +30,6 @@ async function runUp(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Does nothing if the machine already runs. */
 export const up: Command = {
   name: "up",
   args: [],
@@ -65,7 +63,7 @@ export const up: Command = {
     {
       flags: "--dataplane-group <gid>",
       description:
-        "number of the group of a dataplane of vhost-user that is not root (default: 0, it is root)",
+        "group ID of a vhost-user dataplane that does not run as root (default: 0, root)",
       kind: "group",
     },
     { flags: "--install-service", description: "also start the machine at boot, by systemd" },
@@ -86,7 +84,6 @@ async function runDown(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Succeeds if the machine is already stopped. */
 export const down: Command = {
   name: "down",
   args: [],
@@ -101,13 +98,13 @@ async function runRestore(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const { objects, revision } = await standalone.restore({ dataDir, file });
   await printResult(context, {
-    table: () => `${String(objects)} objects restored; revisions go on from ${String(revision)}\n`,
+    table: () =>
+      `${String(objects)} objects restored; revisions continue from ${String(revision)}\n`,
     data: { file, objects, revision },
     names: [],
   });
 }
 
-/** Rejected while the machine runs. */
 export const restore: Command = {
   name: "restore",
   args: ["<file>"],
@@ -136,7 +133,7 @@ export const apiserver: Command = {
   flags: [
     {
       flags: "--port <port>",
-      description: "TCP port; 0 takes a free one",
+      description: "TCP port; 0 chooses a free one",
       kind: "port",
       fallback: String(DEFAULT_PORT),
     },

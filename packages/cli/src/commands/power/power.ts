@@ -51,7 +51,7 @@ export const migrate: Command = {
   flags: [
     {
       flags: "--to <node>",
-      description: "node by its label kubernetes.io/hostname (default: any other one that fits)",
+      description: "node by its label kubernetes.io/hostname (default: any other suitable node)",
     },
     ...WAIT_LONG,
   ],
@@ -66,7 +66,7 @@ export const migrateCancel: Command = {
   name: "migrate-cancel",
   args: ["<vm>"],
   values: ["vms"],
-  summary: "Cancel a VM's migration, if its guest has not left yet",
+  summary: "Cancel a VM's migration, unless its guest has already moved",
   flags: [],
   run: async (context, input) => {
     const { cancelMigration } = await import("./request-power.ts");

@@ -2,12 +2,16 @@
 // Requests to start, stop, restart and migrate VMs.
 import { AppError } from "@patchbay/base";
 import { requestChange } from "../../change/request.ts";
-import { vmiStage, type VmiState } from "../../change/steps.ts";
+import { findVmiStage, type VmiState } from "../../change/steps.ts";
 import { startVerdict, stopVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import { type Input, argumentAt, textOption } from "../../input.ts";
 import { withTarget } from "../../target.ts";
-import { migrationStage, migrationVerdict, findCancellable } from "../../change/migration.ts";
+import {
+  findMigrationStage,
+  findMigrationVerdict,
+  findCancellable,
+} from "../../change/migration.ts";
 import { withSession } from "../../session.ts";
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { printResult } from "../../print/output.ts";
@@ -31,8 +35,8 @@ export async function requestPower(
       what: subresource,
       inspectCommand: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
       fields: {},
-      stageOf: ({ vmi }: VmiState) => vmiStage(vmi),
-      verdictOf: VERDICTS[subresource],
+      findStage: ({ vmi }: VmiState) => findVmiStage(vmi),
+      findVerdict: VERDICTS[subresource],
     };
     await requestChange(session, context, { change, input });
   });
@@ -56,8 +60,8 @@ export async function requestMigration(context: Context, input: Input): Promise<
       inspectCommand: `kubectl describe vmi,vmim -n ${namespace}`,
       fields: {},
       hasMigrations: true,
-      stageOf: migrationStage,
-      verdictOf: migrationVerdict,
+      findStage: findMigrationStage,
+      findVerdict: findMigrationVerdict,
     } as const;
     await requestChange(session, context, { change, input });
   });
@@ -78,7 +82,7 @@ export async function cancelMigration(context: Context, input: Input): Promise<v
     const { name } = migration.metadata;
     await client.store.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name });
     await printResult(context, {
-      table: () => `virtualmachine ${vm}: migration ${name} is being cancelled\n`,
+      table: () => `virtualmachine ${vm}: migration ${name} is being canceled\n`,
       data: {
         kind: "virtualmachine",
         namespace,

@@ -7,7 +7,7 @@ import { argumentAt, textOption, type Input } from "../../input.ts";
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
 
-async function isVmiOf(input: Input): Promise<boolean> {
+async function parseIsVmi(input: Input): Promise<boolean> {
   const kind = argumentAt(input, 0).toLowerCase();
   if ([...VM_KINDS, ...VMI_KINDS].includes(kind)) return VMI_KINDS.includes(kind);
   const { AppError } = await import("@patchbay/base");
@@ -37,19 +37,19 @@ function readSettings(input: Input) {
 }
 
 async function run(context: Context, input: Input): Promise<void> {
-  const isVmi = await isVmiOf(input);
+  const isVmi = await parseIsVmi(input);
   const { SERVICES } = await import("@patchbay/api");
   const { withSession } = await import("../../session.ts");
   const { findTarget } = await import("../../target.ts");
   const { printResult } = await import("../../print/output.ts");
-  const { serviceOf } = await import("./service-object.ts");
+  const { buildService } = await import("./service-object.ts");
   await withSession(context, async (session) => {
     const target = argumentAt(input, 1);
     const { namespace } = session;
     const query = { name: target, isVmi };
     const { vm, vmi } = await findTarget(session, query, context);
     const spec = vm === undefined || isVmi ? vmi?.spec : vm.spec.template.spec;
-    const service = serviceOf({ ...readSettings(input), target, namespace, spec });
+    const service = buildService({ ...readSettings(input), target, namespace, spec });
     const { signal } = context;
     const created = await session.client.store.create(SERVICES, service, { signal });
     const { name } = service.metadata;
@@ -66,7 +66,7 @@ async function run(context: Context, input: Input): Promise<void> {
 export const expose: Command = {
   name: "expose",
   args: ["<type>", "<name>"],
-  summary: "Make a Service that leads to a VM: TYPE is vm or vmi",
+  summary: "Create a Service for a VM; TYPE is vm or vmi",
   flags: [
     { flags: "--name <name>", description: "name of the Service", required: true },
     {
@@ -92,13 +92,12 @@ export const expose: Command = {
     },
     {
       flags: "--node-port <port>",
-      description: "port of the nodes, of 30000 to 32767 (default: a free one)",
+      description: "port on the nodes, 30000 to 32767 (default: a free one)",
       kind: "port",
     },
     {
       flags: "--cluster-ip <ip>",
-      description:
-        "address of the Service; None: its name stands for the VM's (default: a free one)",
+      description: "address of the Service; None: a headless Service (default: a free one)",
     },
     { flags: "--port-name <name>", description: "name of the port" },
   ],

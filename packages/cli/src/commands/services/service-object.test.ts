@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { serviceOf, type ExposeSettings } from "./service-object.ts";
+import { buildService, type ExposeSettings } from "./service-object.ts";
 
 const ORDER: ExposeSettings = {
   target: "one",
@@ -12,7 +12,7 @@ const ORDER: ExposeSettings = {
 };
 
 function specWith(ports: readonly object[]): ExposeSettings["spec"] {
-  // Only what is read of it.
+  // Only these members are read.
   return {
     networks: [
       { name: "default", pod: {} },
@@ -29,8 +29,8 @@ function specWith(ports: readonly object[]): ExposeSettings["spec"] {
   } as ExposeSettings["spec"];
 }
 
-test("the Service finds the launcher by a label that each has", () => {
-  expect(serviceOf({ ...ORDER, port: 22 })).toEqual({
+test("the Service selects the launcher by a label that every launcher has", () => {
+  expect(buildService({ ...ORDER, port: 22 })).toEqual({
     apiVersion: "v1",
     kind: "Service",
     metadata: { name: "web", namespace: "blue" },
@@ -72,13 +72,13 @@ test.each([
     want: [{ protocol: "TCP", port: 80 }],
   },
 ])("$name", ({ order, want }) => {
-  expect(serviceOf({ ...ORDER, ...order }).spec.ports).toEqual(want);
+  expect(buildService({ ...ORDER, ...order }).spec.ports).toEqual(want);
 });
 
-test("a headless one says so", () => {
-  expect(serviceOf({ ...ORDER, port: 22, clusterIP: "None" }).spec.clusterIP).toBe("None");
+test("sets clusterIP None for a headless Service", () => {
+  expect(buildService({ ...ORDER, port: 22, clusterIP: "None" }).spec.clusterIP).toBe("None");
 });
 
-test("without a port there must be one to be found", () => {
-  expect(() => serviceOf({ ...ORDER, spec: specWith([]) })).toThrow(/--port: it is missing/);
+test("rejects a Service without a port if the VM declares none", () => {
+  expect(() => buildService({ ...ORDER, spec: specWith([]) })).toThrow(/--port: it is missing/);
 });

@@ -29,7 +29,7 @@ export interface ExposeSettings {
 
 const NUMBER = /^\d+$/;
 
-function targetPortOf(text: string | undefined): Pick<ServicePort, "targetPort"> {
+function parseTargetPort(text: string | undefined): Pick<ServicePort, "targetPort"> {
   if (text === undefined) return {};
   return { targetPort: NUMBER.test(text) ? Number(text) : text };
 }
@@ -40,35 +40,32 @@ function isOnPodNetwork({ name }: Iface, spec: VirtualMachineInstance["spec"]): 
   );
 }
 
-function portsOfGuest(spec: ExposeSettings["spec"]): readonly ServicePort[] {
+function listGuestPorts(spec: ExposeSettings["spec"]): readonly ServicePort[] {
   if (spec === undefined) return [];
   const ports = (spec.domain.devices?.interfaces ?? [])
     .filter((iface) => isOnPodNetwork(iface, spec))
     .flatMap((iface) => iface.ports ?? []);
   const isOne = ports.length === 1;
   return ports.map(({ name, port, protocol = "TCP" }, index) => {
-    const given = isOne ? {} : { name: `port-${String(index + 1)}` };
-    return { ...(name === undefined ? given : { name }), protocol, port };
+    const generated = isOne ? {} : { name: `port-${String(index + 1)}` };
+    return { ...(name === undefined ? generated : { name }), protocol, port };
   });
 }
 
-function portsOf(settings: ExposeSettings): readonly ServicePort[] {
+function buildPorts(settings: ExposeSettings): readonly ServicePort[] {
   const { port, portName, protocol, nodePort, targetPort, spec } = settings;
-  if (port === undefined) return portsOfGuest(spec);
+  if (port === undefined) return listGuestPorts(spec);
   const nameField = portName === undefined ? {} : { name: portName };
   const nodePortField = nodePort === undefined ? {} : { nodePort };
-  return [{ ...nameField, protocol, port, ...targetPortOf(targetPort), ...nodePortField }];
+  return [{ ...nameField, protocol, port, ...parseTargetPort(targetPort), ...nodePortField }];
 }
 
-/**
- * The Service selects pods by a label that each launcher has, whatever labels the VM has.
- * @throws AppError with FLAG_INVALID
- */
-export function serviceOf(settings: ExposeSettings): Service {
+/** Selects pods by a label that every launcher has. @throws AppError with FLAG_INVALID */
+export function buildService(settings: ExposeSettings): Service {
   const { name, namespace, target, type, clusterIP } = settings;
-  const ports = portsOf(settings);
+  const ports = buildPorts(settings);
   if (ports.length === 0) {
-    const reason = `it is missing, and ${target} names no ports of its pod's network`;
+    const reason = `it is missing, and ${target} declares no ports on the pod network`;
     throw new AppError("FLAG_INVALID", { flag: "--port", reason });
   }
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does bash offer at the end of a line? With a program that says what it was asked for.
+// Bash completion, with a fake program that prints its arguments.
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { COMMAND_LINE } from "../table.ts";
@@ -7,7 +7,7 @@ import { printBashCompletion } from "./completion-script.ts";
 
 const STUB = 'patchbay() { echo "asked:$(IFS=,; echo "$*")"; }';
 
-/** What is offered after the last word, which is being typed. */
+/** Completions of the last word. */
 function offered(...words: readonly string[]): readonly string[] {
   const line = words.map((word) => `'${word}'`).join(" ");
   const script = `${STUB}
@@ -15,7 +15,7 @@ ${printBashCompletion(COMMAND_LINE)}
 COMP_WORDS=(patchbay ${line}); COMP_CWORD=${String(words.length)}
 _patchbay
 printf '%s\\n' "\${COMPREPLY[@]}"`;
-  // --norc: where no other shell is above it, bash takes our pipes for a network and reads the machine's files first.
+  // --norc: without a parent shell, bash takes the pipes for a network connection and reads the startup files.
   const argv = ["--norc", "-u", "-c", script];
   const { stdout, stderr } = spawnSync("bash", argv, { encoding: "utf8" });
   expect(stderr).toBe("");
@@ -51,7 +51,7 @@ test.each([
   expect(offered(...words)).toEqual([want]);
 });
 
-test("offers commands, groups and what is in them", () => {
+test("offers commands, groups and their subcommands", () => {
   expect(offered("")).toEqual(expect.arrayContaining(["up", "addinterface", "get", "image"]));
   expect(offered("")).not.toContain("complete");
   expect(offered("image", "")).toEqual(["add", "list", "remove"]);
@@ -59,7 +59,7 @@ test("offers commands, groups and what is in them", () => {
   expect(offered("start", "a", "-o", "j")).toEqual(["json"]);
 });
 
-test("offers flags where nothing else can come, or where a dash was typed", () => {
+test("offers flags after a dash, or if no argument can follow", () => {
   expect(offered("up", "")).toEqual(expect.arrayContaining(["--bridge", "--api-port", "--help"]));
   expect(offered("addinterface", "alpha", "")).toEqual(
     expect.arrayContaining(["--name", "--wait", "--namespace"]),
@@ -67,6 +67,6 @@ test("offers flags where nothing else can come, or where a dash was typed", () =
   expect(offered("addinterface", "--mo")).toEqual(["--model"]);
 });
 
-test("offers nothing for a value that only the user knows", () => {
+test("offers nothing for free-form values", () => {
   expect(offered("addinterface", "alpha", "--name", "")).toEqual([""]);
 });

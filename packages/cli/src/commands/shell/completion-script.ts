@@ -7,12 +7,12 @@ const LOCAL_FLAGS = ["--output", "--help"];
 type Specs = readonly CommandSpec[];
 
 /** Names of a flag, for example `-n` and `--namespace`. */
-function namesOf({ flags }: FlagSpec): readonly string[] {
+function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.match(/(?<=^|\s)--?[a-z-]+/g) ?? [];
 }
 
 function longFlag(flag: FlagSpec): string {
-  return namesOf(flag).at(-1) ?? "";
+  return listFlagNames(flag).at(-1) ?? "";
 }
 
 function takesValue({ flags }: FlagSpec): boolean {
@@ -43,7 +43,7 @@ function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
 }
 
 /** Shell code that sets the values of a flag; completion offers nothing for values that only the user knows. */
-function valuesOf({ values, choices }: FlagSpec): string {
+function printValues({ values, choices }: FlagSpec): string {
   if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
 }
@@ -52,15 +52,15 @@ function flagBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     spec.flags.filter(takesValue).map((flag) => {
       const patterns = commandNames(spec).flatMap((words) =>
-        namesOf(flag).map((name) => `${words} ${name}`),
+        listFlagNames(flag).map((name) => `${words} ${name}`),
       );
-      return branch(patterns, valuesOf(flag));
+      return branch(patterns, printValues(flag));
     }),
   );
 }
 
 function globalBranches(flags: readonly FlagSpec[]): readonly string[] {
-  return flags.filter(takesValue).map((flag) => branch(namesOf(flag), valuesOf(flag)));
+  return flags.filter(takesValue).map((flag) => branch(listFlagNames(flag), printValues(flag)));
 }
 
 /** Branches for the arguments of a command: `WORDS PLACE`. */
@@ -93,14 +93,14 @@ function flagListBranches(commands: Specs): readonly string[] {
 /** All flags with a value, as a pattern that skips it. */
 function valueFlags({ flags: globals, commands }: CommandLine): string {
   const all = [...globals, ...commands.flatMap(({ flags }) => flags)].filter(takesValue);
-  return [...new Set([...all.flatMap(namesOf), "-o", "--output"])].sort().join("|");
+  return [...new Set([...all.flatMap(listFlagNames), "-o", "--output"])].sort().join("|");
 }
 
 /** Functions that find the position of the cursor; the program itself prints the names of objects. */
 export function printBashCompletion(all: CommandLine): string {
   const commands = all.commands.filter(({ isHidden }) => isHidden !== true);
   const line = { ...all, commands };
-  const globals = line.flags.flatMap(namesOf);
+  const globals = line.flags.flatMap(listFlagNames);
   const everywhere = [...line.flags.map(longFlag), ...LOCAL_FLAGS].join(" ");
   return `# Completion of patchbay for bash. Use: source <(patchbay completion bash)
 _patchbay_ask() {

@@ -20,7 +20,7 @@ const TIMEOUT_MS = 3_000;
 
 type Names = Promise<readonly string[]>;
 
-async function namesOf<T extends KubeObject>(
+async function listObjectNames<T extends KubeObject>(
   { client, namespace }: Session,
   type: ResourceType<T>,
 ): Names {
@@ -30,7 +30,10 @@ async function namesOf<T extends KubeObject>(
 }
 
 async function listVms(session: Session): Names {
-  const lists = [namesOf(session, VIRTUAL_MACHINES), namesOf(session, VIRTUAL_MACHINE_INSTANCES)];
+  const lists = [
+    listObjectNames(session, VIRTUAL_MACHINES),
+    listObjectNames(session, VIRTUAL_MACHINE_INSTANCES),
+  ];
   return [...new Set((await Promise.all(lists)).flat())].sort();
 }
 
@@ -44,9 +47,9 @@ async function listInCluster(session: Session, context: Context, input: Input): 
     case "vms":
       return listVms(session);
     case "networks":
-      return namesOf(session, NETWORK_ATTACHMENT_DEFINITIONS);
+      return listObjectNames(session, NETWORK_ATTACHMENT_DEFINITIONS);
     case "namespaces":
-      return namesOf(session, NAMESPACES);
+      return listObjectNames(session, NAMESPACES);
     case "interfaces":
       return listIfaces(session, context, argumentAt(input, 1));
     default:

@@ -49,7 +49,6 @@ async function runVersion(context: Context): Promise<void> {
   });
 }
 
-/** Sends no requests. */
 export const version: Command = {
   name: "version",
   args: [],

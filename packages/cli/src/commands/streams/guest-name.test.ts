@@ -34,6 +34,6 @@ test.each([
   "-l@vm/web",
   "a b@vm/web",
   "joe@vm/",
-])("%j is refused", (text) => {
+])("rejects %j", (text) => {
   expect(() => parseGuestName(text)).toThrow("<vm>");
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guest and user in an argument. Source: KubeVirt virtctl ssh and port-forward, [user@]type/name[/namespace], and
-// type/name.namespace as before v1.2.
+// Guest and user in an argument. Source: virtctl ssh, [user@]type/name[/namespace]; before KubeVirt v1.2 type/name.namespace.
 import { AppError } from "@patchbay/base";
 import type { TargetQuery } from "../../target.ts";
 
@@ -17,7 +16,7 @@ const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Source: useradd(8), and names that directory services add. */
 const USER = /^[A-Za-z0-9_][-A-Za-z0-9_.+\\]{0,254}$/;
 
-const FORM = "it is [user@]vm/NAME[/NAMESPACE], or vmi/ for an instance without a VM";
+const FORM = "use [user@]vm/NAME[/NAMESPACE], or vmi/NAME for a VMI without a VM";
 
 function refuse(text: string, what: string): never {
   throw new AppError("FLAG_INVALID", { flag: "<vm>", reason: `${JSON.stringify(text)}: ${what}` });
@@ -37,7 +36,10 @@ function splitKind(text: string, rest: string): readonly [kind: string, place: r
 }
 
 /** `name.namespace` also names a namespace unless one follows `/`; a name with a dot therefore needs `/NAMESPACE`. */
-function placeOf([name = "", namespace]: readonly string[]): readonly [string, string | undefined] {
+function splitNamespace([name = "", namespace]: readonly string[]): readonly [
+  string,
+  string | undefined,
+] {
   if (namespace !== undefined) return [name, namespace];
   const [first = "", second, ...more] = name.split(".");
   return more.length > 0 ? [name, undefined] : [first, second];
@@ -47,10 +49,10 @@ function placeOf([name = "", namespace]: readonly string[]): readonly [string, s
 export function parseGuestName(text: string): GuestName {
   const [user, rest] = splitUser(text);
   const [kind, parts] = splitKind(text, rest);
-  const [name, namespace] = placeOf(parts);
-  if (!NAME.test(name)) refuse(text, `there can be no such name; ${FORM}`);
+  const [name, namespace] = splitNamespace(parts);
+  if (!NAME.test(name)) refuse(text, `the name is invalid; ${FORM}`);
   if (namespace !== undefined && !NAMESPACE.test(namespace))
-    refuse(text, `there can be no such namespace; ${FORM}`);
+    refuse(text, `the namespace is invalid; ${FORM}`);
   return {
     name,
     isVmi: VMI.includes(kind),
@@ -61,5 +63,5 @@ export function parseGuestName(text: string): GuestName {
 
 /** Validates a user's name, which becomes an argument of other programs. @throws AppError with FLAG_INVALID */
 export function checkUser(user: string): string {
-  return USER.test(user) ? user : refuse(user, "it is no name of a user");
+  return USER.test(user) ? user : refuse(user, "the user name is invalid");
 }

@@ -51,7 +51,7 @@ test.each([
   {
     name: "a script",
     volume: { cloudInitNoCloud: { userData: "#!/bin/sh\n" } },
-    want: "its user data says who may log in: its volume of cloud-init",
+    want: "see its user data for logins: its cloud-init volume",
   },
   {
     name: "a secret",
@@ -64,19 +64,19 @@ test.each([
     want: SAID,
   },
   {
-    name: "a secret that is gone",
+    name: "a missing secret",
     volume: { cloudInitNoCloud: { secretRef: { name: "gone" } } },
-    want: "the secret that says who may log in is gone: gone",
+    want: "the secret with its logins does not exist: gone",
   },
 ])("with $name: $want", async ({ volume, want }) => {
   expect(await loginHint(STORE, vmiWith(volume))).toContain(want);
 });
 
-test("who may not read secrets is told which it is", async () => {
+test("names the secret if the user may not read it", async () => {
   const store = createFakeStore();
   const find = (): Promise<never> => Promise.reject(new AppError("KUBE_FORBIDDEN"));
   const volume = { cloudInitNoCloud: { secretRef: { name: "lower" } } };
   expect(await loginHint({ ...store, find }, vmiWith(volume))).toBe(
-    "secret lower in namespace blue says who may log in",
+    "see secret lower in namespace blue for its logins",
   );
 });

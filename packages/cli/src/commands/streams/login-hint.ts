@@ -34,7 +34,7 @@ function readUserData({ data = {} }: Secret): string {
 
 function describeLogin(userData: string, where: string): string {
   const login = findLogin(userData);
-  if (login === undefined) return `its user data says who may log in: ${where}`;
+  if (login === undefined) return `see its user data for logins: ${where}`;
   // The guest's owner wrote this text, and it is printed to a terminal: JSON escapes its control characters.
   const who = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
   return `log in as ${who} with password ${JSON.stringify(login.password)}`;
@@ -50,10 +50,10 @@ async function readSecret(
   try {
     const secret = await store.find(SECRETS, { namespace, name }, { timeoutMs: TIMEOUT_MS });
     return secret === undefined
-      ? `the secret that says who may log in is gone: ${name}`
+      ? `the secret with its logins does not exist: ${name}`
       : describeLogin(readUserData(secret), where);
   } catch (error) {
-    if (isAppError(error, "KUBE_FORBIDDEN")) return `${where} says who may log in`;
+    if (isAppError(error, "KUBE_FORBIDDEN")) return `see ${where} for its logins`;
     throw error;
   }
 }
@@ -61,10 +61,10 @@ async function readSecret(
 /** One line with the user and password, or with the place that defines them. */
 export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
   const cloudInit = findCloudInit(vmi);
-  if (cloudInit === undefined) return "it has no cloud-init data; its image decides who may log in";
+  if (cloudInit === undefined) return "it has no cloud-init data; its image defines the logins";
   const { userData, userDataBase64, secretRef } = cloudInit;
   const secret = secretRef?.name ?? "";
   if (secret !== "") return readSecret(store, vmi, secret);
   const inline = userData ?? fromBase64(userDataBase64 ?? "");
-  return describeLogin(inline, "its volume of cloud-init");
+  return describeLogin(inline, "its cloud-init volume");
 }

@@ -23,11 +23,7 @@ export function assertRunning({ kind, namespace, name, vmi }: Target): void {
   throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `${kind} ${namespace}/${name}`, reason });
 }
 
-/**
- * Opens a stream. With `takesOver` it disconnects the current client of the console or screen; otherwise it fails while there
- * is one.
- * @throws AppError with LAUNCHER_UNREACHABLE if the VM does not run, and what the Kubernetes client throws
- */
+/** `takesOver` disconnects the current client of the console or screen. @throws AppError with LAUNCHER_UNREACHABLE if the VM is stopped */
 export async function openStream(
   { client }: Session,
   target: Target,

@@ -27,7 +27,7 @@ function checkReader(path: string | undefined): void {
   throw new AppError("FLAG_INVALID", { flag: "--write", reason });
 }
 
-function bytesOf(input: Input): number {
+function readBytes(input: Input): number {
   const text = textOption(input, "bytes") ?? "";
   const bytes = parseQuantity(text);
   if (bytes !== undefined) return bytes;
@@ -37,12 +37,12 @@ function bytesOf(input: Input): number {
   });
 }
 
-function orderOf(input: Input): CaptureOptions {
+function readOrder(input: Input): CaptureOptions {
   return {
     interface: argumentAt(input, 1),
     filter: input.args.slice(2).join(" "),
     seconds: Math.ceil(numberOption(input, "duration", SECONDS.fallback * 1000) / 1000),
-    bytes: bytesOf(input),
+    bytes: readBytes(input),
   };
 }
 
@@ -70,7 +70,7 @@ async function copyPackets(
 export async function requestCapture(context: Context, input: Input): Promise<void> {
   const path = textOption(input, "write");
   checkReader(path);
-  const order = orderOf(input);
+  const order = readOrder(input);
   await withTarget(context, input, async (target, session) => {
     const query = printCaptureQuery(order);
     const stream = await openStream(session, target, { what: [CAPTURE], query });

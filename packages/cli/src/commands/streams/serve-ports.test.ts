@@ -16,12 +16,12 @@ test.each([
   expect(parsePorts(texts, false)).toEqual(want);
 });
 
-test("each that is none is named", () => {
+test("names each invalid pair of ports", () => {
   const texts = ["22", "0", "a:22", "22:65536", "udp/53", "1:2:3"];
   expect(() => parsePorts(texts, false)).toThrow("0, a:22, 22:65536, udp/53, 1:2:3: a port is");
 });
 
-test("standard input and output are one port's", () => {
+test("--stdio requires exactly one port", () => {
   expect(parsePorts(["22"], true)).toEqual([{ local: 22, remote: 22 }]);
   expect(() => parsePorts(["22", "23"], true)).toThrow("it takes one port");
 });

@@ -24,10 +24,7 @@ function parsePair(text: string): PortPair | undefined {
   return isPort ? { local, remote } : undefined;
 }
 
-/**
- * Parses pairs of ports. With `isOne` there must be exactly one.
- * @throws AppError with FLAG_INVALID that names each invalid pair
- */
+/** Parses pairs of ports. With `isOne` there must be exactly one. @throws AppError with FLAG_INVALID that names each invalid pair */
 export function parsePorts(texts: readonly string[], isOne: boolean): readonly PortPair[] {
   const wrong = texts.filter((text) => parsePair(text) === undefined);
   if (wrong.length > 0) {
@@ -70,10 +67,7 @@ async function listen(local: LocalPort, context: Context): Promise<Server> {
   return server;
 }
 
-/**
- * Serves until the context's signal is aborted; `onListening` receives all port numbers, in order, once all ports listen.
- * @throws Error of the system if a port is in use
- */
+/** Serves until an abort. `onListening` receives all port numbers, in order. @throws Error of the system if a port is in use */
 export async function servePorts(
   ports: readonly LocalPort[],
   context: Context,

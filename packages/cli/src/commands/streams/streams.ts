@@ -11,8 +11,8 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   const { openStream } = await import("./open-stream.ts");
   const { joinTerminal } = await import("./terminal.ts");
   await withTarget(context, input, async (target, session) => {
-    const how = { what: ["console"], takesOver: hasFlag(input, "takeOver") };
-    const stream = await openStream(session, target, how);
+    const options = { what: ["console"], takesOver: hasFlag(input, "takeOver") };
+    const stream = await openStream(session, target, options);
     if (stdin.isTTY && target.vmi !== undefined) {
       const hint = await loginHint(session.client.store, target.vmi);
       context.err.write(`connected; leave with Ctrl-]\n${hint}\n`);
@@ -64,8 +64,8 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
       address,
       open: () => open(remote),
     }));
-    await servePorts(locals, context, (taken) => {
-      for (const [index, port] of taken.entries()) {
+    await servePorts(locals, context, (localPorts) => {
+      for (const [index, port] of localPorts.entries()) {
         const remote = String(ports[index]?.remote ?? 0);
         context.out.write(`Forwarding from ${address}:${String(port)} -> ${remote}\n`);
       }
@@ -82,7 +82,7 @@ export const portForward: Command = {
     "Forward local TCP ports to ports of vm/NAME[/NAMESPACE]: LOCAL:REMOTE, or one number for both",
   flags: [
     { flags: "--address <ip>", description: "local address (default: 127.0.0.1)" },
-    { flags: "--stdio", description: "take one port, and forward standard input and output to it" },
+    { flags: "--stdio", description: "forward standard input and output to a single port" },
   ],
   run: runPortForward,
 };
@@ -95,8 +95,8 @@ async function runVnc(context: Context, input: Input): Promise<void> {
   const address = textOption(input, "address") ?? LOOPBACK;
   await withTarget(context, input, async (target, session) => {
     assertRunning(target);
-    const how = { what: ["vnc"], takesOver: hasFlag(input, "takeOver") };
-    const open = () => openStream(session, target, how);
+    const options = { what: ["vnc"], takesOver: hasFlag(input, "takeOver") };
+    const open = () => openStream(session, target, options);
     const local = { port: numberOption(input, "port", 0), address, open };
     const guestEnd = followGuestEnd(session, target);
     const signal = AbortSignal.any([context.signal, guestEnd.signal]);
@@ -132,7 +132,7 @@ export const capture: Command = {
   args: ["<vm>", "<interface>", "[filter...]"],
   values: ["vms", "interfaces"],
   summary:
-    "Capture packets of a VM's interface as pcap; FILTER: see pcap-filter(7). An event of the VM records who did",
+    "Capture packets of a VM's interface as pcap; FILTER: see pcap-filter(7). an event of the VM records the user",
   flags: [
     {
       flags: "-w, --write <file>",

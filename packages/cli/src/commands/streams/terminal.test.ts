@@ -40,8 +40,8 @@ function terminalOf(isTTY: boolean): Terminal {
 
 const never = new AbortController().signal;
 
-describe("a terminal on a console", () => {
-  test("is raw until Ctrl-], which does not reach the guest", async () => {
+describe("joinTerminal with a terminal", () => {
+  test("keeps the terminal raw until Ctrl-], which is not sent to the guest", async () => {
     const { input, output, modes } = terminalOf(true);
     const joined = joinTerminal({ input, output, stream }, never);
     input.write("root\r\u001drest");
@@ -51,7 +51,7 @@ describe("a terminal on a console", () => {
     expect(modes).toEqual([true, false]);
   });
 
-  test("shows what the guest says, until the guest's side ends", async () => {
+  test("prints the guest's output until the stream ends", async () => {
     const { input, output, modes } = terminalOf(true);
     const joined = joinTerminal({ input, output, stream }, never);
     guest.end("bye\r\n");
@@ -60,7 +60,7 @@ describe("a terminal on a console", () => {
     expect(modes).toEqual([true, false]);
   });
 
-  test("is restored when the program is interrupted", async () => {
+  test("restores the terminal after an interrupt", async () => {
     const { input, output, modes } = terminalOf(true);
     const abort = new AbortController();
     const joined = joinTerminal({ input, output, stream }, abort.signal);
@@ -70,8 +70,8 @@ describe("a terminal on a console", () => {
   });
 });
 
-describe("a pipe on a console", () => {
-  test("sends everything, and ends when the guest has been silent for a second", async () => {
+describe("joinTerminal with a pipe", () => {
+  test("sends all input and ends after one second without output", async () => {
     const { input, output, modes } = terminalOf(false);
     const joined = joinTerminal({ input, output, stream }, never);
     input.end("report\u001d\n");

@@ -8,13 +8,13 @@ const LEAVE_KEY = 0x1d;
 /** If the input is no terminal, the console ends this long after the end of the input and the last output, milliseconds. */
 const SILENCE_MS = 1000;
 
-export interface Ends {
+export interface TerminalStreams {
   readonly input: Readable & { readonly isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
   readonly output: Writable;
   readonly stream: Duplex;
 }
 
-function setRaw(input: Ends["input"], on: boolean): void {
+function setRaw(input: TerminalStreams["input"], on: boolean): void {
   if (input.isTTY === true) input.setRawMode?.(on);
 }
 
@@ -25,14 +25,18 @@ async function waitForSilence(stream: Duplex): Promise<void> {
   stream.on("data", () => {
     lastMs = clock.monotonicMs();
   });
-  for (let restMs = SILENCE_MS; restMs > 0; restMs = lastMs + SILENCE_MS - clock.monotonicMs()) {
-    await clock.sleep(restMs, never);
+  for (
+    let remainingMs = SILENCE_MS;
+    remainingMs > 0;
+    remainingMs = lastMs + SILENCE_MS - clock.monotonicMs()
+  ) {
+    await clock.sleep(remainingMs, never);
   }
 }
 
 /** Connects both until the user leaves, the guest's side ends or `signal` is aborted, and restores the terminal. */
-export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<void> {
-  const { input, output, stream } = ends;
+export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
+  const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();
   const finish = (): void => {
     ended.resolve(undefined);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the API server: its version, clock and kinds, the admission of virt-api, and certificates.
 import type { Facts, ServedApi, Trial, CertificateEnd } from "../facts.ts";
-import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 import type { ApiService } from "@patchbay/api";
 import { printTime } from "@patchbay/kube";
 
@@ -22,7 +22,7 @@ function judgeVersion(version: string): readonly Finding[] {
   return [
     wrong(check, {
       says: `Kubernetes ${version} is older than ${oldest}`,
-      fix: `bring the cluster to Kubernetes ${oldest} or later`,
+      fix: `upgrade the cluster to Kubernetes ${oldest} or later`,
     }),
   ];
 }
@@ -30,11 +30,11 @@ function judgeVersion(version: string): readonly Finding[] {
 function judgeClock({ serverMs }: Trial, nowMs: number): readonly Finding[] {
   const check = SERVER_CLOCK;
   const skewMs = serverMs - nowMs;
-  if (Math.abs(skewMs) <= SKEW_MAX_MS) return [ok(check, "is this computer's")];
+  if (Math.abs(skewMs) <= SKEW_MAX_MS) return [ok(check, "matches this computer's clock")];
   const seconds = String(Math.round(Math.abs(skewMs) / 1000));
   return [
     wrong(check, {
-      says: `is ${seconds} s ${skewMs > 0 ? "ahead of" : "behind"} this computer's: certificates and leases are judged by it`,
+      says: `is ${seconds} s ${skewMs > 0 ? "ahead of" : "behind"} this computer's: it decides whether certificates and leases are valid`,
       fix: "set both clocks by NTP: timedatectl set-ntp true",
     }),
   ];
@@ -42,28 +42,28 @@ function judgeClock({ serverMs }: Trial, nowMs: number): readonly Finding[] {
 
 function judgeApi({ groupVersion, resources, served }: ServedApi): readonly Finding[] {
   const check = `API ${groupVersion}`;
-  if ("unseen" in served) {
+  if ("failure" in served) {
     return [
       wrong(check, {
-        says: `is not served: ${served.unseen}`,
-        fix: "bring the installation up to date: patchbay install; on a standalone machine: patchbay up",
+        says: `is not served: ${served.failure}`,
+        fix: "upgrade the installation: patchbay install; on a standalone machine: patchbay up",
       }),
     ];
   }
-  const missing = resources.filter((name) => !served.seen.includes(name));
+  const missing = resources.filter((name) => !served.value.includes(name));
   if (missing.length === 0) return [ok(check, `serves ${resources.join(", ")}`)];
   return [
     wrong(check, {
       says: `lacks ${missing.join(", ")}`,
-      fix: "another version of Patchbay, or KubeVirt, made these kinds; patchbay install names what is in the way",
+      fix: "another version of Patchbay, or KubeVirt, created these kinds; patchbay install reports the conflict",
     }),
   ];
 }
 
 export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): readonly Finding[] {
   return [
-    ...ifSeen("API server", serverVersion, judgeVersion),
-    ...ifSeen(SERVER_CLOCK, trial, (seen) => judgeClock(seen, nowMs)),
+    ...ifObserved("API server", serverVersion, judgeVersion),
+    ...ifObserved(SERVER_CLOCK, trial, (value) => judgeClock(value, nowMs)),
     ...apis.flatMap(judgeApi),
   ];
 }
@@ -73,15 +73,15 @@ const INSPECT_WEBHOOKS =
   "see virt-api's log, and: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations patchbay";
 
 function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
-  if (isFilledIn && isRefused) return [ok(WEBHOOKS, "fill in VMs, and refuse wrong ones")];
+  if (isFilledIn && isRefused) return [ok(WEBHOOKS, "set defaults of VMs and reject invalid ones")];
   const says = [
-    ...(isFilledIn ? [] : ["a VM is not filled in"]),
-    ...(isRefused ? [] : ["a wrong VM is not refused"]),
+    ...(isFilledIn ? [] : ["defaults of a VM are not set"]),
+    ...(isRefused ? [] : ["an invalid VM is not rejected"]),
   ].join(", and ");
   return [
     wrong(WEBHOOKS, {
-      says: `${says}: the API server does not ask virt-api`,
-      fix: `make the webhooks anew: patchbay install; on a standalone machine: patchbay up; ${INSPECT_WEBHOOKS}`,
+      says: `${says}: the API server does not call virt-api`,
+      fix: `create the webhooks again: patchbay install; on a standalone machine: patchbay up; ${INSPECT_WEBHOOKS}`,
     }),
   ];
 }
@@ -89,25 +89,25 @@ function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
 function judgeService({ metadata, status }: ApiService): Finding {
   const check = `APIService ${metadata.name}`;
   const condition = status?.conditions?.find(({ type }) => type === "Available");
-  if (condition?.status === "True") return ok(check, "virt-api answers");
+  if (condition?.status === "True") return ok(check, "virt-api responds");
   return wrong(check, {
-    says: `virt-api does not answer: ${condition?.message ?? "it was not asked yet"}`,
-    fix: "see whether virt-api runs, and its log; requests to VMs fail until it answers",
+    says: `virt-api does not respond: ${condition?.message ?? "it was not called yet"}`,
+    fix: "check whether virt-api runs, and its log; requests for VMs fail until it responds",
   });
 }
 
 export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[] {
   return [
-    ...("unseen" in trial && trial.unseen.includes("webhook")
-      ? [wrong(WEBHOOKS, { says: trial.unseen, fix: INSPECT_WEBHOOKS })]
-      : ifSeen(WEBHOOKS, trial, judgeTrial)),
-    ...ifSeen("APIServices of virt-api", apiServices, (seen) => seen.map(judgeService)),
+    ...("failure" in trial && trial.failure.includes("webhook")
+      ? [wrong(WEBHOOKS, { says: trial.failure, fix: INSPECT_WEBHOOKS })]
+      : ifObserved(WEBHOOKS, trial, judgeTrial)),
+    ...ifObserved("APIServices of virt-api", apiServices, (value) => value.map(judgeService)),
   ];
 }
 
 const DAY_MS = 86_400_000;
 /** Certificates are renewed earlier than this many days before they expire. */
-const LEFT_MIN_DAYS = 14;
+const REMAINING_MIN_DAYS = 14;
 
 function printDay(ms: number): string {
   return printTime(ms).slice(0, "2026-01-01".length);
@@ -115,11 +115,11 @@ function printDay(ms: number): string {
 
 function judgeEnd({ of, endsMs }: CertificateEnd, nowMs: number): Finding {
   const check = `certificate: ${of}`;
-  const left = (endsMs - nowMs) / DAY_MS;
-  if (left >= LEFT_MIN_DAYS) return ok(check, `is good until ${printDay(endsMs)}`);
+  const remainingDays = (endsMs - nowMs) / DAY_MS;
+  if (remainingDays >= REMAINING_MIN_DAYS) return ok(check, `is valid until ${printDay(endsMs)}`);
   return wrong(check, {
-    says: left <= 0 ? `ended on ${printDay(endsMs)}` : `ends on ${printDay(endsMs)}`,
-    fix: "renew it where it was made; those of Patchbay are renewed by virt-api, on a standalone machine by the supervisor: see their logs",
+    says: remainingDays <= 0 ? `expired on ${printDay(endsMs)}` : `expires on ${printDay(endsMs)}`,
+    fix: "renew it where it was issued; virt-api renews those of Patchbay, and on a standalone machine the supervisor does: see their logs",
   });
 }
 

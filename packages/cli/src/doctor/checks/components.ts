@@ -4,7 +4,7 @@ import { names, type DaemonSet, type Deployment, type Lease } from "@patchbay/ap
 import { parseTime } from "@patchbay/kube";
 import type { MachineProcesses, MachineProcess } from "@patchbay/supervisor";
 import { serverNowMs, type Facts } from "../facts.ts";
-import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 
 const LEADER = "leader of the virt-controllers";
 const PROCESSES = "processes of the machine";
@@ -41,7 +41,7 @@ function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
   const [, name = ""] = check.split(" ");
   if (wanted === 0) {
     return wrong(check, {
-      says: "has no pods: no node is wanted, or none suits",
+      says: "has no pods: none are requested, or no node is suitable",
       fix: `see its node selector and the nodes' taints: kubectl -n ${names.SERVICES_NAMESPACE} describe ${check.toLowerCase().replace(" ", "/")}`,
     });
   }
@@ -75,16 +75,16 @@ function judgeProcess({ name, runs, answers }: MachineProcess): Finding {
   const check = `process ${name}`;
   if (!runs) return wrong(check, { says: "does not run", fix: START_MACHINE });
   if (answers === false) {
-    const fix = "its supervisor kills one that stays silent for 30 s, and starts it again";
-    return wrong(check, { says: "runs, and does not answer", fix });
+    const fix = "its supervisor restarts a process that is silent for 30 s";
+    return wrong(check, { says: "runs but does not respond", fix });
   }
-  return ok(check, answers === undefined ? "runs" : "runs, and answers");
+  return ok(check, answers === undefined ? "runs" : "runs and responds");
 }
 
 function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Finding[] {
   const supervisor =
     phase === "ready"
-      ? ok("supervisor", "keeps the machine's processes")
+      ? ok("supervisor", "manages the machine's processes")
       : wrong("supervisor", {
           says: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
           fix: START_MACHINE,
@@ -94,12 +94,12 @@ function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Find
 
 function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[] {
   const { holderIdentity = "", renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
-  const fix = `nothing is plugged until one leads; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
-  if (holderIdentity === "") return [wrong(LEADER, { says: "nobody leads", fix })];
+  const fix = `nothing is plugged without a leader; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
+  if (holderIdentity === "") return [wrong(LEADER, { says: "there is no leader", fix })];
   const silentMs = nowMs - parseTime(renewTime ?? "");
   // Twice the time after which another candidate takes over; the leader renews more often.
   if (!(silentMs <= leaseDurationSeconds * 2_000)) {
-    const says = `${holderIdentity} has not been heard of for ${String(Math.round(silentMs / 1000))} s`;
+    const says = `${holderIdentity} has not renewed its lease for ${String(Math.round(silentMs / 1000))} s`;
     return [wrong(LEADER, { says, fix })];
   }
   return [ok(LEADER, `is ${holderIdentity}`)];
@@ -108,12 +108,12 @@ function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[
 /** Pods and the leader in a cluster, or processes of a standalone machine, which has no leader. */
 export function judgeComponents(facts: Facts): readonly Finding[] {
   const { deployments, daemonSets, processes, leader } = facts;
-  if (processes !== undefined) return ifSeen(PROCESSES, processes, judgeProcesses);
+  if (processes !== undefined) return ifObserved(PROCESSES, processes, judgeProcesses);
   return [
-    ...ifSeen("Deployments of Patchbay", deployments, (seen) =>
-      judgeWorkloads("Deployment", seen.map(fromDeployment)),
+    ...ifObserved("Deployments of Patchbay", deployments, (value) =>
+      judgeWorkloads("Deployment", value.map(fromDeployment)),
     ),
-    ...ifSeen("DaemonSets of Patchbay", daemonSets, judgeDaemonSets),
-    ...ifSeen(LEADER, leader, (seen) => judgeLeader(seen, serverNowMs(facts))),
+    ...ifObserved("DaemonSets of Patchbay", daemonSets, judgeDaemonSets),
+    ...ifObserved(LEADER, leader, (value) => judgeLeader(value, serverNowMs(facts))),
   ];
 }

@@ -3,7 +3,7 @@
 import { isPodFinished, names, type Pod, type VirtualMachineInstance } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
-import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 
 /** Younger objects may still be in deletion, milliseconds. */
 const DELETION_MAX_MS = 120_000;
@@ -24,8 +24,8 @@ function findOwnerless(
     .map(({ metadata }) => {
       const { namespace = "", name } = metadata;
       return wrong(`launcher ${namespace}/${name}`, {
-        says: "runs, and its virtual machine instance is gone",
-        fix: `see virt-controller's log; when nobody needs it: kubectl -n ${namespace} delete pod ${name}`,
+        says: "runs, but its virtual machine instance is deleted",
+        fix: `see virt-controller's log; delete it if it is unused: kubectl -n ${namespace} delete pod ${name}`,
       });
     });
 }
@@ -39,8 +39,8 @@ function findStuck(vmis: readonly VirtualMachineInstance[], nowMs: number): read
     if (lateMs < DELETION_MAX_MS) return [];
     return [
       wrong(`virtual machine instance ${namespace}/${name}`, {
-        says: `was to be gone ${String(Math.round(lateMs / 1_000))} s ago`,
-        fix: `see whether node ${status?.nodeName ?? "?"} answers, and: kubectl -n ${namespace} describe vmi ${name}`,
+        says: `should have been deleted ${String(Math.round(lateMs / 1_000))} s ago`,
+        fix: `check whether node ${status?.nodeName ?? "?"} responds: kubectl -n ${namespace} describe vmi ${name}`,
       }),
     ];
   });
@@ -49,8 +49,8 @@ function findStuck(vmis: readonly VirtualMachineInstance[], nowMs: number): read
 /** Launchers without a VMI, and VMIs whose deletion does not end. */
 export function judgeLeftovers(facts: Facts): readonly Finding[] {
   const nowMs = serverNowMs(facts);
-  return ifSeen("leftovers", facts.vmis, (vmis) =>
-    ifSeen("leftovers", facts.pods, (pods) => {
+  return ifObserved("leftovers", facts.vmis, (vmis) =>
+    ifObserved("leftovers", facts.pods, (pods) => {
       const found = [...findOwnerless(pods, vmis, nowMs), ...findStuck(vmis, nowMs)];
       return found.length > 0 ? found : [ok("leftovers", "none")];
     }),

@@ -8,32 +8,32 @@ import {
 } from "@patchbay/api";
 import { REASONS } from "@patchbay/core/reasons";
 import type { Facts } from "../facts.ts";
-import { ifSeen, ok, warning, wrong, type Finding } from "../finding.ts";
+import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";
 
 /** Reason of a definition that net-agent attaches with a warning. */
 const TOLERATED = "DefinitionTolerated";
 
-function checkOf({ metadata }: NetworkAttachmentDefinition): string {
+function printCheck({ metadata }: NetworkAttachmentDefinition): string {
   return `network ${metadata.namespace ?? ""}/${metadata.name}`;
 }
 
 function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] {
-  const check = checkOf(network);
+  const check = printCheck(network);
   return (network.status?.problems ?? []).map(({ node, reason, message }) => {
     const says = `${reason} on node ${node}: ${message}`;
-    const fix = `see docs/reference/reasons.md, ${reason}; what is plugged already goes on`;
+    const fix = `see docs/reference/reasons.md, ${reason}; existing interfaces are not affected`;
     return reason === TOLERATED ? warning(check, says) : wrong(check, { says, fix });
   });
 }
 
 /** The kind of Multus has no status subresource, so net-agent reports only events there. */
-function keepsStatus({ apis }: Pick<Facts, "apis">): boolean {
+function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   const { resource } = NETWORK_ATTACHMENT_DEFINITIONS;
   const api = apis.find(
     ({ groupVersion }) => groupVersion === apiVersionOf(NETWORK_ATTACHMENT_DEFINITIONS),
   );
   return (
-    api !== undefined && "seen" in api.served && api.served.seen.includes(`${resource}/status`)
+    api !== undefined && "value" in api.served && api.served.value.includes(`${resource}/status`)
   );
 }
 
@@ -51,20 +51,20 @@ function judgeByEvents(
   }
   return [...newest].map(([node, { reason, message, lastTimestamp = "an unknown time" }]) =>
     warning(
-      checkOf(network),
-      `${reason} on node ${node}: ${message} (event of ${lastTimestamp}; it may be mended since, because this kind keeps no status)`,
+      printCheck(network),
+      `${reason} on node ${node}: ${message} (event of ${lastTimestamp}; it may be repaired since, because this kind has no status)`,
     ),
   );
 }
 
 /** One finding for all networks without problems, and one for each problem of a node. */
 export function judgeNetworks(facts: Facts): readonly Finding[] {
-  return ifSeen("networks", facts.networks, (seen) => {
+  return ifObserved("networks", facts.networks, (value) => {
     const { networkEvents } = facts;
-    const events = keepsStatus(facts) || "unseen" in networkEvents ? [] : networkEvents.seen;
-    const findings = seen.map((each) => [...judgeNetwork(each), ...judgeByEvents(each, events)]);
+    const events = hasStatus(facts) || "failure" in networkEvents ? [] : networkEvents.value;
+    const findings = value.map((each) => [...judgeNetwork(each), ...judgeByEvents(each, events)]);
     const sound = findings.filter((each) => each.length === 0).length;
-    const says = `no node finds anything wrong with ${String(sound)} of ${String(seen.length)}`;
-    return [...(sound > 0 || seen.length === 0 ? [ok("networks", says)] : []), ...findings.flat()];
+    const says = `no node reports problems with ${String(sound)} of ${String(value.length)}`;
+    return [...(sound > 0 || value.length === 0 ? [ok("networks", says)] : []), ...findings.flat()];
   });
 }

@@ -2,7 +2,7 @@
 // Checks of the nodes: readiness, kernel, devices, clocks, SELinux, and the start of a pod.
 import type { Selinux } from "@patchbay/os";
 import { type Facts, serverNowMs } from "../facts.ts";
-import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 import { names, type KubeNode, type Lease } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 
@@ -13,21 +13,21 @@ function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
   if (!knowsContainers) {
     return [
       wrong(SELINUX, {
-        says: `is ${mode}, and its policy has no type container_file_t: no VM has sockets of vhost-user`,
+        says: `is ${mode}, and its policy has no type container_file_t: VMs cannot use vhost-user sockets`,
         fix: "install the policy of containers: dnf install container-selinux",
       }),
     ];
   }
   const avcHint =
     mode === "enforcing"
-      ? "; whether launchers may connect to a dataplane of vhost-user is for the policy of that: ausearch -m avc -ts recent"
+      ? "; the dataplane's own policy decides whether launchers may connect to its vhost-user sockets: ausearch -m avc -ts recent"
       : "";
-  return [ok(SELINUX, `is ${mode}, and has the type of containers' files${avcHint}`)];
+  return [ok(SELINUX, `is ${mode} and has the type container_file_t${avcHint}`)];
 }
 
 /** Empty on a machine without SELinux. */
 export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
-  return selinux === undefined ? [] : ifSeen(SELINUX, selinux, judge);
+  return selinux === undefined ? [] : ifObserved(SELINUX, selinux, judge);
 }
 
 const POD_START = "start of a pod";
@@ -35,7 +35,7 @@ const POD_START = "start of a pod";
 /** Empty on a cluster, whose kubelets are not Patchbay's. */
 export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   if (podTrial === undefined) return [];
-  return ifSeen(POD_START, podTrial, ({ problem }) => [
+  return ifObserved(POD_START, podTrial, ({ problem }) => [
     problem === undefined
       ? ok(POD_START, "a pod with the launchers' image and user starts and ends")
       : wrong(POD_START, {
@@ -72,7 +72,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   if (ready?.status === "True") return [];
   return [
     {
-      says: `is not ready: ${ready?.message ?? "it has not said so"}`,
+      says: `is not ready: ${ready?.message ?? "its kubelet has not reported"}`,
       fix: `see its kubelet: kubectl describe node ${node.metadata.name}`,
     },
   ];
@@ -80,8 +80,8 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
 
 /** virt-handler offers devices as resources, so their absence proves nothing before it is installed. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
-  if (processes !== undefined || "unseen" in daemonSets) return true;
-  return daemonSets.seen.some(({ metadata }) => metadata.name === "virt-handler");
+  if (processes !== undefined || "failure" in daemonSets) return true;
+  return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
 }
 
 function findVersionProblems(node: KubeNode): readonly NodeProblem[] {
@@ -89,11 +89,12 @@ function findVersionProblems(node: KubeNode): readonly NodeProblem[] {
   const problems: NodeProblem[] = [];
   if (hasOldKernel(kernelVersion)) {
     const oldest = `${String(KERNEL.major)}.${String(KERNEL.minor)}`;
-    const fix = `bring it to Linux ${oldest} or later`;
+    const fix = `upgrade it to Linux ${oldest} or later`;
     problems.push({ says: `has Linux ${kernelVersion}, older than ${oldest}`, fix });
   }
   if (!/^(containerd|cri-o):/.test(containerRuntimeVersion)) {
-    const fix = "containerd and CRI-O are known; name the socket of another by --cri-endpoint";
+    const fix =
+      "containerd and CRI-O are supported; name the socket of another runtime by --cri-endpoint";
     problems.push({ says: `has the container runtime ${containerRuntimeVersion}`, fix });
   }
   return problems;
@@ -155,7 +156,7 @@ function describe(node: KubeNode, facts: Facts): string {
 function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
   const { name } = node.metadata;
   const check = `node ${name}`;
-  const leases = "seen" in facts.nodeLeases ? facts.nodeLeases.seen : [];
+  const leases = "value" in facts.nodeLeases ? facts.nodeLeases.value : [];
   const lease = leases.find(({ metadata }) => metadata.name === name);
   const readiness = findReadinessProblems(node);
   const problems = [
@@ -172,14 +173,14 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
 }
 
 export function judgeNodes(facts: Facts): readonly Finding[] {
-  return ifSeen("nodes", facts.nodes, (seen) =>
-    seen.length === 0
+  return ifObserved("nodes", facts.nodes, (value) =>
+    value.length === 0
       ? [
           wrong("nodes", {
             says: "there is none",
             fix: "add a node; on a standalone machine: patchbay up",
           }),
         ]
-      : seen.flatMap((node) => judgeNode(node, facts)),
+      : value.flatMap((node) => judgeNode(node, facts)),
   );
 }

@@ -11,7 +11,7 @@ import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
 import {
-  asked,
+  admissionRequest,
   BLUE,
   causesOf,
   MAC,
@@ -58,7 +58,11 @@ describe("mutation", () => {
         { op: "add", path: `${PATH}/macAddress`, value: NEW_MAC },
       ],
     },
-    { name: "nothing is changed twice", object: vmWith({ bridge: {}, macAddress: MAC }), want: [] },
+    {
+      name: "a completed iface is not changed again",
+      object: vmWith({ bridge: {}, macAddress: MAC }),
+      want: [],
+    },
     {
       name: "an applied manifest without MAC keeps the stored one",
       object: vmWith({ bridge: {} }),
@@ -66,25 +70,31 @@ describe("mutation", () => {
       want: [{ op: "add", path: `${PATH}/macAddress`, value: MAC }],
     },
     {
-      name: "an absent iface needs none",
+      name: "an absent iface gets no MAC",
       object: vmWith({ bridge: {}, state: "absent" }),
       want: [],
     },
   ])("$name", async ({ object, old, want }) => {
-    expect(await mutate(deps(), asked(object, old))).toEqual({ allowed: true, patch: want });
+    expect(await mutate(deps(), admissionRequest(object, old))).toEqual({
+      allowed: true,
+      patch: want,
+    });
   });
 
-  test("an iface that comes back before it has left the guest keeps its MAC", async () => {
+  test("a NIC that is added again before its unplug has finished retains its MAC", async () => {
     store.put(
       VIRTUAL_MACHINE_INSTANCES,
       vmiWith("vm", { bridge: {}, macAddress: MAC, state: "absent" }),
     );
-    const verdict = await mutate(deps(), asked(vmWith({ bridge: {} }), vmWith(undefined)));
+    const verdict = await mutate(
+      deps(),
+      admissionRequest(vmWith({ bridge: {} }), vmWith(undefined)),
+    );
     expect(verdict).toMatchObject({ patch: [{ path: `${PATH}/macAddress`, value: MAC }] });
   });
 
-  test("a VMI is filled in at its own place", async () => {
-    expect(await mutate(deps(), asked(vmiWith("lone", {})))).toMatchObject({
+  test("defaults of a VMI are patched into its own specification", async () => {
+    expect(await mutate(deps(), admissionRequest(vmiWith("lone", {})))).toMatchObject({
       patch: [{ path: "/spec/domain/devices/interfaces/1/bridge" }, {}],
     });
   });
@@ -94,18 +104,18 @@ describe("mutation", () => {
     { spec: { template: { spec: { domain: "x" } } } },
     { spec: { template: { spec: { domain: { devices: { interfaces: [1] } } } } } },
     { spec: { template: { spec: { domain: {}, networks: {} } } } },
-  ])("a shape that the schema will refuse is left to it: %j", async ({ spec }) => {
+  ])("leaves invalid objects to the schema validation: %j", async ({ spec }) => {
     const object = { ...aVm(), spec };
-    const request: AdmissionRequest = { ...asked(aVm()), object };
+    const request: AdmissionRequest = { ...admissionRequest(aVm()), object };
     expect(await mutate(deps(), request)).toEqual({ allowed: true });
   });
 });
 
 describe("validation of a VM", () => {
-  test("refuses with all causes", async () => {
+  test("rejects with all causes", async () => {
     const verdict = await validate(
       deps(),
-      asked(vmWith({ bridge: {}, model: "x", macAddress: "zz" })),
+      admissionRequest(vmWith({ bridge: {}, model: "x", macAddress: "zz" })),
     );
     expect(causesOf(verdict)).toEqual([
       "FieldValueNotSupported spec.template.spec.domain.devices.interfaces[1].model",
@@ -120,39 +130,41 @@ describe("validation of a VM", () => {
     { pciAddress: "0000:00:1f.0", want: [`FieldValueInvalid ${NIC}.pciAddress`] },
     { pciAddress: "0000:01:01.0", want: [`FieldValueInvalid ${NIC}.pciAddress`] },
     { pciAddress: "0000:ff:00.0", want: [`FieldValueInvalid ${NIC}.pciAddress`] },
-  ])("judges PCI address $pciAddress by the machine", async ({ pciAddress, want }) => {
+  ])("validates PCI address $pciAddress against the machine type", async ({ pciAddress, want }) => {
     const vm = vmWith({ bridge: {}, model: "e1000", pciAddress });
-    expect(causesOf(await validate(deps(), asked(vm)))).toEqual(want);
+    expect(causesOf(await validate(deps(), admissionRequest(vm)))).toEqual(want);
     const stored = vmWith({ bridge: {}, pciAddress });
-    expect(await validate(deps(), asked(vm, stored))).toMatchObject({ allowed: true });
+    expect(await validate(deps(), admissionRequest(vm, stored))).toMatchObject({ allowed: true });
   });
 
-  test("leaves alone what was stored before", async () => {
+  test("accepts faults that the stored object already had", async () => {
     const bad = vmWith({ bridge: {}, model: "x" });
     const relabelled = { ...bad, metadata: { ...bad.metadata, labels: { a: "b" } } };
-    expect(await validate(deps(), asked(relabelled, bad))).toEqual({ allowed: true });
+    expect(await validate(deps(), admissionRequest(relabelled, bad))).toEqual({ allowed: true });
   });
 
-  test("warns of a network that is not there, once", async () => {
+  test("warns of a missing network once", async () => {
     const red = { name: "nic1", multus: { networkName: "red" } };
     const vm = vmWith({ bridge: {} }, red);
     const warning =
       'network "nic1": NetworkAttachmentDefinition "ns/red" does not exist yet; the interface waits for it';
-    expect(await validate(deps(), asked(vm, vmWith(undefined)))).toEqual({
+    expect(await validate(deps(), admissionRequest(vm, vmWith(undefined)))).toEqual({
       allowed: true,
       warnings: [warning],
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
-    expect(await validate(deps(), asked(halted, vm))).toMatchObject({ warnings: [] });
+    expect(await validate(deps(), admissionRequest(halted, vm))).toMatchObject({ warnings: [] });
   });
 
-  test("names the network of the same namespace that was probably meant", async () => {
+  test("suggests the network of the same namespace with the nearest name", async () => {
     const listNetworkNames = (namespace: string) => (namespace === "ns" ? ["blue"] : ["secret"]);
     const known = { ...deps(), listNetworkNames };
     const vm = (networkName: string) =>
       vmWith({ bridge: {} }, { name: "nic1", multus: { networkName } });
     const [own, foreign] = await Promise.all(
-      ["bleu", "other/secrt"].map((name) => validate(known, asked(vm(name), vmWith(undefined)))),
+      ["bleu", "other/secrt"].map((name) =>
+        validate(known, admissionRequest(vm(name), vmWith(undefined))),
+      ),
     );
     expect(JSON.stringify(own)).toContain(
       String.raw`\"ns/bleu\" does not exist yet (the nearest name is \"blue\"); the interface waits`,
@@ -187,14 +199,14 @@ describe("validation of a VM", () => {
       metadata: { ...running.metadata, ownerReferences: [{ ...owner, controller: true }] },
       status: { phase: "Running", pciePorts: { total: 1, free } },
     });
-    const verdict = await validate(deps(), asked(vm, vmWith(undefined)));
+    const verdict = await validate(deps(), admissionRequest(vm, vmWith(undefined)));
     expect(verdict).toEqual({ allowed: true, warnings: [want] });
   });
 
-  test("refuses a new MAC that another VM has on the network, and no old one", async () => {
+  test("rejects a new MAC that another VM uses on the network, but not a stored one", async () => {
     owners = [{ namespace: "ns", name: "other", spec: specWith({ macAddress: MAC }) }];
     const vm = vmWith({ bridge: {}, macAddress: MAC });
-    const verdict = await validate(deps(), asked(vm, vmWith(undefined)));
+    const verdict = await validate(deps(), admissionRequest(vm, vmWith(undefined)));
     expect(causesOf(verdict)).toEqual([
       "FieldValueDuplicate spec.template.spec.domain.devices.interfaces[1].macAddress",
     ]);
@@ -203,11 +215,11 @@ describe("validation of a VM", () => {
       message: `MAC address ${MAC} is in use on network ns/blue by VM ns/other`,
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
-    expect(await validate(deps(), asked(halted, vm))).toMatchObject({ allowed: true });
+    expect(await validate(deps(), admissionRequest(halted, vm))).toMatchObject({ allowed: true });
   });
 });
 
-describe("a MAC of another VM", () => {
+describe("a MAC that another VM uses", () => {
   const FIELD = "spec.template.spec.domain.devices.interfaces[1].macAddress";
   const running = vmWith({ bridge: {}, macAddress: MAC });
   const halted = { ...running, spec: { ...running.spec, runStrategy: "Halted" as const } };
@@ -216,28 +228,28 @@ describe("a MAC of another VM", () => {
     owners = [{ namespace: "ns", name: "other", spec: specWith({ macAddress: MAC }) }];
   });
 
-  test("is stored with a warning in a halted VM, which is refused when it is to start", async () => {
-    expect(await validate(deps(), asked(halted))).toMatchObject({
+  test("is a warning for a halted VM, which is rejected when it starts", async () => {
+    expect(await validate(deps(), admissionRequest(halted))).toMatchObject({
       allowed: true,
       warnings: [
         `${FIELD}: MAC address ${MAC} is in use on network ns/blue by VM ns/other; only one of the two VMs can run at a time`,
       ],
     });
-    expect(causesOf(await validate(deps(), asked(running, halted)))).toEqual([
+    expect(causesOf(await validate(deps(), admissionRequest(running, halted)))).toEqual([
       `FieldValueDuplicate ${FIELD}`,
     ]);
   });
 
-  test("is refused where a halted VM has a guest into which its NIC would be plugged", async () => {
+  test("is rejected for a halted VM whose guest still runs", async () => {
     const withGuest = { ...deps(), hasGuest: () => true };
     const manual = { ...running, spec: { ...running.spec, runStrategy: "Manual" as const } };
-    expect(causesOf(await validate(withGuest, asked(manual)))).toEqual([
+    expect(causesOf(await validate(withGuest, admissionRequest(manual)))).toEqual([
       `FieldValueDuplicate ${FIELD}`,
     ]);
   });
 });
 
-describe("networks of other namespaces", () => {
+describe("networks in other namespaces", () => {
   const network = (networkName: string): Network => ({ name: "nic1", multus: { networkName } });
   const SECRET = vmWith({ bridge: {} }, network("secret/blue"));
   const LONE = { ...vmiWith("lone", undefined), spec: SECRET.spec.template.spec };
@@ -245,11 +257,11 @@ describe("networks of other namespaces", () => {
   const CONTROLLER = "system:serviceaccount:patchbay:virt-controller";
 
   test.each([
-    { name: "a VM", request: asked(SECRET) },
-    { name: "a VM that changes", request: asked(SECRET, vmWith({ bridge: {} })) },
-    { name: "a VMI", request: asked(LONE) },
-    { name: "a VMI that says it is a VM's", request: asked(OWNED) },
-  ])("$name is refused to somebody who may not read them", async ({ request }) => {
+    { name: "a VM", request: admissionRequest(SECRET) },
+    { name: "a change of a VM", request: admissionRequest(SECRET, vmWith({ bridge: {} })) },
+    { name: "a VMI", request: admissionRequest(LONE) },
+    { name: "a VMI that names a VM as owner", request: admissionRequest(OWNED) },
+  ])("$name is rejected if the user may not read them", async ({ request }) => {
     const verdict = await validate(deps(), request);
     expect(verdict).toMatchObject({ allowed: false, code: 403 });
     expect(JSON.stringify(verdict)).toContain('in the namespace \\"secret\\"');
@@ -257,20 +269,23 @@ describe("networks of other namespaces", () => {
 
   test.each([
     {
-      name: "somebody who may read them",
-      request: asked(vmWith({ bridge: {} }, network("shared/b"))),
+      name: "a user who may read them",
+      request: admissionRequest(vmWith({ bridge: {} }, network("shared/b"))),
     },
     {
-      name: "their own namespace, named in full",
-      request: asked(vmWith({ bridge: {} }, network("ns/blue"))),
+      name: "the VM's own namespace, with a qualified name",
+      request: admissionRequest(vmWith({ bridge: {} }, network("ns/blue"))),
     },
     {
-      name: "somebody who changes something else",
-      request: asked({ ...SECRET, spec: { ...SECRET.spec, runStrategy: "Halted" } }, SECRET),
+      name: "a change of other fields",
+      request: admissionRequest(
+        { ...SECRET, spec: { ...SECRET.spec, runStrategy: "Halted" } },
+        SECRET,
+      ),
     },
     {
-      name: "virt-controller, which takes them from the VM",
-      request: asked(OWNED, undefined, CONTROLLER),
+      name: "virt-controller, which copies them from the VM",
+      request: admissionRequest(OWNED, undefined, CONTROLLER),
     },
   ])("are open to $name", async ({ request }) => {
     expect(await validate(deps(), request)).toMatchObject({ allowed: true });
@@ -280,8 +295,11 @@ describe("networks of other namespaces", () => {
 describe("validation of a VMI", () => {
   const PLUGGED = { bridge: {}, macAddress: MAC };
 
-  test("of a VM refuses its networks to everybody but the controller, and says how", async () => {
-    const request = asked(vmiWith("vm", { bridge: {}, model: "it's" }), vmiWith("vm", undefined));
+  test("of a VM rejects network changes except by virt-controller, and names the alternative", async () => {
+    const request = admissionRequest(
+      vmiWith("vm", { bridge: {}, model: "it's" }),
+      vmiWith("vm", undefined),
+    );
     const verdict = await validate(deps(), request);
     expect(verdict).toMatchObject({ allowed: false, code: 403 });
     const template = {
@@ -297,16 +315,16 @@ describe("validation of a VMI", () => {
     });
   });
 
-  test("of a VM lets the controller change them", async () => {
+  test("of a VM accepts network changes by virt-controller", async () => {
     const user = "system:serviceaccount:patchbay:virt-controller";
-    const request = asked(vmiWith("vm", PLUGGED), vmiWith("vm", undefined), user);
+    const request = admissionRequest(vmiWith("vm", PLUGGED), vmiWith("vm", undefined), user);
     expect(await validate(deps(), request)).toMatchObject({ allowed: true });
   });
 
-  test("without a VM lets its user plug and unplug", async () => {
-    const plug = asked(vmiWith("lone", PLUGGED), vmiWith("lone", undefined));
+  test("without a VM accepts plugs and unplugs by the user", async () => {
+    const plug = admissionRequest(vmiWith("lone", PLUGGED), vmiWith("lone", undefined));
     expect(await validate(deps(), plug)).toEqual({ allowed: true, warnings: [] });
-    const unplug = asked(vmiWith("lone", undefined), vmiWith("lone", PLUGGED));
+    const unplug = admissionRequest(vmiWith("lone", undefined), vmiWith("lone", PLUGGED));
     expect(await validate(deps(), unplug)).toEqual({ allowed: true, warnings: [] });
   });
 
@@ -329,13 +347,15 @@ describe("validation of a VMI", () => {
       },
       want: ["FieldValueInvalid spec.domain.devices.interfaces[0].state"],
     },
-  ])("without a VM refuses a change of $name", async ({ spec, want }) => {
-    const request = asked({ ...aVmi("lone"), spec }, vmiWith("lone", undefined));
+  ])("without a VM rejects a change of $name", async ({ spec, want }) => {
+    const request = admissionRequest({ ...aVmi("lone"), spec }, vmiWith("lone", undefined));
     expect(causesOf(await validate(deps(), request))).toEqual(want);
   });
 
-  test("says nothing of a write of its status or metadata", async () => {
+  test("ignores changes of status or metadata", async () => {
     const vmi = vmiWith("vm", PLUGGED);
-    expect(await validate(deps(), asked({ ...vmi, status: {} }, vmi))).toEqual({ allowed: true });
+    expect(await validate(deps(), admissionRequest({ ...vmi, status: {} }, vmi))).toEqual({
+      allowed: true,
+    });
   });
 });

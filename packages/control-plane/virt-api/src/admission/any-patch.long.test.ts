@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a patch makes of a valid VM: the API server and admission answer without a fault of ours, what is refused changes
-// nothing, and what is stored is whole: it can be mutated, judged, planned and reported.
+// Random patches of a valid VM cause no internal error, rejected patches change
+// nothing, and every stored VM can be mutated, validated, planned and reported.
 import {
   networkConfigOf,
   runStrategyOf,
@@ -20,7 +20,7 @@ import { startBench, type Bench } from "../testing/bench.ts";
 import { aVm } from "../testing/objects.ts";
 
 const KEY = { namespace: "default", name: "vm" };
-/** What the server says of what cannot be: anything else is a fault. */
+/** Expected error codes of the server. */
 const REFUSALS: readonly string[] = ["KUBE_REFUSED", "KUBE_CONFLICT", "KUBE_FORBIDDEN"];
 
 let server: TestServer;
@@ -38,7 +38,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Members that a VM has or might have, where one may be put, replaced or taken away. */
+/** Paths of members that a patch may add, replace or remove. */
 const PATHS = [
   "",
   "/kind",
@@ -80,7 +80,7 @@ const PATHS = [
   "evictionStrategy",
 ].map((path) => (path === "" || path.startsWith("/") ? path : `/spec/template/spec/${path}`));
 
-/** Values that fit somewhere, beside any. */
+/** Values that are valid for some field. */
 const anyValue = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom<unknown>(
@@ -109,7 +109,7 @@ const anyOperation = fc
     path: fc.constantFrom(...PATHS),
     value: anyValue,
   })
-  // A removal has no value, which does no harm.
+  // A removal ignores the value.
   .map((operation) => operation as JsonPatchOperation);
 
 function nested(path: string, value: unknown): unknown {
@@ -123,7 +123,7 @@ function nested(path: string, value: unknown): unknown {
 const anyMerge = fc.tuple(fc.constantFrom(...PATHS), anyValue).map(([path, value]) => {
   const fields = nested(path, value);
   const isObject = typeof fields === "object" && fields !== null && !Array.isArray(fields);
-  // What is no object cannot be sent as one.
+  // Only objects can be sent.
   return isObject ? (fields as Record<string, unknown>) : { spec: fields };
 });
 
@@ -134,7 +134,7 @@ const anyPatch: fc.Arbitrary<Patch> = fc.oneof(
   anyMerge.map((fields) => ({ type: "merge", fields }) as const),
 );
 
-/** The server's answer to a patch; undefined: it was refused. */
+/** The patched object; undefined if the server rejected the patch. */
 async function patched(patch: Patch): Promise<VirtualMachine | undefined> {
   try {
     return await admin.store.patch(VIRTUAL_MACHINES, KEY, patch);
@@ -148,7 +148,6 @@ interface Response {
   readonly response: { readonly allowed: boolean; readonly patch?: string };
 }
 
-/** Admission's answer about a change. */
 async function admit(
   judge: "mutate" | "validate",
   object: unknown,
@@ -166,11 +165,11 @@ async function admit(
   const text = JSON.stringify({ request });
   const { code, body } = await bench.send("POST", `/${judge}`, { text, as: "webhooks" });
   expect(code).toBe(200);
-  // An AdmissionReview, which the code says.
+  // An AdmissionReview, as status 200 implies.
   return (body as Response).response;
 }
 
-/** What a patch makes of an object without any schema, as a webhook is asked before it is checked. */
+/** Applies a patch without schema validation, which runs after the mutating webhook. */
 async function unchecked(vm: VirtualMachine, patch: Patch): Promise<unknown> {
   const store = createFakeStore();
   store.put(VIRTUAL_MACHINES, vm);
@@ -180,11 +179,11 @@ async function unchecked(vm: VirtualMachine, patch: Patch): Promise<unknown> {
 
 function operationsIn(text: string | undefined): readonly JsonPatchOperation[] {
   if (text === undefined) return [];
-  // A patch of virt-api's own making.
+  // virt-api created the patch.
   return JSON.parse(Buffer.from(text, "base64").toString()) as readonly JsonPatchOperation[];
 }
 
-/** What is stored can be filled in, judged, and read by whoever acts on it. */
+/** Checks that mutation, validation and planning accept a stored VM. */
 async function expectWhole(vm: VirtualMachine, before: VirtualMachine): Promise<void> {
   const filling = operationsIn((await admit("mutate", vm, before)).patch);
   const whole = await patched({ type: "json", operations: filling });
@@ -197,14 +196,14 @@ async function expectWhole(vm: VirtualMachine, before: VirtualMachine): Promise<
   expect(problems).toBeInstanceOf(Array);
 }
 
-/** A fresh VM, which is stored. */
+/** Stores a new VM. */
 async function putVm(): Promise<VirtualMachine> {
   await admin.store.delete(VIRTUAL_MACHINES, KEY);
   const { spec, apiVersion, kind } = aVm();
   return admin.store.create(VIRTUAL_MACHINES, { apiVersion, kind, spec, metadata: KEY });
 }
 
-test("any patch of a valid VM", async () => {
+test("random patches of a valid VM", async () => {
   await fc.assert(
     fc.asyncProperty(anyPatch, async (patch) => {
       const before = await putVm();

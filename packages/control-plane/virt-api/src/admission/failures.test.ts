@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What admission asks of the world, and what it does when nobody answers.
+// Lookups of admission, and behavior if the server does not respond.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -14,11 +14,11 @@ import type { Store } from "@patchbay/core/interfaces";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import { asked, MAC, specWith, vmiWith, vmWith } from "../testing/admission.ts";
+import { admissionRequest, MAC, specWith, vmiWith, vmWith } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
-import { twinCauses, twinWarnings } from "./twins.ts";
+import { listTwinCauses, listTwinWarnings } from "./twins.ts";
 import { validate } from "./validate.ts";
 
 let store: FakeStore;
@@ -27,7 +27,7 @@ beforeEach(() => {
   store = createFakeStore();
 });
 
-/** Warnings that are logged. */
+/** Logged warnings. */
 class Log {
   readonly warnings: string[] = [];
   readonly logger = {
@@ -36,13 +36,13 @@ class Log {
   };
 }
 
-/** A server that does not answer reads. */
+/** A server that fails all reads. */
 function deaf(): Store {
   const bound = { ...store, create: store.create.bind(store), patch: store.patch.bind(store) };
   return { ...bound, find: () => Promise.reject(new AppError("KUBE_UNREACHABLE", {})) };
 }
 
-describe("another VM's MAC", () => {
+describe("a MAC that another VM uses", () => {
   const IFACE = { bridge: {}, macAddress: MAC };
   const SPEC = specWith(IFACE);
   const MESSAGE = `MAC address ${MAC} is in use on network ns/blue by `;
@@ -50,10 +50,9 @@ describe("another VM's MAC", () => {
   function judge(owners: readonly MacOwner[], old?: VmiSpec, spec = SPEC) {
     const deps = { listMacOwners: () => owners, segmentOf: (network: string) => network };
     const question = { namespace: "ns", name: "vm", spec, old, base: "spec" };
-    return twinCauses(deps, question).map(({ field, message }) => `${field} ${message}`);
+    return listTwinCauses(deps, question).map(({ field, message }) => `${field} ${message}`);
   }
 
-  /** Of a VM of that name. */
   function ownerOf(name: string, namespace = "ns"): MacOwner {
     const network: Network = { name: "nic1", multus: { networkName: "ns/blue" } };
     return { namespace, name, spec: specWith(IFACE, network) };
@@ -61,7 +60,7 @@ describe("another VM's MAC", () => {
 
   const FIELD = "spec.domain.devices.interfaces[1].macAddress";
 
-  test("is refused by name, and without one where it is of another namespace", () => {
+  test("is rejected with the VM's name, which is hidden in another namespace", () => {
     expect(judge([ownerOf("other")])).toEqual([`${FIELD} ${MESSAGE}VM ns/other`]);
     expect(judge([ownerOf("other", "ns2")])).toEqual([
       `${FIELD} ${MESSAGE}a VM of another namespace`,
@@ -69,15 +68,15 @@ describe("another VM's MAC", () => {
   });
 
   test.each<{ name: string; old: VmiSpec | undefined; isRefused: boolean }>([
-    { name: "of a new VM", old: undefined, isRefused: true },
-    { name: "of a new NIC", old: specWith(undefined), isRefused: true },
-    { name: "in place of another", old: specWith({ ...IFACE, macAddress: "" }), isRefused: true },
-    { name: "that was there before", old: SPEC, isRefused: false },
-  ])("$name: refused? $isRefused", ({ old, isRefused }) => {
+    { name: "a new VM", old: undefined, isRefused: true },
+    { name: "a new NIC", old: specWith(undefined), isRefused: true },
+    { name: "a changed MAC", old: specWith({ ...IFACE, macAddress: "" }), isRefused: true },
+    { name: "a stored NIC", old: SPEC, isRefused: false },
+  ])("$name: rejected: $isRefused", ({ old, isRefused }) => {
     expect(judge([ownerOf("other")], old)).toHaveLength(isRefused ? 1 : 0);
   });
 
-  test("is refused only for the NIC that is new", () => {
+  test("is rejected only for the new NIC", () => {
     const twice = (ifaces: readonly Iface[]): VmiSpec => ({
       domain: { devices: { interfaces: [...ifaces] } },
       networks: ["a", "b"].map((name) => ({ name, multus: { networkName: "blue" } })),
@@ -88,16 +87,16 @@ describe("another VM's MAC", () => {
     expect(found).toEqual([`spec.domain.devices.interfaces[1].macAddress ${MESSAGE}VM ns/other`]);
   });
 
-  test("is not looked for where no MAC is new", () => {
+  test("is not searched for if no MAC is new", () => {
     const listMacOwners = (): readonly MacOwner[] => {
       throw new Error("asked");
     };
     const question = { namespace: "ns", name: "vm", spec: SPEC, old: SPEC, base: "spec" };
     const segmentOf = (network: string): string => network;
-    expect(twinCauses({ listMacOwners, segmentOf }, question)).toEqual([]);
+    expect(listTwinCauses({ listMacOwners, segmentOf }, question)).toEqual([]);
   });
 
-  test("is the same in another format, and new in none", () => {
+  test("is recognized in any format", () => {
     const dashes = specWith({ ...IFACE, macAddress: MAC.toUpperCase().replaceAll(":", "-") });
     expect(judge([ownerOf("other")], SPEC, dashes)).toEqual([]);
     expect(judge([ownerOf("other")], undefined, dashes)).toHaveLength(1);
@@ -108,16 +107,16 @@ describe("another VM's MAC", () => {
     const owners = [{ namespace: "ns", name: "other", spec: specWith(IFACE, network) }];
     const deps = { listMacOwners: () => owners, segmentOf: () => "bridge br1 0" };
     const question = { namespace: "ns", name: "vm", spec: SPEC, old: undefined, base: "spec" };
-    expect(twinCauses(deps, question).map(({ message }) => message)).toEqual([
+    expect(listTwinCauses(deps, question).map(({ message }) => message)).toEqual([
       `MAC address ${MAC} is in use on the bridge of network ns/blue by VM ns/other`,
     ]);
   });
 
   test.each([
-    { name: "a new one", old: undefined, isHalted: false, count: 1 },
-    { name: "one of a VM that is stored halted", old: undefined, isHalted: true, count: 1 },
-    { name: "one that was stored before", old: "same", isHalted: false, count: 0 },
-  ])("within one VM on two networks of a bridge is a warning: $name", (row) => {
+    { name: "a new MAC", old: undefined, isHalted: false, count: 1 },
+    { name: "a MAC of a halted VM", old: undefined, isHalted: true, count: 1 },
+    { name: "a stored MAC", old: "same", isHalted: false, count: 0 },
+  ])("twice in one VM on two networks of a bridge causes a warning: $name", (row) => {
     const nic = (name: string): Iface => ({ ...IFACE, name });
     const networks = ["a", "b"].map((name) => ({ name, multus: { networkName: name } }));
     const spec: VmiSpec = {
@@ -128,9 +127,9 @@ describe("another VM's MAC", () => {
     const old = row.old === undefined ? undefined : spec;
     const { isHalted, count } = row;
     const question = { namespace: "ns", name: "vm", spec, old, base: "spec", isHalted };
-    expect(twinCauses(deps, question)).toEqual([]);
+    expect(listTwinCauses(deps, question)).toEqual([]);
     const text = `spec.domain.devices.interfaces[1].macAddress: MAC address ${MAC} is that of interface 'a' too`;
-    const warnings = twinWarnings(deps, question);
+    const warnings = listTwinWarnings(deps, question);
     expect(warnings.map((warning) => warning.slice(0, text.length))).toEqual(
       Array.from({ length: count }, () => text),
     );
@@ -140,8 +139,8 @@ describe("another VM's MAC", () => {
   const WAITS = { causes: 0, warnings: 1 };
   const SILENT = { causes: 0, warnings: 0 };
   test.each([
-    { name: "two VMs that run", given: {}, want: RUNS },
-    { name: "a VM that is stored halted", given: { isHalted: true }, want: WAITS },
+    { name: "two running VMs", given: {}, want: RUNS },
+    { name: "a halted VM", given: { isHalted: true }, want: WAITS },
     { name: "a VM beside a halted one", given: { isOtherHalted: true }, want: WAITS },
     { name: "a start", given: { wasHalted: true, old: SPEC }, want: RUNS },
     {
@@ -169,24 +168,24 @@ describe("another VM's MAC", () => {
     const owner = { ...ownerOf("other"), isHalted: isOtherHalted === true };
     const deps = { listMacOwners: () => [owner], segmentOf: (network: string) => network };
     const question = { namespace: "ns", name: "vm", spec: SPEC, old, base: "spec", ...rest };
-    const [causes, warnings] = [twinCauses(deps, question), twinWarnings(deps, question)];
+    const [causes, warnings] = [listTwinCauses(deps, question), listTwinWarnings(deps, question)];
     expect({ causes: causes.length, warnings: warnings.length }).toEqual(want);
   });
 });
 
-describe("networks that are named", () => {
+describe("referenced networks", () => {
   function adding(networkName: string): VirtualMachine {
     return vmWith({ bridge: {} }, { name: "nic1", multus: { networkName } });
   }
 
-  async function warningsOf(networkName: string, from: Store = store): Promise<unknown> {
+  async function listWarnings(networkName: string, from: Store = store): Promise<unknown> {
     const log = new Log();
     const deps = depsOn(from, { log: log.logger, mayReadNetwork: () => Promise.resolve(true) });
-    const verdict = await validate(deps, asked(adding(networkName)));
+    const verdict = await validate(deps, admissionRequest(adding(networkName)));
     return { ...verdict, logged: log.warnings };
   }
 
-  test("and are there need no warning, in any namespace", async () => {
+  test("cause no warning if they exist, in any namespace", async () => {
     for (const namespace of ["ns", "other"]) {
       store.put(NETWORK_ATTACHMENT_DEFINITIONS, {
         apiVersion: "k8s.cni.cncf.io/v1",
@@ -194,27 +193,27 @@ describe("networks that are named", () => {
         metadata: { namespace, name: "blue" },
       });
     }
-    expect(await warningsOf("blue")).toMatchObject({ warnings: [], logged: [] });
-    expect(await warningsOf("other/blue")).toMatchObject({ warnings: [], logged: [] });
+    expect(await listWarnings("blue")).toMatchObject({ warnings: [], logged: [] });
+    expect(await listWarnings("other/blue")).toMatchObject({ warnings: [], logged: [] });
   });
 
-  test("and are not there are waited for, and named in full", async () => {
+  test("cause a warning with their full name if they are missing", async () => {
     const words = (full: string): string =>
       `network "nic1": NetworkAttachmentDefinition "${full}" does not exist yet; the interface waits for it`;
-    expect(await warningsOf("blue")).toMatchObject({ warnings: [words("ns/blue")] });
-    expect(await warningsOf("other/blue")).toMatchObject({ warnings: [words("other/blue")] });
+    expect(await listWarnings("blue")).toMatchObject({ warnings: [words("ns/blue")] });
+    expect(await listWarnings("other/blue")).toMatchObject({ warnings: [words("other/blue")] });
   });
 
-  test("are no reason to refuse when the server does not answer", async () => {
-    expect(await warningsOf("blue", deaf())).toEqual({
+  test("do not cause a rejection if the server does not respond", async () => {
+    expect(await listWarnings("blue", deaf())).toEqual({
       allowed: true,
       warnings: [],
-      logged: ["cannot look for a network"],
+      logged: ["cannot look up a network"],
     });
   });
 
-  test("by no name at all, for the pod network, are none", async () => {
-    expect(await validate(depsOn(store), asked(vmWith(undefined)))).toEqual({
+  test("do not include the pod network", async () => {
+    expect(await validate(depsOn(store), admissionRequest(vmWith(undefined)))).toEqual({
       allowed: true,
       warnings: [],
     });
@@ -222,25 +221,25 @@ describe("networks that are named", () => {
   });
 });
 
-test("a status is judged by who writes it, whatever its kind of object holds", async () => {
+test("a status write is checked by its user, even with an invalid object", async () => {
   const user = "system:serviceaccount:patchbay:virt-handler";
-  const request = { ...asked(aVmi(), aVmi(), user), subresource: "status" };
+  const request = { ...admissionRequest(aVmi(), aVmi(), user), subresource: "status" };
   expect(await validate(depsOn(store), request)).toMatchObject({ allowed: false, code: 403 });
-  const byAlice = { ...asked(aVmi(), aVmi()), subresource: "status" };
+  const byAlice = { ...admissionRequest(aVmi(), aVmi()), subresource: "status" };
   expect(await validate(depsOn(store), byAlice)).toEqual({ allowed: true });
-  const ofVm = { ...asked(aVm(), aVm(), user), subresource: "status" };
+  const ofVm = { ...admissionRequest(aVm(), aVm(), user), subresource: "status" };
   expect(await validate(depsOn(store), ofVm)).toEqual({ allowed: true });
 });
 
-test("an object of another kind is nobody's business here", async () => {
-  const request = { ...asked(aVm()), kind: "Pod" };
+test("accepts objects of other kinds", async () => {
+  const request = { ...admissionRequest(aVm()), kind: "Pod" };
   expect(await validate(depsOn(store), request)).toEqual({ allowed: true });
 });
 
-test("a VM that goes is not judged", async () => {
+test("accepts a VM that is being deleted", async () => {
   const metadata = { ...aVm().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
   const vm = { ...vmWith({ bridge: {}, model: "x" }), metadata };
-  expect(await validate(depsOn(store), asked(vm, aVm()))).toEqual({ allowed: true });
+  expect(await validate(depsOn(store), admissionRequest(vm, aVm()))).toEqual({ allowed: true });
 });
 
 describe("the VM's VMI", () => {
@@ -248,48 +247,48 @@ describe("the VM's VMI", () => {
   const LOOKED = "get virtualmachineinstances ns/vm";
 
   async function looksFor(vm: VirtualMachine, old?: VirtualMachine, user?: string) {
-    await validate(depsOn(store), asked(vm, old, user));
+    await validate(depsOn(store), admissionRequest(vm, old, user));
     return store.calls.includes(LOOKED);
   }
 
   test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: boolean }>([
-    { name: "of a VM that is new", vm: PLUGGED, want: false },
-    { name: "of a VM that gets a NIC", vm: PLUGGED, old: vmWith(undefined), want: true },
+    { name: "a new VM", vm: PLUGGED, want: false },
+    { name: "a VM that gets a NIC", vm: PLUGGED, old: vmWith(undefined), want: true },
     {
-      name: "of a VM whose NIC comes back",
+      name: "a VM whose NIC is added again",
       vm: PLUGGED,
       old: vmWith({ bridge: {}, state: "absent" }),
       want: true,
     },
-    { name: "of a VM that loses a NIC", vm: vmWith(undefined), old: PLUGGED, want: false },
+    { name: "a VM that loses a NIC", vm: vmWith(undefined), old: PLUGGED, want: false },
     {
-      name: "of a VM whose NIC is changed",
+      name: "a VM whose NIC is changed",
       vm: PLUGGED,
       old: vmWith({ bridge: {}, macAddress: "" }),
       want: false,
     },
-  ])("$name is looked for? $want", async ({ vm, old, want }) => {
+  ])("$name: the VMI is looked up: $want", async ({ vm, old, want }) => {
     expect(await looksFor(vm, old)).toBe(want);
   });
 
-  test("is not looked for when virt-api itself writes: the request was judged before", async () => {
+  test("is not looked up for writes of virt-api, which were validated before", async () => {
     const user = "system:serviceaccount:patchbay:virt-api";
     expect(await looksFor(PLUGGED, vmWith(undefined), user)).toBe(false);
     expect(store.calls).toEqual([]);
   });
 
-  test("is no reason to refuse when the server does not answer", async () => {
+  test("does not cause a rejection if the server does not respond", async () => {
     const log = new Log();
-    const request = asked(PLUGGED, vmWith(undefined));
+    const request = admissionRequest(PLUGGED, vmWith(undefined));
     const verdict = await validate(depsOn(deaf(), { log: log.logger }), request);
     expect(verdict).toEqual({ allowed: true, warnings: [] });
-    expect(log.warnings).toContain("cannot look for the VMI");
+    expect(log.warnings).toContain("cannot look up the VMI");
   });
 
   test.each([
     { name: "has ended", vmi: { ...aVmi(), status: { phase: "Failed" as const } } },
     {
-      name: "goes",
+      name: "is being deleted",
       vmi: {
         ...aVmi(),
         metadata: { ...aVmi().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
@@ -299,15 +298,15 @@ describe("the VM's VMI", () => {
       name: "is not the VM's",
       vmi: { ...aVmi(), metadata: { ...aVmi().metadata, ownerReferences: [] } },
     },
-  ])("that $name gets no NIC, so that nothing waits for a port", async ({ vmi }) => {
+  ])("that $name causes no warning about ports", async ({ vmi }) => {
     const pciePorts = { total: 1, free: 0 };
     store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status: { ...vmi.status, pciePorts } });
-    const verdict = await validate(depsOn(store), asked(PLUGGED, vmWith(undefined)));
+    const verdict = await validate(depsOn(store), admissionRequest(PLUGGED, vmWith(undefined)));
     expect(JSON.stringify(verdict)).not.toContain("waits until a port is free");
   });
 });
 
-describe("a MAC that is missing", () => {
+describe("a missing MAC", () => {
   const PATH = "/spec/template/spec/domain/devices/interfaces/1/macAddress";
   const NEW = { op: "add", path: PATH, value: "02:01:01:01:01:01" };
   const LACKING = vmWith({ bridge: {} });
@@ -315,11 +314,11 @@ describe("a MAC that is missing", () => {
 
   async function patchOf(old: VirtualMachine | undefined, from: Store = store) {
     const log = new Log();
-    const verdict = await mutate(depsOn(from, { log: log.logger }), asked(LACKING, old));
+    const verdict = await mutate(depsOn(from, { log: log.logger }), admissionRequest(LACKING, old));
     return { verdict, logged: log.warnings };
   }
 
-  test("is a new one in a new VM, whatever VMI there is", async () => {
+  test("is generated for a new VM, even if a VMI exists", async () => {
     store.put(VIRTUAL_MACHINE_INSTANCES, EARLIER);
     expect(await patchOf(undefined)).toEqual({
       verdict: { allowed: true, patch: [NEW] },
@@ -328,7 +327,7 @@ describe("a MAC that is missing", () => {
     expect(store.calls).toEqual([]);
   });
 
-  test("is a new one where the VMI is another's", async () => {
+  test("is generated if the VMI belongs to another owner", async () => {
     store.put(VIRTUAL_MACHINE_INSTANCES, {
       ...EARLIER,
       metadata: { ...EARLIER.metadata, ownerReferences: [] },
@@ -336,46 +335,49 @@ describe("a MAC that is missing", () => {
     expect((await patchOf(vmWith(undefined))).verdict).toEqual({ allowed: true, patch: [NEW] });
   });
 
-  test("is a new one when the server does not answer", async () => {
+  test("is generated if the server does not respond", async () => {
     expect(await patchOf(vmWith(undefined), deaf())).toEqual({
       verdict: { allowed: true, patch: [NEW] },
-      logged: ["cannot look for an earlier MAC"],
+      logged: ["cannot look up an earlier MAC"],
     });
   });
 
-  test("is the earlier one beside a NIC that has its own", async () => {
+  test("is copied from the VMI beside a NIC with its own MAC", async () => {
     const networks = ["a", "b"].map((name) => ({ name, multus: { networkName: "blue" } }));
     const vmOf = (interfaces: Iface[]): VirtualMachine =>
       aVm({ template: { spec: { domain: { devices: { interfaces } }, networks } } });
     const a = { name: "a", bridge: {}, macAddress: "02:00:00:00:00:0b" };
     const b = { name: "b", bridge: {} };
-    const request = asked(vmOf([a, b]), vmOf([a, { ...b, macAddress: MAC }]));
+    const request = admissionRequest(vmOf([a, b]), vmOf([a, { ...b, macAddress: MAC }]));
     expect(await mutate(depsOn(store), request)).toEqual({
       allowed: true,
       patch: [{ ...NEW, value: MAC }],
     });
   });
 
-  test("is not looked for where none is missing", async () => {
+  test("is not looked up if all NICs have one", async () => {
     const whole = vmWith({ bridge: {}, macAddress: MAC });
     const first = aVm().spec.template.spec.domain.devices?.interfaces?.[0];
     expect(first?.macAddress).toBeUndefined();
     const interfaces = [{ name: "nic1", bridge: {}, macAddress: MAC }];
     const networks = [{ name: "nic1", multus: { networkName: "blue" } }];
     const template = { spec: { domain: { devices: { interfaces } }, networks } };
-    await mutate(depsOn(store), asked({ ...whole, spec: { template } }, vmWith(undefined)));
+    await mutate(
+      depsOn(store),
+      admissionRequest({ ...whole, spec: { template } }, vmWith(undefined)),
+    );
     expect(store.calls).toEqual([]);
   });
 
-  test("of a VMI without a VM is not looked for in another", async () => {
+  test("of a VMI without a VM is not copied from another VMI", async () => {
     const before = vmiWith("lone", undefined);
-    await mutate(depsOn(store), asked(vmiWith("lone", { bridge: {} }), before));
+    await mutate(depsOn(store), admissionRequest(vmiWith("lone", { bridge: {} }), before));
     expect(store.calls).toEqual([]);
   });
 
-  test("of an object that goes is not set", async () => {
+  test("of an object that is being deleted is not set", async () => {
     const metadata = { ...LACKING.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
-    const verdict = await mutate(depsOn(store), asked({ ...LACKING, metadata }));
+    const verdict = await mutate(depsOn(store), admissionRequest({ ...LACKING, metadata }));
     expect(verdict).toEqual({ allowed: true });
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May this agent write that status?
+// Agents' writes of VMI status, and writes of launcher pods.
 import { describe, expect, test } from "vitest";
 import type { TokenPod, User } from "../callers.ts";
 import { guardStatus } from "./guards.ts";
@@ -19,7 +19,6 @@ const OLD = {
   attachments: [{ name: "n" }],
 };
 
-/** Nodes of pods. */
 const NODES: Readonly<Record<string, string>> = { "patchbay/agent-x x-uid": "a" };
 
 function printPod({ namespace, name, uid }: TokenPod): string {
@@ -49,7 +48,7 @@ const MOVING = { phase: "Scheduled", nodeName: "a", activePods: { one: "a", two:
 const BY_TOKEN: User = { name: AGENT, groups: [], extra: { [CLAIM]: ["a"] } };
 const IN_DISPUTE: User = { ...agent("b"), extra: { [CLAIM]: ["a"] } };
 
-/** Whose token is bound to pods; a server before Kubernetes 1.30 names no node. */
+/** A user whose token is bound to pods; before Kubernetes 1.30 the token names no node. */
 function byPod(
   name: readonly string[],
   uid: readonly string[],
@@ -67,7 +66,7 @@ test.each([
   { name: "its own node, by certificate", user: agent("a"), before: OLD, want: true },
   { name: "its own node, by token", user: BY_TOKEN, before: OLD, want: true },
   { name: "its own node, by the token's pod", user: BY_POD, before: OLD, want: true },
-  { name: "another node than the token's pod", user: BY_POD, before: ON_B, want: false },
+  { name: "a node other than that of the token's pod", user: BY_POD, before: ON_B, want: false },
   { name: "a pod of another uid", user: byPod(["agent-x"], ["y-uid"]), before: OLD, want: false },
   { name: "a pod without a uid", user: byPod(["agent-x"], []), before: OLD, want: false },
   { name: "two uids", user: byPod(["agent-x"], ["x-uid", "y"]), before: OLD, want: false },
@@ -77,15 +76,20 @@ test.each([
     before: OLD,
     want: true,
   },
-  { name: "a VMI that has only a pod there", user: agent("b"), before: ELSEWHERE, want: false },
   {
-    name: "a VMI whose pod is there, and no node named yet",
+    name: "a VMI with only a target pod on the node",
+    user: agent("b"),
+    before: ELSEWHERE,
+    want: false,
+  },
+  {
+    name: "a VMI with a pod on the node and no node name yet",
     user: agent("b"),
     before: { phase: "Scheduled", activePods: { one: "b" } },
     want: true,
   },
   {
-    name: "a VMI that only has a node",
+    name: "a VMI with only a node name",
     user: agent("a"),
     before: { phase: "Scheduled", nodeName: "a" },
     want: true,
@@ -100,10 +104,15 @@ test.each([
   { name: "the owner in a migration", user: agent("a"), before: MOVING, want: true },
   { name: "the target of a migration", user: agent("b"), before: MOVING, want: false },
   { name: "another node", user: agent("b"), before: OLD, want: false },
-  { name: "a VMI that is nowhere yet", user: agent("a"), before: {}, want: false },
+  { name: "a VMI without a node", user: agent("a"), before: {}, want: false },
   { name: "a group and a token that disagree", user: IN_DISPUTE, before: OLD, want: false },
-  { name: "no node named", user: { name: AGENT, groups: [] }, before: OLD, want: false },
-  { name: "somebody else", user: { name: "jane", groups: [] }, before: OLD, want: true },
+  {
+    name: "credentials without a node",
+    user: { name: AGENT, groups: [] },
+    before: OLD,
+    want: false,
+  },
+  { name: "another user", user: { name: "jane", groups: [] }, before: OLD, want: true },
 ])("$name", async ({ user, before, want }) => {
   expect((await judge(user, before)).allowed).toBe(want);
 });
@@ -118,7 +127,7 @@ test.each([
   { field: "reason", value: "x" },
   { field: "phaseTransitionTimestamps", value: [] },
   { field: "somethingNew", value: 1 },
-])("an agent does not write $field", async ({ field, value }) => {
+])("rejects an agent's write of $field", async ({ field, value }) => {
   expect(await judge(agent("a"), OLD, { ...OLD, [field]: value })).toMatchObject({
     allowed: false,
     code: 403,
@@ -133,13 +142,13 @@ test.each([
   { field: "guestOSInfo", value: { id: "debian" } },
   { field: "pciePorts", value: { total: 1, free: 1 } },
   { field: "hindrance", value: { reason: "LauncherUnreachable", message: "x" } },
-])("an agent writes $field, and takes it away", async ({ field, value }) => {
+])("an agent may set and remove $field", async ({ field, value }) => {
   const told = { ...OLD, [field]: value };
   expect(await judge(agent("a"), OLD, told)).toMatchObject({ allowed: true });
   expect(await judge(agent("a"), told, OLD)).toMatchObject({ allowed: true });
 });
 
-describe("in a migration", () => {
+describe("during a migration", () => {
   const open = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
   const status = (migrationState: object): object => ({
     ...MOVING,
@@ -183,7 +192,7 @@ describe("in a migration", () => {
       target: false,
     })),
     { field: "targetAttachments", value: [], source: false, target: false },
-  ])("$field is the source's word $source, the target's $target", async (row) => {
+  ])("$field may be written by the source: $source, by the target: $target", async (row) => {
     const { field, value, source, target } = row;
     const after = status({ ...open, [field]: value });
     const says = async (node: string, before = status(open)) =>
@@ -195,7 +204,7 @@ describe("in a migration", () => {
     expect([await says("a", over), await says("b", stayed)]).toEqual([false, false]);
   });
 
-  test("the target has no other word, and each is refused by its name", async () => {
+  test("the target may not write other fields, and the rejection names each", async () => {
     const before = status(open);
     const told = { ...before, interfaces: [{ name: "n" }] };
     expect(await judge(agent("b"), before, told)).toMatchObject({
@@ -210,7 +219,7 @@ describe("in a migration", () => {
     );
   });
 
-  test("a migration that nobody has opened is nobody's to tell", async () => {
+  test("rejects writes of a migration that is not open", async () => {
     const before = { ...MOVING, phase: "Running" };
     const after = status({ startTimestamp: "x" });
     expect((await judge(agent("a"), before, after)).allowed).toBe(false);
@@ -227,12 +236,12 @@ test.each([
   { from: "Failed", to: "Running", want: false },
   { from: undefined, to: "Running", want: false },
   { from: "constructor", to: "name", want: false },
-])("the phase $to after $from is an agent's word: $want", async ({ from, to, want }) => {
+])("an agent may change the phase from $from to $to: $want", async ({ from, to, want }) => {
   const [before, after] = [from, to].map((phase) => ({ ...OLD, phase }));
   expect((await judge(agent("a"), before ?? {}, after)).allowed).toBe(want);
 });
 
-test("a phase that is not an agent's word is named with the one before", async () => {
+test("the rejection of a phase names the previous phase", async () => {
   expect(await judge(agent("a"), OLD, { ...OLD, phase: "Failed" })).toMatchObject({
     message: expect.stringContaining("status.phase: Failed after Scheduled") as string,
   });
@@ -241,8 +250,8 @@ test("a phase that is not an agent's word is named with the one before", async (
 test.each([
   { name: "no name", user: byPod([], ["x-uid"]) },
   { name: "no uid", user: byPod(["agent-x"], []) },
-  { name: "neither", user: { name: AGENT, groups: [] } },
-])("a token with $name names no pod that could be looked for", async ({ user }) => {
+  { name: "neither name nor uid", user: { name: AGENT, groups: [] } },
+])("a token with $name identifies no pod", async ({ user }) => {
   const nodeOfPod = () => Promise.resolve("a");
   const status = { status: OLD };
   const verdict = await guardStatus(
@@ -263,9 +272,9 @@ test.each([
 });
 
 test.each([
-  { user: { name: AGENT, groups: [] }, message: /does not say which node it serves/ },
+  { user: { name: AGENT, groups: [] }, message: /has no node: neither a bound token nor a group/ },
   { user: agent("b"), message: /of node "b" may not write objects of another node/ },
-])("a refusal says why: $message", async ({ user, message }) => {
+])("the rejection states the reason: $message", async ({ user, message }) => {
   expect(await judge(user, OLD)).toMatchObject({
     allowed: false,
     code: 403,
@@ -274,7 +283,7 @@ test.each([
   });
 });
 
-test("an agent leaves the conditions of others as they are", async () => {
+test("rejects an agent's change of other writers' conditions", async () => {
   const [ready, own] = [
     { type: "Ready", status: "True" },
     { type: "AgentConnected", status: "True" },
@@ -314,24 +323,24 @@ function judgePod(before: Words | undefined, after: Words) {
 
 test.each<{ name: string; before: Words | undefined; after: Words }>([
   { name: "a new pod", before: undefined, after: LAUNCHER },
-  { name: "a pod that is no launcher", before: { annotations: STATUS }, after: {} },
+  { name: "a pod that is not a launcher", before: { annotations: STATUS }, after: {} },
   {
-    name: "a launcher that asks for networks",
+    name: "a launcher that requests networks",
     before: LAUNCHER,
     after: { ...LAUNCHER, annotations: { ...STATUS, ...ERRORS, [names.NETWORKS_ANNOTATION]: "" } },
   },
-])("$name is nobody's business here", async ({ before, after }) => {
+])("accepts $name", async ({ before, after }) => {
   expect(await judgePod(before, after)).toEqual({ allowed: true });
 });
 
 test.each<{ name: string; after: Words }>([
   {
-    name: "says that it has other networks",
+    name: "reports other networks",
     after: { ...LAUNCHER, annotations: { ...ERRORS, [names.NETWORK_STATUS_ANNOTATION]: "[{}]" } },
   },
-  { name: "says that it has none", after: { ...LAUNCHER, annotations: ERRORS } },
-  { name: "says that nothing fails", after: { ...LAUNCHER, annotations: STATUS } },
-  { name: "says that it is none", after: { ...LAUNCHER, labels: {} } },
-])("a launcher that $name is refused", async ({ after }) => {
+  { name: "reports no networks", after: { ...LAUNCHER, annotations: ERRORS } },
+  { name: "reports no errors", after: { ...LAUNCHER, annotations: STATUS } },
+  { name: "loses the launcher label", after: { ...LAUNCHER, labels: {} } },
+])("rejects a launcher that $name", async ({ after }) => {
   expect(await judgePod(LAUNCHER, after)).toMatchObject({ allowed: false, code: 403 });
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards for writes that RBAC cannot restrict: agents may write the VMI status of their own node only, and only nodes
-// may change a launcher's annotations.
+// Guards that RBAC lacks: agents may write the VMI status of their own node only, and only nodes may change a launcher's annotations.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
@@ -52,7 +51,7 @@ function findChanges(
     .filter(({ from, to }) => !isEqual(from, to));
 }
 
-function foreignConditions(conditions: unknown): readonly unknown[] {
+function listForeignConditions(conditions: unknown): readonly unknown[] {
   const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   return all.filter((condition) => {
     const { type } = asObject(condition);
@@ -76,7 +75,8 @@ function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[
 }
 
 function isOwnerChange({ field, from, to }: Change): boolean {
-  if (field === "conditions") return isEqual(foreignConditions(from), foreignConditions(to));
+  if (field === "conditions")
+    return isEqual(listForeignConditions(from), listForeignConditions(to));
   return field === "phase" ? isNodePhase(from, to) : OWN_FIELDS.includes(field);
 }
 
@@ -102,7 +102,7 @@ function checkAgent(request: AdmissionRequest, node: string | undefined): Verdic
   const { user } = request;
   if (node === undefined) {
     return deny(
-      `User "${user.name}" does not say which node it serves: neither by a bound token nor by a group ${names.NODE_GROUP_PREFIX}NODE`,
+      `User "${user.name}" has no node: neither a bound token nor a group names one, such as ${names.NODE_GROUP_PREFIX}NODE`,
     );
   }
   const role = findRole(request.oldObject, node);
@@ -117,10 +117,7 @@ function checkAgent(request: AdmissionRequest, node: string | undefined): Verdic
       );
 }
 
-/**
- * Checks writes of a VMI's status by agents; allows all others.
- * @throws AppError with the API server's response, when the agent's pod cannot be read
- */
+/** Checks agents' writes of a VMI's status; allows all others. @throws AppError if the agent's pod cannot be read */
 export async function guardStatus(pods: PodLookup, request: AdmissionRequest): Promise<Verdict> {
   const { kind, user } = request;
   if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT_ACCOUNT) return ALLOWED;
@@ -150,6 +147,6 @@ export function guardLauncher({ object, oldObject }: AdmissionRequest): Verdict 
   );
   if (changed === undefined) return ALLOWED;
   const [place, key] = changed;
-  const message = `metadata.${place}["${key}"] of a launcher is written by its node only, through pods/status`;
+  const message = `metadata.${place}["${key}"] of a launcher pod may only be written by its node, through pods/status`;
   return { allowed: false, code: 403, message, causes: [] };
 }

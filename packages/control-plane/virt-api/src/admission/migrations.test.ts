@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is answered to whoever asks for a migration, and to whoever evicts a launcher?
+// Admission of migrations and of launcher evictions.
 import {
   names,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -38,7 +38,7 @@ function asked(kind: string, more: Partial<AdmissionRequest>): AdmissionRequest 
   };
 }
 
-function migrationOf(spec: unknown, old?: unknown): AdmissionRequest {
+function buildMigration(spec: unknown, old?: unknown): AdmissionRequest {
   const change =
     old === undefined ? {} : ({ operation: "UPDATE", oldObject: { spec: old } } as const);
   return asked("VirtualMachineInstanceMigration", { object: { spec }, ...change });
@@ -75,7 +75,7 @@ test.each<{ name: string; spec: unknown; old?: unknown; can: "True" | "False"; w
     want: "update of Migration object's spec is restricted",
   },
 ])("a migration $name: $want", async ({ spec, old, can, want }) => {
-  const verdict = await validate(depsWith(vmiThat(can)), migrationOf(spec, old));
+  const verdict = await validate(depsWith(vmiThat(can)), buildMigration(spec, old));
   expect(verdict.allowed ? undefined : verdict.message).toBe(want);
 });
 
@@ -85,7 +85,7 @@ test.each<{ phase: "Pending" | "Running" | "Failed"; vmiName: string; isRefused:
   { phase: "Failed", vmiName: "vm", isRefused: false },
   { phase: "Running", vmiName: "other", isRefused: false },
 ])(
-  "a second one beside one of $vmiName that is $phase: refused: $isRefused",
+  "a migration beside one of $vmiName in phase $phase: rejected: $isRefused",
   async ({ phase, vmiName, isRefused }) => {
     const deps = depsWith(vmiThat("True"));
     await deps.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
@@ -95,7 +95,7 @@ test.each<{ phase: "Pending" | "Running" | "Failed"; vmiName: string; isRefused:
       spec: { vmiName },
       status: { phase },
     });
-    const verdict = await validate(deps, migrationOf(SPEC));
+    const verdict = await validate(deps, buildMigration(SPEC));
     expect(verdict.allowed).toBe(!isRefused);
     expect(verdict.allowed ? undefined : verdict.message).toBe(
       isRefused
@@ -115,8 +115,8 @@ test.each<{ user: string; want: unknown }>([
     want: { allowed: false, code: 403, causes: [{ field: "spec.priority" }] },
   },
   { user: `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`, want: { allowed: true } },
-])("how urgent one is is said by $user", async ({ user, want }) => {
-  const asking = { ...migrationOf({ ...SPEC, priority: "system-critical" }) };
+])("checks the priority set by $user", async ({ user, want }) => {
+  const asking = { ...buildMigration({ ...SPEC, priority: "system-critical" }) };
   const verdict = await validate(depsWith(vmiThat("True")), {
     ...asking,
     user: { name: user, groups: [] },
@@ -124,20 +124,20 @@ test.each<{ user: string; want: unknown }>([
   expect(verdict).toMatchObject(want as object);
 });
 
-test("a change is refused as KubeVirt does, with a cause; the rest is 400", async () => {
+test("rejects a change with KubeVirt's cause, and other faults with 400", async () => {
   const deps = depsWith(vmiThat("False"));
-  const changed = migrationOf(SPEC, {});
+  const changed = buildMigration(SPEC, {});
   expect(await validate(deps, changed)).toMatchObject({
     code: 422,
     causes: [{ reason: "FieldValueNotSupported", field: "spec" }],
   });
-  expect(await validate(deps, migrationOf(SPEC))).toMatchObject({ code: 400, causes: [] });
+  expect(await validate(deps, buildMigration(SPEC))).toMatchObject({ code: 400, causes: [] });
 });
 
 test.each<{ pod: string; can: "True" | "False"; isHeld: boolean }>([
   { pod: launcherPodName(aVmi("vm")), can: "False", isHeld: true },
   { pod: "somebody-elses", can: "False", isHeld: false },
-])("an eviction of pod $pod, whose guest can leave $can: held $isHeld", async (row) => {
+])("an eviction of pod $pod with migratable guest $can: denied: $isHeld", async (row) => {
   const { pod, can, isHeld } = row;
   const request = asked("Eviction", { subresource: "eviction", name: pod });
   const verdict = await validate(depsWith(vmiThat(can)), request);
@@ -154,7 +154,7 @@ test.each<{ pod: string; can: "True" | "False"; isHeld: boolean }>([
   });
 });
 
-describe("an eviction of a launcher whose guest can leave", () => {
+describe("the eviction of a launcher whose guest can migrate", () => {
   const vmi = { ...vmiThat("True"), status: { ...vmiThat("True").status, nodeName: "a" } };
   const evict = (more: Partial<AdmissionRequest> = {}): AdmissionRequest =>
     asked("Eviction", { subresource: "eviction", name: launcherPodName(vmi), ...more });
@@ -162,28 +162,28 @@ describe("an eviction of a launcher whose guest can leave", () => {
     (await store.find(VIRTUAL_MACHINE_INSTANCES, vmi.metadata))?.status?.evacuationNodeName;
   const triggered = 'Eviction triggered evacuation of VMI "ns/vm"';
 
-  test("tells the VMI that it is to leave, and does not evict", async () => {
+  test("marks the VMI for evacuation and denies the eviction", async () => {
     const deps = depsWith(vmi);
     const verdict = await validate(deps, evict());
     expect(verdict).toMatchObject({ allowed: false, code: 429, message: triggered });
     expect(await markIn(deps)).toBe("a");
   });
 
-  test("changes nothing where it is not meant", async () => {
+  test("changes nothing in a dry run", async () => {
     const deps = depsWith(vmi);
     const verdict = await validate(deps, evict({ dryRun: true }));
     expect(verdict).toMatchObject({ code: 429, message: triggered });
     expect(await markIn(deps)).toBeUndefined();
   });
 
-  test("is held as well where the guest has left meanwhile, and says that it may be tried again", async () => {
+  test("is also denied if the guest has left meanwhile, with the advice to retry", async () => {
     const deps = depsWith({ ...vmi, status: { ...vmi.status, nodeName: "b" } });
     const verdict = await validate({ ...deps, findByLauncher: () => vmi }, evict());
     expect(verdict).toMatchObject({
       allowed: false,
       code: 429,
       message: expect.stringMatching(
-        /^VMI vm cannot be told to leave its node; try again/,
+        /^VMI vm cannot be marked for evacuation; try again/,
       ) as string,
     });
     expect(await markIn(deps)).toBeUndefined();

@@ -29,7 +29,7 @@ function priorityProblem(
 ): Verdict | undefined {
   if (priority === undefined || user.name === CONTROLLER) return undefined;
   const field = "spec.priority";
-  const message = `${field}: only virt-controller may say how urgent a migration is; leave it out`;
+  const message = `${field}: only virt-controller may set a migration's priority; omit it`;
   return {
     allowed: false,
     code: 403,
@@ -84,7 +84,7 @@ async function markEvacuation(
   const patch = { type: "json", operations } as const;
   await store.patch(VIRTUAL_MACHINE_INSTANCES, metadata, patch, { subresource: "status" });
   const vmi = `${metadata.namespace ?? ""}/${metadata.name}`;
-  log.info("a guest is to leave its node", { vmi, node: nodeName });
+  log.info("marked a guest for evacuation", { vmi, node: nodeName });
 }
 
 /** Also denies the eviction when this function fails: the API server evicts the pod if a webhook returns an error. */
@@ -100,7 +100,7 @@ async function validateEviction(
     if (evacuates !== undefined && dryRun !== true) await markEvacuation(deps, vmi, evacuates);
     return { allowed: false, code: 429, message, causes: [] };
   } catch (error) {
-    const reason = `VMI ${vmi.metadata.name} cannot be told to leave its node; try again: ${messageOf(error)}`;
+    const reason = `VMI ${vmi.metadata.name} cannot be marked for evacuation; try again: ${messageOf(error)}`;
     return { allowed: false, code: 429, message: reason, causes: [] };
   }
 }

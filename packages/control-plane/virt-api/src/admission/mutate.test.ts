@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NIC of a VM that declares none. Source of the rows: KubeVirt pkg/network/vmispec SetDefaultNetworkInterface.
+// The default NIC of a VM without NICs. Source of the rows: KubeVirt pkg/network/vmispec SetDefaultNetworkInterface.
 import {
   CLUSTER_PREFERENCES,
   networkConfigOf,
@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { asked, BLUE } from "../testing/admission.ts";
+import { admissionRequest, BLUE } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
@@ -43,14 +43,14 @@ async function patchOf(
   old?: VirtualMachine,
   user?: string,
 ): Promise<unknown> {
-  const verdict = await mutate(depsOn(store), asked(object, old, user));
+  const verdict = await mutate(depsOn(store), admissionRequest(object, old, user));
   return verdict.allowed ? verdict.patch : verdict;
 }
 
 describe("a new VM", () => {
   test.each<{ name: string; vm: VirtualMachine; want: unknown }>([
     {
-      name: "without devices gets the pod's network",
+      name: "without devices gets the pod network",
       vm: BARE,
       want: [
         NETWORKS,
@@ -58,23 +58,23 @@ describe("a new VM", () => {
       ],
     },
     {
-      name: "with empty lists gets it too",
+      name: "with empty lists gets the pod network",
       vm: vmOf({ domain: { devices: { rng: {}, interfaces: [] } }, networks: [] }),
       want: [NETWORKS, { op: "add", path: INTERFACES, value: BRIDGED }],
     },
     {
-      name: "that says that it wants it gets it",
+      name: "that opts in gets the pod network",
       vm: vmOf({ domain: { devices: { autoattachPodInterface: true } } }),
       want: [NETWORKS, { op: "add", path: INTERFACES, value: BRIDGED }],
     },
     {
-      name: "that says that it wants none gets none",
+      name: "that opts out gets no NIC",
       vm: vmOf({ domain: { devices: { autoattachPodInterface: false } } }),
       want: [],
     },
-    { name: "that declares one gets no other", vm: WITH_NIC, want: [] },
+    { name: "with a NIC gets no further NIC", vm: WITH_NIC, want: [] },
     {
-      name: "that declares a network gets no other",
+      name: "with a network gets no NIC",
       vm: vmOf({ domain: {}, networks: [BLUE] }),
       want: [],
     },
@@ -82,15 +82,15 @@ describe("a new VM", () => {
     expect(await patchOf(vm)).toEqual(want);
   });
 
-  test("gets it bound as the cluster says", async () => {
+  test("gets the default NIC with the cluster's binding", async () => {
     const deps = depsOn(store, { networkConfig: () => networkConfigOf(MASQUERADE) });
     const interfaces = [{ name: "default", masquerade: {} }];
-    expect(await mutate(deps, asked(BARE))).toMatchObject({
+    expect(await mutate(deps, admissionRequest(BARE))).toMatchObject({
       patch: [NETWORKS, { value: { interfaces } }],
     });
   });
 
-  test("gets none where its preference says so, unless it says otherwise itself", async () => {
+  test("gets no NIC if its preference opts out, unless the VM opts in", async () => {
     store.put(CLUSTER_PREFERENCES, {
       apiVersion: "instancetype.kubevirt.io/v1beta1",
       kind: CLUSTER_PREFERENCES.kind,
@@ -106,12 +106,12 @@ describe("a new VM", () => {
   });
 });
 
-describe("a VM that is changed", () => {
-  test("keeps it when its manifest that declares none is applied again, and is told so", async () => {
-    expect(await mutate(depsOn(store), asked(BARE, WITH_NIC))).toEqual({
+describe("an update of a VM", () => {
+  test("retains the default NIC if a manifest without NICs is applied again, with a warning", async () => {
+    expect(await mutate(depsOn(store), admissionRequest(BARE, WITH_NIC))).toEqual({
       allowed: true,
       warnings: [
-        "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none",
+        "the VM declares no interfaces, so it keeps its interface on the pod network; set autoattachPodInterface: false to remove it",
       ],
       patch: [
         NETWORKS,
@@ -120,12 +120,12 @@ describe("a VM that is changed", () => {
     });
   });
 
-  test("gives it up when it says so", async () => {
+  test("removes the default NIC if the VM opts out", async () => {
     const none = vmOf({ domain: { devices: { autoattachPodInterface: false } } });
     expect(await patchOf(none, WITH_NIC)).toEqual([]);
   });
 
-  test("that had none, or another one, gets none", async () => {
+  test("adds no NIC to a VM that had none or another one", async () => {
     const changed = vmOf({ domain: {} }, { runStrategy: "Halted" });
     expect(await patchOf(changed, BARE)).toEqual([]);
     const blue = vmOf({
@@ -135,13 +135,13 @@ describe("a VM that is changed", () => {
     expect(await patchOf(changed, blue)).toEqual([]);
   });
 
-  test("by one of our own services is as that wants it", async () => {
+  test("is not changed for Patchbay's own services", async () => {
     const user = "system:serviceaccount:patchbay:virt-controller";
     expect(await patchOf(BARE, WITH_NIC, user)).toEqual([]);
   });
 });
 
-test("a new VMI without a VM gets it, one of a VM is as its VM says", async () => {
+test("a VMI without a VM gets the default NIC; a VMI of a VM copies its VM", async () => {
   const bare = { ...aVmi("alone"), spec: { domain: {} } };
   expect(await patchOf(bare)).toEqual([
     { ...NETWORKS, path: "/spec/networks" },

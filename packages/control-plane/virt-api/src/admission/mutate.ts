@@ -85,7 +85,7 @@ interface Defaults {
 
 const NO_DEFAULTS: Defaults = { patch: [], warnings: [] };
 const NIC_RETAINED_WARNING =
-  "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none";
+  "the VM declares no interfaces, so it keeps its interface on the pod network; set autoattachPodInterface: false to remove it";
 
 /** Reads the preference if the VM does not opt out itself. The validating webhook reports a missing preference. */
 async function isOptedOut(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
@@ -163,7 +163,7 @@ async function findRunningSpec(
     const vmi = await deps.cachedReader.find(VIRTUAL_MACHINE_INSTANCES, key, options);
     return vmi !== undefined && isOwnedBy(vmi, subject.vm) ? vmi.spec : undefined;
   } catch (error) {
-    deps.log.warn("cannot look for an earlier MAC", {
+    deps.log.warn("cannot look up an earlier MAC", {
       vm: `${namespace}/${name}`,
       err: messageOf(error),
     });

@@ -11,7 +11,7 @@ export interface Specs {
   readonly old: VmiSpec | undefined;
 }
 
-export function newNetworks({ spec, old }: Specs): readonly Network[] {
+export function listNewNetworks({ spec, old }: Specs): readonly Network[] {
   return networksOf(spec).filter(({ name, multus }) => {
     const before = findByName(old?.networks, name);
     return before?.multus?.networkName !== multus?.networkName;
@@ -27,7 +27,7 @@ export async function denyForeignNetworks(
   const { namespace, user } = request;
   // virt-api checked the user of a subresource request itself, and virt-controller copies the networks of a VM.
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
-  for (const network of newNetworks(specs)) {
+  for (const network of listNewNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";
     const message = await findForeignNetworkProblem(deps, user, { networkName, namespace });
     if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };

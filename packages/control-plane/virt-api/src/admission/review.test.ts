@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read out of an AdmissionReview, and what is answered.
+// Parsing of AdmissionReviews, and their responses.
 import { describe, expect, test } from "vitest";
 import { ALLOWED, asObject, parseReview, printReview, toVerdict, type Verdict } from "./review.ts";
 
 const CAUSE = { reason: "FieldValueInvalid", field: "spec", message: "is bad" } as const;
 const OTHER = { ...CAUSE, message: "is worse" };
 
-describe("a question", () => {
-  test("is read whole", () => {
+describe("parseReview", () => {
+  test("reads all fields", () => {
     const request = {
       uid: "7",
       operation: "UPDATE",
@@ -32,7 +32,7 @@ describe("a question", () => {
     });
   });
 
-  test("may lack everything but uid and operation", () => {
+  test("requires only uid and operation", () => {
     expect(parseReview({ request: { uid: "7", operation: "CREATE", userInfo: [] } })).toEqual({
       uid: "7",
       operation: "CREATE",
@@ -55,7 +55,7 @@ describe("a question", () => {
     { request: { uid: 1, operation: "CREATE" } },
     { request: { uid: "1", operation: "DELETE" } },
     { request: { uid: "1" } },
-  ])("%j is none", (body) => {
+  ])("rejects %j", (body) => {
     expect(() => parseReview(body)).toThrow("the AdmissionReview cannot be parsed");
   });
 });
@@ -70,12 +70,12 @@ test.each([
 });
 
 describe("causes", () => {
-  test("none allow, with warnings", () => {
+  test("without causes, the verdict allows with warnings", () => {
     expect(toVerdict([], ["w"])).toEqual({ allowed: true, warnings: ["w"] });
     expect(toVerdict([])).toEqual({ allowed: true, warnings: [] });
   });
 
-  test("any refuse, all in one message", () => {
+  test("with causes, the verdict rejects with all messages", () => {
     expect(toVerdict([CAUSE, OTHER], ["w"])).toEqual({
       allowed: false,
       code: 422,
@@ -85,7 +85,7 @@ describe("causes", () => {
   });
 });
 
-describe("an answer", () => {
+describe("printReview", () => {
   const REQUEST = parseReview({ request: { uid: "7", operation: "CREATE" } });
   const HEAD = { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview" };
   const PATCH = [{ op: "add", path: "/a", value: 1 }] as const;
@@ -94,7 +94,7 @@ describe("an answer", () => {
   test.each<{ name: string; verdict: Verdict; response: object }>([
     { name: "allows", verdict: ALLOWED, response: { allowed: true } },
     {
-      name: "says nothing of empty lists",
+      name: "omits empty lists",
       verdict: { allowed: true, warnings: [], patch: [] },
       response: { allowed: true },
     },
@@ -109,7 +109,7 @@ describe("an answer", () => {
       },
     },
     {
-      name: "refuses who asks",
+      name: "rejects the user",
       verdict: { ...REFUSED, code: 403 },
       response: {
         allowed: false,
@@ -117,7 +117,7 @@ describe("an answer", () => {
       },
     },
     {
-      name: "refuses what is asked, with its causes",
+      name: "rejects the object, with its causes",
       verdict: { ...REFUSED, code: 422, causes: [CAUSE] },
       response: {
         allowed: false,

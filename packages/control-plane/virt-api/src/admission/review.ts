@@ -148,7 +148,7 @@ export function createDecisionCounter(
 ): (decision: Decision) => void {
   const count = metrics.addCounter({
     name: "patchbay_admission_decisions_total",
-    help: "Questions of the API server at admission, by what became of them.",
+    help: "Admission requests, by result.",
     labelNames: ["webhook", "operation", "decision"],
   });
   return (decision) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects are looked at: what the schema will refuse is left to it.
+// Selection of the objects that admission reads; the schema rejects the others.
 import { describe, expect, test } from "vitest";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { findSubject, isUnchanged, metadataOf, vmiSpecOf } from "./subject.ts";
@@ -12,8 +12,8 @@ function vmOf(spec: unknown): object {
   return { ...aVm(), spec: { template: { spec } } };
 }
 
-describe("an object", () => {
-  test("is the VM or VMI that its kind says", () => {
+describe("findSubject", () => {
+  test("returns the VM or VMI of its kind", () => {
     expect(findSubject(VM, aVm())).toEqual({ kind: "vm", vm: aVm() });
     expect(findSubject(VMI, aVmi())).toEqual({ kind: "vmi", vmi: aVmi() });
     expect(findSubject("Pod", aVm())).toBeUndefined();
@@ -24,7 +24,7 @@ describe("an object", () => {
     { domain: { devices: {} } },
     { domain: { devices: { interfaces: [] } }, networks: [] },
     { domain: { devices: { interfaces: NAMED } }, networks: NAMED },
-  ])("with the specification %j is one", (spec) => {
+  ])("accepts the specification %j", (spec) => {
     expect(findSubject(VM, vmOf(spec))?.kind).toBe("vm");
     expect(findSubject(VMI, { ...aVmi(), spec })?.kind).toBe("vmi");
   });
@@ -46,7 +46,7 @@ describe("an object", () => {
     { domain: { devices: { interfaces: [{ name: "one", state: 1 }] } } },
     { domain: {}, networks: [{ name: "one", multus: "blue" }] },
     { domain: {}, networks: [{ name: "one", multus: { networkName: [] } }] },
-  ])("with the specification %j is none", (spec) => {
+  ])("ignores the specification %j", (spec) => {
     expect(findSubject(VM, vmOf(spec))).toBeUndefined();
     expect(findSubject(VMI, { ...aVmi(), spec })).toBeUndefined();
   });
@@ -59,7 +59,7 @@ describe("an object", () => {
     { name: "no specification", object: { metadata: {} } },
     { name: "no template", object: { metadata: {}, spec: {} } },
     { name: "a template of another shape", object: { metadata: {}, spec: { template: 1 } } },
-  ])("$name is none", ({ object }) => {
+  ])("ignores $name", ({ object }) => {
     expect(findSubject(VM, object)).toBeUndefined();
   });
 });
@@ -68,13 +68,13 @@ describe("of a VM and of a VMI", () => {
   const vm = { kind: "vm", vm: aVm() } as const;
   const vmi = { kind: "vmi", vmi: aVmi("lone") } as const;
 
-  test("the VMI's specification and the metadata are found", () => {
+  test("vmiSpecOf and metadataOf work for VMs and VMIs", () => {
     expect(vmiSpecOf(vm)).toBe(vm.vm.spec.template.spec);
     expect(vmiSpecOf(vmi)).toBe(vmi.vmi.spec);
     expect([metadataOf(vm).name, metadataOf(vmi).name]).toEqual(["vm", "lone"]);
   });
 
-  test("a specification that is as before is unchanged, the VM's own fields too", () => {
+  test("isUnchanged compares the whole specification", () => {
     expect(isUnchanged(vm, undefined)).toBe(false);
     expect(isUnchanged(vm, { kind: "vm", vm: { ...aVm(), metadata: { name: "x" } } })).toBe(true);
     expect(isUnchanged(vm, { kind: "vm", vm: aVm({ runStrategy: "Halted" }) })).toBe(false);

@@ -55,7 +55,7 @@ function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacTwin[] {
   );
 }
 
-export function twinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause[] {
+export function listTwinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause[] {
   if (check.isHalted === true) return [];
   return findNewTwins(deps, check)
     .filter(({ isOwnerHalted }) => !isOwnerHalted)
@@ -67,7 +67,7 @@ export function twinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause[] {
 }
 
 /** Ports of a bond share a MAC, possibly on one bridge, so this is only a warning. Any two other NICs would receive each other's frames. */
-function ownTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
+function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const { spec, base } = check;
   const isNew = listNewMacs(check);
   return findOwnMacTwins(check, deps.segmentOf)
@@ -80,12 +80,12 @@ function ownTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
 }
 
 /** Reports new MACs that two VMs share of which at most one runs, and MACs that one VM uses twice on a bridge. */
-export function twinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
+export function listTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const vmWarnings = findNewTwins(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)
     .map(
       (twin) =>
         `${macPath(twin, check)}: ${describeTwin(twin, check)}; only one of the two VMs can run at a time`,
     );
-  return [...vmWarnings, ...ownTwinWarnings(deps, check)];
+  return [...vmWarnings, ...listOwnTwinWarnings(deps, check)];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs of instancetypes and preferences at admission, and these themselves. Source of the words: KubeVirt
+// Admission of VMs with instancetypes and preferences, and of these kinds. Source of the messages: KubeVirt
 // pkg/instancetype/webhooks.
 import {
   CLUSTER_INSTANCETYPES,
@@ -19,7 +19,7 @@ import {
 } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { asked, causesOf } from "../testing/admission.ts";
+import { admissionRequest, causesOf } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
@@ -62,16 +62,16 @@ beforeEach(() => {
 });
 
 async function judge(vm: VirtualMachine, old?: VirtualMachine, user?: string) {
-  return validate(depsOn(store), asked(vm, old, user));
+  return validate(depsOn(store), admissionRequest(vm, old, user));
 }
 
 describe("a VM", () => {
-  test("of what is there is stored", async () => {
+  test("with an existing instancetype and preference is stored", async () => {
     const vm = vmOf({ instancetype: { name: "small" }, preference: { name: "linux" } });
     expect(await judge(vm)).toMatchObject({ allowed: true });
   });
 
-  test("of what is not there is refused, with what is missing", async () => {
+  test("with a missing instancetype or preference is rejected by name", async () => {
     const verdict = await judge(
       vmOf({ instancetype: { name: "none" }, preference: { name: "none", kind: "Pod" } }),
     );
@@ -88,7 +88,7 @@ describe("a VM", () => {
     ]);
   });
 
-  test("of a revision that is none of an instancetype is refused", async () => {
+  test("with a revision of another kind is rejected", async () => {
     store.put(CONTROLLER_REVISIONS, {
       apiVersion: "apps/v1",
       kind: "ControllerRevision",
@@ -102,7 +102,7 @@ describe("a VM", () => {
     });
   });
 
-  test("that says what its instancetype decides is refused, with all fields", async () => {
+  test("that sets fields of its instancetype is rejected with all fields", async () => {
     const domain = { cpu: { cores: 2 }, memory: { guest: "1Gi" } };
     const verdict = await judge(vmOf({ instancetype: { name: "small" } }, domain));
     const base = "spec.template.spec.domain";
@@ -113,13 +113,13 @@ describe("a VM", () => {
     ]);
   });
 
-  test("that has not what its preference asks for is refused", async () => {
+  test("that does not meet its preference's requirements is rejected", async () => {
     store.put(CLUSTER_PREFERENCES, likes({ requirements: { cpu: { guest: 4 } } }));
     const vm = vmOf({ instancetype: { name: "small" }, preference: { name: "linux" } });
     expect(causesOf(await judge(vm))).toEqual(["FieldValueInvalid spec.instancetype"]);
   });
 
-  test("is judged as what it becomes", async () => {
+  test("is validated after expansion", async () => {
     store.put(CLUSTER_PREFERENCES, likes({ devices: { preferredDiskBus: "nvme" } }));
     const { spec } = aVm().spec.template;
     const volumes = [{ name: "root", containerDisk: { image: "debian" } }];
@@ -129,7 +129,7 @@ describe("a VM", () => {
     ]);
   });
 
-  test("is warned of what it becomes and does not get", async () => {
+  test("gets warnings about the expanded specification", async () => {
     store.put(CLUSTER_INSTANCETYPES, {
       ...sized(CLUSTER_INSTANCETYPES.kind, { gpus: [{ name: "g", deviceName: "d" }] }),
       metadata: { name: "small" },
@@ -142,13 +142,13 @@ describe("a VM", () => {
     });
   });
 
-  test("of an instancetype of its namespace is judged by that", async () => {
+  test("uses the instancetype of its own namespace", async () => {
     store.put(INSTANCETYPES, sized(INSTANCETYPES.kind));
     const instancetype = { name: "small", kind: "VirtualMachineInstancetype" };
     expect(await judge(vmOf({ instancetype }))).toMatchObject({ allowed: true });
   });
 
-  test("with the name of a revision's former part is refused", async () => {
+  test("with the name of a previous part of a revision is rejected", async () => {
     const old = vmOf({ instancetype: { name: "small", revisionName: "r" } });
     const vm = vmOf({ instancetype: { name: "large", revisionName: "r" } });
     expect(causesOf(await judge(vm, old))).toEqual([
@@ -157,29 +157,29 @@ describe("a VM", () => {
   });
 });
 
-describe("what was wrong before", () => {
+describe("faults of the stored object", () => {
   const old = vmOf({ instancetype: { name: "gone" } });
   const halted: VirtualMachine = { ...old, spec: { ...old.spec, runStrategy: "Halted" } };
 
-  test("stands in the way of no other change", async () => {
+  test("do not block other changes", async () => {
     expect(await judge(halted, old)).toMatchObject({ allowed: true });
   });
 
-  test("is no matter to our own services", async () => {
+  test("are ignored for Patchbay's own services", async () => {
     const user = "system:serviceaccount:patchbay:virt-controller";
     const clash = vmOf({ instancetype: { name: "small" } }, { cpu: { cores: 1 } });
     expect(await judge(clash, vmOf({}), user)).toMatchObject({ allowed: true });
   });
 });
 
-describe("what is filled in", () => {
-  test("the kinds, as KubeVirt writes them", async () => {
+describe("mutation", () => {
+  test("sets the kinds in KubeVirt's notation", async () => {
     const vm = vmOf({
       instancetype: { name: "small" },
       preference: { name: "linux", kind: "VirtualMachinePreference" },
     });
     const value = "virtualmachineclusterinstancetype";
-    expect(await mutate(depsOn(store), asked(vm))).toEqual({
+    expect(await mutate(depsOn(store), admissionRequest(vm))).toEqual({
       allowed: true,
       patch: [{ op: "add", path: "/spec/instancetype/kind", value }],
     });
@@ -207,7 +207,7 @@ describe("what is filled in", () => {
     });
   }
 
-  test("what labels of the volume's claim name, and the memory goes that the instancetype says", async () => {
+  test("infers the instancetype from the claim's labels and removes the memory", async () => {
     putClaim({
       [names.DEFAULT_INSTANCETYPE_LABEL]: "small",
       [names.DEFAULT_PREFERENCE_LABEL]: "linux",
@@ -217,7 +217,7 @@ describe("what is filled in", () => {
       { memory: { guest: "1Gi" } },
     );
     const kind = "virtualmachineclusterinstancetype";
-    expect(await mutate(depsOn(store), asked(vm))).toEqual({
+    expect(await mutate(depsOn(store), admissionRequest(vm))).toEqual({
       allowed: true,
       patch: [
         { op: "add", path: "/spec/instancetype", value: { name: "small", kind } },
@@ -231,18 +231,20 @@ describe("what is filled in", () => {
     });
   });
 
-  test("a volume that names nothing, and may be left out, goes", async () => {
+  test("removes an inference without labels if failures are ignored", async () => {
     putClaim({});
-    expect(await mutate(depsOn(store), asked(onClaim({ preference: INFERRED })))).toEqual({
+    expect(
+      await mutate(depsOn(store), admissionRequest(onClaim({ preference: INFERRED }))),
+    ).toEqual({
       allowed: true,
       patch: [{ op: "remove", path: "/spec/preference" }],
     });
   });
 
-  test("not a volume that names nothing: it is refused", async () => {
+  test("rejects an inference without labels", async () => {
     putClaim({});
     const vm = onClaim({ preference: { inferFromVolume: "root" } });
-    expect(await mutate(depsOn(store), asked(vm))).toEqual({
+    expect(await mutate(depsOn(store), admissionRequest(vm))).toEqual({
       allowed: false,
       code: 400,
       causes: [],
@@ -250,27 +252,27 @@ describe("what is filled in", () => {
     });
   });
 
-  test("nor into what says a name beside it, which the validation refuses", async () => {
+  test("does not infer beside a name, which validation rejects", async () => {
     const vm = onClaim({ preference: { inferFromVolume: "root", name: "linux" } });
-    expect(await mutate(depsOn(store), asked(vm))).toMatchObject({ allowed: true });
+    expect(await mutate(depsOn(store), admissionRequest(vm))).toMatchObject({ allowed: true });
     expect(causesOf(await judge(vm))).toEqual(["FieldValueNotFound spec.preference.name"]);
   });
 
   test.each([{ instancetype: "small" }, { instancetype: { name: 5 } }, { preference: [] }])(
-    "nothing into %j, which the schema refuses",
+    "does not change %j, which the schema rejects",
     async (parts) => {
       const vm = aVm();
-      // As a client may send it.
+      // A client may send this.
       const object = { ...vm, spec: { ...vm.spec, ...parts } } as unknown as VirtualMachine;
-      expect(await mutate(depsOn(store), asked(object))).toEqual({ allowed: true });
+      expect(await mutate(depsOn(store), admissionRequest(object))).toEqual({ allowed: true });
     },
   );
 });
 
-/** The question about an object of another kind. */
+/** An admission request for an object of another kind. */
 function askedOf(kind: string, spec: unknown): AdmissionRequest {
   const object = { apiVersion: "any/v1", kind, metadata: { name: "a" }, spec };
-  return { ...asked(aVm()), kind, object };
+  return { ...admissionRequest(aVm()), kind, object };
 }
 
 describe("instancetypes and preferences", () => {
@@ -313,7 +315,7 @@ describe("instancetypes and preferences", () => {
 });
 
 test.each(["VirtualMachineInstanceReplicaSet", "VirtualMachinePool"])(
-  "a %s is refused, with what to do instead",
+  "rejects a %s and names the alternative",
   async (kind) => {
     expect(await validate(depsOn(store), askedOf(kind, {}))).toEqual({
       allowed: false,
@@ -326,7 +328,7 @@ test.each(["VirtualMachineInstanceReplicaSet", "VirtualMachinePool"])(
   },
 );
 
-test("of a kind that nobody knows nothing is said", async () => {
+test("accepts objects of unknown kinds", async () => {
   const object: KubeObject = { apiVersion: "v1", kind: "toString", metadata: { name: "a" } };
   expect(await validate(depsOn(store), { ...askedOf("toString", {}), object })).toEqual({
     allowed: true,
@@ -362,7 +364,7 @@ test.each([
     old: GOOD,
     fields: ["FieldValueForbidden spec"],
   },
-])("$name is judged: $fields", async ({ object, old, fields }) => {
-  const verdict = await validate(depsOn(createFakeStore()), asked(object, old));
+])("$name: rejects $fields", async ({ object, old, fields }) => {
+  const verdict = await validate(depsOn(createFakeStore()), admissionRequest(object, old));
   expect(causesOf(verdict)).toEqual(fields);
 });

@@ -44,22 +44,22 @@ function validateDataVolume(request: AdmissionRequest): Verdict {
   return toVerdict([{ reason: "FieldValueForbidden", field: "spec", message }]);
 }
 
-function judgeInstancetype(spec: unknown): Verdict {
+function checkInstancetype(spec: unknown): Verdict {
   // The API server validated the specification against its schema.
   return toVerdict(validateInstancetype(spec as InstancetypeSpec));
 }
 
-function judgePreference(given: unknown): Verdict {
+function checkPreference(value: unknown): Verdict {
   // The API server validated the specification against its schema.
-  const spec = given as PreferenceSpec;
+  const spec = value as PreferenceSpec;
   return toVerdict(validatePreference(spec), preferenceWarnings(spec));
 }
 
 const VALIDATORS: Readonly<Record<string, (spec: unknown) => Verdict>> = {
-  [INSTANCETYPES.kind]: judgeInstancetype,
-  [CLUSTER_INSTANCETYPES.kind]: judgeInstancetype,
-  [PREFERENCES.kind]: judgePreference,
-  [CLUSTER_PREFERENCES.kind]: judgePreference,
+  [INSTANCETYPES.kind]: checkInstancetype,
+  [CLUSTER_INSTANCETYPES.kind]: checkInstancetype,
+  [PREFERENCES.kind]: checkPreference,
+  [CLUSTER_PREFERENCES.kind]: checkPreference,
 };
 
 /** Handles instancetypes, preferences, DataVolumes and rejected kinds; undefined for others. */

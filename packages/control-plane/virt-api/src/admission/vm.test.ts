@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may change what of a VMI, with a VM and without one?
+// Allowed changes of VMIs with and without a VM, by user.
 import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import type { MacOwner } from "@patchbay/core/nics";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
-import { asked, causesOf, MAC, specWith } from "../testing/admission.ts";
+import { admissionRequest, causesOf, MAC, specWith } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVmi } from "../testing/objects.ts";
 import type { Verdict } from "./review.ts";
@@ -13,7 +13,7 @@ import { validate } from "./validate.ts";
 const PLUGGED = specWith({ bridge: {}, macAddress: MAC });
 const PLAIN = specWith(undefined);
 const GRACE = { terminationGracePeriodSeconds: 1 };
-/** What a write changes: the NICs, something else, or both. */
+/** Specifications with changed NICs, other changes, or both. */
 const CHANGES = { nics: PLUGGED, rest: { ...PLAIN, ...GRACE }, both: { ...PLUGGED, ...GRACE } };
 
 function account(service: string): string {
@@ -30,7 +30,7 @@ function judge(
   { user = "alice", owners = [] }: { user?: string; owners?: readonly MacOwner[] } = {},
 ): Promise<Verdict> {
   const deps = depsOn(createFakeStore(), { listMacOwners: () => owners });
-  return validate(deps, asked(object, old, user));
+  return validate(deps, admissionRequest(object, old, user));
 }
 
 function codeOf(verdict: Verdict): number {
@@ -51,12 +51,12 @@ describe("a write to a running VMI", () => {
     { user: account("virt-handler"), of: "vm", change: "nics", want: 403 },
     { user: account("virt-handler"), of: "lone", change: "rest", want: 200 },
     { user: account("virt-api"), of: "lone", change: "nics", want: 200 },
-  ])("$of, by $user, of $change is $want", async ({ user, of, change, want }) => {
+  ])("$of, by $user, of $change: $want", async ({ user, of, change, want }) => {
     const verdict = await judge(vmi(of, CHANGES[change]), vmi(of, PLAIN), { user });
     expect(codeOf(verdict)).toBe(want);
   });
 
-  test("is told to go to the VM in one command, and otherwise which field it is about", async () => {
+  test("is rejected with the command that changes the VM, or with the field", async () => {
     const nics = await judge(vmi("vm", PLUGGED), vmi("vm", PLAIN));
     expect(nics).toMatchObject({
       causes: [],
@@ -67,7 +67,7 @@ describe("a write to a running VMI", () => {
     ]);
   });
 
-  test("is of a VM only where a VM is its controller", async () => {
+  test("counts as owned only if a VM is the controller", async () => {
     const owner = { apiVersion: "v1", kind: "Pool", name: "vm", uid: "u" };
     for (const reference of [
       { ...owner, controller: true },
@@ -85,12 +85,12 @@ describe("a new VMI", () => {
   const UNBUILT = specWith({ sriov: {} });
   const UNACTED: VmiSpec = { ...PLAIN, domain: { ...PLAIN.domain, launchSecurity: {} } };
 
-  test("may have what could not be plugged into one that runs", async () => {
+  test("may have NICs that cannot be plugged into a running guest", async () => {
     expect(codeOf(await judge(vmi("lone", UNBUILT), undefined))).toBe(200);
     expect(codeOf(await judge(vmi("lone", UNBUILT), vmi("lone", PLAIN)))).toBe(422);
   });
 
-  test("may not have another VM's MAC; that of a VM was judged when the VM was stored", async () => {
+  test("may not use another VM's MAC; a VMI of a VM was validated with its VM", async () => {
     const lone = await judge(vmi("lone", PLUGGED), undefined, { owners: OWNERS });
     expect(causesOf(lone)).toEqual([
       "FieldValueDuplicate spec.domain.devices.interfaces[1].macAddress",
@@ -99,7 +99,7 @@ describe("a new VMI", () => {
     expect(owned).toEqual({ allowed: true, warnings: [] });
   });
 
-  test("is warned of what is not acted on, but for one that a VM makes", async () => {
+  test("gets warnings for unsupported fields, except for a VMI of a VM", async () => {
     const lone = await judge(vmi("lone", UNACTED), undefined);
     expect(lone).toEqual({
       allowed: true,
@@ -112,7 +112,7 @@ describe("a new VMI", () => {
   });
 });
 
-test("a VMI without a VM is refused with the field of an impossible PCI address", async () => {
+test("rejects a VMI without a VM with an invalid PCI address", async () => {
   const lone = vmi("lone", specWith({ bridge: {}, macAddress: MAC, pciAddress: "0000:01:01.0" }));
   expect(causesOf(await judge(lone, undefined))).toEqual([
     "FieldValueInvalid spec.domain.devices.interfaces[1].pciAddress",

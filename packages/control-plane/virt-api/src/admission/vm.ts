@@ -28,13 +28,13 @@ import { messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { expandVm } from "../expansion.ts";
 import {
-  capacityWarnings,
-  dataVolumeWarnings,
-  unactedWarnings,
-  missingNetworkWarnings,
+  listCapacityWarnings,
+  listDataVolumeWarnings,
+  listFieldWarnings,
+  listMissingNetworkWarnings,
 } from "./warnings.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
-import { twinCauses, twinWarnings, type TwinCheck } from "./twins.ts";
+import { listTwinCauses, listTwinWarnings, type TwinCheck } from "./twins.ts";
 import type { Specs } from "./new-networks.ts";
 
 const BASE = "spec.template.spec";
@@ -81,12 +81,12 @@ async function findVmiToPlug(
     return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
   } catch (error) {
     // The VMI is needed for a warning only, and virt-controller checks again before it plugs.
-    deps.log.warn("cannot look for the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
+    deps.log.warn("cannot look up the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
     return undefined;
   }
 }
 
-function addressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[] {
+function listAddressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[] {
   const buildVmi = (each: VirtualMachine): VirtualMachineInstance => vmiOf(each, config.bindings);
   return pciAddressCauses({ vmi: buildVmi(vm), base: BASE }, old && buildVmi(old), config);
 }
@@ -106,7 +106,7 @@ function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): 
 }
 
 /** `vmi`: the running guest that the update would affect. */
-function causesOf(
+function listCauses(
   deps: Deps,
   request: AdmissionRequest,
   { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
@@ -121,8 +121,8 @@ function causesOf(
     ...(vmi === undefined
       ? []
       : pluggedBindingCauses({ before: before ?? vmi.spec, after: spec, base: BASE }, bindings)),
-    ...addressCauses({ vm, old }, config),
-    ...twinCauses(deps, buildTwinCheck(deps, request, { vm, old })),
+    ...listAddressCauses({ vm, old }, config),
+    ...listTwinCauses(deps, buildTwinCheck(deps, request, { vm, old })),
   ];
 }
 
@@ -130,7 +130,7 @@ function specsOf({ vm, old }: Vms): Specs {
   return { spec: vm.spec.template.spec, old: old?.spec.template.spec };
 }
 
-async function warningsOf(
+async function listWarnings(
   deps: Deps,
   request: AdmissionRequest,
   { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
@@ -139,11 +139,11 @@ async function warningsOf(
   const config = deps.networkConfig();
   const specs = specsOf({ vm, old });
   return [
-    ...twinWarnings(deps, buildTwinCheck(deps, request, { vm, old })),
-    ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
-    ...(await dataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
-    ...(await missingNetworkWarnings(deps, specs, namespace)),
-    ...capacityWarnings(vmi, specs.spec, config.bindings),
+    ...listTwinWarnings(deps, buildTwinCheck(deps, request, { vm, old })),
+    ...listFieldWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
+    ...(await listDataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
+    ...(await listMissingNetworkWarnings(deps, specs, namespace)),
+    ...listCapacityWarnings(vmi, specs.spec, config.bindings),
   ];
 }
 
@@ -162,9 +162,9 @@ export async function validateVm(
   // virt-api validated subresource requests already.
   const isOwn = name === OWN_ACCOUNT;
   const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specsOf(expanded));
-  const causes = [...expanded.causes, ...causesOf(deps, request, { ...expanded, vmi })];
+  const causes = [...expanded.causes, ...listCauses(deps, request, { ...expanded, vmi })];
   if (causes.length > 0 || isOwn) return toVerdict(causes, []);
-  return toVerdict([], await warningsOf(deps, request, { ...expanded, vmi }));
+  return toVerdict([], await listWarnings(deps, request, { ...expanded, vmi }));
 }
 
 interface Vmis {
@@ -206,16 +206,16 @@ export async function validateVmi(
     // MACs and PCI addresses of an owned VMI were validated with its VM.
     ...(isOwned
       ? []
-      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...twinCauses(deps, check)]),
+      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...listTwinCauses(deps, check)]),
   ];
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);
   return toVerdict(
     [],
     [
-      ...twinWarnings(deps, check),
-      ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
-      ...(await missingNetworkWarnings(deps, specs, namespace)),
-      ...capacityWarnings(vmi, vmi.spec, bindings),
+      ...listTwinWarnings(deps, check),
+      ...listFieldWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
+      ...(await listMissingNetworkWarnings(deps, specs, namespace)),
+      ...listCapacityWarnings(vmi, vmi.spec, bindings),
     ],
   );
 }

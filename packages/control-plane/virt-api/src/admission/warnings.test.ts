@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What admission says of fields and bindings that are not built.
+// Warnings for unsupported fields and bindings.
 import {
   networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
@@ -10,7 +10,7 @@ import {
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
-import { asked, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
+import { admissionRequest, causesOf, specWith, vmiWith, vmWith } from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
@@ -26,8 +26,8 @@ function deps(): Deps {
   return depsOn(store, { mayReadNetwork: () => Promise.resolve(true) });
 }
 
-describe("fields that are not acted on", () => {
-  test("warns of fields that are not acted on, when they come", async () => {
+describe("unsupported fields", () => {
+  test("warns of new fields without effect", async () => {
     const plain = vmWith(undefined);
     const { template } = plain.spec;
     const memory = { hugepages: {}, reservedOverhead: {} };
@@ -35,7 +35,7 @@ describe("fields that are not acted on", () => {
     const spec = { ...template.spec, domain };
     const vm = { ...plain, spec: { ...plain.spec, template: { spec } } };
     const base = "spec.template.spec.domain";
-    expect(await validate(deps(), asked(vm))).toEqual({
+    expect(await validate(deps(), admissionRequest(vm))).toEqual({
       allowed: true,
       warnings: [
         `the VM is stored but cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.launchSecurity`,
@@ -43,10 +43,13 @@ describe("fields that are not acted on", () => {
       ],
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
-    expect(await validate(deps(), asked(halted, vm))).toEqual({ allowed: true, warnings: [] });
+    expect(await validate(deps(), admissionRequest(halted, vm))).toEqual({
+      allowed: true,
+      warnings: [],
+    });
   });
 
-  test("says what is wrong with disks, and refuses nothing that was stored so", async () => {
+  test("warns of invalid disks and accepts stored ones", async () => {
     const { template } = vmWith(undefined).spec;
     const disks = [{ name: "root", disk: { bus: "nvme" }, bootOrder: 1 }];
     const interfaces = [{ name: "blue", bridge: {}, bootOrder: 1 }];
@@ -56,13 +59,13 @@ describe("fields that are not acted on", () => {
     const base = "spec.template.spec.domain.devices";
     const fields = ["interfaces[0].bootOrder", "disks[0].name", "disks[0].disk.bus"];
     const causes = fields.map((field) => `FieldValueInvalid ${base}.${field}`);
-    const refused = await validate(deps(), asked(vm));
+    const refused = await validate(deps(), admissionRequest(vm));
     expect(causesOf(refused)).toEqual(causes);
     const moved = { ...domain.devices, disks: [{ name: "new" }, ...disks] };
     const volumes = [{ name: "new", emptyDisk: { capacity: "1Gi" } }];
     const changed = { ...vm.spec.template.spec, domain: { ...domain, devices: moved }, volumes };
     const edited = aVm({ template: { spec: changed } });
-    expect(await validate(deps(), asked(edited, vm))).toMatchObject({ allowed: true });
+    expect(await validate(deps(), admissionRequest(edited, vm))).toMatchObject({ allowed: true });
   });
 
   test.each([
@@ -76,11 +79,11 @@ describe("fields that are not acted on", () => {
     const template = { spec: { domain: { devices: { interfaces } }, networks } };
     const path = "spec.template.spec.domain.devices.interfaces";
     const named = nics.slice(0, 10).map((_, index) => `${path}[${String(index)}].sriov`);
-    const verdict = await validate(deps(), asked(aVm({ template })));
+    const verdict = await validate(deps(), admissionRequest(aVm({ template })));
     expect(JSON.stringify(verdict)).toContain(`${named.join(", ")}${more}"`);
   });
 
-  test("names only those that were not there before", async () => {
+  test("names only new fields", async () => {
     const domainOf = (domain: object) => {
       const spec = { ...aVm().spec.template.spec, domain };
       return aVm({ template: { spec } });
@@ -92,7 +95,7 @@ describe("fields that are not acted on", () => {
       memory: { maxGuest: "1Gi", hugepages: {} },
     });
     const base = "spec.template.spec.domain";
-    expect(await validate(deps(), asked(after, before))).toEqual({
+    expect(await validate(deps(), admissionRequest(after, before))).toEqual({
       allowed: true,
       warnings: [
         `the VM is stored but cannot be started: not supported yet: ${base}.memory.hugepages, ${base}.devices.sound`,
@@ -100,7 +103,7 @@ describe("fields that are not acted on", () => {
     });
   });
 
-  test("warns of sidecars where a guest would have them, and where nobody looks for them", async () => {
+  test("warns of sidecars that are disabled, and of those on the VM itself", async () => {
     const annotations = { "hooks.kubevirt.io/hookSidecars": '[{"args":[]}]' };
     const name = "annotations[hooks.kubevirt.io/hookSidecars]";
     const allowed = {
@@ -113,22 +116,22 @@ describe("fields that are not acted on", () => {
     const misplaced = { ...plain, metadata: { ...plain.metadata, annotations } };
     const vmi = vmiWith("lone", { bridge: {} });
     const alone = { ...vmi, metadata: { ...vmi.metadata, annotations } };
-    const warningsOf = async (object: Parameters<typeof asked>[0], from = deps()) => {
-      const verdict = await validate(from, asked(object));
+    const listWarnings = async (object: Parameters<typeof admissionRequest>[0], from = deps()) => {
+      const verdict = await validate(from, admissionRequest(object));
       return verdict.allowed ? verdict.warnings?.filter((text) => text.includes("hook")) : verdict;
     };
     const kept = "is stored but cannot be started:";
     const off = ": hooks of VMs are switched off; an administrator adds Sidecar to";
     const unfit = "[0].image: is required";
     const base = "spec.template.metadata.";
-    expect(JSON.stringify(await warningsOf(hooked))).toContain(
+    expect(JSON.stringify(await listWarnings(hooked))).toContain(
       `the VM ${kept} ${base}${name}${off}`,
     );
-    expect(await warningsOf(misplaced)).toEqual([`stored without effect: metadata.${name}`]);
-    expect(JSON.stringify(await warningsOf(alone))).toContain(
+    expect(await listWarnings(misplaced)).toEqual([`stored without effect: metadata.${name}`]);
+    expect(JSON.stringify(await listWarnings(alone))).toContain(
       `the VMI ${kept} metadata.${name}${off}`,
     );
-    expect(JSON.stringify(await warningsOf(hooked, allowed))).toContain(`${base}${name}${unfit}`);
+    expect(JSON.stringify(await listWarnings(hooked, allowed))).toContain(`${base}${name}${unfit}`);
   });
 
   test("warns of networks in an annotation of the template, once", async () => {
@@ -137,43 +140,48 @@ describe("fields that are not acted on", () => {
     const plain = aVm();
     const vm = aVm({ template: { ...plain.spec.template, metadata } });
     const fix = "(declare the networks in spec.networks beside it)";
-    expect(await validate(deps(), asked(vm))).toEqual({
+    expect(await validate(deps(), admissionRequest(vm))).toEqual({
       allowed: true,
       warnings: [`stored without effect: spec.template.metadata.annotations[${name}] ${fix}`],
     });
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
-    expect(await validate(deps(), asked(halted, vm))).toEqual({ allowed: true, warnings: [] });
+    expect(await validate(deps(), admissionRequest(halted, vm))).toEqual({
+      allowed: true,
+      warnings: [],
+    });
     const vmi = vmiWith("lone", { bridge: {} });
     const alone = { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
-    expect(JSON.stringify(await validate(deps(), asked(alone)))).toContain(
+    expect(JSON.stringify(await validate(deps(), admissionRequest(alone)))).toContain(
       `stored without effect: metadata.annotations[${name}] ${fix}`,
     );
   });
 
-  test("warns of DataVolumes where nobody makes them, once", async () => {
+  test("warns once of DataVolumes if the cluster does not serve them", async () => {
     const plain = aVm();
     const volumes = [{ name: "root", dataVolume: { name: "root" } }];
     const template = { spec: { ...plain.spec.template.spec, volumes } };
     const source = { metadata: { name: "root" }, spec: { pvc: {} } };
     const vm = aVm({ template, dataVolumeTemplates: [source] });
     const without = { ...deps(), servesDataVolumes: () => Promise.resolve(false) };
-    expect(JSON.stringify(await validate(without, asked(vm)))).toMatch(
+    expect(JSON.stringify(await validate(without, admissionRequest(vm)))).toMatch(
       /the VM is stored but cannot be started: the DataVolume root cannot be created: .*PersistentVolumeClaim/,
     );
     const halted = { ...vm, spec: { ...vm.spec, runStrategy: "Halted" as const } };
-    expect(JSON.stringify(await validate(without, asked(halted, vm)))).not.toContain("root");
-    expect(JSON.stringify(await validate(deps(), asked(vm)))).not.toContain("root");
+    expect(JSON.stringify(await validate(without, admissionRequest(halted, vm)))).not.toContain(
+      "root",
+    );
+    expect(JSON.stringify(await validate(deps(), admissionRequest(vm)))).not.toContain("root");
   });
 
-  test("never stands in the way of a finalizer or a label", async () => {
+  test("never blocks a change of a finalizer or a label", async () => {
     const bare = vmWith({});
     const labelled = { ...bare, metadata: { ...bare.metadata, labels: { a: "b" } } };
-    expect(await validate(deps(), asked(labelled, bare))).toEqual({ allowed: true });
-    expect(await mutate(deps(), asked(labelled, bare))).toEqual({ allowed: true });
+    expect(await validate(deps(), admissionRequest(labelled, bare))).toEqual({ allowed: true });
+    expect(await mutate(deps(), admissionRequest(labelled, bare))).toEqual({ allowed: true });
     const bad = vmiWith("lone", { bridge: {}, model: "x" });
     const ending = { ...bad.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
     const spec = specWith({ bridge: {}, model: "y" });
-    const request = asked({ ...bad, metadata: ending, spec }, bad);
+    const request = admissionRequest({ ...bad, metadata: ending, spec }, bad);
     expect(await validate(deps(), request)).toEqual({ allowed: true });
   });
 });
@@ -208,15 +216,15 @@ describe.each([
   { field: "passtBinding", binding: { passtBinding: {} } },
   { field: "binding", binding: { binding: { name: "unheard" } } },
   { field: "binding", binding: { binding: { name: "bare" } } },
-])("of an interface whose binding is not built: $binding", ({ field, binding }) => {
+])("an interface with an unsupported binding: $binding", ({ field, binding }) => {
   const UNBUILT = vmWith(binding);
   const PATH = `spec.template.spec.domain.devices.interfaces[1].${field}`;
 
-  function judged(...request: Parameters<typeof asked>): ReturnType<typeof validate> {
-    return validate(depsWith(BINDINGS), asked(...request));
+  function judged(...request: Parameters<typeof admissionRequest>): ReturnType<typeof validate> {
+    return validate(depsWith(BINDINGS), admissionRequest(...request));
   }
 
-  test("warns where the VM is stored, and once", async () => {
+  test("warns once when the VM is stored", async () => {
     const verdict = await judged(UNBUILT);
     expect(verdict).toMatchObject({ allowed: true });
     expect(JSON.stringify(verdict)).toContain(PATH);
@@ -224,7 +232,7 @@ describe.each([
     expect(await judged(halted, UNBUILT)).toEqual({ allowed: true, warnings: [] });
   });
 
-  test("refuses it while the guest runs", async () => {
+  test("rejects it while the guest runs", async () => {
     putVmi({ phase: "Running" });
     const verdict = await judged(of(UNBUILT), of(vmWith(undefined)));
     expect(causesOf(verdict)).toEqual([`FieldValueNotSupported ${PATH}`]);
@@ -234,21 +242,21 @@ describe.each([
     ]);
   });
 
-  test("keeps it in a VM that does not run, or whose guest has ended", async () => {
+  test("accepts it in a stopped VM", async () => {
     const edit = [of(UNBUILT), of(vmWith(undefined))] as const;
     expect(await judged(...edit)).toMatchObject({ allowed: true });
     putVmi({ phase: "Succeeded" });
     expect(await judged(...edit)).toMatchObject({ allowed: true });
   });
 
-  test("does not judge what was stored before", async () => {
+  test("accepts a stored one", async () => {
     putVmi({ phase: "Running" });
     const halted = { ...UNBUILT.spec, runStrategy: "Halted" as const };
     const verdict = await judged(of({ ...UNBUILT, spec: halted }), of(UNBUILT));
     expect(verdict).toMatchObject({ allowed: true });
   });
 
-  test("refuses it to a running VMI without a VM", async () => {
+  test("rejects it for a running VMI without a VM", async () => {
     const verdict = await judged(vmiWith("lone", binding), vmiWith("lone", undefined));
     expect(causesOf(verdict)).toEqual([
       `FieldValueNotSupported spec.domain.devices.interfaces[1].${field}`,
@@ -256,12 +264,12 @@ describe.each([
   });
 });
 
-test("a binding that is registered is plugged into a VM and into a VMI without one", async () => {
+test("accepts a registered binding for a VM and a VMI without a VM", async () => {
   putVmi({ phase: "Running" });
   const own = { binding: { name: "own" } };
   const edits = [
-    asked(of(vmWith(own)), of(vmWith(undefined))),
-    asked(vmiWith("lone", own), vmiWith("lone", undefined)),
+    admissionRequest(of(vmWith(own)), of(vmWith(undefined))),
+    admissionRequest(vmiWith("lone", own), vmiWith("lone", undefined)),
   ];
   for (const edit of edits) {
     expect(await validate(depsWith(BINDINGS), edit)).toMatchObject({ allowed: true });
@@ -269,8 +277,11 @@ test("a binding that is registered is plugged into a VM and into a VMI without o
   }
 });
 
-test("why a binding cannot be is said", async () => {
-  const verdict = await validate(depsWith(BINDINGS), asked(vmWith({ binding: { name: "bare" } })));
+test("states why a binding is unavailable", async () => {
+  const verdict = await validate(
+    depsWith(BINDINGS),
+    admissionRequest(vmWith({ binding: { name: "bare" } })),
+  );
   expect(JSON.stringify(verdict)).toContain(
     'binding: \\"bare\\" is registered with no domainAttachmentType; use tap, managedTap or vhostuser',
   );

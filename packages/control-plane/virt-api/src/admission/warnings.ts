@@ -18,8 +18,8 @@ import { findBindingProblems, ifacesWithoutPort, networkNameOf } from "@patchbay
 import { AppError, isEqual, messageOf } from "@patchbay/base";
 import { metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
 import type { Deps } from "../deps.ts";
-import { hasNad, nearestNetwork } from "../networks.ts";
-import { newNetworks, type Specs } from "./new-networks.ts";
+import { hasNad, findNearestNetwork } from "../networks.ts";
+import { listNewNetworks, type Specs } from "./new-networks.ts";
 
 /** Limit of fields per warning, so that all warnings reach the client. */
 const NAMED_MAX = 10;
@@ -87,7 +87,7 @@ function isSameProblem(one: FieldProblem, other: FieldProblem): boolean {
 }
 
 /** Warns of new fields that prevent a start, of unavailable bindings and hooks, and of fields without effect. */
-export function unactedWarnings(
+export function listFieldWarnings(
   subject: Subject,
   old: Subject | undefined,
   config: NetworkConfig,
@@ -111,7 +111,7 @@ export function unactedWarnings(
 }
 
 /** Warns for each interface of `spec` that must wait for a free port, or for a restart because of its model. */
-export function capacityWarnings(
+export function listCapacityWarnings(
   vmi: VirtualMachineInstance | undefined,
   spec: VmiSpec,
   bindings: BindingRegistry,
@@ -126,7 +126,7 @@ export function capacityWarnings(
 type Spec = VirtualMachine["spec"];
 
 /** Warns if the cluster does not serve DataVolumes. Skips templates that were stored before. */
-export async function dataVolumeWarnings(
+export async function listDataVolumeWarnings(
   deps: Deps,
   specs: { readonly spec: Spec; readonly old: Spec | undefined },
 ): Promise<readonly string[]> {
@@ -138,23 +138,23 @@ export async function dataVolumeWarnings(
   return [`the VM is stored but cannot be started: ${messageOf(error)}`];
 }
 
-export async function missingNetworkWarnings(
+export async function listMissingNetworkWarnings(
   deps: Deps,
   specs: Specs,
   namespace: string,
 ): Promise<readonly string[]> {
   const warnings = await Promise.all(
-    newNetworks(specs).map(async (network) => {
+    listNewNetworks(specs).map(async (network) => {
       const name = network.multus?.networkName ?? "";
       if (parseNadName(name) === undefined) return [];
       try {
         if (await hasNad(deps.cachedReader, name, namespace)) return [];
       } catch (error) {
-        deps.log.warn("cannot look for a network", { network: name, err: messageOf(error) });
+        deps.log.warn("cannot look up a network", { network: name, err: messageOf(error) });
         return [];
       }
       const full = networkNameOf(network, namespace) ?? name;
-      const nearest = nearestNetwork(deps, name, namespace);
+      const nearest = findNearestNetwork(deps, name, namespace);
       const suggestion = nearest === undefined ? "" : ` (the nearest name is "${nearest}")`;
       return [
         `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet${suggestion}; the interface waits for it`,

@@ -64,7 +64,7 @@ function parseNames(text: string | undefined): readonly string[] | undefined {
   return isValid ? parsed : undefined;
 }
 
-/** Trusts nobody if the ConfigMap is missing or malformed. */
+/** Trusts no client if the ConfigMap is missing or malformed. */
 export function createTrustSource(configMaps: Cache<ConfigMap>): Source<Trust> {
   const read = (): Promise<Trust> => {
     const data = configMaps.find(AUTHENTICATION_KEY)?.data ?? {};
@@ -94,7 +94,7 @@ export async function followFrontProxy(context: DaemonContext): Promise<Source<T
   if (!context.signal.aborted && configMaps.find(AUTHENTICATION_KEY) === undefined) {
     const { namespace, name } = AUTHENTICATION_KEY;
     context.log.warn(
-      "subresources are refused until the API server publishes its front proxy's authority",
+      "rejecting subresource requests until the API server publishes its front proxy's CA",
       {
         configMap: `${namespace}/${name}`,
       },
@@ -130,7 +130,7 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
 /** `serving` is the server certificate, `toHandlers` the client certificate for virt-handlers. */
 export interface OwnCertificates {
   readonly serving: Source<KeyPair>;
-  readonly toHandlers: ReadCredentials;
+  readonly handlerCredentials: ReadCredentials;
   readonly authority: ReadAuthority;
 }
 
@@ -165,7 +165,7 @@ export async function manageOwnCertificates(context: DaemonContext): Promise<Own
   await untilReadable(serving, signal);
   return {
     serving,
-    toHandlers: createIssuedCredentials(caches.secrets, clock),
+    handlerCredentials: createIssuedCredentials(caches.secrets, clock),
     authority: readAuthorityFrom(caches.secrets, clock),
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done about certificates, in which order, and when is looked again?
+// Order and time of certificate actions.
 import { expect, test } from "vitest";
 import { planCertificates, type CertificateFacts } from "./plan.ts";
 
@@ -20,26 +20,26 @@ function planOf(facts: Partial<CertificateFacts>) {
 }
 
 test.each<{ name: string; given: Partial<CertificateFacts>; steps: string[]; days?: number }>([
-  { name: "nothing is there: the authority, nothing else", given: {}, steps: ["makeAuthority"] },
+  { name: "nothing exists: creates only the CA", given: {}, steps: ["makeAuthority"] },
   {
-    name: "an authority: everybody is told of it before anything is served with it",
+    name: "a CA: is distributed before it signs the serving certificate",
     given: { authorityEndMs: 4650 * DAY, targets: [KNOWN, UNKNOWN] },
     steps: ["mutating", "issueServing"],
   },
   {
-    name: "all is well: looked at again when a third of its time is left",
+    name: "all certificates are valid: checks again when a third of the lifetime remains",
     given: { authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY, targets: [KNOWN] },
     steps: [],
     days: 60,
   },
   {
-    name: "a configuration was written anew without authorities",
+    name: "a configuration was replaced without the CA bundle",
     given: { authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY, targets: [UNKNOWN] },
     steps: ["mutating"],
     days: 60,
   },
   {
-    name: "a third is left: renewed",
+    name: "a third of the lifetime remains: renews",
     given: { authorityEndMs: 4650 * DAY, servingEndMs: 1030 * DAY, targets: [KNOWN] },
     steps: ["issueServing"],
   },

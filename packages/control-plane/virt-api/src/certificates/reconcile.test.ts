@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does virt-api come to a certificate that the API server knows, alone or beside another one, and does that stay so?
+// Creation, distribution and renewal of certificates, by one or two processes.
 import { X509Certificate } from "node:crypto";
 import {
   API_SERVICES,
@@ -57,9 +57,9 @@ beforeEach(() => {
   });
 });
 
-/** A virt-api: what its watches have told is what `look` has seen. */
+/** A virt-api whose caches change only when `look` is called. */
 function starter() {
-  // One cache for both: each is asked for its own by name.
+  // Both share a cache and look up their object by name.
   const apiServices = createFakeCache<ApiService>();
   const caches = {
     secrets: createFakeCache(),
@@ -116,7 +116,7 @@ async function bundles(): Promise<readonly unknown[]> {
 }
 
 describe("an empty Secret", () => {
-  test("gets an authority, everybody learns of it, then there is a certificate for the Service", async () => {
+  test("gets a CA, which is distributed before the Service's certificate is issued", async () => {
     await starter().settle();
     const { contents, serving } = await kept();
     const encoded = Buffer.from(contents.bundlePem).toString("base64");
@@ -127,7 +127,7 @@ describe("an empty Secret", () => {
     expect(certificate.checkHost("kubernetes.default.svc")).toBeUndefined();
   });
 
-  test("gives virt-handlers a certificate of that authority, and no key of it", async () => {
+  test("leads to a certificate for virt-handlers, without the CA's key", async () => {
     await starter().settle();
     const { contents } = await kept();
     const secret = await store.find(SECRETS, HANDLERS_KEY);
@@ -140,7 +140,7 @@ describe("an empty Secret", () => {
     expect(given.keyPem).not.toBe(contents.keyPem);
   });
 
-  test("is filled once when two start at the same time", async () => {
+  test("is filled once by two concurrent processes", async () => {
     const [one, other] = [starter(), starter()];
     await one.look();
     await other.look();
@@ -157,22 +157,22 @@ describe("an empty Secret", () => {
     expect(splitBundle(first.contents.bundlePem)).toHaveLength(1);
   });
 
-  test("that is not installed is named", async () => {
+  test("is named in the error if it is missing", async () => {
     const one = starter();
     await expect(one.pass()).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
   });
 });
 
-describe("what is there", () => {
+describe("existing certificates", () => {
   beforeEach(() => starter().settle());
 
-  test("stays as it is, over restarts", async () => {
+  test("stay unchanged across restarts", async () => {
     const before = await kept();
     await starter().settle();
     expect(await kept()).toEqual(before);
   });
 
-  test("is renewed in time under the same authority", async () => {
+  test("are renewed in time by the same CA", async () => {
     const before = await kept();
     await clock.advance(60 * DAY);
     await starter().settle();
@@ -181,7 +181,7 @@ describe("what is there", () => {
     expect(after.serving?.endMs).toBe(clock.now() + 90 * DAY);
   });
 
-  test("is told again to who has lost it", async () => {
+  test("are distributed again if a bundle is lost", async () => {
     const before = await bundles();
     const fields = { spec: { caBundle: null } };
     const key = { name: "v1.subresources.kubevirt.io" };
@@ -190,7 +190,7 @@ describe("what is there", () => {
     expect(await bundles()).toEqual(before);
   });
 
-  test("is followed by another authority, and what the first has signed stays good meanwhile", async () => {
+  test("get a new CA, while certificates of the old CA remain valid", async () => {
     const before = await kept();
     await clock.advance(3285.5 * DAY);
     const one = starter();
@@ -209,7 +209,7 @@ describe("what is there", () => {
   test.each([
     { name: "no PEM", data: { "ca.crt": "eA==", "ca.key": "eA==" } },
     { name: "nothing", data: {} },
-  ])("counts as nothing where it is $name", async ({ data }) => {
+  ])("count as missing if the content is $name", async ({ data }) => {
     store.put(SECRETS, { apiVersion: "v1", kind: "Secret", metadata: { ...SECRET_KEY }, data });
     await starter().settle();
     expect((await kept()).serving).toBeDefined();
@@ -217,8 +217,8 @@ describe("what is there", () => {
   });
 });
 
-describe("what TLS reads", () => {
-  test("is the Secret's, and changes with it", async () => {
+describe("sources for TLS", () => {
+  test("follow the Secret", async () => {
     const one = starter();
     const source = createCertificateSource(one.secrets);
     await expect(source.read()).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
@@ -240,7 +240,7 @@ describe("what TLS reads", () => {
     { name: "no names", text: "[]", want: [], ca: "PEM" },
     { name: "nothing about names", text: undefined, want: [], ca: "PEM" },
     { name: "names that are no list", text: "{", want: [], ca: "" },
-  ])("of the front proxy: $name", async ({ text, want, ca }) => {
+  ])("parse the front proxy's ConfigMap: $name", async ({ text, want, ca }) => {
     const cache = createFakeCache<ConfigMap>();
     const source = createTrustSource(cache);
     expect(await source.read()).toEqual({ caPem: "", names: [] });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciles virt-api's certificates and distributes their CA. Replicas may run concurrently: each write tests the
-// version that was read, and a lost race repeats the pass.
+// Reconciles virt-api's certificates and distributes their CA. Replicas may run concurrently: each write tests the version it read.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -238,17 +237,13 @@ async function runAction(
   }
 }
 
-/**
- * Runs one pass; idempotent, and safe to run concurrently in several processes.
- * @throws AppError with KUBE_NOT_FOUND while the Secret is not installed, KUBE_CONFLICT when another process was
- * faster
- */
+/** Idempotent and safe to run concurrently. @throws AppError with KUBE_NOT_FOUND without the Secret, KUBE_CONFLICT after a lost race */
 export async function reconcileCertificates(deps: ReconcileDeps): Promise<Next> {
   const observation = observe(deps);
   const { actions, nextCheckMs } = planCertificates(collectFacts(observation, deps));
   for (const action of actions) {
     await runAction(action, observation, deps);
-    deps.log.info("certificates kept", { ...action });
+    deps.log.info("updated certificates", { ...action });
   }
   return after(nextCheckMs);
 }

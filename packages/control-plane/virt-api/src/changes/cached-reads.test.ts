@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request costs, and what becomes of it where the caches are behind.
+// API server requests of one call, and behavior with stale caches.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -15,7 +15,7 @@ import type { Deps } from "../deps.ts";
 import { addIface, removeIface } from "../routes/ifaces.ts";
 import { mutate } from "../admission/mutate.ts";
 import { validate } from "../admission/validate.ts";
-import { asked, BLUE, MAC, specWith, vmWith } from "../testing/admission.ts";
+import { admissionRequest, BLUE, MAC, specWith, vmWith } from "../testing/admission.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi, KEY } from "../testing/objects.ts";
@@ -35,14 +35,14 @@ const vms = createFakeCache<VirtualMachine>();
 const vmis = createFakeCache<VirtualMachineInstance>();
 const nads = createFakeCache<NetworkAttachmentDefinition>();
 
-/** The caches learn what is on the server. */
+/** Updates the caches from the server. */
 async function catchUp(): Promise<void> {
   for (const vm of (await store.list(VIRTUAL_MACHINES)).items) vms.put(vm);
   for (const vmi of (await store.list(VIRTUAL_MACHINE_INSTANCES)).items) vmis.put(vmi);
   for (const nad of (await store.list(NETWORK_ATTACHMENT_DEFINITIONS)).items) nads.put(nad);
 }
 
-/** What was asked of the server since `from` calls; lists are the test's own. */
+/** Calls of the server after the first `from`, without lists, which only the test makes. */
 function callsFrom(from: number): readonly string[] {
   return store.calls.slice(from).filter((call) => !call.startsWith("list"));
 }
@@ -71,41 +71,41 @@ beforeEach(async () => {
   store.put(VIRTUAL_MACHINES, aVm());
   store.put(VIRTUAL_MACHINE_INSTANCES, aVmi());
   store.put(NETWORK_ATTACHMENT_DEFINITIONS, NAD);
-  const ownWrites = createMutationCache(vms, vmis);
-  const known = createCachedReader(store, ownWrites, [
+  const mutationCache = createMutationCache(vms, vmis);
+  const known = createCachedReader(store, mutationCache, [
     { type: VIRTUAL_MACHINES, cache: vms },
     { type: VIRTUAL_MACHINE_INSTANCES, cache: vmis },
     { type: NETWORK_ATTACHMENT_DEFINITIONS, cache: nads },
   ]);
-  deps = depsOn(store, { cachedReader: known, ownWrites });
+  deps = depsOn(store, { cachedReader: known, mutationCache });
   await catchUp();
 });
 
-describe("one request", () => {
-  test("to plug or to unplug is one write, by VM and by VMI", async () => {
+describe("a single request", () => {
+  test("plugs or unplugs with one write, for a VM and a VMI", async () => {
     expect(await ask(addIface, PLUG)).toEqual({ code: 202, calls: [PATCH] });
     await catchUp();
     expect(await ask(removeIface, { name: "nic1" }, "vmi")).toEqual({ code: 202, calls: [PATCH] });
   });
 
-  test("that follows its like at once knows what that one wrote", async () => {
+  test("sees the write of the previous request", async () => {
     expect(await ask(addIface, PLUG)).toEqual({ code: 202, calls: [PATCH] });
     const second = { ...PLUG, name: "nic2", macAddress: "02:00:00:00:00:0b" };
     expect(await ask(addIface, second)).toEqual({ code: 202, calls: [PATCH] });
     expect(await nicNames()).toEqual(["default", "nic1", "nic2"]);
   });
 
-  test("has its webhooks ask for nothing", async () => {
-    const request = asked(vmWith({ bridge: {}, macAddress: MAC }), vmWith(undefined));
-    const without = asked(vmWith({}), vmWith(undefined));
+  test("causes no requests of its webhooks", async () => {
+    const request = admissionRequest(vmWith({ bridge: {}, macAddress: MAC }), vmWith(undefined));
+    const without = admissionRequest(vmWith({}), vmWith(undefined));
     expect(await validate(deps, request)).toMatchObject({ allowed: true });
     expect(await mutate(deps, without)).toMatchObject({ allowed: true });
     expect(callsFrom(0)).toEqual([]);
   });
 });
 
-describe("where the caches are behind", () => {
-  test("a plug that loses is planned on what the server has", async () => {
+describe("with stale caches", () => {
+  test("plans a plug after a conflict on the server's objects", async () => {
     const spec = specWith({ bridge: {}, macAddress: "02:00:00:00:00:0c" }, BLUE);
     const other = { ...spec, networks: [...(spec.networks ?? [])] };
     store.put(VIRTUAL_MACHINES, aVm({ template: { spec: other } }));
@@ -114,14 +114,14 @@ describe("where the caches are behind", () => {
     expect(await nicNames()).toEqual(["default", "nic1", "nic2"]);
   });
 
-  test("an object that they do not have yet is found", async () => {
+  test("finds an object that the caches do not have yet", async () => {
     for (const cache of [vms, vmis]) cache.take(KEY);
     nads.take(NAD.metadata);
     const { code, calls } = await ask(addIface, PLUG);
     expect({ code, last: calls.at(-1) }).toEqual({ code: 202, last: PATCH });
   });
 
-  test("what is there already only for them is plugged again", async () => {
+  test("plugs an interface that only the caches still have", async () => {
     await ask(addIface, PLUG);
     await catchUp();
     store.put(VIRTUAL_MACHINES, aVm());
@@ -129,21 +129,21 @@ describe("where the caches are behind", () => {
     expect(await nicNames()).toEqual(["default", "nic1"]);
   });
 
-  test("what is not there only for them is no reason to refuse", async () => {
+  test("does not reject because of objects that only the caches lack", async () => {
     store.put(VIRTUAL_MACHINES, vmWith({ bridge: {}, macAddress: MAC }));
     const removal = await ask(removeIface, { name: "nic1" });
     expect(removal).toEqual({ code: 202, calls: [...LIVE, PATCH] });
     expect(await nicNames()).toEqual(["default", "nic1 absent"]);
   });
 
-  test("a VMI is written only where no VM is named", async () => {
+  test("writes a VMI only if it has no VM", async () => {
     const { metadata } = aVm();
     vms.put({ ...aVm(), metadata: { ...metadata, uid: "an older one" } });
     const { code, calls } = await ask(addIface, PLUG, "vmi");
     expect({ code, last: calls.at(-1) }).toEqual({ code: 202, last: PATCH });
   });
 
-  test("a guest that runs only for the server is no VM at rest", async () => {
+  test("does not treat a VM as stopped if the server has its guest", async () => {
     const stopped = { ...aVmi(), status: { phase: "Succeeded" as const } };
     vmis.put(stopped);
     const { calls } = await ask(addIface, PLUG);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out a plan for one interface: a single write, repeated after a conflict. Plans on cached objects first, and
-// on fresh objects if that is not enough.
+// Carries out a plan for one interface with a single write. Plans on cached objects first, and on fresh objects if that is not enough.
 import type { NetworkConfig } from "@patchbay/api";
 import { ownerVmOf } from "@patchbay/core/vm";
 import { targetProblem, type NicPlan, type NicTarget } from "@patchbay/core/requests";
@@ -56,7 +55,7 @@ async function write(
   const updated = await deps.store.patch(resourceTypeOf(target.kind), key, patch, {
     dryRun: call.dryRun,
   });
-  if (!call.dryRun) deps.ownWrites.note(updated);
+  if (!call.dryRun) deps.mutationCache.note(updated);
 }
 
 async function observeAndPlan(
@@ -92,10 +91,7 @@ async function carryOut(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/**
- * Whether a plan on cached objects is safe. A patch that affects a running guest is, because it tests the lists that
- * it changes. Responses without a change, about a stopped guest, or about a VMI without its VM need fresh objects.
- */
+/** True for patches that affect a running guest, because they test the lists that they change. Other responses need fresh objects. */
 function isSafeOnCache(planned: Planned): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do requests on one VM get in each other's way?
+// Concurrent requests on one VM.
 import { VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -40,13 +40,13 @@ function remove(name: string) {
   return bench.send("PUT", `${VM_PATH}/removeinterface`, { text: JSON.stringify({ name }) });
 }
 
-test("ten removeinterface at once are all done", async () => {
+test("ten concurrent removeinterface requests all succeed", async () => {
   const answers = await Promise.all(NAMES.map(remove));
   expect(answers.map(({ code }) => code)).toEqual(NAMES.map(() => 202));
   expect(await ifaceNames()).toEqual([]);
 });
 
-/** Before each of the next writes somebody else takes the last iface away, until so many are left. */
+/** Another writer removes the last iface before each write, until this number remains. */
 function takeBeforeWrites(left: number, count: number): void {
   if (count === 0) return;
   store.beforeNextWrite(() => {
@@ -55,13 +55,13 @@ function takeBeforeWrites(left: number, count: number): void {
   });
 }
 
-test("a request that loses seven races wins the eighth, on fresh facts", async () => {
+test("a request with seven conflicts succeeds in the eighth attempt, on fresh objects", async () => {
   takeBeforeWrites(9, 7);
   expect(await remove("nic0")).toMatchObject({ code: 202 });
   expect(await ifaceNames()).toEqual(["nic1", "nic2"]);
 });
 
-test("a stop that loses a race is planned anew", async () => {
+test("a stop is planned again after a conflict", async () => {
   store.put(VIRTUAL_MACHINES, aVm({ runStrategy: "Always" }));
   store.beforeNextWrite(() => {
     store.put(VIRTUAL_MACHINES, aVm({ runStrategy: "Halted" }));

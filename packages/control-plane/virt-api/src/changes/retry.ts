@@ -31,6 +31,10 @@ export async function retryOnConflict(
     }
   }
   const reason = findServerMessage(conflict);
-  log.warn("every race lost", { resource: about.type.resource, object: about.name, reason });
+  log.warn("abandoned a request after too many conflicts", {
+    resource: about.type.resource,
+    object: about.name,
+    reason,
+  });
   return toConflictAnswer(about, reason);
 }

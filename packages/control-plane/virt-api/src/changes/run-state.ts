@@ -17,7 +17,7 @@ import {
 } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
 import { retryOnConflict } from "./retry.ts";
-import { twinCauses } from "../admission/twins.ts";
+import { listTwinCauses } from "../admission/twins.ts";
 import { expandVm } from "../expansion.ts";
 import { findVmWithVmi } from "./targets.ts";
 
@@ -77,7 +77,7 @@ function findMacsInUse(deps: Deps, call: Call, vm: VirtualMachine): readonly Fie
   const { namespace, name } = call;
   const { spec } = vm.spec.template;
   const check = { namespace, name, spec, old: undefined, base: "spec.template.spec" };
-  return twinCauses(deps, check).map(({ field, message }) => ({ field, message }));
+  return listTwinCauses(deps, check).map(({ field, message }) => ({ field, message }));
 }
 
 async function tryOnce(

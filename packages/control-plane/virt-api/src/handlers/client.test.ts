@@ -25,7 +25,7 @@ function put(
   });
 }
 
-test("the pod that runs is where it is", async () => {
+test("findByPods returns the address of the running pod", async () => {
   put(
     "old",
     { phase: "Running", podIP: "10.0.0.1" },
@@ -38,7 +38,7 @@ test("the pod that runs is where it is", async () => {
 test.each<{ name: string; status: NonNullable<Pod["status"]> }>([
   { name: "has not begun", status: { phase: "Pending", podIP: "10.0.0.1" } },
   { name: "has no address", status: { phase: "Running" } },
-])("a pod that $name is none", async ({ status }) => {
+])("ignores a pod that $name", async ({ status }) => {
   put("new", status);
   expect(await findByPods(store)("node1")).toBeUndefined();
 });

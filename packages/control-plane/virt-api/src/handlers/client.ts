@@ -109,7 +109,7 @@ function exchange({
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
         text += chunk;
-        if (text.length > ANSWER_MAX) call.destroy(new Error("the answer is too long"));
+        if (text.length > ANSWER_MAX) call.destroy(new Error("the response is too long"));
       });
       response.on("end", () => {
         resolve([response.statusCode ?? 0, text]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-api shows to virt-handlers: made of the authority that all have, anew before it ends, and with each new one.
+// Client certificates for virt-handlers, which are renewed before they expire and with each new CA.
 import { X509Certificate } from "node:crypto";
 import { SECRETS, type Secret } from "@patchbay/api";
 import { createFakeCache } from "@patchbay/kube/testing";
@@ -29,7 +29,7 @@ function secretOf({ certPem, keyPem }: Authority): Secret {
   };
 }
 
-test("they are a client's, signed by the authority, and stay while they are good", async () => {
+test("issued credentials are signed by the CA and reused while they are valid", async () => {
   const secrets = createFakeCache<Secret>();
   secrets.put(secretOf(authority));
   const read = createIssuedCredentials(secrets, clock);
@@ -46,12 +46,12 @@ test("they are a client's, signed by the authority, and stay while they are good
   expect((await read()).caPem).toBe(other.certPem);
 });
 
-test("without an authority there are none", async () => {
+test("issued credentials need a CA", async () => {
   const read = createIssuedCredentials(createFakeCache<Secret>(), clock);
   await expect(read()).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
 });
 
-test("files are read each time, and one that is not there is named", async () => {
+test("file credentials are read each time, and a missing file is named", async () => {
   const files = createFakeFiles();
   const paths = { certFile: "/c", keyFile: "/k", caFile: "/ca" };
   const read = createFileCredentials(files, paths);

@@ -38,10 +38,7 @@ export function createFileCredentials(files: Files, paths: CredentialFiles): Rea
 const VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
-/**
- * Each virt-api issues its own certificate with the shared CA and never stores it.
- * @throws AppError with KUBE_NOT_FOUND from the returned function, while there is no CA
- */
+/** Issues an own certificate per process, which is never stored. @throws AppError with KUBE_NOT_FOUND from the function, without a CA */
 export function createIssuedCredentials(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client reads when a request fails.
+// Responses to failed requests.
 import { VIRTUAL_MACHINES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toConflictAnswer } fr
 const ABOUT = { type: VIRTUAL_MACHINES, name: "vm" };
 const DETAILS = { name: "vm", group: "kubevirt.io", kind: "virtualmachines" };
 
-test("202 says what will happen", () => {
+test("toAcceptedAnswer responds with 202 and the message", () => {
   expect(toAcceptedAnswer("it starts")).toEqual({
     code: 202,
     body: {
@@ -22,8 +22,8 @@ test("202 says what will happen", () => {
   });
 });
 
-describe("a failure", () => {
-  test("is a whole Status, with nothing about objects or fields where none is known", () => {
+describe("toFailureAnswer", () => {
+  test("builds a complete Status without unknown objects and fields", () => {
     expect(toFailureAnswer({ code: 401, message: "who?" })).toEqual({
       code: 401,
       body: {
@@ -38,7 +38,7 @@ describe("a failure", () => {
     });
   });
 
-  test("names its object and its fields", () => {
+  test("names the object and the fields", () => {
     const causes = [{ reason: "FieldValueInvalid", field: "name", message: "bad" }] as const;
     const answer = toFailureAnswer({ code: 422, message: "no", about: ABOUT, causes });
     expect(answer.body).toMatchObject({ details: { ...DETAILS, causes } });
@@ -64,12 +64,12 @@ describe("a failure", () => {
     expect(toFailureAnswer({ code, message: "no" }).body).toMatchObject({ reason });
   });
 
-  test("says its own reason where it has one", () => {
+  test("uses an explicit reason", () => {
     const answer = toFailureAnswer({ code: 409, message: "no", reason: "AlreadyExists" });
     expect(answer.body).toMatchObject({ reason: "AlreadyExists" });
   });
 
-  test("of races that are never won is a conflict that may be tried again", () => {
+  test("reports a conflict that can be retried", () => {
     expect(toConflictAnswer(ABOUT, "")).toMatchObject({
       code: 409,
       body: { message: expect.stringMatching(/try again$/) as string, details: DETAILS },
@@ -80,20 +80,20 @@ describe("a failure", () => {
   });
 });
 
-describe("what was thrown", () => {
-  test("and is no error of ours is an internal one, of which no words go out", () => {
+describe("toErrorAnswer", () => {
+  test("hides the message of an unexpected error", () => {
     expect(toErrorAnswer(new Error("secret"))).toMatchObject({
       code: 500,
       body: { message: "internal error" },
     });
   });
 
-  test("by ourselves has the status of its code and our words", () => {
+  test("uses the status and message of an AppError", () => {
     const error = new AppError("API_MALFORMED", { what: "the request body", reason: "x" });
     expect(toErrorAnswer(error)).toMatchObject({ code: 400, body: { message: error.message } });
   });
 
-  test("by the API server is passed on as it was said, with its fields", () => {
+  test("forwards an API server error with its fields", () => {
     const causes = "spec.a: is bad: very\nsomething else";
     const details = { status: 418, message: "I am a teapot", causes };
     expect(toErrorAnswer(new AppError("KUBE_REFUSED", details))).toMatchObject({
@@ -110,7 +110,7 @@ describe("what was thrown", () => {
     });
   });
 
-  test.each([{ causes: "" }, { causes: 1 }, {}])("%j names no fields", (details) => {
+  test.each([{ causes: "" }, { causes: 1 }, {}])("finds no fields in %j", (details) => {
     const { body } = toErrorAnswer(new AppError("KUBE_REFUSED", { status: 422, ...details }));
     expect(body).not.toHaveProperty("details");
   });
@@ -119,12 +119,12 @@ describe("what was thrown", () => {
     { name: "no status", details: { message: "said" }, code: 404 },
     { name: "a status that is no number", details: { status: "418", message: "said" }, code: 404 },
     { name: "no words", details: { status: 418, message: 1 }, code: 418 },
-  ])("by the API server with $name is in our words", ({ details, code }) => {
+  ])("uses the AppError's message for an API server error with $name", ({ details, code }) => {
     const error = new AppError("KUBE_NOT_FOUND", details);
     expect(toErrorAnswer(error)).toMatchObject({ code, body: { message: error.message } });
   });
 
-  test("by something else than the API server has its code's status, whatever it names", () => {
+  test("uses the code's status for errors of other components", () => {
     const error = new AppError("OS_FILE_FAILED", { status: 418, message: "said" });
     expect(toErrorAnswer(error)).toMatchObject({ code: 500, body: { message: error.message } });
   });

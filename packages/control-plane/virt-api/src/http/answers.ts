@@ -57,7 +57,7 @@ interface Failure {
   readonly causes?: readonly Cause[];
 }
 
-function detailsOf(failure: Failure): StatusBody["details"] {
+function buildDetails(failure: Failure): StatusBody["details"] {
   const { about, causes = [] } = failure;
   const details = {
     ...(about === undefined
@@ -69,7 +69,7 @@ function detailsOf(failure: Failure): StatusBody["details"] {
 }
 
 export function toFailureAnswer(failure: Failure): Answer {
-  const details = detailsOf(failure);
+  const details = buildDetails(failure);
   const body: StatusBody = {
     kind: "Status",
     apiVersion: "v1",
@@ -104,7 +104,7 @@ export function toNodeAnswer({ code, body }: HandlerAnswer, about: About): Answe
 }
 
 export function toConflictAnswer(about: About, text: string): Answer {
-  const conflict = `${about.type.resource} "${about.name}" is being changed by others; try again`;
+  const conflict = `${about.type.resource} "${about.name}" is being changed by other clients; try again`;
   const message = text === "" ? conflict : `${conflict} (${text})`;
   return toFailureAnswer({ code: 409, message, about });
 }
@@ -132,7 +132,7 @@ export function toDoneAnswer(message: string): Answer {
 }
 
 /** The Kubernetes client prints one line for each cause, `FIELD: MESSAGE`. */
-function causesOf(error: AppError): readonly Cause[] {
+function listCauses(error: AppError): readonly Cause[] {
   const { causes } = error.details;
   if (typeof causes !== "string" || causes === "") return [];
   return causes.split("\n").map((line) => {
@@ -150,6 +150,6 @@ export function toErrorAnswer(error: unknown): Answer {
   return toFailureAnswer({
     code: isForwarded ? status : CATALOGUE[error.code].http,
     message: isForwarded && typeof message === "string" ? message : error.message,
-    causes: causesOf(error),
+    causes: listCauses(error),
   });
 }

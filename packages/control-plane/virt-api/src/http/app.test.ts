@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of virt-api over TLS, on a store in memory.
+// The complete virt-api over TLS, with a store in memory.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -18,7 +18,7 @@ import { createMetrics } from "@patchbay/telemetry";
 import { createDecisionCounter } from "../admission/review.ts";
 import { ActiveStreams } from "../streams/active.ts";
 import { parseStreamUrl } from "../streams/paths.ts";
-import { callNameOf, countRequests } from "./app.ts";
+import { parseCallName, countRequests } from "./app.ts";
 
 const BASE = "/apis/subresources.kubevirt.io/v1";
 const VM_PATH = `${BASE}/namespaces/ns/virtualmachines/vm`;
@@ -62,13 +62,13 @@ function writes(): readonly string[] {
   return store.calls.filter((call) => !call.startsWith("get"));
 }
 
-describe("who may ask", () => {
+describe("authentication", () => {
   test.each([
-    { name: "nobody's certificate", as: "nobody" as const },
-    { name: "a certificate of another authority", as: "stranger" as const },
+    { name: "a client without a certificate", as: "anonymous" as const },
+    { name: "a certificate of another authority", as: "otherCa" as const },
     { name: "a certificate of the same authority for something else", as: "webhooks" as const },
     { name: "a server's certificate of the same authority and name", as: "server" as const },
-  ])("$name is 401, whatever user the header names", async ({ as }) => {
+  ])("responds with 401 to $name, whatever user the header names", async ({ as }) => {
     const answer = await bench.send("PUT", `${VM_PATH}/addinterface`, { as });
     expect(answer).toMatchObject({ code: 401, body: { kind: "Status", reason: "Unauthorized" } });
     for (const path of ["/apis", "/openapi/v2", `${BASE}/version`]) {
@@ -76,8 +76,8 @@ describe("who may ask", () => {
     }
   });
 
-  test.each(["apiserver", "server", "stranger", "nobody"] as const)(
-    "%s asks nothing in the place of a webhook's client",
+  test.each(["apiserver", "server", "otherCa", "anonymous"] as const)(
+    "rejects %s at the webhooks",
     async (as) => {
       for (const path of ["/mutate", "/validate"]) {
         expect(await bench.send("POST", path, { text: "{}", as })).toMatchObject({ code: 401 });
@@ -85,16 +85,16 @@ describe("who may ask", () => {
     },
   );
 
-  test.each(["/healthz", "//healthz"])("anybody sees at %s by what it goes", async (path) => {
-    expect(await bench.send("GET", path, { as: "nobody" })).toMatchObject({
+  test.each(["/healthz", "//healthz"])("serves %s without authentication", async (path) => {
+    expect(await bench.send("GET", path, { as: "anonymous" })).toMatchObject({
       code: 200,
       body: { apiserver: { connectivity: "ok" }, "config-resource-version": "7" },
     });
   });
 });
 
-describe("a network of another namespace", () => {
-  test("is plugged by somebody who may read it there, and a refusal writes nothing", async () => {
+describe("a network in another namespace", () => {
+  test("is plugged if the user may read it; a rejection writes nothing", async () => {
     const refused = { ...ADD_BLUE, [NAD_FIELD]: "secret/blue" };
     expect(await put(`${VM_PATH}/addinterface`, refused)).toMatchObject({
       code: 403,
@@ -138,17 +138,17 @@ describe("interfaces", () => {
     });
   });
 
-  test("of a VMI that a VM owns are written to the VM", async () => {
+  test("of a VM's VMI are written to the VM", async () => {
     expect(await put(`${VMI_PATH}/vm/addinterface`, ADD_BLUE)).toMatchObject({ code: 202 });
     expect(writes()).toEqual(["patch virtualmachines ns/vm"]);
   });
 
-  test("of a VMI without a VM are written to it", async () => {
+  test("of a VMI without a VM are written to the VMI", async () => {
     expect(await put(`${VMI_PATH}/lone/addinterface`, ADD_BLUE)).toMatchObject({ code: 202 });
     expect(writes()).toEqual(["patch virtualmachineinstances ns/lone"]);
   });
 
-  test("are not lost when somebody else writes meanwhile", async () => {
+  test("are not lost on a concurrent write", async () => {
     store.beforeNextWrite(() => {
       const spec = aVm().spec.template.spec;
       const interfaces = [
@@ -169,7 +169,7 @@ describe("interfaces", () => {
   test.each([
     ["in the query", `${VM_PATH}/addinterface?dryRun=All`, ADD_BLUE],
     ["in the body", `${VM_PATH}/addinterface`, { ...ADD_BLUE, dryRun: ["All"] }],
-  ])("are only judged with dryRun %s", async (_where, path, body) => {
+  ])("are only validated with dryRun %s", async (_where, path, body) => {
     expect(await put(path, body)).toMatchObject({
       code: 202,
       body: { message: "interface 'nic1' will be plugged into the running guest" },
@@ -233,9 +233,9 @@ describe("bad requests", () => {
         fields: [],
       },
     ],
-  )("$name is $code and changes nothing", async ({ path, body, code, fields }) => {
+  )("$name: responds with $code and changes nothing", async ({ path, body, code, fields }) => {
     const answer = await put(path, body);
-    // Every refusal is a Status.
+    // Every rejection is a Status.
     const status = answer.body as StatusBody;
     expect(status).toMatchObject({ kind: "Status", apiVersion: "v1", status: "Failure", code });
     expect(answer.code).toBe(code);
@@ -243,12 +243,12 @@ describe("bad requests", () => {
     expect(writes()).toEqual([]);
   });
 
-  test("a body that is no JSON is 400", async () => {
+  test("responds with 400 to a body that is not JSON", async () => {
     const answer = await bench.send("PUT", add, { text: "{" });
     expect(answer).toMatchObject({ code: 400, body: { reason: "BadRequest" } });
   });
 
-  test("a VMI that does not run is 409, also one that a VM owns", async () => {
+  test("responds with 409 for a VMI that does not run, also with a VM", async () => {
     store.put(VIRTUAL_MACHINE_INSTANCES, aVmi("vm", "Scheduled"));
     expect(await put(`${VMI_PATH}/vm/addinterface`, ADD_BLUE)).toMatchObject({
       code: 409,
@@ -256,7 +256,7 @@ describe("bad requests", () => {
     });
   });
 
-  test("an unknown VM says so as the API server does", async () => {
+  test("responds like the API server for an unknown VM", async () => {
     const answer = await put(`${BASE}/namespaces/ns/virtualmachines/none/start`);
     expect(answer.body).toMatchObject({
       reason: "NotFound",
@@ -273,7 +273,7 @@ test.each(["start", "stop", "restart"])("%s is served", async (verb) => {
   expect(await put(`${VM_PATH}/${verb}`)).toMatchObject({ code });
 });
 
-describe("what goes wrong", () => {
+describe("errors", () => {
   test.each([
     { name: "here", error: new TypeError("a fault"), code: 500, message: "internal error" },
     {
@@ -282,13 +282,13 @@ describe("what goes wrong", () => {
       code: 418,
       message: "I am a teapot",
     },
-  ])("$name is answered with $code", async ({ error, code, message }) => {
+  ])("$name: responds with $code", async ({ error, code, message }) => {
     store = { ...store, find: () => Promise.reject(error) };
     const answer = await put(`${VM_PATH}/start`);
     expect(answer).toMatchObject({ code, body: { kind: "Status", code, message } });
   });
 
-  test("with a body that is too long is the client's", async () => {
+  test("reports a body that is too long as the client's fault", async () => {
     const text = " ".repeat(8 * 1024 * 1024 + 1);
     expect(await bench.send("PUT", `${VM_PATH}/addinterface`, { text })).toMatchObject({
       code: 413,
@@ -297,7 +297,7 @@ describe("what goes wrong", () => {
   });
 
   test.each([`${VM_PATH}/start`, "/apis/other.group", "/other"])(
-    "POST %s is told as a Status",
+    "POST %s fails with a Status",
     async (path) => {
       const { code, body } = await bench.send("POST", path);
       expect([404, 405]).toContain(code);
@@ -311,7 +311,7 @@ describe("a dry run", () => {
     { where: "?dryRun=All", body: ADD_BLUE },
     { where: "", body: { ...ADD_BLUE, dryRun: "All" } },
     { where: "?dryRun=All&dryRun=All", body: ADD_BLUE },
-  ])("by $where and $body is one", async ({ where, body }) => {
+  ])("is requested by $where and $body", async ({ where, body }) => {
     expect(await put(`${VM_PATH}/addinterface${where}`, body)).toMatchObject({ code: 202 });
     expect(await ifaceNames()).toEqual(["default"]);
   });
@@ -319,13 +319,13 @@ describe("a dry run", () => {
   test.each([
     { where: "?dryRun=None", body: ADD_BLUE },
     { where: "", body: { ...ADD_BLUE, dryRun: [] } },
-  ])("by $where and $body is none", async ({ where, body }) => {
+  ])("is not requested by $where and $body", async ({ where, body }) => {
     expect(await put(`${VM_PATH}/addinterface${where}`, body)).toMatchObject({ code: 202 });
     expect(await ifaceNames()).toEqual(["default", "nic1"]);
   });
 });
 
-test("an admission review is answered over HTTP, and counted", async () => {
+test("answers and counts an admission review", async () => {
   const request = {
     uid: "7",
     operation: "CREATE",
@@ -363,13 +363,13 @@ test.each([
   ["/apis", "other"],
   ["", "other"],
 ])("%j is %s", (url, want) => {
-  expect(callNameOf(url)).toBe(want);
+  expect(parseCallName(url)).toBe(want);
 });
 
-/** Counted where loops and clients are made, as in each service. */
+/** Metrics of loops and clients, which every service has. */
 const OF_EACH = /^(patchbay_(reconcile|api)|kubevirt_workqueue)_/;
 
-test("each number that the docs say virt-api alone tells moves with a request", async () => {
+test("every documented metric of virt-api changes with a request", async () => {
   const metrics = createMetrics("virt-api");
   const request = Object.assign(new IncomingMessage(new Socket()), { url: "/validate" });
   const names = metricNamesOf("virt-api").filter((name) => !OF_EACH.test(name));

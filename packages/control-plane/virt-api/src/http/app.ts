@@ -32,21 +32,18 @@ import { validate } from "../admission/validate.ts";
 import type { Deps } from "../deps.ts";
 import { boundRoutes } from "../routes/bound-routes.ts";
 import {
-  aggregatedFor,
+  findAggregatedDiscovery,
   API_GROUP,
   GROUP_LIST,
-  resourceListOf,
-  openApi3Of,
-  openApiIndexOf,
-  swaggerOf,
+  buildResourceList,
+  buildOpenApi3,
+  buildOpenApiIndex,
+  buildSwagger,
 } from "../routes/discovery.ts";
 
 const ANONYMOUS: User = { name: "", groups: [] };
 
-/**
- * Returns undefined without a body.
- * @throws AppError with API_MALFORMED when the body is not JSON
- */
+/** Returns undefined without a body. @throws AppError with API_MALFORMED when the body is not JSON */
 function parseBody(request: Request): unknown {
   const text: unknown = request.body;
   if (typeof text !== "string" || text.trim() === "") return undefined;
@@ -63,7 +60,7 @@ function isDryRun(request: Request, body: unknown): boolean {
   return [request.query["dryRun"], inBody].flat().includes("All");
 }
 
-function parameterOf(request: Request, name: string): string {
+function readParameter(request: Request, name: string): string {
   const value = request.params[name];
   return typeof value === "string" ? value : "";
 }
@@ -72,8 +69,8 @@ function parameterOf(request: Request, name: string): string {
 function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call {
   const body = parseBody(request);
   return {
-    namespace: parameterOf(request, "namespace"),
-    name: parameterOf(request, "name"),
+    namespace: readParameter(request, "namespace"),
+    name: readParameter(request, "name"),
     user: findRemoteUser(frontProxy, request) ?? ANONYMOUS,
     dryRun: isDryRun(request, body),
     query: new URL(request.url, "http://virt-api").searchParams,
@@ -91,7 +88,7 @@ const CALLS: ReadonlySet<string> = new Set([
 const SUBRESOURCE_AT = 8;
 
 /** Returns `mutate`, `validate`, the subresource, or `other`. */
-export function callNameOf(url: string): string {
+export function parseCallName(url: string): string {
   const [path = ""] = url.split("?");
   const parts = path.split("/");
   const name = parts[SUBRESOURCE_AT] ?? parts.at(-1) ?? "";
@@ -103,7 +100,7 @@ export function countRequests(
   metrics: Pick<Metrics, "countServed">,
 ): RequestListener {
   return (request, response) => {
-    metrics.countServed(callNameOf(request.url ?? ""));
+    metrics.countServed(parseCallName(request.url ?? ""));
     answer(request, response);
   };
 }
@@ -173,42 +170,42 @@ function serveRoutes(app: Express, deps: Deps, callers: Callers): void {
 
 function serveDiscovery(app: Express): void {
   app.get("/apis", (request, response) => {
-    const aggregated = aggregatedFor(request.headers.accept ?? "");
+    const aggregated = findAggregatedDiscovery(request.headers.accept ?? "");
     if (aggregated === undefined) response.json(GROUP_LIST);
     else response.type(aggregated.contentType).send(JSON.stringify(aggregated.body));
   });
   app.get(GROUP_PATH, (_request, response) => void response.json(API_GROUP));
   for (const version of VERSIONS) {
-    const list = resourceListOf(version);
+    const list = buildResourceList(version);
     app.get(`${GROUP_PATH}/${version}`, (_request, response) => void response.json(list));
   }
 }
 
 function serveOpenApi(app: Express, { release }: Deps): void {
-  const index = openApiIndexOf(release);
-  const swagger = swaggerOf(release);
+  const index = buildOpenApiIndex(release);
+  const swagger = buildSwagger(release);
   app.get("/openapi/v2", (_request, response) => void response.json(swagger));
   app.get("/openapi/v3", (_request, response) => void response.json(index));
   for (const version of VERSIONS) {
-    const document = openApi3Of(version, release);
+    const document = buildOpenApi3(version, release);
     const path = `/openapi/v3${GROUP_PATH}/${version}`;
     app.get(path, (_request, response) => void response.json(document));
   }
 }
 
-function statusOfHttpError(error: unknown): number | undefined {
+function findHttpStatus(error: unknown): number | undefined {
   const isHttp = typeof error === "object" && error !== null && "status" in error;
   return isHttp && typeof error.status === "number" ? error.status : undefined;
 }
 
-function answerErrors(deps: Deps): ErrorRequestHandler {
+function handleErrors(deps: Deps): ErrorRequestHandler {
   // Express recognizes error handlers by their four parameters.
   return (error: unknown, request, response, next) => {
     if (response.headersSent) {
       next(error);
       return;
     }
-    const status = statusOfHttpError(error);
+    const status = findHttpStatus(error);
     const answer =
       status === undefined
         ? toErrorAnswer(error)
@@ -251,6 +248,6 @@ export function createApp(deps: Deps, callers: Callers): Express {
     const message = "the server could not find the requested resource";
     send(response, toFailureAnswer({ code: 404, message }));
   });
-  app.use(answerErrors(deps));
+  app.use(handleErrors(deps));
   return app;
 }

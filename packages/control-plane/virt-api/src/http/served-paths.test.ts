@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-api tells of itself, and what it answers on each path that it tells of.
+// Discovery, OpenAPI, and every documented path.
 import { CLUSTER_INSTANCETYPES, VIRTUAL_MACHINES } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ const GROUP = "subresources.kubevirt.io";
 const GROUP_PATH = `/apis/${GROUP}`;
 const WHERE: Readonly<Record<string, string>> = { namespace: "ns", name: "vm" };
 
-/** An OpenAPI document, as far as it is looked at. */
+/** The tested part of an OpenAPI document. */
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
@@ -41,13 +41,12 @@ async function get(path: string, accept?: string) {
   return bench.send("GET", path, accept === undefined ? {} : { accept });
 }
 
-/** A GET has no body. */
 function ask(method: Method, path: string) {
   const options = { get: {}, put: { text: "{}" } };
   return bench.send(method.toUpperCase(), path, options[method]);
 }
 
-/** A path with something in the place of each parameter. */
+/** The path with a value for each parameter. */
 function filled(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => WHERE[name] ?? "1");
 }
@@ -60,7 +59,7 @@ describe("discovery", () => {
     expect(await get(GROUP_PATH)).toMatchObject({ body: { kind: "APIGroup", ...group } });
   });
 
-  test.each(VERSIONS)("of %s lists what is done, and nothing that is refused", async (version) => {
+  test.each(VERSIONS)("of %s lists supported subresources only", async (version) => {
     const { body } = await get(`${GROUP_PATH}/${version}`);
     expect(body).toMatchObject({ kind: "APIResourceList", groupVersion: `${GROUP}/${version}` });
     const { resources } = body as { resources: readonly { name: string; verbs: string[] }[] };
@@ -105,7 +104,7 @@ describe("discovery", () => {
       accept:
         "application/json;v=v2beta1; g=apidiscovery.k8s.io;as=APIGroupDiscoveryList,application/json",
     },
-  ])("of all at once is in $version, as it is asked for", async ({ version, accept }) => {
+  ])("returns the requested aggregated $version", async ({ version, accept }) => {
     const { body, contentType } = await get("/apis", accept);
     const type = `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;
     expect(contentType.replaceAll(" ", "").replace(";charset=utf-8", "")).toBe(type);
@@ -140,16 +139,16 @@ describe("discovery", () => {
     "application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList",
     "application/json;g=apidiscovery.k8s.io;v=v2;as=Table",
     "application/json;v=v2;as=APIGroupDiscoveryList",
-  ])("is as ever for who accepts %s", async (accept) => {
+  ])("is not aggregated for Accept: %s", async (accept) => {
     expect(await get("/apis", accept)).toMatchObject({ body: { kind: "APIGroupList" } });
   });
 });
 
 describe("OpenAPI", () => {
-  test("in v2 has each path of both versions, each operation of its own name", async () => {
+  test("in v2 has all paths of both versions, with unique operation names", async () => {
     const { body } = await get("/openapi/v2");
     expect(body).toMatchObject({ swagger: "2.0", info: { version: "v1.2.3" } });
-    const { paths } = body as Document; // as it was asked
+    const { paths } = body as Document; // the requested document
     const want = VERSIONS.flatMap((version) =>
       ROUTES.map(({ path, method }) => `${method} ${GROUP_PATH}/${version}/${path}`),
     );
@@ -161,7 +160,7 @@ describe("OpenAPI", () => {
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(want.length);
   });
 
-  test("in v3 is one document for each version, at the address that the list gives", async () => {
+  test("in v3 has one document for each version, at the listed address", async () => {
     const { body } = await get("/openapi/v3");
     const { paths } = body as { paths: Record<string, { serverRelativeURL: string }> };
     expect(Object.keys(paths)).toEqual(VERSIONS.map((version) => `apis/${GROUP}/${version}`));
@@ -169,7 +168,7 @@ describe("OpenAPI", () => {
     expect(path).toMatch(
       /^\/openapi\/v3\/apis\/subresources\.kubevirt\.io\/v1alpha3\?hash=\w{32}$/,
     );
-    const document = (await get(path)).body as Document; // as it was asked
+    const document = (await get(path)).body as Document; // the requested document
     expect(document).toMatchObject({ openapi: "3.0.0" });
     expect(Object.keys(document.paths)).toEqual(
       ROUTES.map((route) => `${GROUP_PATH}/v1alpha3/${route.path}`),
@@ -179,7 +178,7 @@ describe("OpenAPI", () => {
   test("names the parameters of a path", async () => {
     const { body } = await get(`/openapi/v3${GROUP_PATH}/v1`);
     const path = `${GROUP_PATH}/v1/namespaces/{namespace}/virtualmachines/{name}/start`;
-    const { paths } = body as Document; // as it was asked
+    const { paths } = body as Document; // the requested document
     expect(paths[path]?.["put"]).toMatchObject({
       operationId: "v1PutNamespaceVirtualmachinesNameStart",
       parameters: [{ name: "namespace" }, { name: "name" }],
@@ -188,10 +187,10 @@ describe("OpenAPI", () => {
   });
 });
 
-describe("each path that is told of", () => {
+describe("documented paths", () => {
   const rows = VERSIONS.flatMap((version) => ROUTES.map((route) => ({ ...route, version })));
 
-  test.each(rows)("$version $method $path is there", async ({ version, method, path }) => {
+  test.each(rows)("serves $version $method $path", async ({ version, method, path }) => {
     const at = `${GROUP_PATH}/${version}/${filled(path)}`;
     const { code } = await ask(method, at);
     expect([200, 202, 400, 403, 404, 409, 422]).toContain(code);
@@ -202,7 +201,7 @@ describe("each path that is told of", () => {
   });
 
   test.each(ROUTES.filter(({ isRefused }) => isRefused))(
-    "$path is refused by the name of $about, and nothing is read or written",
+    "rejects $path as missing feature $about, without requests",
     async ({ method, path, about }) => {
       const at = `${GROUP_PATH}/v1/${filled(path)}`;
       expect(await ask(method, at)).toMatchObject({
@@ -218,21 +217,21 @@ describe("each path that is told of", () => {
     },
   );
 
-  test("another one is 404, with a Status", async () => {
+  test("responds with 404 and a Status to other paths", async () => {
     const path = `${GROUP_PATH}/v1/namespaces/ns/virtualmachines/vm/sing`;
     expect(await get(path)).toMatchObject({ code: 404, body: { kind: "Status" } });
   });
 });
 
 describe("the installation", () => {
-  test("tells its version", async () => {
+  test("serves its version", async () => {
     expect(await get(`${GROUP_PATH}/v1/version`)).toMatchObject({
       code: 200,
       body: { gitVersion: "v1.2.3" },
     });
   });
 
-  test("is well while the API server answers", async () => {
+  test("is healthy while the API server responds", async () => {
     const path = `${GROUP_PATH}/v1alpha3/healthz`;
     expect(await get(path)).toMatchObject({
       code: 200,
@@ -248,7 +247,7 @@ describe("the installation", () => {
     });
   });
 
-  test("has no image of libguestfs, and says how to name one", async () => {
+  test("has no image of libguestfs, and explains how to name one", async () => {
     expect(await get(`${GROUP_PATH}/v1/guestfs`)).toMatchObject({
       code: 400,
       body: { message: expect.stringContaining("--image") as string },
@@ -256,17 +255,17 @@ describe("the installation", () => {
   });
 });
 
-describe("a VM with what it takes from elsewhere", () => {
+describe("expansion of a VM", () => {
   const path = `${GROUP_PATH}/v1/namespaces/ns`;
   const SIZED = { ...aVm(), spec: { ...aVm().spec, instancetype: { name: "small" } } };
 
-  test("is what is stored", async () => {
+  test("returns a VM without instancetype unchanged", async () => {
     const answer = await get(`${path}/virtualmachines/vm/expand-spec`);
     expect(answer).toMatchObject({ code: 200, body: { spec: aVm().spec } });
     expect(await get(`${path}/virtualmachines/none/expand-spec`)).toMatchObject({ code: 404 });
   });
 
-  test("is what its instancetype makes of it, stored or sent", async () => {
+  test("applies the instancetype to a stored or sent VM", async () => {
     const small = {
       apiVersion: "instancetype.kubevirt.io/v1beta1",
       kind: CLUSTER_INSTANCETYPES.kind,
@@ -301,7 +300,7 @@ describe("a VM with what it takes from elsewhere", () => {
 
   test.each([
     { name: "a VM of its own", body: aVm(), code: 200 },
-    { name: "a VM of an instancetype that is not there", body: SIZED, code: 400 },
+    { name: "a VM with a missing instancetype", body: SIZED, code: 400 },
     {
       name: "a VM of another namespace",
       body: { ...aVm(), metadata: { name: "vm", namespace: "other" } },
@@ -314,7 +313,7 @@ describe("a VM with what it takes from elsewhere", () => {
     },
     { name: "no VM", body: { kind: "Pod" }, code: 400 },
     { name: "nothing", body: undefined, code: 400 },
-  ])("that is sent: $name is $code", async ({ body, code }) => {
+  ])("responds to a sent VM with $name: $code", async ({ body, code }) => {
     const text = body === undefined ? "" : JSON.stringify(body);
     const answer = await bench.send("PUT", `${path}/expand-vm-spec`, { text });
     expect(answer).toMatchObject(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can somebody without a certificate come in by a TLS session that is taken up again?
+// Resumed TLS sessions must not replace a client certificate.
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:https";
@@ -28,16 +28,16 @@ afterAll(async () => {
 });
 
 async function ask(socket: TLSSocket) {
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  let received = "";
+  socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
   socket.end(GET_GROUPS);
   await once(socket, "secureConnect");
   const seen = { isReused: socket.isSessionReused(), certificate: socket.getPeerX509Certificate() };
   await once(socket, "close");
-  return { ...seen, said };
+  return { ...seen, received };
 }
 
-/** Comes twice without a certificate, the second time with what is left of the first. */
+/** Connects twice without a certificate, and resumes the first session. */
 async function comeAgain(options: ConnectionOptions) {
   const address = { host: "127.0.0.1", rejectUnauthorized: false, ...options };
   const first = connect(address);
@@ -47,10 +47,10 @@ async function comeAgain(options: ConnectionOptions) {
   return ask(connect({ ...address, ...(session === undefined ? {} : { session }) }));
 }
 
-test.each(VERSIONS)("%s: no session is taken up again, also after a reload", async (version) => {
+test.each(VERSIONS)("%s: resumes no TLS session, also after a reload", async (version) => {
   const options = { port: bench.port, minVersion: version, maxVersion: version };
-  const { said, isReused } = await comeAgain(options);
-  expect(said).toContain("HTTP/1.1 401 ");
+  const { received, isReused } = await comeAgain(options);
+  expect(received).toContain("HTTP/1.1 401 ");
   expect(isReused).toBe(false);
   const renewed = new X509Certificate(await bench.renew());
   await eventually(async () => {
@@ -61,7 +61,7 @@ test.each(VERSIONS)("%s: no session is taken up again, also after a reload", asy
   }, WITHIN);
 });
 
-test("nobody vouches for a session without a certificate that is taken up again", async () => {
+test("does not trust a resumed TLS session without a certificate", async () => {
   const files = createFiles();
   const read = async (name: string) => (await files.readText(join(bench.directory, name))) ?? "";
   const caFile = join(bench.directory, "front-proxy-ca.pem");
@@ -75,11 +75,11 @@ test("nobody vouches for a session without a certificate that is taken up again"
   ).listen(0, "127.0.0.1");
   try {
     await once(server, "listening");
-    // A server that listens on an address has one.
+    // It listens on TCP.
     const { port } = server.address() as { port: number };
-    const { said, isReused } = await comeAgain({ port, minVersion: "TLSv1.3" });
+    const { received, isReused } = await comeAgain({ port, minVersion: "TLSv1.3" });
     expect(isReused).toBe(true);
-    expect(said).toContain("vouched: false");
+    expect(received).toContain("vouched: false");
   } finally {
     server.close();
   }

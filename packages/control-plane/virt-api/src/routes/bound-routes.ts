@@ -29,7 +29,9 @@ const FORWARDING = {
   "portforward/{port}/{protocol}": streamOnly,
 };
 
-function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeof SERVED)[R]> } {
+function buildSubresourceHandlers(deps: Deps): {
+  readonly [R in Resource]: Handlers<(typeof SERVED)[R]>;
+} {
   return {
     virtualmachines: {
       addinterface: addIface(deps, "vm"),
@@ -64,7 +66,7 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
   };
 }
 
-function generalOf(deps: Deps): Handlers<typeof GENERAL> {
+function buildGeneralHandlers(deps: Deps): Handlers<typeof GENERAL> {
   return {
     guestfs,
     healthz: healthz(deps),
@@ -73,7 +75,7 @@ function generalOf(deps: Deps): Handlers<typeof GENERAL> {
   };
 }
 
-function inNamespacesOf(deps: Deps): Handlers<typeof IN_NAMESPACE> {
+function buildNamespaceHandlers(deps: Deps): Handlers<typeof IN_NAMESPACE> {
   return { "expand-vm-spec": expandVmSpec(deps) };
 }
 
@@ -83,15 +85,15 @@ export interface BoundRoute extends Route {
 
 export function boundRoutes(deps: Deps): readonly BoundRoute[] {
   const handlers = new Map<string, CallHandler>([
-    ...Object.entries(subresourcesOf(deps)).flatMap(([resource, own]) =>
+    ...Object.entries(buildSubresourceHandlers(deps)).flatMap(([resource, own]) =>
       Object.entries(own).map(
         ([name, handle]) => [subresourcePath(resource, name), handle] as const,
       ),
     ),
-    ...Object.entries(inNamespacesOf(deps)).map(
+    ...Object.entries(buildNamespaceHandlers(deps)).map(
       ([name, handle]) => [namespacePath(name), handle] as const,
     ),
-    ...Object.entries(generalOf(deps)),
+    ...Object.entries(buildGeneralHandlers(deps)),
   ]);
   return ROUTES.map((route) => ({
     ...route,

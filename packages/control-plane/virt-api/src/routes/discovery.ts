@@ -18,14 +18,14 @@ const AGGREGATED_GROUP = "apidiscovery.k8s.io";
 
 const VERBS: Readonly<Record<Method, string>> = { get: "get", put: "update" };
 
-function groupVersionOf(version: string): { groupVersion: string; version: string } {
+function toGroupVersion(version: string): { groupVersion: string; version: string } {
   return { groupVersion: `${names.SUBRESOURCES_GROUP}/${version}`, version };
 }
 
 const GROUP = {
   name: names.SUBRESOURCES_GROUP,
-  versions: VERSIONS.map(groupVersionOf),
-  preferredVersion: groupVersionOf(VERSIONS[0]),
+  versions: VERSIONS.map(toGroupVersion),
+  preferredVersion: toGroupVersion(VERSIONS[0]),
 };
 
 interface ServedSubresource {
@@ -60,7 +60,7 @@ export const GROUP_LIST: object = { kind: "APIGroupList", apiVersion: "v1", grou
 export const API_GROUP: object = { kind: "APIGroup", apiVersion: "v1", ...GROUP };
 
 /** `/apis/subresources.kubevirt.io/VERSION` */
-export function resourceListOf(version: string): object {
+export function buildResourceList(version: string): object {
   const subresources = SERVED_SUBRESOURCES.map(({ resource, subresource, verb }) => ({
     name: `${resource}/${subresource}`,
     singularName: "",
@@ -77,7 +77,7 @@ export function resourceListOf(version: string): object {
   return {
     kind: "APIResourceList",
     apiVersion: "v1",
-    groupVersion: groupVersionOf(version).groupVersion,
+    groupVersion: toGroupVersion(version).groupVersion,
     resources: [...subresources, ...others],
   };
 }
@@ -86,14 +86,13 @@ function aggregatedResource(resource: string, verbs: readonly string[], kind: ob
   return { resource, responseKind: kind, scope: "Namespaced", singularResource: "", verbs };
 }
 
-function aggregatedVersionOf(version: string): object {
+function buildAggregatedVersion(version: string): object {
   const kindOf = (resource: Resource) => ({
     group: names.SUBRESOURCES_GROUP,
     version,
     kind: KINDS[resource],
   });
-  // The resource itself is served by another group; only its subresources are listed. Source: Kubernetes apiserver
-  // aggregated discovery.
+  // Lists subresources only; another group serves the resource itself. Source: Kubernetes apiserver aggregated discovery.
   const owners = (Object.keys(KINDS) as readonly Resource[]).map((owner) => ({
     ...aggregatedResource(owner, [], {}),
     subresources: SERVED_SUBRESOURCES.filter(({ resource }) => resource === owner).map(
@@ -112,7 +111,7 @@ interface AggregatedDiscovery {
 }
 
 /** `/apis` as aggregated discovery; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
-export function aggregatedFor(accept: string): AggregatedDiscovery | undefined {
+export function findAggregatedDiscovery(accept: string): AggregatedDiscovery | undefined {
   const accepted = accept
     .split(",")
     .map((type) => type.split(";").map((part) => part.trim()))
@@ -122,7 +121,7 @@ export function aggregatedFor(accept: string): AggregatedDiscovery | undefined {
     return undefined;
   const group = {
     metadata: { name: names.SUBRESOURCES_GROUP },
-    versions: VERSIONS.map(aggregatedVersionOf),
+    versions: VERSIONS.map(buildAggregatedVersion),
   };
   return {
     contentType: `application/json;g=${AGGREGATED_GROUP};v=${format};as=APIGroupDiscoveryList`,
@@ -139,7 +138,7 @@ type Dialect = "v2" | "v3";
 
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
-function parameterOf(name: string, dialect: Dialect): object {
+function buildParameter(name: string, dialect: Dialect): object {
   const type = { type: "string" };
   return {
     name,
@@ -150,20 +149,22 @@ function parameterOf(name: string, dialect: Dialect): object {
 }
 
 /** For example `v1PutVirtualmachinesStart`. Client generators need unique names. */
-function operationIdOf({ method, path }: Route, version: string): string {
+function buildOperationId({ method, path }: Route, version: string): string {
   const parts = path.split(/[^A-Za-z0-9]+/).filter((part) => part !== "" && part !== "namespaces");
   const words = [method, ...parts].map((part) => part.charAt(0).toUpperCase() + part.slice(1));
   return [version, ...words].join("");
 }
 
-function operationOf(route: Route, version: string, dialect: Dialect): object {
+function buildOperation(route: Route, version: string, dialect: Dialect): object {
   const { about, isRefused, path, kind } = route;
   const group = names.SUBRESOURCES_GROUP;
   return {
     description: isRefused ? `Refused: Patchbay does not have ${about}.` : `${about}.`,
-    operationId: operationIdOf(route, version),
+    operationId: buildOperationId(route, version),
     ...(dialect === "v2" ? { produces: ["application/json"] } : {}),
-    parameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => parameterOf(name, dialect)),
+    parameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) =>
+      buildParameter(name, dialect),
+    ),
     responses: isRefused
       ? { "400": { description: "Bad Request" } }
       : { "200": { description: "OK" }, "202": { description: "Accepted" } },
@@ -171,37 +172,37 @@ function operationOf(route: Route, version: string, dialect: Dialect): object {
   };
 }
 
-function pathsOf(version: string, dialect: Dialect): Readonly<Record<string, object>> {
+function buildPaths(version: string, dialect: Dialect): Readonly<Record<string, object>> {
   const entries = ROUTES.map((route) => [
     `${GROUP_PATH}/${version}/${route.path}`,
-    { [route.method]: operationOf(route, version, dialect) },
+    { [route.method]: buildOperation(route, version, dialect) },
   ]);
   return Object.fromEntries(entries) as Readonly<Record<string, object>>;
 }
 
-function infoOf(release: string): object {
+function buildInfo(release: string): object {
   return { title: "Patchbay's subresources", version: release };
 }
 
 /** `/openapi/v2`; `release` is the version of virt-api, for example v0.1.0. */
-export function swaggerOf(release: string): object {
+export function buildSwagger(release: string): object {
   return {
     swagger: "2.0",
-    info: infoOf(release),
-    paths: Object.assign({}, ...VERSIONS.map((version) => pathsOf(version, "v2"))) as object,
+    info: buildInfo(release),
+    paths: Object.assign({}, ...VERSIONS.map((version) => buildPaths(version, "v2"))) as object,
     definitions: {},
   };
 }
 
-export function openApi3Of(version: string, release: string): object {
-  const paths = pathsOf(version, "v3");
-  return { openapi: "3.0.0", info: infoOf(release), paths, components: { schemas: {} } };
+export function buildOpenApi3(version: string, release: string): object {
+  const paths = buildPaths(version, "v3");
+  return { openapi: "3.0.0", info: buildInfo(release), paths, components: { schemas: {} } };
 }
 
 /** `/openapi/v3`: URLs of the documents, with a hash of their content. */
-export function openApiIndexOf(release: string): object {
+export function buildOpenApiIndex(release: string): object {
   const paths = VERSIONS.map((version) => {
-    const text = JSON.stringify(openApi3Of(version, release));
+    const text = JSON.stringify(buildOpenApi3(version, release));
     const hash = createHash("sha256").update(text).digest("hex").slice(0, 32).toUpperCase();
     const path = `apis/${names.SUBRESOURCES_GROUP}/${version}`;
     return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }] as const;

@@ -39,24 +39,27 @@ test.each<{
   { kind: "vmi", mark: { evacuationNodeName: "a" }, dryRun: false, want: DONE, left: undefined },
   { kind: "vmi", mark: { evacuationNodeName: "a" }, dryRun: true, want: DONE, left: "a" },
   { kind: "vm", mark: {}, dryRun: false, want: NOTHING, left: undefined },
-])("of a $kind with $mark, dry run $dryRun: $want", async ({ kind, mark, dryRun, want, left }) => {
-  store.put(VIRTUAL_MACHINES, aVm());
-  putVmi(mark);
-  const { code, body } = await evacuateCancel(depsOn(store), kind)(aCall({ dryRun, body: {} }));
-  expect({ code, message: (body as StatusBody).message }).toEqual({ code: 200, message: want });
-  expect(await markNow()).toBe(left);
-});
+])(
+  "cancels for a $kind with $mark, dry run $dryRun: $want",
+  async ({ kind, mark, dryRun, want, left }) => {
+    store.put(VIRTUAL_MACHINES, aVm());
+    putVmi(mark);
+    const { code, body } = await evacuateCancel(depsOn(store), kind)(aCall({ dryRun, body: {} }));
+    expect({ code, message: (body as StatusBody).message }).toEqual({ code: 200, message: want });
+    expect(await markNow()).toBe(left);
+  },
+);
 
 test.each([
   { name: "no VM", kind: "vm", hasVm: false },
   { name: "no guest", kind: "vm", hasVm: true },
   { name: "no VMI", kind: "vmi", hasVm: true },
-] as const)("where there is $name: 404", async ({ kind, hasVm }) => {
+] as const)("responds with 404 for $name", async ({ kind, hasVm }) => {
   if (hasVm) store.put(VIRTUAL_MACHINES, aVm());
   expect((await evacuateCancel(depsOn(store), kind)(aCall({}))).code).toBe(404);
 });
 
-test("a body that is no object is refused, and changes nothing", async () => {
+test("rejects a body that is not an object", async () => {
   putVmi({ evacuationNodeName: "a" });
   expect((await evacuateCancel(depsOn(store), "vmi")(aCall({ body: [] }))).code).toBe(400);
   expect(await markNow()).toBe("a");

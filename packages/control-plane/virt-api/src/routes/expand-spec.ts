@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET .../expand-spec and PUT .../expand-vm-spec: a VM with instancetype and preference applied. Source: KubeVirt
-// pkg/virt-api/rest/expand.go.
+// GET .../expand-spec, PUT .../expand-vm-spec: a VM with instancetype and preference. Source: KubeVirt pkg/virt-api/rest/expand.go.
 import {
   buildAutoNic,
   declaresNoNics,
@@ -62,13 +61,12 @@ function addNicToAnswer(answer: Answer, binding: AutoBinding): Answer {
     : answer;
 }
 
-/** The message is KubeVirt's. */
 function toInvalidVmAnswer(fields: readonly string[]): Answer {
   const message = "Object is not a valid VirtualMachine";
   const causes = fields.map((field) => ({
     reason: "FieldValueInvalid" as const,
     field,
-    message: `${field} is missing, or is not what it must be`,
+    message: `${field} is missing or has the wrong type`,
   }));
   return toFailureAnswer({ code: 400, message, causes });
 }
@@ -85,7 +83,7 @@ function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer 
   const { vm } = subject;
   const own = vm.metadata.namespace ?? namespace;
   if (own === namespace) return { ...vm, metadata: { ...vm.metadata, namespace } };
-  const message = `the VirtualMachine is of namespace ${own}, the request of ${namespace}`;
+  const message = `the VirtualMachine has namespace ${own}, but the request has namespace ${namespace}`;
   return toFailureAnswer({ code: 400, message });
 }
 
@@ -93,7 +91,7 @@ function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer 
 export function expandVmSpec(deps: Deps): CallHandler {
   return async ({ body, namespace }) => {
     if (asObject(body)["kind"] !== VIRTUAL_MACHINES.kind)
-      return toFailureAnswer({ code: 400, message: "the request body is no VirtualMachine" });
+      return toFailureAnswer({ code: 400, message: "the request body is not a VirtualMachine" });
     const sent = parseSentVm(body, namespace);
     if ("code" in sent) return sent;
     return addNicToAnswer(await expand(deps, sent), deps.networkConfig().autoBinding);

@@ -29,7 +29,7 @@ export function healthz(deps: Deps): CallHandler {
 /** Responds with 400: clients that name an image do not call this. Source: KubeVirt GetGsInfo. */
 export const guestfs: CallHandler = () => {
   const message =
-    "Patchbay does not have an image of libguestfs; nothing was made. Name one: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, with --kvm=false where nodes have no usable /dev/kvm";
+    "Patchbay has no image of libguestfs; nothing was created. Name an image: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, and add --kvm=false if nodes have no usable /dev/kvm";
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is answered where somebody asks at which hop frames die.
+// The doctor subresource.
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
@@ -12,10 +12,10 @@ const RUNNING: VmiStatus = { phase: "Running", nodeName: "node1" };
 const REPORT = { vmi: "ns/vm", interface: "blue", hops: [], milliseconds: 7 };
 
 let store: FakeStore;
-let asked: unknown[];
+let sent: unknown[];
 beforeEach(() => {
   store = createFakeStore();
-  asked = [];
+  sent = [];
 });
 
 function put(status: VmiStatus): void {
@@ -28,20 +28,20 @@ function put(status: VmiStatus): void {
 function ask(query: string, answer = { code: 200, body: REPORT as object }) {
   const deps = depsOn(store, {
     sendToHandler: (node, _key, request) => {
-      asked.push([node, request]);
+      sent.push([node, request]);
       return Promise.resolve({ ...answer, body: { ...answer.body } });
     },
   });
   return examine(deps)(aCall({ query: new URLSearchParams(query) }));
 }
 
-test("the VMI's node is asked, and what it tells is passed on", async () => {
+test("forwards the report of the VMI's node", async () => {
   put(RUNNING);
   expect(await ask("interface=blue")).toEqual({ code: 200, body: REPORT });
-  expect(asked).toEqual([["node1", { examine: "blue" }]]);
+  expect(sent).toEqual([["node1", { examine: "blue" }]]);
 });
 
-test("that it is busy is passed on", async () => {
+test("forwards 429 from a busy node", async () => {
   put(RUNNING);
   const answer = { code: 429, body: { message: "it is being examined" } };
   expect(await ask("interface=blue", answer)).toMatchObject({
@@ -59,12 +59,12 @@ test.each([
     message: "interface: the VM has no interface red",
   },
   { query: "interface=blue", status: {}, code: 400, message: "VMI is not running" },
-])("$query is refused with $code: $message", async ({ query, status, code, message }) => {
+])("rejects $query with $code: $message", async ({ query, status, code, message }) => {
   put(status);
   expect(await ask(query)).toMatchObject({ code, body: { message } });
-  expect(asked).toEqual([]);
+  expect(sent).toEqual([]);
 });
 
-test("a VMI that is not there is not found", async () => {
+test("responds with 404 for a missing VMI", async () => {
   expect(await ask("interface=blue")).toMatchObject({ code: 404 });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is answered to requests that a guest's node does or tells.
+// Subresources that virt-handler answers.
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { AppError } from "@patchbay/base";
@@ -14,11 +14,11 @@ const AGENT = { type: "AgentConnected", status: "True" } as const;
 const PAUSED = { type: "Paused", status: "True" } as const;
 
 let store: FakeStore;
-let asked: string[];
+let sent: string[];
 
 beforeEach(() => {
   store = createFakeStore();
-  asked = [];
+  sent = [];
 });
 
 function put(status: VmiStatus): void {
@@ -28,7 +28,7 @@ function put(status: VmiStatus): void {
 function ask(request: GuestRequest, dryRun = false, answer: object = { code: 200, body: {} }) {
   const deps = depsOn(store, {
     sendToHandler: (node, { namespace, name }, what) => {
-      asked.push(`${node} ${String(namespace)}/${name} ${JSON.stringify(what)}`);
+      sent.push(`${node} ${String(namespace)}/${name} ${JSON.stringify(what)}`);
       return Promise.resolve({ code: 200, body: {}, ...answer });
     },
   });
@@ -38,15 +38,15 @@ function ask(request: GuestRequest, dryRun = false, answer: object = { code: 200
 const RUNNING: VmiStatus = { phase: "Running", nodeName: "node1", conditions: [AGENT] };
 
 test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])(
-  "%s is asked of the VMI's node",
+  "sends %s to the VMI's node",
   async (request) => {
     put(request === "unpause" ? { ...RUNNING, conditions: [PAUSED] } : RUNNING);
     expect(await ask(request)).toMatchObject({ code: 200 });
-    expect(asked).toEqual([`node1 ns/vm "${request}"`]);
+    expect(sent).toEqual([`node1 ns/vm "${request}"`]);
   },
 );
 
-test("what the node tells is passed on", async () => {
+test("forwards the node's response", async () => {
   put(RUNNING);
   const body = { items: [{ userName: "root" }] };
   expect(await ask("userlist", false, { body })).toEqual({ code: 200, body });
@@ -55,7 +55,7 @@ test("what the node tells is passed on", async () => {
 test.each([
   { name: "in its words", body: { message: "the guest agent does not answer" }, want: /agent/ },
   { name: "without words", body: {}, want: /no reason/ },
-])("a refusal of the node is passed on, $name", async ({ body, want }) => {
+])("forwards the node's rejection, $name", async ({ body, want }) => {
   put(RUNNING);
   expect(await ask("userlist", false, { code: 503, body })).toMatchObject({
     code: 503,
@@ -63,21 +63,21 @@ test.each([
   });
 });
 
-test("a dry run of a change asks nobody", async () => {
+test("a dry run of a change sends nothing to the node", async () => {
   put(RUNNING);
   expect(await ask("pause", true)).toMatchObject({ code: 200 });
-  expect(asked).toEqual([]);
+  expect(sent).toEqual([]);
 });
 
-test("a VMI that is not so is refused, and one that is not there is not found", async () => {
+test("rejects a VMI in the wrong state, and responds with 404 for a missing one", async () => {
   put({ phase: "Scheduled" });
   expect(await ask("pause")).toMatchObject({ code: 409, body: { message: "VM is not running" } });
   store = createFakeStore();
   expect(await ask("pause")).toMatchObject({ code: 404 });
-  expect(asked).toEqual([]);
+  expect(sent).toEqual([]);
 });
 
-test("a node that does not answer is an error that says so", async () => {
+test("reports a node that does not respond", async () => {
   put(RUNNING);
   const error = new AppError("API_NODE_UNREACHABLE", { node: "node1", reason: "no" });
   const deps = depsOn(store, { sendToHandler: () => Promise.reject(error) });

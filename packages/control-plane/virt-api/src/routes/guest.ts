@@ -26,7 +26,7 @@ const DONE: Readonly<Partial<Record<GuestRequest, string>>> = {
   pause: "the virtual machine instance is paused",
   unpause: "the virtual machine instance was resumed",
   reset: "the virtual machine instance was reset",
-  softreboot: "the guest was asked to reboot",
+  softreboot: "a reboot of the guest was requested",
 };
 
 function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: About): Answer {
@@ -49,7 +49,7 @@ export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
     const answer = await deps.sendToHandler(vmi.status?.nodeName ?? "", key, request);
     const fields = { vmi: `${call.namespace}/${call.name}`, request, user: call.user.name };
     if (answer.code < 400 && GUEST_REQUESTS[request] === "put")
-      deps.log.info("asked a guest", fields);
+      deps.log.info("forwarded a guest request", fields);
     return toAnswer(answer, request, about);
   };
 }

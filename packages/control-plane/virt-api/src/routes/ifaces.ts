@@ -12,7 +12,7 @@ import { type Call, type CallHandler, toFailureAnswer, toRefusalAnswer } from ".
 import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
 import { aboutTarget } from "../changes/targets.ts";
-import { hasNad, nearestNetwork, findForeignNetworkProblem } from "../networks.ts";
+import { hasNad, findNearestNetwork, findForeignNetworkProblem } from "../networks.ts";
 
 export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
@@ -33,7 +33,9 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
         plan: async (target) => {
           const { bindings } = deps.networkConfig();
           const nadExists = await nad;
-          const suggestion = nadExists ? undefined : nearestNetwork(deps, network, call.namespace);
+          const suggestion = nadExists
+            ? undefined
+            : findNearestNetwork(deps, network, call.namespace);
           const facts = {
             target,
             request,
@@ -46,7 +48,7 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
         },
         logChange: (target) => {
           const object = `${call.namespace}/${call.name}`;
-          deps.log.info("interface is to be plugged", {
+          deps.log.info("requested the plug of an interface", {
             [target.kind]: object,
             iface: request.name,
             network,
@@ -73,7 +75,7 @@ export function removeIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
         plan: (target) => planRemoveIface({ target, request }),
         logChange: (target) => {
           const object = `${call.namespace}/${call.name}`;
-          deps.log.info("interface is to be unplugged", {
+          deps.log.info("requested the unplug of an interface", {
             [target.kind]: object,
             iface: request.name,
             user: call.user.name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where addinterface and removeinterface write, how often, and what is logged.
+// Writes and logs of addinterface and removeinterface.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -37,7 +37,7 @@ beforeEach(() => {
   });
 });
 
-/** The answer, what was written and what was logged. */
+/** The response, the writes and the log. */
 async function ask(
   route: typeof addIface,
   kind: NicTarget["kind"],
@@ -53,7 +53,7 @@ async function ask(
   const deps = depsOn(on, { log, networkConfig });
   const { code, body } = await route(deps, kind)(aCall(call));
   const writes = store.calls.filter((each) => !each.startsWith("get"));
-  // Every answer is a Status.
+  // Every response is a Status.
   return { code, status: body as StatusBody, writes, logged };
 }
 
@@ -68,17 +68,17 @@ describe("a request on a VMI", () => {
 
   test.each([
     { name: "its VM", owner: { ...OWNER, controller: true }, want: VM },
-    { name: "a VM that is gone", owner: { ...OWNER, uid: "old", controller: true }, want: VMI },
-    { name: "a VM of no name", owner: { ...OWNER, name: "none", controller: true }, want: VMI },
+    { name: "a deleted VM", owner: { ...OWNER, uid: "old", controller: true }, want: VMI },
+    { name: "an unknown VM", owner: { ...OWNER, name: "none", controller: true }, want: VMI },
     { name: "a VM that is no controller", owner: { ...OWNER, controller: false }, want: VMI },
     { name: "another kind", owner: { ...OWNER, kind: "Pool", controller: true }, want: VMI },
-  ])("of $name is written where it counts", async ({ owner, want }) => {
+  ])("of $name is written to its source of truth", async ({ owner, want }) => {
     owned({ ownerReferences: [owner] });
     const { code, writes } = await ask(addIface, "vmi", { body: BLUE });
     expect({ code, writes }).toEqual({ code: 202, writes: [want] });
   });
 
-  test("that is not there is 404 in the API server's words", async () => {
+  test("responds with 404 and the API server's message for a missing VMI", async () => {
     const { code, status } = await ask(addIface, "vmi", { name: "none", body: BLUE });
     expect(code).toBe(404);
     expect(status.message).toBe('virtualmachineinstances.kubevirt.io "none" not found');
@@ -87,7 +87,7 @@ describe("a request on a VMI", () => {
   test.each([
     { kind: "vm" as const, want: "virtualmachines" },
     { kind: "vmi" as const, want: "virtualmachineinstances" },
-  ])("that cannot be read is about $want", async ({ kind, want }) => {
+  ])("reports an invalid body for $want", async ({ kind, want }) => {
     for (const route of [addIface, removeIface]) {
       const { code, status } = await ask(route, kind, { body: {} });
       expect(code).toBe(400);
@@ -96,14 +96,14 @@ describe("a request on a VMI", () => {
   });
 });
 
-test("a guest of somebody else's VMI gets nothing: the VM's next start does", async () => {
+test("does not plug into a VMI of another owner; the VM's next start has the interface", async () => {
   owned({ ownerReferences: [] });
   const { code, status } = await ask(addIface, "vm", { body: BLUE });
   expect(code).toBe(202);
   expect(status.message).not.toContain("running guest");
 });
 
-describe("where changes of VMs are staged", () => {
+describe("with rollout strategy Stage", () => {
   const networkConfig = () => ({ ...networkConfigOf(undefined), isStaged: true });
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm", uid: "vm-uid" };
 
@@ -116,7 +116,7 @@ describe("where changes of VMs are staged", () => {
     expect(removed.status.message).toBe("interface 'nic1' will be gone when the VM starts");
   });
 
-  test("a VMI without a VM has nothing that could be staged", async () => {
+  test("a VMI without a VM is changed at once", async () => {
     owned({ ownerReferences: [] });
     const { status } = await ask(addIface, "vmi", { body: BLUE, networkConfig });
     expect(status.message).toContain("running guest");
@@ -124,21 +124,21 @@ describe("where changes of VMs are staged", () => {
 });
 
 describe("a change", () => {
-  test("is logged with who asked for what", async () => {
+  test("is logged with the user and the interface", async () => {
     const { logged } = await ask(addIface, "vm", { body: BLUE });
     expect(logged).toEqual([
       [
-        "interface is to be plugged",
+        "requested the plug of an interface",
         { vm: "ns/vm", iface: "nic1", network: "blue", user: "alice" },
       ],
     ]);
     const removed = await ask(removeIface, "vm", { body: { name: "nic1" } });
     expect(removed.logged).toEqual([
-      ["interface is to be unplugged", { vm: "ns/vm", iface: "nic1", user: "alice" }],
+      ["requested the unplug of an interface", { vm: "ns/vm", iface: "nic1", user: "alice" }],
     ]);
   });
 
-  test("that is there already is neither written nor logged", async () => {
+  test("that has no effect is neither written nor logged", async () => {
     await ask(addIface, "vm", { body: BLUE });
     const again = await ask(addIface, "vm", { body: BLUE });
     expect(again).toMatchObject({ code: 202, writes: [VM], logged: [] });
@@ -147,7 +147,7 @@ describe("a change", () => {
   test.each([
     { route: addIface, body: BLUE },
     { route: removeIface, body: { name: "nic1" } },
-  ])("of a dry run is judged, and neither kept nor logged", async ({ route, body }) => {
+  ])("in a dry run is validated, but neither stored nor logged", async ({ route, body }) => {
     await ask(addIface, "vm", { body: BLUE });
     const before = await store.find(VIRTUAL_MACHINES, { namespace: "ns", name: "vm" });
     const { code, logged } = await ask(route, "vm", { body, dryRun: true });
@@ -155,7 +155,7 @@ describe("a change", () => {
     expect(await store.find(VIRTUAL_MACHINES, { namespace: "ns", name: "vm" })).toEqual(before);
   });
 
-  test("of a network that may not be used is 403 before anything is read", async () => {
+  test("to a forbidden network is rejected with 403 before reads", async () => {
     const body = { ...BLUE, networkAttachmentDefinitionName: "secret/blue" };
     const { code } = await ask(addIface, "vm", { body });
     expect(code).toBe(403);
@@ -164,7 +164,7 @@ describe("a change", () => {
 });
 
 describe("a write", () => {
-  /** The store, whose patches fail. */
+  /** A store whose patches fail. */
   function failing(code: AppError["code"]): { readonly on: Store; readonly tries: string[] } {
     const tries: string[] = [];
     const patch: Store["patch"] = (type) => {
@@ -176,19 +176,22 @@ describe("a write", () => {
 
   const LOST = { resource: "virtualmachines", object: "vm", reason: "no" };
   test.each(["KUBE_CONFLICT", "KUBE_WRITES_LOST"] as const)(
-    "that loses every race (%s) is given up after ten, is logged, and may be asked for again",
+    "with only conflicts (%s) is abandoned after ten attempts, logged, and can be repeated",
     async (lost) => {
       const { on, tries } = failing(lost);
       const { code, status, logged } = await ask(addIface, "vm", { body: BLUE, on });
       expect(tries).toHaveLength(10);
-      expect({ code, logged }).toEqual({ code: 409, logged: [["every race lost", LOST]] });
+      expect({ code, logged }).toEqual({
+        code: 409,
+        logged: [["abandoned a request after too many conflicts", LOST]],
+      });
       expect(status.message).toBe(
-        'virtualmachines "vm" is being changed by others; try again (no)',
+        'virtualmachines "vm" is being changed by other clients; try again (no)',
       );
     },
   );
 
-  test("that is refused is not tried again", async () => {
+  test("that is rejected is not retried", async () => {
     const { on, tries } = failing("KUBE_FORBIDDEN");
     const refused = ask(addIface, "vm", { body: BLUE, on });
     await expect(refused).rejects.toMatchObject({ code: "KUBE_FORBIDDEN" });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What start, stop and restart do, by run strategy and by what there is of a guest.
+// start, stop and restart, by run strategy and state of the guest.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -21,7 +21,7 @@ import { restart, start, stop } from "./lifecycle.ts";
 const VERBS = { start, stop, restart };
 type Verb = keyof typeof VERBS;
 
-/** No VMI; one whose guest runs, is on its way, or has ended. */
+/** No VMI, or one whose guest runs, starts, or has ended. */
 type Guest = "none" | "Running" | "Scheduled" | "Succeeded" | "Failed" | "Unknown";
 
 let store: FakeStore;
@@ -34,7 +34,6 @@ function vmiIn(phase: Exclude<Guest, "none">): VirtualMachineInstance {
   return { ...aVmi(), status: { phase } };
 }
 
-/** What is asked of which VM. */
 interface Asked {
   readonly verb: Verb;
   readonly vm: VirtualMachine;
@@ -43,7 +42,7 @@ interface Asked {
   readonly body?: unknown;
 }
 
-/** The answer and what was written: the run strategy, requests to the controller, and whether the VMI is there. */
+/** The response, the run strategy, the state change requests, and whether the VMI exists. */
 async function perform({ verb, vm, guest, dryRun, body: given }: Asked) {
   store.put(VIRTUAL_MACHINES, vm);
   if (guest !== "none") store.put(VIRTUAL_MACHINE_INSTANCES, vmiIn(guest));
@@ -52,7 +51,7 @@ async function perform({ verb, vm, guest, dryRun, body: given }: Asked) {
   const { code, body } = await VERBS[verb](depsOn(store, { log }))(aCall({ dryRun, body: given }));
   const after = await store.find(VIRTUAL_MACHINES, KEY);
   const writes = store.calls.filter((call) => !call.startsWith("get"));
-  // Every answer is a Status.
+  // Every response is a Status.
   const { message, details } = body as StatusBody;
   return { code, message, details, writes, after, logged };
 }
@@ -68,7 +67,7 @@ const PAUSED = { ...START, data: { paused: "true" } };
 const NOW_ASKED = { guest: "none", dryRun: false } as const;
 
 test.each(["Manual", "Halted"] as const)(
-  "a start of $0 is refused while another VM with its MAC runs",
+  "rejects a start of $0 while another VM with its MAC runs",
   async (runStrategy) => {
     const vm = vmWith({ bridge: {}, macAddress: MAC });
     store.put(VIRTUAL_MACHINES, { ...vm, spec: { ...vm.spec, runStrategy } });
@@ -111,10 +110,13 @@ describe("start", () => {
       guest: "Failed",
       message: "RerunOnFailure does not support starting VM from failed state",
     },
-  ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
-    const told = await ask("start", aVm({ runStrategy: strategy }), guest);
-    expect(told).toMatchObject({ code: 409, message, writes: [], logged: [] });
-  });
+  ])(
+    "of $strategy with a guest $guest fails with 409: $message",
+    async ({ strategy, guest, message }) => {
+      const told = await ask("start", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 409, message, writes: [], logged: [] });
+    },
+  );
 });
 
 describe("stop", () => {
@@ -135,13 +137,13 @@ describe("stop", () => {
     expect(told.after?.status?.stateChangeRequests).toEqual(requests);
   });
 
-  test.each<Guest>(["none", "Succeeded"])("takes a pending start back: %s", async (guest) => {
+  test.each<Guest>(["none", "Succeeded"])("cancels a pending start: %s", async (guest) => {
     const told = await ask("stop", WAITING, guest);
     expect(told).toMatchObject({ code: 202, writes: PATCHED });
     expect(told.after?.status?.stateChangeRequests).toEqual([]);
   });
 
-  test("ends a guest that runs, whatever is waited for", async () => {
+  test("ends a running guest, whatever requests are pending", async () => {
     const told = await ask("stop", WAITING, "Running");
     expect(told.after?.status?.stateChangeRequests).toEqual([STOP]);
   });
@@ -156,25 +158,28 @@ describe("stop", () => {
     },
     { strategy: "Manual", guest: "none", message: "VM is not running" },
     { strategy: "Manual", guest: "Succeeded", message: "VM is not running" },
-  ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
-    const told = await ask("stop", aVm({ runStrategy: strategy }), guest);
-    expect(told).toMatchObject({ code: 409, message, writes: [] });
-  });
+  ])(
+    "of $strategy with a guest $guest fails with 409: $message",
+    async ({ strategy, guest, message }) => {
+      const told = await ask("stop", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 409, message, writes: [] });
+    },
+  );
 
-  test("of a guest that waits to be ended and started is not a start that waits alone", async () => {
+  test("cancels a pending restart of a guest", async () => {
     const vm: VirtualMachine = { ...MANUAL, status: { stateChangeRequests: [STOP] } };
     expect(await ask("stop", vm, "Succeeded")).toMatchObject({ code: 409, writes: [] });
   });
 });
 
 describe("restart", () => {
-  test("of a VM that always runs ends its VMI", async () => {
+  test("deletes the VMI of a VM with strategy Always", async () => {
     const told = await ask("restart", aVm(), "Running");
     expect(told).toMatchObject({ code: 202, message: "the virtual machine will be restarted" });
     expect(told.writes).toEqual(["delete virtualmachineinstances ns/vm"]);
   });
 
-  test("ends the VMI that was read, no other", async () => {
+  test("deletes the VMI by its uid", async () => {
     store.beforeNextWrite(() => {
       const next = vmiIn("Running");
       const metadata = { ...next.metadata, uid: "next-uid" };
@@ -182,7 +187,7 @@ describe("restart", () => {
     });
     const told = await ask("restart", aVm(), "Running");
     expect(told.code).toBe(202);
-    // The first one is gone already, so the next one is asked about anew.
+    // The first VMI is deleted already, so the next attempt reads a new one.
     expect(told.writes).toHaveLength(2);
   });
 
@@ -190,11 +195,14 @@ describe("restart", () => {
     { strategy: "Manual", guest: "Running" },
     { strategy: "Manual", guest: "Succeeded" },
     { strategy: "RerunOnFailure", guest: "Failed" },
-  ])("of $strategy with a guest $guest is two requests", async ({ strategy, guest }) => {
-    const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
-    expect(told).toMatchObject({ code: 202, writes: PATCHED });
-    expect(told.after?.status?.stateChangeRequests).toEqual([STOP, START]);
-  });
+  ])(
+    "of $strategy with a guest $guest writes two state change requests",
+    async ({ strategy, guest }) => {
+      const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 202, writes: PATCHED });
+      expect(told.after?.status?.stateChangeRequests).toEqual([STOP, START]);
+    },
+  );
 
   test.each<{ strategy: RunStrategy; guest: Guest; message: string }>([
     { strategy: "Always", guest: "none", message: "VM is not running" },
@@ -203,13 +211,16 @@ describe("restart", () => {
       guest: "none",
       message: "RunStategy Halted does not support manual restart requests",
     },
-  ])("of $strategy with a guest $guest is 409: $message", async ({ strategy, guest, message }) => {
-    const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
-    expect(told).toMatchObject({ code: 409, message, writes: [] });
-  });
+  ])(
+    "of $strategy with a guest $guest fails with 409: $message",
+    async ({ strategy, guest, message }) => {
+      const told = await ask("restart", aVm({ runStrategy: strategy }), guest);
+      expect(told).toMatchObject({ code: 409, message, writes: [] });
+    },
+  );
 });
 
-describe("a request after starts that failed", () => {
+describe("a request after failed starts", () => {
   const startFailure = {
     consecutiveFailCount: 3,
     lastFailedVMIUID: "earlier",
@@ -221,7 +232,7 @@ describe("a request after starts that failed", () => {
     { verb: "restart", strategy: "Always", guest: "Failed" },
     { verb: "restart", strategy: "RerunOnFailure", guest: "Failed" },
     { verb: "stop", strategy: "RerunOnFailure", guest: "Running" },
-  ])("$verb of $strategy ends the pause", async ({ verb, strategy, guest }) => {
+  ])("$verb of $strategy ends the backoff", async ({ verb, strategy, guest }) => {
     const told = await ask(
       verb,
       { ...aVm({ runStrategy: strategy }), status: { startFailure } },
@@ -251,13 +262,13 @@ describe("with a dry run", () => {
   });
 });
 
-describe("what a body asks for beside", () => {
+describe("options in the body", () => {
   async function graceOfVmi(): Promise<number | undefined> {
     const vmi = await store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     return vmi?.spec.terminationGracePeriodSeconds;
   }
 
-  test("a paused start of a halted VM is asked for before the VM is to run", async () => {
+  test("requests a paused start before it sets the run strategy", async () => {
     const vm = aVm({ runStrategy: "Halted" });
     const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
     expect(told).toMatchObject({ code: 202, writes: [...PATCHED, ...PATCHED] });
@@ -265,14 +276,14 @@ describe("what a body asks for beside", () => {
     expect(told.after?.status?.stateChangeRequests).toEqual([PAUSED]);
   });
 
-  test("a plain start takes back that an earlier one was to be paused", async () => {
+  test("a plain start cancels an earlier paused start", async () => {
     const status = { stateChangeRequests: [PAUSED] };
     const vm = { ...aVm({ runStrategy: "Halted" }), status };
     const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: false } });
     expect(told.after?.status?.stateChangeRequests).toEqual([]);
   });
 
-  test("a paused start of a VM that is started by requests is such a request", async () => {
+  test("adds a start request for a paused start with strategy Manual", async () => {
     const vm = aVm({ runStrategy: "Manual" });
     const told = await perform({ ...NOW_ASKED, verb: "start", vm, body: { paused: true } });
     expect(told.after?.status?.stateChangeRequests).toEqual([PAUSED]);
@@ -282,7 +293,7 @@ describe("what a body asks for beside", () => {
     { verb: "stop", strategy: "Manual", body: { gracePeriod: 3 }, seconds: 3 },
     { verb: "stop", strategy: "Always", body: { gracePeriod: 0 }, seconds: 0 },
     { verb: "restart", strategy: "Manual", body: { gracePeriodSeconds: 0 }, seconds: 0 },
-  ])("$verb of $strategy by $body leaves the guest its time", async (row) => {
+  ])("$verb of $strategy with $body preserves the grace period", async (row) => {
     const { verb, strategy, body, seconds } = row;
     const vm = aVm({ runStrategy: strategy });
     const told = await perform({ verb, vm, guest: "Running", dryRun: false, body });
@@ -291,7 +302,7 @@ describe("what a body asks for beside", () => {
     expect(await graceOfVmi()).toBe(seconds);
   });
 
-  test("a guest that goes already is hurried, by less time only", async () => {
+  test("shortens the grace period of a guest that is stopping, but never extends it", async () => {
     const vm = aVm({ runStrategy: "Halted" });
     const ask = (gracePeriod: number) =>
       perform({ verb: "stop", vm, guest: "Running", dryRun: false, body: { gracePeriod } });
@@ -325,23 +336,26 @@ describe("what a body asks for beside", () => {
       field: "gracePeriodSeconds",
       message: /greater or equal/,
     },
-  ])("$verb with $body is 400 and changes nothing", async ({ verb, body, field, message }) => {
-    const vm = aVm({ runStrategy: "Manual" });
-    const told = await perform({ verb, vm, guest: "Running", dryRun: false, body });
-    expect(told).toMatchObject({ code: 400, writes: [] });
-    expect(told.message).toMatch(message);
-    const causes = field === undefined ? [] : [field];
-    expect((told.details?.causes ?? []).map((cause) => cause.field)).toEqual(causes);
-  });
+  ])(
+    "$verb with $body fails with 400 and changes nothing",
+    async ({ verb, body, field, message }) => {
+      const vm = aVm({ runStrategy: "Manual" });
+      const told = await perform({ verb, vm, guest: "Running", dryRun: false, body });
+      expect(told).toMatchObject({ code: 400, writes: [] });
+      expect(told.message).toMatch(message);
+      const causes = field === undefined ? [] : [field];
+      expect((told.details?.causes ?? []).map((cause) => cause.field)).toEqual(causes);
+    },
+  );
 });
 
-describe("a VM that cannot be started", () => {
+describe("a VM that cannot start", () => {
   const spec = { ...aVm().spec.template.spec, domain: { memory: { hugepages: {} } } };
 
   test.each<{ verb: Verb; strategy: RunStrategy; guest: Guest }>([
     { verb: "start", strategy: "Halted", guest: "none" },
     { verb: "restart", strategy: "Always", guest: "Running" },
-  ])("$verb is 422 and names every field", async ({ verb, strategy, guest }) => {
+  ])("$verb fails with 422 and names every field", async ({ verb, strategy, guest }) => {
     const told = await ask(verb, aVm({ runStrategy: strategy, template: { spec } }), guest);
     expect(told).toMatchObject({ code: 422, writes: [] });
     expect(told.message).toMatch(/^the VM cannot be started: .*kernelBoot.*memory\.hugepages/);
@@ -353,7 +367,7 @@ describe("a VM that cannot be started", () => {
   });
 });
 
-describe("what says whether a VM runs", () => {
+describe("run strategy and running", () => {
   const { template } = aVm().spec;
 
   test.each<{ name: string; spec: VirtualMachine["spec"]; verb: Verb; want: object }>([
@@ -369,7 +383,7 @@ describe("what says whether a VM runs", () => {
       verb: "start",
       want: { runStrategy: "Always", template },
     },
-  ])("$name is kept in its form", async ({ spec, verb, want }) => {
+  ])("$name is preserved in its form", async ({ spec, verb, want }) => {
     const told = await ask(verb, { ...aVm(), spec }, "none");
     expect(told).toMatchObject({ code: 202 });
     expect(told.after?.spec).toEqual(want);
@@ -387,7 +401,7 @@ describe("what says whether a VM runs", () => {
       theirs: { runStrategy: "Once", template },
     },
     { name: "nothing", spec: { template }, theirs: { runStrategy: "Once", template } },
-  ])("$name that somebody else changes meanwhile is judged anew", async ({ spec, theirs }) => {
+  ])("$name that another client changes meanwhile is planned again", async ({ spec, theirs }) => {
     store.beforeNextWrite(() => {
       store.put(VIRTUAL_MACHINES, { ...aVm(), spec: theirs });
     });
@@ -397,12 +411,12 @@ describe("what says whether a VM runs", () => {
   });
 });
 
-test("a VM that is not there is 404", async () => {
+test("responds with 404 for a missing VM", async () => {
   const { code } = await start(depsOn(store))(aCall({ name: "none" }));
   expect(code).toBe(404);
 });
 
-test("what the server refuses is not tried again", async () => {
+test("does not retry a rejected write", async () => {
   store.put(VIRTUAL_MACHINES, aVm());
   const patch = () => Promise.reject(new AppError("KUBE_FORBIDDEN", { message: "no" }));
   const find = store.find.bind(store);

@@ -50,7 +50,7 @@ export function restart(deps: Deps): CallHandler {
 
 const NAME_BYTES = 5;
 
-function migrationOf(
+function buildMigration(
   { namespace }: Call,
   spec: VirtualMachineInstanceMigration["spec"],
   { randomBytes }: Pick<Deps, "randomBytes">,
@@ -72,7 +72,7 @@ export function migrate(deps: Deps): CallHandler {
     if (found === undefined) return toNotFoundAnswer(about);
     const plan = planMigrate(found.vmi, parsed.value);
     if (plan.kind === "refused") return toRefusalAnswer(plan.refusal, about);
-    const migration = migrationOf(call, plan.spec, deps);
+    const migration = buildMigration(call, plan.spec, deps);
     const { dryRun } = call;
     await deps.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration, { dryRun });
     return toAcceptedAnswer(plan.message);
@@ -98,10 +98,7 @@ async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<
   return toDoneAnswer(`the evacuation of ${object} from node ${node} was canceled`);
 }
 
-/**
- * Responds with 200, also if there is no evacuation; 404 without a guest. Does not cancel a running migration. Source: KubeVirt
- * pkg/virt-api/rest/evacuate_cancel.go.
- */
+/** Responds with 200, or 404 without a guest. A running migration continues. Source: KubeVirt pkg/virt-api/rest/evacuate_cancel.go. */
 export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return (call) => {
     const about = aboutTarget(kind, call);

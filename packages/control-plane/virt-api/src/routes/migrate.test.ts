@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made, and what is answered, when a VM's guest is to go to another node?
+// The migrate subresource.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -42,14 +42,14 @@ async function made(): Promise<readonly unknown[]> {
   return items.map(({ metadata, spec }) => [metadata.name, spec]);
 }
 
-test("a guest that can leave gets a migration, in the VM's namespace", async () => {
+test("creates a migration in the VM's namespace", async () => {
   store.put(VIRTUAL_MACHINE_INSTANCES, guest("True"));
   expect(await ask({ body: { addedNodeSelector: { zone: "b" } } })).toMatchObject({ code: 202 });
   const spec = { vmiName: "vm", addedNodeSelector: { zone: "b" } };
   expect(await made()).toEqual([["kubevirt-migrate-vm-0101010101", spec]]);
 });
 
-test("a dry run makes none", async () => {
+test("creates no migration in a dry run", async () => {
   store.put(VIRTUAL_MACHINE_INSTANCES, guest("True"));
   expect(await ask({ dryRun: true })).toMatchObject({ code: 202 });
   expect(await made()).toEqual([]);
@@ -57,10 +57,10 @@ test("a dry run makes none", async () => {
 
 test.each<{ name: string; vmi?: VirtualMachineInstance; part?: object; code: number }>([
   { name: "one that cannot leave", vmi: guest("False"), code: 400 },
-  { name: "none that runs", code: 409 },
+  { name: "no running guest", code: 409 },
   { name: "another VM", part: { name: "other" }, code: 404 },
   { name: "a body that cannot be read", vmi: guest("True"), part: { body: [] }, code: 400 },
-])("of $name nothing is made: $code", async ({ vmi, part, code }) => {
+])("creates nothing for $name: $code", async ({ vmi, part, code }) => {
   if (vmi !== undefined) store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
   expect((await ask(part)).code).toBe(code);
   expect(await made()).toEqual([]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets the certificate of which node?
+// Signing of relay certificates for agents.
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { names } from "@patchbay/api";
 import { createFakeStore } from "@patchbay/kube/testing";
@@ -48,7 +48,7 @@ test.each([
   { name: "its token names", extra: { ...POD, [NODE]: ["node-1"] }, groups: [], want: "node-1" },
   { name: "its token's pod is on", extra: POD, groups: [], want: "node-of-pod" },
   { name: "its certificate names", groups: ["patchbay.io:node:node-3"], want: "node-3" },
-])("an agent gets that of the node that $name, for its own key", async ({ want, ...user }) => {
+])("signs the agent's key for the node that $name", async ({ want, ...user }) => {
   const body = { publicKey: KEYS.publicKey, node: "other", commonName: "other" };
   const answer = await ask({ ...user, name: AGENT }, body);
   expect(answer).toMatchObject({ code: 200, body: { authorities: "all" } });
@@ -70,34 +70,38 @@ test.each<{ name: string; user: User; says: string }>([
       groups: ["patchbay.io:node:node-1"],
       extra: { [NODE]: ["node-1"] },
     },
-    says: "is no agent of a node",
+    says: "is not an agent of a node",
   },
   {
     name: "the account of a launcher, in whose pod the token is",
     user: { name: "system:serviceaccount:ns:default", groups: [], extra: { [NODE]: ["node-1"] } },
-    says: "is no agent of a node",
+    says: "is not an agent of a node",
   },
-  { name: "an agent of no node", user: { name: AGENT, groups: [] }, says: "which node it serves" },
+  {
+    name: "an agent of no node",
+    user: { name: AGENT, groups: [] },
+    says: "has no token that names its node",
+  },
   {
     name: "an agent of two nodes",
     user: { name: AGENT, groups: [], extra: { [NODE]: ["node-1", "node-2"] } },
-    says: "which node it serves",
+    says: "has no token that names its node",
   },
   {
-    name: "an agent whose pod is gone",
+    name: "an agent with a deleted pod",
     user: {
       name: AGENT,
       groups: [],
       extra: { ...POD, "authentication.kubernetes.io/pod-uid": ["other"] },
     },
-    says: "which node it serves",
+    says: "has no token that names its node",
   },
   {
     name: "an agent of a node that is called as virt-api is to virt-handlers",
     user: { name: AGENT, groups: [], extra: { [NODE]: ["virt-api"] } },
-    says: "has the name of another part of Patchbay",
+    says: "has a name that is reserved for another component",
   },
-])("$name gets none", async ({ user, says }) => {
+])("rejects $name", async ({ user, says }) => {
   expect(await ask(user)).toMatchObject({
     code: 403,
     body: { message: expect.stringContaining(says) as string },
@@ -109,12 +113,12 @@ test.each([
   { name: "no key", body: {} },
   { name: "words", body: { publicKey: "words" } },
   { name: "a key on another curve", body: { publicKey: keysOn("P-384").publicKey } },
-])("nothing is signed for $name", async ({ body }) => {
+])("signs nothing for $name", async ({ body }) => {
   const user = { name: AGENT, groups: ["patchbay.io:node:node-1"] };
   expect(await ask(user, body ?? null)).toMatchObject({ code: 400 });
 });
 
-test("where others keep the certificates, that is said", async () => {
+test("reports that it does not manage the certificates", async () => {
   const user = { name: AGENT, groups: ["patchbay.io:node:node-1"] };
   const others = { relayAuthority: () => Promise.resolve(undefined) };
   expect(await ask(user, { publicKey: KEYS.publicKey }, others)).toMatchObject({ code: 503 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs certificates for migrations between nodes: for the key in the request, and for the node in the agent's token.
-// The request itself cannot name a node.
+// Signs certificates for migrations: for the key in the request and the node in the agent's token. The request cannot name a node.
 import { createPublicKey } from "node:crypto";
 import { isJsonObject, names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core/guest";
@@ -36,13 +35,13 @@ function deny(message: string): Answer {
 async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
   const publicKeyPem = parsePublicKey(body);
   if (publicKeyPem === undefined) {
-    const message = "publicKey must be the public half of a key on P-256, as PEM";
+    const message = "publicKey must be a P-256 public key, as PEM";
     return toFailureAnswer({ code: 400, message });
   }
   const found = await deps.relayAuthority();
   if (found === undefined) {
     const message =
-      "virt-api signs nothing here: the certificates of this installation are kept by others";
+      "virt-api cannot sign certificates: it does not manage those of this installation";
     return toFailureAnswer({ code: 503, message });
   }
   const certificate = await certifyKey(found.authority, publicKeyPem, {
@@ -61,13 +60,13 @@ async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;
-    if (user.name !== AGENT_ACCOUNT) return deny(`User "${user.name}" is no agent of a node`);
+    if (user.name !== AGENT_ACCOUNT) return deny(`User "${user.name}" is not an agent of a node`);
     const node = await findAgentNode(user, deps);
     if (node === undefined) {
-      return deny(`User "${user.name}" does not say by its token which node it serves`);
+      return deny(`User "${user.name}" has no token that names its node`);
     }
     if (RESERVED_NAMES.includes(node))
-      return deny(`node "${node}" has the name of another part of Patchbay`);
+      return deny(`node "${node}" has a name that is reserved for another component`);
     return sign(node, call, deps);
   };
 }

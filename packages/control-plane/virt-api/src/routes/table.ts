@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every path below `/apis/subresources.kubevirt.io/VERSION`; the source of routes, discovery and OpenAPI. Complete
-// compared to KubeVirt. Source: KubeVirt pkg/virt-api/api.go.
+// Every path below `/apis/subresources.kubevirt.io/VERSION`, for routes, discovery and OpenAPI. Source: KubeVirt pkg/virt-api/api.go.
 
 import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 
@@ -56,31 +55,31 @@ export const SERVED = {
     capture: { method: "get", about: "Shows packets of an interface, by WebSocket" },
     console: { method: "get", about: "Connects to the serial console, by WebSocket" },
     "evacuate/cancel": CANCEL_EVACUATION,
-    doctor: { method: "get", about: "Tells at which hop frames of an interface die" },
-    filesystemlist: { method: "get", about: "Tells the guest's file systems" },
-    guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
-    interfacetraffic: { method: "get", about: "Tells what went through each NIC" },
+    doctor: { method: "get", about: "Reports at which hop frames of an interface are lost" },
+    filesystemlist: { method: "get", about: "Returns the guest's file systems" },
+    guestosinfo: { method: "get", about: "Returns what the guest agent reports" },
+    interfacetraffic: { method: "get", about: "Returns the traffic counters of each NIC" },
     pause: { method: "put", about: "Pauses the VM" },
     ...FORWARDING,
     removeinterface: UNPLUG,
     reset: { method: "put", about: "Resets the VM, as its reset button would" },
-    softreboot: { method: "put", about: "Asks the guest to reboot" },
+    softreboot: { method: "put", about: "Requests a reboot of the guest" },
     unpause: { method: "put", about: "Resumes the VM" },
-    userlist: { method: "get", about: "Tells who is logged in to the guest" },
+    userlist: { method: "get", about: "Returns the users who are logged in to the guest" },
     vnc: { method: "get", about: "Connects to the screen, by WebSocket" },
-    "vnc/screenshot": { method: "get", about: "Gives a picture of the screen, as PNG" },
+    "vnc/screenshot": { method: "get", about: "Returns a picture of the screen, as PNG" },
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
 /** Routes about the installation, for every authenticated user and for agents. */
 export const GENERAL = {
-  guestfs: { method: "get", about: "Refused: there is no image of libguestfs" },
+  guestfs: { method: "get", about: "Rejected: Patchbay has no image of libguestfs" },
   [RELAY_CERTIFICATE]: {
     method: "put",
-    about: "Gives an agent the certificate that its node shows when a guest moves",
+    about: "Signs the certificate that an agent's node uses for migrations",
   },
-  healthz: { method: "get", about: "Tells whether virt-api reaches the API server" },
-  version: { method: "get", about: "Tells the version of virt-api" },
+  healthz: { method: "get", about: "Reports whether virt-api reaches the API server" },
+  version: { method: "get", about: "Returns the version of virt-api" },
 } as const satisfies Readonly<Record<string, Entry>>;
 
 export const IN_NAMESPACE = {
@@ -148,7 +147,7 @@ export function namespacePath(name: string): string {
   return `namespaces/{namespace}/${name}`;
 }
 
-function routesOf(resource: Resource, isRefused: boolean): readonly Route[] {
+function listRoutes(resource: Resource, isRefused: boolean): readonly Route[] {
   const entries: Readonly<Record<string, Entry>> = (isRefused ? REFUSED : SERVED)[resource];
   return Object.entries(entries).map(([subresource, entry]) => ({
     ...entry,
@@ -162,7 +161,7 @@ function routesOf(resource: Resource, isRefused: boolean): readonly Route[] {
 const RESOURCES: readonly Resource[] = ["virtualmachines", "virtualmachineinstances"];
 
 export const ROUTES: readonly Route[] = [
-  ...RESOURCES.flatMap((resource) => routesOf(resource, false)),
+  ...RESOURCES.flatMap((resource) => listRoutes(resource, false)),
   ...Object.entries(IN_NAMESPACE).map(([name, entry]) => ({
     ...entry,
     path: namespacePath(name),
@@ -176,5 +175,5 @@ export const ROUTES: readonly Route[] = [
     call: name,
     isRefused: false,
   })),
-  ...RESOURCES.flatMap((resource) => routesOf(resource, true)),
+  ...RESOURCES.flatMap((resource) => listRoutes(resource, true)),
 ];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes one picture of a screen by VNC, beside other viewers. Every length is limited, because a compromised guest
-// may control QEMU. Source: RFC 6143
+// Takes one picture of a screen by VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
 import type { Duplex } from "node:stream";
 import { AppError, messageOf } from "@patchbay/base";
 
@@ -44,7 +43,8 @@ class ByteReader {
     const chunks = [this.#rest];
     for (let length = this.#rest.length; length < count;) {
       const next = await this.#chunks.next();
-      if (next.done === true) fail("it has ended; somebody may have it for themselves alone");
+      if (next.done === true)
+        fail("the connection was closed; another client may use it exclusively");
       chunks.push(next.value);
       length += next.value.length;
     }
@@ -54,7 +54,7 @@ class ByteReader {
   }
 
   async skipText(length: number): Promise<void> {
-    if (length > TEXT_MAX) fail("it says too much");
+    if (length > TEXT_MAX) fail("a text is too long");
     await this.take(length);
   }
 }
@@ -66,17 +66,18 @@ interface Size {
 
 async function handshake(stream: Duplex, reader: ByteReader): Promise<Size> {
   const version = (await reader.take(VERSION.length)).toString("latin1");
-  if (version !== VERSION) fail("it does not speak RFB 3.8");
+  if (version !== VERSION) fail("it does not support RFB 3.8");
   stream.write(VERSION);
   const [count = 0] = await reader.take(1);
-  if (!(await reader.take(count)).includes(1)) fail("it wants a password");
+  if (!(await reader.take(count)).includes(1)) fail("it requires a password");
   stream.write(NO_SECURITY);
-  if ((await reader.take(4)).readUInt32BE() !== 0) fail("it lets nobody in");
+  if ((await reader.take(4)).readUInt32BE() !== 0) fail("it rejected the connection");
   stream.write(SHARED);
   const start = await reader.take(24);
   await reader.skipText(start.readUInt32BE(20)); // desktop name
   const [width, height] = [start.readUInt16BE(0), start.readUInt16BE(2)];
-  if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX) fail("its size is none");
+  if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX)
+    fail("its size is invalid");
   return { width, height };
 }
 
@@ -112,7 +113,7 @@ async function nextUpdate(reader: ByteReader): Promise<number> {
         break;
       case undefined:
       default:
-        fail("it says what nobody asked for");
+        fail("it sent an unexpected message");
     }
   }
 }
@@ -122,7 +123,7 @@ async function readPart(reader: ByteReader, { width, height, pixels }: Picture):
   const [x, y] = [head.readUInt16BE(0), head.readUInt16BE(2)];
   const [columns, rows] = [head.readUInt16BE(4), head.readUInt16BE(6)];
   if (head.readInt32BE(8) !== 0 || x + columns > width || y + rows > height) {
-    fail("it shows what is not on it");
+    fail("it sent a rectangle outside the screen");
   }
   for (let row = 0; row < rows; row += 1) {
     const line = await reader.take(columns * BYTES_PER_PIXEL);
@@ -130,10 +131,7 @@ async function readPart(reader: ByteReader, { width, height, pixels }: Picture):
   }
 }
 
-/**
- * Takes a picture of the whole screen. The caller closes the stream.
- * @throws AppError with API_SCREEN_UNREADABLE
- */
+/** Takes a picture of the whole screen. The caller closes the stream. @throws AppError with API_SCREEN_UNREADABLE */
 export async function takePicture(
   stream: Duplex,
   { movesCursor = false }: PictureOptions = {},

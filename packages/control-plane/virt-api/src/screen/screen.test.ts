@@ -7,7 +7,7 @@ import { takePicture } from "./rfb.ts";
 
 const PIXELS = Buffer.from([255, 0, 0, 0, 0, 0, 255, 0]);
 
-test("a picture is put together from its parts", async () => {
+test("assembles a picture from its rectangles", async () => {
   const { stream } = aScreen();
   expect(await takePicture(stream)).toEqual({ width: 2, height: 1, pixels: PIXELS });
 });
@@ -15,14 +15,14 @@ test("a picture is put together from its parts", async () => {
 test.each([
   { movesCursor: true, want: true },
   { movesCursor: false, want: false },
-])("the pointer is moved where that is asked for: $movesCursor", async ({ movesCursor, want }) => {
-  const { stream, said } = aScreen();
+])("moves the pointer only on request: $movesCursor", async ({ movesCursor, want }) => {
+  const { stream, received } = aScreen();
   await takePicture(stream, { movesCursor });
   stream.end();
-  expect((await said()).includes(Buffer.from([5, 0, 0, 1, 0, 1]))).toBe(want);
+  expect((await received()).includes(Buffer.from([5, 0, 0, 1, 0, 1]))).toBe(want);
 });
 
-/** The size, and whatever follows. */
+/** ServerInit with this size, followed by other bytes. */
 function startOf(width: number, height: number, nameLength = 0): Buffer {
   const start = Buffer.alloc(24);
   start.writeUInt16BE(width, 0);
@@ -37,28 +37,28 @@ const ODD = Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 7]);
 test.each([
   { name: "another protocol", change: { version: Buffer.from("SSH-2.0-abcd") }, want: /RFB 3.8/ },
   { name: "a password", change: { security: Buffer.from([1, 2]) }, want: /password/ },
-  { name: "a refusal", change: { result: Buffer.from([0, 0, 0, 1]) }, want: /nobody/ },
+  { name: "a refusal", change: { result: Buffer.from([0, 0, 0, 1]) }, want: /rejected/ },
   { name: "no size", change: { start: startOf(0, 1) }, want: /size/ },
-  { name: "a size that nothing has", change: { start: startOf(65_535, 2) }, want: /size/ },
-  { name: "a name without end", change: { start: startOf(2, 1, 2 ** 31) }, want: /too much/ },
-  { name: "colours that nobody asked for", change: { before: Buffer.from([1]) }, want: /nobody/ },
-  { name: "a part beside the screen", change: { update: PART }, want: /not on it/ },
-  { name: "a part in another form", change: { update: ODD }, want: /not on it/ },
-  { name: "half a picture", change: { update: SCREEN.update.subarray(0, 20) }, want: /ended/ },
-])("$name is no picture", async ({ change, want }) => {
+  { name: "a size above the limit", change: { start: startOf(65_535, 2) }, want: /size/ },
+  { name: "a name above the limit", change: { start: startOf(2, 1, 2 ** 31) }, want: /too long/ },
+  { name: "an unrequested color map", change: { before: Buffer.from([1]) }, want: /unexpected/ },
+  { name: "a rectangle outside the screen", change: { update: PART }, want: /outside the screen/ },
+  { name: "a rectangle in another encoding", change: { update: ODD }, want: /outside the screen/ },
+  { name: "half a picture", change: { update: SCREEN.update.subarray(0, 20) }, want: /closed/ },
+])("rejects $name", async ({ change, want }) => {
   await expect(takePicture(aScreen(change).stream)).rejects.toMatchObject({
     code: "API_SCREEN_UNREADABLE",
     message: expect.stringMatching(want) as string,
   });
 });
 
-test("a screen that breaks off is told of", async () => {
+test("reports a screen that disconnects", async () => {
   const { stream } = aScreen({ update: Buffer.alloc(0) });
   stream.destroy(new Error("reset by peer"));
   await expect(takePicture(stream)).rejects.toMatchObject({ code: "API_SCREEN_UNREADABLE" });
 });
 
-test("the file has the picture's size and colours", async () => {
+test("the PNG has the picture's size and colors", async () => {
   const file = await toPng({ width: 2, height: 1, pixels: PIXELS });
   expect(file.subarray(1, 4).toString()).toBe("PNG");
   expect([file.readUInt32BE(16), file.readUInt32BE(20)]).toEqual([2, 1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a picture of a screen is answered with.
+// The vnc/screenshot subresource.
 import type { Duplex } from "node:stream";
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
@@ -15,29 +15,29 @@ import { screenshot } from "./screenshot.ts";
 const RUNNING: VmiStatus = { phase: "Running", nodeName: "node1" };
 
 let store: FakeStore;
-let asked: (Parameters<OpenHandlerStream>[2] & { readonly node: string })[];
+let sent: (Parameters<OpenHandlerStream>[2] & { readonly node: string })[];
 
 beforeEach(() => {
   store = createFakeStore();
-  asked = [];
+  sent = [];
 });
 
 function ask(opened: OpenedStream, query = ""): Promise<Answer> {
   const deps = depsOn(store, {
     openHandlerStream: (node, _key, request) => {
-      asked.push({ node, ...request });
+      sent.push({ node, ...request });
       return Promise.resolve(opened);
     },
   });
   return screenshot(deps)(aCall({ query: new URLSearchParams(query) }));
 }
 
-function opened(): { readonly stream: Duplex; readonly said: () => Promise<Buffer> } {
+function opened(): { readonly stream: Duplex; readonly received: () => Promise<Buffer> } {
   store.put(VIRTUAL_MACHINE_INSTANCES, { ...aVmi(), status: RUNNING });
   return aScreen();
 }
 
-test("a picture is a PNG, and nobody loses the screen for it", async () => {
+test("responds with a PNG and does not disconnect other viewers", async () => {
   const screen = opened();
   const { code, body, type } = await ask(screen);
   expect([code, type, (body as Buffer).subarray(1, 4).toString()]).toEqual([
@@ -45,23 +45,23 @@ test("a picture is a PNG, and nobody loses the screen for it", async () => {
     "image/png",
     "PNG",
   ]);
-  expect(asked).toEqual([{ node: "node1", stream: "vnc", preservesSession: true, isBeside: true }]);
+  expect(sent).toEqual([{ node: "node1", stream: "vnc", preservesSession: true, isBeside: true }]);
   expect(screen.stream.destroyed).toBe(true);
 });
 
-test("the pointer is moved where that is asked for", async () => {
+test("moves the pointer on request", async () => {
   const screen = opened();
   await ask(screen, "moveCursor=true");
-  expect((await screen.said()).includes(Buffer.from([5, 0, 0, 1, 0, 1]))).toBe(true);
+  expect((await screen.received()).includes(Buffer.from([5, 0, 0, 1, 0, 1]))).toBe(true);
 });
 
-test("a refusal of the node is passed on", async () => {
+test("forwards the node's rejection", async () => {
   opened();
   const refused = { code: 503, body: { message: "its guest has no vnc" } };
   expect(await ask({ refused })).toMatchObject({ code: 503, body: refused.body });
 });
 
-test("a VMI that does not run, that has no screen, or that is not there is refused", async () => {
+test("rejects a VMI that is stopped, has no screen, or does not exist", async () => {
   const none = { refused: { code: 500, body: {} } };
   expect(await ask(none)).toMatchObject({ code: 404 });
   store.put(VIRTUAL_MACHINE_INSTANCES, { ...aVmi(), status: { phase: "Scheduled" } });
@@ -74,5 +74,5 @@ test("a VMI that does not run, that has no screen, or that is not there is refus
     code: 400,
     body: { message: "No graphics devices are present." },
   });
-  expect(asked).toEqual([]);
+  expect(sent).toEqual([]);
 });

@@ -32,7 +32,7 @@ function chunk(type: string, data: Buffer): Buffer {
 }
 
 /** Each row starts with filter type 0, none. */
-function rowsOf({ width, height, pixels }: Picture): Buffer {
+function toRows({ width, height, pixels }: Picture): Buffer {
   const stride = 1 + width * 3;
   const rows = Buffer.alloc(stride * height);
   for (let row = 0; row < height; row += 1) {
@@ -53,7 +53,7 @@ export async function toPng(picture: Picture): Promise<Buffer> {
   return Buffer.concat([
     SIGNATURE,
     chunk("IHDR", header),
-    chunk("IDAT", await deflated(rowsOf(picture))),
+    chunk("IDAT", await deflated(toRows(picture))),
     chunk("IEND", Buffer.alloc(0)),
   ]);
 }
@@ -61,7 +61,7 @@ export async function toPng(picture: Picture): Promise<Buffer> {
 /** A screen responds in milliseconds; a large picture takes about a second. */
 const TIMEOUT_MS = 10_000;
 
-async function pictureOf(screen: Duplex, options: PictureOptions): Promise<Answer> {
+async function takeScreenshot(screen: Duplex, options: PictureOptions): Promise<Answer> {
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   const end = (): void => {
     const reason = `no picture within ${String(TIMEOUT_MS)} ms`;
@@ -93,6 +93,6 @@ export function screenshot(deps: Deps): CallHandler {
       vmi: `${call.namespace}/${call.name}`,
       user: call.user.name,
     });
-    return pictureOf(opened.stream, { movesCursor: call.query.get("moveCursor") === "true" });
+    return takeScreenshot(opened.stream, { movesCursor: call.query.get("moveCursor") === "true" });
   };
 }

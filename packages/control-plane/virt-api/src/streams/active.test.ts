@@ -28,7 +28,7 @@ function told(active: ActiveStreams): readonly string[] {
     );
 }
 
-test("what is open is told, of each kind and VMI", () => {
+test("reports open streams by kind and VMI", () => {
   const active = new ActiveStreams();
   const leave = active.register(CONSOLE);
   active.register({ ...CONSOLE, kind: "guest", stream: "vnc", preservesSession: true });
@@ -44,7 +44,7 @@ test("what is open is told, of each kind and VMI", () => {
   expect(told(active)).not.toContain("kubevirt_console_active_connections vm 1");
 });
 
-test("one VMI has no more than its share, and all together none that would be too many", () => {
+test("limits the streams of each VMI and of all VMIs", () => {
   const active = new ActiveStreams();
   for (let index = 0; index < 32; index += 1) expect(active.register(PORT)).toBeDefined();
   expect(active.register(PORT)).toBeUndefined();

@@ -11,22 +11,22 @@ const MAX_OF_ALL = 1024;
 const FAMILIES = {
   console: {
     name: "kubevirt_console_active_connections",
-    help: "Serial consoles that are open, of each VMI.",
+    help: "Open serial consoles, by VMI.",
   },
-  vnc: { name: "kubevirt_vnc_active_connections", help: "Screens that are open, of each VMI." },
+  vnc: { name: "kubevirt_vnc_active_connections", help: "Open screens, by VMI." },
   portforward: {
     name: "kubevirt_portforward_active_tunnels",
-    help: "Forwarded ports that are open, of each VMI.",
+    help: "Open forwarded ports, by VMI.",
   },
   capture: {
     name: "patchbay_capture_active_connections",
-    help: "Captures of packets that go on, of each VMI.",
+    help: "Running packet captures, by VMI.",
   },
 } as const;
 
 export type StreamKind = keyof typeof FAMILIES;
 
-export function kindOf(target: StreamTarget): StreamKind {
+export function toStreamKind(target: StreamTarget): StreamKind {
   if (target.kind === "guest") return target.stream;
   return target.kind === "forward" ? "portforward" : target.kind;
 }
@@ -51,7 +51,7 @@ export class ActiveStreams {
     return Object.entries(FAMILIES).map(([kind, { name, help }]) => {
       const counts = new Map<string, number>();
       for (const target of this.#open) {
-        if (kindOf(target) !== kind) continue;
+        if (toStreamKind(target) !== kind) continue;
         const key = `${target.namespace}/${target.name}`;
         counts.set(key, (counts.get(key) ?? 0) + 1);
       }

@@ -11,7 +11,7 @@ import { eventually } from "@patchbay/support";
 
 const HERE = "127.0.0.1";
 
-test("a TCP port is bytes both ways", async () => {
+test("forwards bytes both ways over TCP", async () => {
   const server = createServer((socket) => socket.pipe(socket)).listen(0, HERE);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo; // it listens on TCP
@@ -23,7 +23,7 @@ test("a TCP port is bytes both ways", async () => {
   server.close();
 });
 
-test("a TCP port at which nobody listens is an error", async () => {
+test("rejects a closed TCP port", async () => {
   const server = createServer().listen(0, HERE);
   await once(server, "listening");
   const { port } = server.address() as AddressInfo; // as above
@@ -32,7 +32,7 @@ test("a TCP port at which nobody listens is an error", async () => {
   await expect(openForward(HERE, { port, protocol: "tcp" })).rejects.toThrow("ECONNREFUSED");
 });
 
-test("a UDP port has datagrams, each as it was sent", async () => {
+test("preserves datagrams over UDP", async () => {
   const server = createSocket("udp4");
   server.on("message", (message, { port, address }) => {
     server.send(message, port, address);
@@ -54,19 +54,19 @@ test("a UDP port has datagrams, each as it was sent", async () => {
   await closed;
 });
 
-/** Longer than between two pings. */
+/** Longer than the interval of pings. */
 const PAUSE_MS = 31_000;
 
 const MIB = 1024 * 1024;
 
-/** Takes nothing of what it is told, and says nothing. */
+/** A guest that neither reads nor writes. */
 class Deaf extends Duplex {
   override _read(): void {
-    // It is silent.
+    // It sends nothing.
   }
 
   override _write(): void {
-    // It never takes it.
+    // It never reads.
   }
 }
 
@@ -98,13 +98,13 @@ async function passTwoPings(): Promise<void> {
   await settle();
 }
 
-test("one that answers no ping is ended", async () => {
+test("terminates a client that answers no ping", async () => {
   void joinSocket(here, new Deaf(), clock);
   await passTwoPings();
   await eventually(() => here.readyState === here.CLOSED, { withinMs: 5_000 });
 });
 
-test("one that answers pings stays open when nothing was sent for six hours", async () => {
+test("keeps an idle client open for six hours if it answers pings", async () => {
   client.on("ping", (data: Buffer) => {
     client.pong(data);
   });
@@ -118,7 +118,7 @@ test("one that answers pings stays open when nothing was sent for six hours", as
   expect(here.readyState).toBe(here.OPEN);
 });
 
-test("one whose words wait for the guest is not, since its answers wait behind them", async () => {
+test("does not terminate a paused client, whose pongs are queued behind its data", async () => {
   void joinSocket(here, new Deaf(), clock);
   for (let index = 0; index < 4; index += 1) client.send(Buffer.alloc(MIB));
   await eventually(() => here.isPaused, { withinMs: 5_000 });

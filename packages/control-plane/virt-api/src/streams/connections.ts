@@ -61,10 +61,7 @@ function forwardUdp(address: string, port: number): Promise<Duplex> {
   return promise;
 }
 
-/**
- * Connects to the guest at its pod address.
- * @throws Error with the system's message
- */
+/** Connects to the guest at its pod address. @throws Error with the system's message */
 export function openForward(address: string, { port, protocol }: ForwardRequest): Promise<Duplex> {
   return protocol === "tcp" ? forwardTcp(address, port) : forwardUdp(address, port);
 }

@@ -56,6 +56,6 @@ test.each<{ url: string; want: object | undefined }>([
   { url: "v1/namespaces/%6es/virtualmachineinstances/vm/console", want: undefined },
   { url: `v1/${VMI}/console#`, want: undefined },
   { url: "", want: undefined },
-])("$url asks for $want", ({ url, want }) => {
+])("parses $url as $want", ({ url, want }) => {
   expect(parseStreamUrl(`${GROUP}/${url}`)).toEqual(want);
 });

@@ -18,7 +18,7 @@ export type StreamTarget = {
 } & (
   | ({ readonly kind: "guest" } & StreamRequest)
   | ({ readonly kind: "forward" } & ForwardRequest)
-  /** What is asked is in the query, as it came. */
+  /** The unparsed query describes the capture. */
   | { readonly kind: "capture"; readonly query: string }
 );
 
@@ -36,31 +36,31 @@ function parseForward(parts: readonly string[]): ForwardRequest | undefined {
 }
 
 interface ParsedPath {
-  readonly of: Pick<StreamTarget, "namespace" | "name" | "isVm">;
-  readonly what: string;
+  readonly target: Pick<StreamTarget, "namespace" | "name" | "isVm">;
+  readonly subresource: string;
 }
 
 /** Parses the raw path, which the API server authorized: a URL parser would resolve `..` into other namespaces. */
 function parsePath(path: string): ParsedPath | undefined {
   const found = PATH.exec(path);
   if (found === null) return undefined;
-  const [, namespace = "", resource, name = "", what = ""] = found;
-  return { of: { namespace, name, isVm: resource === "virtualmachines" }, what };
+  const [, namespace = "", resource, name = "", subresource = ""] = found;
+  return { target: { namespace, name, isVm: resource === "virtualmachines" }, subresource };
 }
 
 export function parseStreamUrl(url: string): StreamTarget | undefined {
   const [path = "", query = ""] = url.split(/\?(.*)/s);
   const parsed = parsePath(path);
   if (parsed === undefined) return undefined;
-  const { of, what } = parsed;
-  const [first, ...parts] = what.split("/");
+  const { target, subresource } = parsed;
+  const [first, ...parts] = subresource.split("/");
   if (first === "portforward") {
     const forward = parseForward(parts);
-    return forward === undefined ? undefined : { ...of, kind: "forward", ...forward };
+    return forward === undefined ? undefined : { ...target, kind: "forward", ...forward };
   }
-  if (of.isVm) return undefined;
-  if (what === CAPTURE) return { ...of, kind: "capture", query };
-  if (!isGuestStream(what)) return undefined;
+  if (target.isVm) return undefined;
+  if (subresource === CAPTURE) return { ...target, kind: "capture", query };
+  if (!isGuestStream(subresource)) return undefined;
   const preservesSession = new URLSearchParams(query).get(PRESERVE_SESSION) === "true";
-  return { ...of, kind: "guest", stream: what, preservesSession };
+  return { ...target, kind: "guest", stream: subresource, preservesSession };
 }

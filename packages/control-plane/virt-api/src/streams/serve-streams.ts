@@ -32,7 +32,7 @@ import {
   type About,
   type Answer,
 } from "../http/answers.ts";
-import { kindOf, type ActiveStreams } from "./active.ts";
+import { toStreamKind, type ActiveStreams } from "./active.ts";
 import { openForward, GOING_AWAY, joinSocket, type Traffic } from "./connections.ts";
 import { parseStreamUrl, type ForwardRequest, type StreamTarget } from "./paths.ts";
 
@@ -134,14 +134,14 @@ async function openTarget({ target, user }: StreamCall, deps: Deps): Promise<Ope
     : openPort(found.address, target, about);
 }
 
-function detailsOf(target: StreamTarget): Readonly<Record<string, unknown>> {
+function buildTargetFields(target: StreamTarget): Readonly<Record<string, unknown>> {
   if (target.kind === "forward") return { port: target.port, protocol: target.protocol };
   return target.kind === "capture" ? { query: target.query } : {};
 }
 
-function fieldsOf({ target, user }: StreamCall): Readonly<Record<string, unknown>> {
+function buildLogFields({ target, user }: StreamCall): Readonly<Record<string, unknown>> {
   const vmi = `${target.namespace}/${target.name}`;
-  return { vmi, stream: kindOf(target), ...detailsOf(target), user: user.name };
+  return { vmi, stream: toStreamKind(target), ...buildTargetFields(target), user: user.name };
 }
 
 const WEB_SOCKETS = new WebSocketServer({
@@ -192,7 +192,7 @@ async function runStream(
     answer(upgrade.socket, opened.answer);
     return;
   }
-  const fields = fieldsOf(call);
+  const fields = buildLogFields(call);
   const startMs = clock.monotonicMs();
   deps.log.info("opened a stream to a guest", fields);
   const traffic = await join(upgrade, opened.guest, streams);

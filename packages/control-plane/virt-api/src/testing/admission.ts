@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of admission ask, and of whom.
+// Admission requests for tests.
 import type {
   DataVolume,
   Iface,
@@ -11,16 +11,12 @@ import type {
 import type { AdmissionRequest, Verdict } from "../admission/review.ts";
 import { aVm, aVmi } from "./objects.ts";
 
-/** The pod's network. */
 export const POD: Network = { name: "default", pod: {} };
-/** The NIC on it. */
 export const POD_IFACE: Iface = { name: "default", bridge: {} };
-/** A secondary network. */
 export const BLUE: Network = { name: "nic1", multus: { networkName: "blue" } };
-/** A MAC. */
 export const MAC = "02:00:00:00:00:0a";
 
-/** A specification with the pod's NIC, and `nic1` where an iface is given. */
+/** A specification with the pod network's NIC, and `nic1` if an iface is passed. */
 export function specWith(iface: Omit<Iface, "name"> | undefined, network: Network = BLUE): VmiSpec {
   if (iface === undefined) {
     return { domain: { devices: { interfaces: [POD_IFACE] } }, networks: [POD] };
@@ -31,12 +27,10 @@ export function specWith(iface: Omit<Iface, "name"> | undefined, network: Networ
   };
 }
 
-/** A VM of such a specification. */
 export function vmWith(iface: Omit<Iface, "name"> | undefined, network?: Network): VirtualMachine {
   return aVm({ template: { spec: specWith(iface, network) } });
 }
 
-/** A VMI of such a specification. */
 export function vmiWith(
   name: string,
   iface: Omit<Iface, "name"> | undefined,
@@ -44,8 +38,8 @@ export function vmiWith(
   return { ...aVmi(name), spec: specWith(iface) };
 }
 
-/** The question about an object that is created, or takes the place of an older one. */
-export function asked(
+/** An admission request for a created object, or for an update if `oldObject` is passed. */
+export function admissionRequest(
   object: VirtualMachine | VirtualMachineInstance | DataVolume,
   oldObject?: VirtualMachine | VirtualMachineInstance | DataVolume,
   userName = "alice",
@@ -65,7 +59,6 @@ export function asked(
   };
 }
 
-/** Reason and field of each cause. */
 export function causesOf(verdict: Verdict): readonly string[] {
   return verdict.allowed ? [] : verdict.causes.map(({ reason, field }) => `${reason} ${field}`);
 }

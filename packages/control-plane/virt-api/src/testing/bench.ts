@@ -20,24 +20,23 @@ import { createApp } from "../http/app.ts";
 import { certificateInFiles, ClientAuthority, startServer, trustInFile } from "@patchbay/daemon";
 import { depsOn } from "./deps.ts";
 
-/** Who calls: the API server as front proxy or as webhook client, a server of its authority, somebody with a certificate of another authority, somebody without one. */
-export type Caller = "apiserver" | "webhooks" | "server" | "stranger" | "nobody";
+/** Callers: the API server as front proxy or webhook client, another client of its CA, a client of another CA, and one without a certificate. */
+export type Caller = "apiserver" | "webhooks" | "server" | "otherCa" | "anonymous";
 
-/** An answer; `body` is parsed when it is JSON. */
+/** `body` is parsed if it is JSON. */
 export interface Answer {
   readonly code: number;
   readonly body: unknown;
   readonly contentType: string;
 }
 
-/** A running virt-api. */
 export interface Bench {
   readonly port: number;
-  /** Where its certificates are. */
+  /** Directory of its certificates. */
   readonly directory: string;
-  /** What admission has decided so far. */
+  /** Admission decisions so far. */
   readonly decisions: readonly Decision[];
-  /** Gives it a new certificate, PEM, which it takes up by itself. */
+  /** Replaces its certificate (PEM), which it reloads by itself. */
   renew(): Promise<string>;
   send(
     method: string,
@@ -50,7 +49,6 @@ export interface Bench {
 const DAYS = 1;
 const PROXY_NAME = "front-proxy-client";
 const WEBHOOKS_NAME = "webhook-client";
-/** Mode of a directory with keys. */
 const PRIVATE = 0o700;
 
 function issue(
@@ -69,13 +67,13 @@ function issue(
 }
 
 async function issueAll(proxy: Authority) {
-  const others = await createAuthority("others-ca", createClock());
+  const otherAuthority = await createAuthority("others-ca", createClock());
   return {
     apiserver: await issue(proxy, PROXY_NAME),
     webhooks: await issue(proxy, WEBHOOKS_NAME),
     server: await issue(proxy, PROXY_NAME, "server"),
-    stranger: await issue(others, PROXY_NAME),
-    nobody: undefined,
+    otherCa: await issue(otherAuthority, PROXY_NAME),
+    anonymous: undefined,
   } satisfies Record<Caller, IssuedCertificate | undefined>;
 }
 
@@ -106,10 +104,10 @@ function exchange({ port, method, path, text, accept, client }: Exchange): Promi
       ...(client === undefined ? {} : { cert: client.certPem, key: client.keyPem }),
     },
     (response) => {
-      let said = "";
-      response.setEncoding("utf8").on("data", (chunk: string) => (said += chunk));
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
       response.on("end", () => {
-        const body: unknown = said.startsWith("{") ? JSON.parse(said) : said;
+        const body: unknown = text.startsWith("{") ? JSON.parse(text) : text;
         const contentType = response.headers["content-type"] ?? "";
         resolve({ code: response.statusCode ?? 0, body, contentType });
       });
@@ -135,7 +133,7 @@ async function writeCertificates(server: IssuedCertificate, proxyCaPem: string) 
   return { directory, files, caFile };
 }
 
-/** Starts virt-api on a free port; `findStore` is asked at each use, so that a test can have its own. */
+/** Starts virt-api on a free port. `findStore` is called at each use, so that each test can have its own store. */
 export async function startBench(findStore: () => Store): Promise<Bench> {
   const proxy = await createAuthority("front-proxy-ca", createClock());
   const clients = await issueAll(proxy);

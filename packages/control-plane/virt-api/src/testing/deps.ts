@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What routes and admission work with in tests.
+// Dependencies of routes and admission for tests.
 import { networkConfigOf } from "@patchbay/api";
 import type { Store } from "@patchbay/core/interfaces";
 import { KeyedMutex } from "@patchbay/base";
@@ -7,13 +7,13 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createMutationCache } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
-/** On that store: whoever is in the group of a namespace may read its networks, and no other VM has a MAC. */
+/** Members of a namespace's group may read its networks, and no other VM has a MAC. */
 export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
   return {
     release: "v1.2.3",
     store,
     cachedReader: store,
-    ownWrites: createMutationCache(),
+    mutationCache: createMutationCache(),
     log: createSilentLogger(),
     mutex: new KeyedMutex(),
     randomBytes: (size) => new Uint8Array(size).fill(1),

@@ -2,10 +2,8 @@
 // VMs and VMIs for tests.
 import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 
-/** Key of the VM. */
 export const KEY = { namespace: "ns", name: "vm" };
 
-/** A VM with its pod network. */
 export function aVm(spec: Partial<VirtualMachine["spec"]> = {}): VirtualMachine {
   return {
     apiVersion: "kubevirt.io/v1",

@@ -9,7 +9,7 @@ const u16 = (...numbers: readonly number[]): Buffer => {
   return bytes;
 };
 
-/** What is sent; each may be replaced by what only somebody hostile sends. */
+/** The server's messages; tests replace some by hostile ones. */
 export const SCREEN = {
   version: Buffer.from("RFB 003.008\n"),
   security: Buffer.from([2, 2, 1]),
@@ -28,21 +28,21 @@ export const SCREEN = {
   ]),
 };
 
-/** The client's end; everything is sent at once, and what the client has said is kept. */
+/** The client's side. All messages are sent at once, and the client's bytes are recorded. */
 export function aScreen(
   change: { readonly [Part in keyof typeof SCREEN]?: Buffer | undefined } = {},
 ): {
   readonly stream: Duplex;
-  /** Once the client has ended. */
-  readonly said: () => Promise<Buffer>;
+  /** Resolves when the client has ended. */
+  readonly received: () => Promise<Buffer>;
 } {
   const [stream, server] = duplexPair();
-  const said = buffer(server);
-  // Whoever ends it for good says no more.
-  said.catch(() => undefined);
-  // In the order of the protocol.
+  const received = buffer(server);
+  // A destroyed stream sends nothing more.
+  received.catch(() => undefined);
+  // In protocol order.
   server.end(
     Buffer.concat(Object.values({ ...SCREEN, ...change }).filter((part) => part !== undefined)),
   );
-  return { stream, said: () => said };
+  return { stream, received: () => received };
 }

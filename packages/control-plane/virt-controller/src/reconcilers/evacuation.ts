@@ -12,17 +12,17 @@ import { isSchedulable } from "@patchbay/core/node";
 import { planEvacuation, type EvacuationStep } from "@patchbay/core/migration";
 import { after, done, keyOf, parseKey, printKey, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
-import { migrationsOf } from "./migration/observe.ts";
+import { listMigrations } from "./migration/observe.ts";
 
 async function createMigration(
   migration: VirtualMachineInstanceMigration,
-  { store, ownWrites, log }: Deps,
+  { store, mutationCache, log }: Deps,
 ): Promise<void> {
   try {
-    ownWrites.note(await store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration));
+    mutationCache.note(await store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration));
     const { namespace = "", name } = migration.metadata;
     const vmi = printKey({ namespace, name: migration.spec.vmiName ?? "" });
-    log.info("asked for a migration of a guest that is to leave its node", { vmi, object: name });
+    log.info("requested a migration to evacuate a guest", { vmi, object: name });
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
@@ -32,13 +32,13 @@ async function createMigration(
 async function clearEvacuation(
   vmi: VirtualMachineInstance,
   node: string,
-  { store, ownWrites }: Deps,
+  { store, mutationCache }: Deps,
 ): Promise<void> {
   const path = "/status/evacuationNodeName";
   const operations = [{ op: "test", path, value: node } as const, { op: "remove", path } as const];
   const patch = { type: "json", operations } as const;
   const options = { subresource: "status" } as const;
-  ownWrites.note(await store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options));
+  mutationCache.note(await store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options));
 }
 
 async function act(step: EvacuationStep, vmi: VirtualMachineInstance, deps: Deps): Promise<Next> {
@@ -54,14 +54,13 @@ async function act(step: EvacuationStep, vmi: VirtualMachineInstance, deps: Deps
   }
 }
 
-/** One pass over the VMI of that name. Safe to repeat. */
 export async function reconcileEvacuation(key: string, deps: Deps): Promise<Next> {
   const cached = deps.vmis.find(parseKey(key));
-  const vmi = cached && deps.ownWrites.newest(cached);
+  const vmi = cached && deps.mutationCache.newest(cached);
   if (vmi?.status?.evacuationNodeName === undefined) return done();
   const step = planEvacuation({
     vmi,
-    migrations: migrationsOf(key, deps),
+    migrations: listMigrations(key, deps),
     ofCluster: evictionStrategyOf(deps.kubevirts.list()[0]),
     nowMs: deps.clock.now(),
     isNodeSchedulable: isSchedulable(deps.nodes.find({ name: vmi.status.nodeName ?? "" })),

@@ -49,10 +49,7 @@ function delayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
-/**
- * One pass over the VM, the VMI of that name and its migrations, each of which may be missing. Safe to repeat.
- * @throws the first error, after all parts have run
- */
+/** One pass over a VM, its VMI and its migrations; each may be missing. @throws the first error, after all parts have run */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
   // Migrations come before the VMI, because the end of a migration's pod does not mean that the guest has ended.

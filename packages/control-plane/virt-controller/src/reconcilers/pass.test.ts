@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over a VM and its VMI: what goes through at once, what waits, and what keeps nothing else back.
+// One pass over a VM and its VMI: immediate changes, deferred ones, and failures that do not block others.
 import { KUBEVIRTS, PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, names } from "@patchbay/api";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
-import { launcher, LAUNCHER } from "../testing/launched.ts";
+import { launcher, LAUNCHER } from "../testing/launched-vmi.ts";
 
 const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
 const PATCHES = ["virtualmachineinstances default/vm1", `pods default/${LAUNCHER}`];
@@ -12,7 +12,7 @@ const VM_STATUS = "patch virtualmachines default/vm1";
 
 let bench: Bench;
 
-/** A guest that runs without NICs, its VM as it was last looked at. */
+/** A running guest without NICs, and its VM with a current status. */
 beforeEach(async () => {
   bench = new Bench();
   const activePods = { "pod-uid": "node1" };
@@ -33,12 +33,12 @@ beforeEach(async () => {
   });
 });
 
-test("a new NIC of the VM goes into the VMI and into the pod at once", async () => {
+test("one pass adds a new NIC of the VM to the VMI and the pod", async () => {
   await bench.pass();
   expect(bench.calls).toEqual(PATCHES.map((patch) => `patch ${patch}`));
 });
 
-test("a NIC that is staged waits, is told, and goes in once changes are live", async () => {
+test("a staged NIC waits, is reported, and is plugged when the rollout strategy changes", async () => {
   const rollOut = async (vmRolloutStrategy: "Stage" | "LiveUpdate"): Promise<void> => {
     const metadata = { name: "kubevirt", namespace: "patchbay" };
     const spec = { configuration: { vmRolloutStrategy } };
@@ -58,7 +58,7 @@ test("a NIC that is staged waits, is told, and goes in once changes are live", a
   expect(bench.calls).toEqual(expect.arrayContaining([...patches, VM_STATUS]));
 });
 
-test("that the VM was looked at is told with the outcome, or after half a minute", async () => {
+test("the observed generation is written with the outcome, or after half a minute", async () => {
   expect(await bench.pass()).toEqual({ kind: "after", ms: 30_000 });
   await bench.catchUp();
   bench.nowMs += 20_000;
@@ -70,7 +70,7 @@ test("that the VM was looked at is told with the outcome, or after half a minute
   expect((await bench.vm())?.status?.observedGeneration).toBe(2);
 });
 
-test("the place of a NIC that is there is told at once", async () => {
+test("the PCI address of an existing NIC is reported at once", async () => {
   await bench.pass();
   const vmi = await bench.vmi();
   const hotplug = { type: "Plug", phase: "Ready" } as const;
@@ -87,7 +87,7 @@ test("the place of a NIC that is there is told at once", async () => {
   });
 });
 
-test("a VMI that cannot be written does not keep its pod from being looked after, and is told of", async () => {
+test("a VMI that cannot be written does not block its pod, and the failure is reported", async () => {
   const strange = JSON.stringify([{ name: "x", interface: "pod0123456789a" }]);
   await bench.put(PODS, launcher({ [names.NETWORKS_ANNOTATION]: strange }));
   bench.refuse("patch virtualmachineinstances", "KUBE_UNREACHABLE");

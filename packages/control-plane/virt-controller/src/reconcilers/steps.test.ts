@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that fail: which are told, which are left alone and for how long, and which end the pass.
+// Failed steps: reports, backoff, and errors that end the pass.
 import {
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -11,11 +11,11 @@ import { AppError, type ErrorCode } from "@patchbay/base";
 import { findSyncError } from "@patchbay/core/status";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
-import { launcher, STARTED } from "../testing/launched.ts";
+import { launcher, STARTED } from "../testing/launched-vmi.ts";
 
 const CREATE = "create virtualmachineinstances";
 const CREATED = `${CREATE} default/vm1`;
-/** The first pause, milliseconds. */
+/** First delay, milliseconds. */
 const FIRST_MS = 1000;
 
 let bench: Bench;
@@ -29,19 +29,19 @@ async function told(): Promise<string | undefined> {
   return findSyncError((await bench.vm())?.status?.conditions)?.message;
 }
 
-/** One more pass; whether it tried to make the VMI. */
+/** Runs a pass; returns whether it tried to create the VMI. */
 async function tries(): Promise<boolean> {
   await bench.catchUp();
   await bench.passVm();
   return bench.calls.includes(CREATED);
 }
 
-describe("a step that the server refuses", () => {
+describe("a step that the server rejects", () => {
   beforeEach(() => {
     bench.refuse(CREATE, "KUBE_FORBIDDEN");
   });
 
-  test("is told, and is tried again after its pause, which grows", async () => {
+  test("is reported and retried with growing delays", async () => {
     expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
     expect(await told()).toContain("refused");
     expect(bench.lines).toEqual([
@@ -59,14 +59,14 @@ describe("a step that the server refuses", () => {
     expect(await bench.passVm()).toEqual({ kind: "after", ms: 2 * FIRST_MS });
   });
 
-  test("is tried at once when the VM is another", async () => {
+  test("is retried at once after a change of the VM", async () => {
     await bench.passVm();
     const vm = aVm();
     await bench.put(VIRTUAL_MACHINES, { ...vm, metadata: { ...vm.metadata, generation: 2 } });
     expect(await tries()).toBe(true);
   });
 
-  test("begins anew once it has succeeded", async () => {
+  test("runs again after it has succeeded", async () => {
     await bench.passVm();
     bench.refuse(CREATE, undefined);
     bench.nowMs += FIRST_MS;
@@ -74,7 +74,7 @@ describe("a step that the server refuses", () => {
     expect(await told()).toBeUndefined();
   });
 
-  test("has a first pause again after it has succeeded", async () => {
+  test("has the first delay again after it has succeeded", async () => {
     await bench.passVm();
     bench.refuse(CREATE, undefined);
     bench.nowMs += FIRST_MS;
@@ -85,7 +85,7 @@ describe("a step that the server refuses", () => {
     expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
   });
 
-  test("is forgotten when it is no longer wanted", async () => {
+  test("is forgotten when the plan no longer contains it", async () => {
     await bench.passVm();
     const halted: VirtualMachine = aVm({ runStrategy: "Halted" });
     await bench.put(VIRTUAL_MACHINES, halted);
@@ -102,7 +102,7 @@ test.each<ErrorCode>([
   "KUBE_EXPIRED",
   "KUBE_UNREACHABLE",
   "KUBE_UNAUTHORIZED",
-])("%s says nothing about the step: the pass fails, and the status is written", async (code) => {
+])("%s is transient: the pass fails and the status is written", async (code) => {
   bench.refuse(CREATE, code);
   await expect(bench.passVm()).rejects.toMatchObject({ code });
   expect(await told()).toBeUndefined();
@@ -110,16 +110,16 @@ test.each<ErrorCode>([
   expect(await tries().catch(() => bench.calls.includes(CREATED))).toBe(true);
 });
 
-test("a fault of ours is no refusal", async () => {
+test("an unexpected error does not back off", async () => {
   bench.refuseWith(CREATE, new TypeError("a fault"));
   await expect(bench.passVm()).rejects.toThrow("a fault");
   expect(await told()).toBeUndefined();
 });
 
-test("of several steps that failed the one that is due first says when to look again", async () => {
+test("the failed step that is due first determines the next pass", async () => {
   const vmi = aVmi({ nics: [{ name: "one", mac: "02:00:00:00:00:01" }], status: STARTED });
   let refused = ["VirtualMachineInstance"];
-  // The label is refused, a status is not.
+  // The label is rejected, but a status is not.
   bench.judgePatch(({ kind, metadata: { labels } }) =>
     refused.includes(kind) && (kind === "Pod" || labels !== undefined) ? "KUBE_REFUSED" : undefined,
   );
@@ -136,7 +136,7 @@ test("of several steps that failed the one that is due first says when to look a
 });
 
 test.each<ErrorCode>(["CNI_NETWORK_NOT_FOUND", "API_INVALID"])(
-  "%s, which only a change can mend, is left alone for a minute at least",
+  "%s, which only a change can fix, backs off for at least a minute",
   async (code) => {
     bench.refuseWith(CREATE, new AppError(code));
     expect(await bench.passVm()).toEqual({ kind: "after", ms: 60_000 });
@@ -147,9 +147,9 @@ test.each<ErrorCode>(["CNI_NETWORK_NOT_FOUND", "API_INVALID"])(
   },
 );
 
-test("of several failures the first tells what they are", async () => {
+test("the first of several failures is reported", async () => {
   const refusals = [new AppError("KUBE_REFUSED", { message: "too many" }), new Error("other")];
-  bench.refuseWith(CREATE, new AggregateError(refusals, "some were refused"));
+  bench.refuseWith(CREATE, new AggregateError(refusals, "some changes were rejected"));
   expect(await bench.passVm()).toEqual({ kind: "after", ms: FIRST_MS });
   expect(await told()).toContain("too many");
 });

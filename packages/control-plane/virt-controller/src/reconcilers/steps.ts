@@ -19,7 +19,7 @@ export interface Steps<A extends Action> {
   readonly object: KubeObject;
   readonly plan: readonly A[];
   /** Inputs of the steps, apart from the steps themselves. */
-  readonly circumstances: string;
+  readonly inputs: string;
   readonly perform: (action: A) => Promise<void>;
 }
 
@@ -52,23 +52,28 @@ function explain(
 
 /** Executes the plan in order, except for steps that back off. */
 export async function performSteps<A extends Action>(
-  { object, plan, circumstances, perform }: Steps<A>,
-  { log, pauses }: Deps,
+  { object, plan, inputs, perform }: Steps<A>,
+  { log, stepBackoff }: Deps,
 ): Promise<PerformedSteps> {
   const scope = object.metadata.uid ?? "";
   const stepOf = (action: A) => ({
     scope,
     name: action.kind,
-    circumstances: `${circumstances} ${JSON.stringify(action)}`,
+    circumstances: `${inputs} ${JSON.stringify(action)}`,
   });
   const logFailure = ({ shown }: FailedStep<A, StepFailure>): void => {
     log.warn("step failed", { object: printKey(keyOf(object)), ...shown });
   };
-  pauses.retain(
+  stepBackoff.retain(
     scope,
     plan.map(({ kind }) => kind),
   );
-  const result = await runSteps(plan, perform, { pauses, stepOf, explain, tell: logFailure });
+  const result = await runSteps(plan, perform, {
+    pauses: stepBackoff,
+    stepOf,
+    explain,
+    tell: logFailure,
+  });
   const { failed, againMs, thrown } = result;
   return { failures: failed.map(({ shown }) => shown), againMs, thrown };
 }

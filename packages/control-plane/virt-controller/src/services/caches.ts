@@ -82,8 +82,8 @@ function serviceKey(service: Service): string {
 /** Wakes the Services that select the VMI on one of its networks, unless the change does not affect slices. */
 function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
   const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
-    const ask = parseServiceRequest(service);
-    return ask.kind === "asked" && selectsVmi(service, ask.asked, vmi);
+    const request = parseServiceRequest(service);
+    return request.kind === "asked" && selectsVmi(service, request.asked, vmi);
   };
   vmis.onChange((change) => {
     const states = statesOf(change);
@@ -115,8 +115,8 @@ export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {
     const states = statesOf(change);
-    const isAsking = states.some((service) => parseServiceRequest(service).kind !== "none");
-    if (isAsking) for (const service of states) add(serviceKey(service));
+    const isRequesting = states.some((service) => parseServiceRequest(service).kind !== "none");
+    if (isRequesting) for (const service of states) add(serviceKey(service));
   });
   slices.onChange((change) => {
     for (const key of statesOf(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of Services on caches that a test feeds, and a store in memory: what wakes it, and what it writes.
+// The Services loop on test caches and a store in memory: wake-ups and writes.
 import {
   ENDPOINT_SLICES,
   names,
@@ -90,14 +90,14 @@ function makeWorld() {
   const store = createFakeStore();
   const woken = new Set<string>();
   const events: string[] = [];
-  const lastRefusals = new Map<string, string>();
+  const lastRejections = new Map<string, string>();
   wakeNetworkServices(caches, (key) => woken.add(key));
   const recorder = {
     record: (_object: unknown, { reason, message }: { reason: string; message: string }) =>
       void events.push(`${reason}: ${message}`),
   };
   const pass = (key: string) =>
-    reconcileService(key, { ...caches, store, events: recorder, lastRefusals });
+    reconcileService(key, { ...caches, store, events: recorder, lastRejections });
   const learn = async (): Promise<void> => {
     const { items } = await store.list(ENDPOINT_SLICES);
     for (const known of caches.slices.list()) {
@@ -109,7 +109,7 @@ function makeWorld() {
       caches.slices.find(metadata)?.metadata.resourceVersion !== metadata.resourceVersion;
     for (const item of items.filter(isNews)) caches.slices.put(item);
   };
-  /** Passes until nothing is woken any more; the calls that wrote. */
+  /** Runs passes until the queue is empty; returns the writes. */
   const settle = async (): Promise<readonly string[]> => {
     const before = store.calls.length;
     for (let rounds = 0; woken.size > 0; rounds += 1) {
@@ -139,25 +139,25 @@ beforeEach(async () => {
   await world.settle();
 });
 
-test("a Service that asks for it has a slice", async () => {
+test("a Service that requests a network has a slice", async () => {
   expect(world.store.calls.filter((call) => !call.startsWith("list"))).toHaveLength(1);
   expect(await world.addresses()).toEqual(["10.77.1.5"]);
 });
 
-describe("nobody is woken", () => {
-  test("by a VMI that says nothing new of its addresses", () => {
+describe("no Service is reconciled", () => {
+  test("after a VMI change without new addresses", () => {
     const vmi = aServed("10.77.1.5");
     world.vmis.put({ ...vmi, metadata: { ...vmi.metadata, resourceVersion: "9" } });
     expect([...world.woken]).toEqual([]);
   });
 
-  test("by a VMI that no Service selects", () => {
+  test("after a change of a VMI that no Service selects", () => {
     const vmi = aServed("10.77.1.9", { app: "db" });
     world.vmis.put({ ...vmi, metadata: { ...vmi.metadata, name: "db", uid: "db-uid" } });
     expect([...world.woken]).toEqual([]);
   });
 
-  test("by a Service that asks for nothing", () => {
+  test("after a change of a Service without a network", () => {
     const { metadata, spec } = aService();
     const plain = { name: "plain", namespace: "default", uid: "plain-uid" };
     world.services.put({ apiVersion: "v1", kind: "Service", metadata: plain, spec });
@@ -165,7 +165,7 @@ describe("nobody is woken", () => {
     expect([...world.woken]).toEqual([]);
   });
 
-  test("by another network's definition, nor by other settings of the cluster", () => {
+  test("after a change of another network or of other cluster settings", () => {
     const nad = aDefinition();
     world.nads.put({ ...nad, metadata: { ...nad.metadata, name: "red" } });
     world.kubevirts.put(aKubeVirt(["default"]));
@@ -184,7 +184,7 @@ describe("the slice follows", () => {
 
   test.each([
     {
-      name: "a VMI that goes",
+      name: "a deleted VMI",
       act: () => {
         world.vmis.take({ namespace: "default", name: "vm1" });
       },
@@ -196,20 +196,20 @@ describe("the slice follows", () => {
       },
     },
     {
-      name: "a Service that no longer asks",
+      name: "a Service that no longer requests a network",
       act: () => {
         const { metadata, ...rest } = aService();
         world.services.put({ ...rest, metadata: { ...metadata, annotations: {} } });
       },
     },
     {
-      name: "a Service that asks for others",
+      name: "a Service that selects other VMs",
       act: () => {
         world.services.put(aService({ [names.SERVICE_SELECTOR_ANNOTATION]: "app=db" }));
       },
     },
     {
-      name: "a definition that goes",
+      name: "a deleted definition",
       act: () => {
         world.nads.take({ namespace: "default", name: "blue" });
       },
@@ -232,7 +232,7 @@ describe("the slice follows", () => {
     expect(await world.addresses()).toEqual([]);
   });
 
-  test("nobody else's hand: what somebody changes is as before, what somebody takes comes back", async () => {
+  test("restores slices that another client changed or deleted", async () => {
     const [slice] = world.slices.list();
     const changed = { ...slice, endpoints: [{ addresses: ["192.0.2.1"] }] } as EndpointSlice;
     world.store.put(ENDPOINT_SLICES, changed);
@@ -245,13 +245,13 @@ describe("the slice follows", () => {
   });
 });
 
-test("what is refused is told on the Service", async () => {
+test("a rejection is recorded as an event of the Service", async () => {
   world.services.put(aService({ [names.SERVICE_SELECTOR_ANNOTATION]: "everything" }));
   expect(await world.settle()).toEqual(["delete"]);
   expect(world.events).toEqual([expect.stringMatching(/^ServiceNetworkRefused: .*KEY=VALUE/)]);
 });
 
-test("slices of a Service that stopped asking while nobody looked are taken away", async () => {
+test("slices are deleted if the Service stopped requesting them during downtime", async () => {
   const { metadata, ...rest } = aService();
   const later = makeWorld();
   later.services.put({ ...rest, metadata: { ...metadata, annotations: {} } });
@@ -262,7 +262,7 @@ test("slices of a Service that stopped asking while nobody looked are taken away
   expect(await later.settle()).toEqual(["delete"]);
 });
 
-test("a slice that changed meanwhile is not overwritten", async () => {
+test("a concurrently changed slice is not overwritten", async () => {
   const [slice] = world.slices.list();
   world.vmis.put(aServed("10.77.1.6"));
   world.store.beforeNextWrite(() => {
@@ -273,7 +273,7 @@ test("a slice that changed meanwhile is not overwritten", async () => {
   expect((failure as AppError).code).toBe("KUBE_CONFLICT");
 });
 
-test("a Service that is gone, or goes, is left to the server", async () => {
+test("the server deletes the slices of a deleted Service", async () => {
   await world.pass("default/none");
   const { metadata, ...rest } = aService();
   world.services.put({

@@ -31,7 +31,7 @@ interface ServiceDeps extends ServiceCaches {
   readonly store: Pick<Store, "create" | "update" | "delete">;
   readonly events: Pick<EventRecorder, "record">;
   /** Last reported rejection by key, so that nothing is reported twice. */
-  readonly lastRefusals: Map<string, string>;
+  readonly lastRejections: Map<string, string>;
 }
 
 /** Records an event when the Service is rejected for a new reason. */
@@ -43,9 +43,9 @@ function reportRefusal(
   }: { readonly key: string; readonly service: Service; readonly refusal: string | undefined },
   deps: ServiceDeps,
 ): void {
-  if (refusal === undefined) deps.lastRefusals.delete(key);
-  else if (deps.lastRefusals.get(key) !== refusal) {
-    deps.lastRefusals.set(key, refusal);
+  if (refusal === undefined) deps.lastRejections.delete(key);
+  else if (deps.lastRejections.get(key) !== refusal) {
+    deps.lastRejections.set(key, refusal);
     const note = { type: "Warning", reason: "ServiceNetworkRefused", message: refusal } as const;
     deps.events.record(service, note);
   }
@@ -55,7 +55,7 @@ function reportRefusal(
 export async function reconcileService(key: string, deps: ServiceDeps): Promise<Next> {
   const service = deps.services.find(parseKey(key));
   if (service === undefined || service.metadata.deletionTimestamp !== undefined) {
-    deps.lastRefusals.delete(key);
+    deps.lastRejections.delete(key);
     return done();
   }
   const [network] = requestedNetworks(service);
@@ -83,7 +83,7 @@ interface ServicesLoop {
   ): Promise<void>;
 }
 
-/** `others` are caches that it shares with other loops. */
+/** `others` are shared with other loops. */
 export function createServicesLoop(
   { client, clock, log, metrics, health }: DaemonContext,
   others: Omit<ServiceCaches, "services" | "slices">,
@@ -92,7 +92,7 @@ export function createServicesLoop(
   const { vmis, nads, kubevirts } = others;
   const caches = { ...own, vmis, nads, kubevirts };
   const queue = createQueue({ clock });
-  const lastRefusals = new Map<string, string>();
+  const lastRejections = new Map<string, string>();
   wakeNetworkServices(caches, (key) => {
     queue.add(key);
   });
@@ -111,7 +111,7 @@ export function createServicesLoop(
           clock,
           metrics,
           watch: health.watchLoop("services"),
-          reconcile: (key) => reconcileService(key, { ...caches, ...writers, lastRefusals }),
+          reconcile: (key) => reconcileService(key, { ...caches, ...writers, lastRejections }),
         },
         signal,
       ),

@@ -118,7 +118,7 @@ export class Bench {
       nads: this.nads,
       store,
       parts: this.server,
-      ownWrites: createMutationCache(),
+      mutationCache: createMutationCache(),
       macMutex: new KeyedMutex(),
       events: {
         record: ({ kind }, { type, reason, message }) => {
@@ -126,7 +126,7 @@ export class Bench {
         },
         flush: () => Promise.resolve(),
       },
-      pauses: createStepBackoff({ clock, random: () => 0 }),
+      stepBackoff: createStepBackoff({ clock, random: () => 0 }),
       deferrals: createDeferrals(clock, 30_000),
       clock,
       log,

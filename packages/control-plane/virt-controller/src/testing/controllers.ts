@@ -103,13 +103,13 @@ class Lag {
       reflect: (type, selection) => {
         const source = client.reflect(type, selection);
         type AnyReflection = Reflection<KubeObject>;
-        const subscribe = (deliver: (told: AnyReflection) => void) =>
-          source.subscribe((told) => {
+        const subscribe = (deliver: (reflection: AnyReflection) => void) =>
+          source.subscribe((reflection) => {
             if (this.#frozen.has(type.resource))
               this.#held.push(() => {
-                deliver(told);
+                deliver(reflection);
               });
-            else deliver(told);
+            else deliver(reflection);
           });
         // A cache only subscribes.
         return { subscribe } as unknown as typeof source;

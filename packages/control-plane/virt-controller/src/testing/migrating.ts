@@ -15,7 +15,7 @@ import {
 import { launcherPodName } from "@patchbay/core/migration";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { Bench, KEY } from "./bench.ts";
-import { launcher } from "./launched.ts";
+import { launcher } from "./launched-vmi.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
@@ -67,18 +67,18 @@ function statusOf(nics: readonly NicSketch[]): VmiStatus {
 
 /** Network annotations of a pod with these NICs. */
 function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, string>> {
-  const asked = nics.map(({ network = "blue" }, index) => ({
+  const requested = nics.map(({ network = "blue" }, index) => ({
     name: network,
     namespace: "default",
     interface: podNicAt(index),
   }));
-  const has = asked.map(({ name, interface: nic }, index) => ({
+  const has = requested.map(({ name, interface: nic }, index) => ({
     name: `default/${name}`,
     interface: nic,
     ips: [`192.0.2.${String(index + 1)}`],
   }));
   return {
-    [names.NETWORKS_ANNOTATION]: JSON.stringify(asked),
+    [names.NETWORKS_ANNOTATION]: JSON.stringify(requested),
     [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has),
   };
 }
@@ -155,7 +155,7 @@ export class Migrating {
     throw new Error(`never settles: ${this.bench.calls.join()}`);
   }
 
-  async ask(migration: Migration): Promise<void> {
+  async createMigration(migration: Migration): Promise<void> {
     await this.bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
     await this.settle();
   }
@@ -174,8 +174,8 @@ export class Migrating {
   /** Attaches exactly the networks that the pod requests. */
   async attach(pod: Pod | undefined): Promise<void> {
     if (pod === undefined) return;
-    const asked = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
-    const has = (asked.ok ? asked.elements : []).map((element) => ({
+    const requested = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    const has = (requested.ok ? requested.elements : []).map((element) => ({
       name: `${element.namespace ?? ""}/${element.name}`,
       interface: element.interface,
       ips: element["io.patchbay.kept-ips"],

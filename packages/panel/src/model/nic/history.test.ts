@@ -42,17 +42,17 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
     },
   },
   {
-    name: "an unplug that goes on",
+    name: "an unplug in progress",
     operation: { type: "Unplug", ...START, phases: [{ phase: "Detaching" }] },
     want: {
       at: "2026-11-26 14:02:11",
       what: "pull from the pod's network",
       end: "in progress",
-      phases: "waiting for the guest to let go …",
+      phases: "waiting for the guest to detach …",
     },
   },
   {
-    name: "a change of the network that was taken back",
+    name: "a change of the network that was canceled",
     operation: {
       type: "Swap",
       networkName: "ns/red",
@@ -61,7 +61,7 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
       phases: [],
       outcome: "Cancelled",
     },
-    want: { what: "move to ns/red", end: "taken back" },
+    want: { what: "move to ns/red", end: "canceled" },
   },
   {
     name: "a link, when the guest has ended",
@@ -78,7 +78,7 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
   expect(listOperations({ vmi: vmi(operation) }).get("blue")).toMatchObject([want]);
 });
 
-test("the newest is the first; words of others are only shown", () => {
+test("lists the newest operation first and escapes foreign text", () => {
   const hostile = { type: "Plug", networkName: "ns/\u202Egnp", ...START, phases: [] } as const;
   const rows = listOperations({
     vmi: vmi(

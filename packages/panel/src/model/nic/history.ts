@@ -16,9 +16,9 @@ export interface OperationRow {
   readonly phases: string;
 }
 
-const ENDS: Readonly<Record<NonNullable<IfaceOperation["outcome"]>, string>> = {
+const OUTCOMES: Readonly<Record<NonNullable<IfaceOperation["outcome"]>, string>> = {
   Done: "done",
-  Cancelled: "taken back",
+  Cancelled: "canceled",
   GuestEnded: "ended with the guest",
 };
 
@@ -38,9 +38,9 @@ function describeOperation({
 
 function describeEnd(operation: IfaceOperation): string {
   const { outcome } = operation;
-  const end = outcome === undefined ? "in progress" : ENDS[outcome];
+  const end = outcome === undefined ? "in progress" : OUTCOMES[outcome];
   return [end, describeDelay(operation)]
-    .filter((words) => words !== undefined)
+    .filter((text) => text !== undefined)
     .map(short)
     .join(", ");
 }
@@ -61,9 +61,9 @@ function toRow(operation: IfaceOperation): OperationRow {
 }
 
 /** By NIC name, newest first. */
-export function listOperations(machine: VmObjects): ReadonlyMap<string, readonly OperationRow[]> {
+export function listOperations(objects: VmObjects): ReadonlyMap<string, readonly OperationRow[]> {
   return new Map(
-    mergeVmHistory(machine).map(({ name, operations }) => [
+    mergeVmHistory(objects).map(({ name, operations }) => [
       name,
       operations.map(toRow).toReversed(),
     ]),

@@ -64,15 +64,15 @@ function findNetworkKey(network: Network | undefined, namespace: string): string
 }
 
 export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
-  Pending: "asked for",
+  Pending: "requested",
   PodAttaching: "joining the network",
   Wiring: "bridge and tap",
   Attaching: "plugging into the guest",
   Ready: "in use",
   PodSwapping: "joining the other network",
-  Switching: "changing over",
-  Detaching: "waiting for the guest to let go",
-  Unwiring: "taking the tap away",
+  Switching: "switching networks",
+  Detaching: "waiting for the guest to detach",
+  Unwiring: "deleting the tap",
   PodDetaching: "leaving the network",
 };
 
@@ -131,13 +131,13 @@ function hotplugFields({
 }
 
 function observedFields(status: IfaceStatus = {}): Partial<Plug> {
-  const seen = {
+  const observed = {
     pciAddress: short(status.pciAddress),
     guestName: short(status.interfaceName),
     podNic: short(status.podInterfaceName),
     mtu: status.mtu,
   };
-  return { ...hotplugFields(status.hotplug ?? {}), ...(known(seen) as Partial<Plug>) }; // the same
+  return { ...hotplugFields(status.hotplug ?? {}), ...(known(observed) as Partial<Plug>) }; // the same
 }
 
 interface Entries {
@@ -192,17 +192,17 @@ export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";
 }
 
-export function listPlugs(machine: VmObjects): readonly Plug[] {
-  const { vm, vmi } = machine;
-  const specs = listSpecs(machine);
+export function listPlugs(objects: VmObjects): readonly Plug[] {
+  const { vm, vmi } = objects;
+  const specs = listSpecs(objects);
   const ifaces = specs.flatMap((spec) => spec.domain.devices?.interfaces ?? []);
   const networks = specs.flatMap((spec) => spec.networks ?? []);
   const live = isLive(vmi);
   const statuses = live ? (vmi?.status?.interfaces ?? []) : [];
-  const going = statuses.flatMap(({ name, hotplug }) =>
+  const reported = statuses.flatMap(({ name, hotplug }) =>
     name !== undefined && hotplug !== undefined ? [name] : [],
   );
-  const names = new Set([...ifaces.map(({ name }) => name), ...going]);
+  const names = new Set([...ifaces.map(({ name }) => name), ...reported]);
   const namespace = (vm ?? vmi)?.metadata.namespace ?? "";
   return [...names].map((name) =>
     toPlug(

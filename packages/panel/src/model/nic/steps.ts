@@ -25,13 +25,13 @@ function isSame(last: PlugStep | undefined, plug: Plug): boolean {
 }
 
 /** `isList`: the units come from a list instead of a change. */
-export interface SeenAt {
+export interface StepTime {
   readonly atMs: number;
   readonly isList: boolean;
 }
 
 /** Returns the same object if nothing is new. */
-export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }: SeenAt): Steps {
+export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }: StepTime): Steps {
   const added = units.flatMap(({ key, plugs }) =>
     plugs.flatMap((plug) => {
       const { phase, reason } = plug;

@@ -14,7 +14,7 @@ const at = (seconds: number, received: number, sent = 0): Sample => ({
   counters: [received, sent],
 });
 
-test("rates are those between samples", () => {
+test("computes rates between samples", () => {
   expect(computeRates([at(0, 0), at(2, 400, 100), at(3, 500, 100)])).toEqual([
     [200, 50],
     [100, 0],
@@ -22,7 +22,7 @@ test("rates are those between samples", () => {
   expect(computeRates([at(0, 5)])).toEqual([]);
 });
 
-test("a NIC that was plugged anew begins a new curve, and the oldest samples go", () => {
+test("a reset counter starts a new curve, and the oldest samples are dropped", () => {
   expect(withSample([at(0, 10)], at(1, 5))).toEqual([at(1, 5)]);
   const many = Array.from({ length: 80 }, (_, index) => at(index, index));
   expect(many.reduce<readonly Sample[]>(withSample, [])).toEqual(many.slice(-60));
@@ -38,7 +38,7 @@ test.each([
   expect(printRate(bytes)).toBe(want);
 });
 
-test("a curve fills its field", () => {
+test("a curve fills its chart", () => {
   expect(
     chartPath(
       [
@@ -52,7 +52,7 @@ test("a curve fills its field", () => {
   expect(chartPath([[1, 1]], 0)).toBe("");
 });
 
-test("counters are those of one NIC in the API's answer", () => {
+test("parses the counters of one NIC", () => {
   const items = [
     { name: "red", received: { bytes: 1 }, sent: { bytes: 2 } },
     { name: "blue", received: { bytes: 1024, packets: 3 }, sent: { bytes: 1500 } },

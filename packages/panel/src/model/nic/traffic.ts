@@ -32,9 +32,10 @@ const SAMPLES_MAX = 60;
 /** A counter that was reset starts a new chart. */
 export function withSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
   const last = samples.at(-1);
-  const isAnew =
-    last !== undefined && sample.counters.some((count, way) => count < (last.counters[way] ?? 0));
-  return isAnew ? [sample] : [...samples, sample].slice(-SAMPLES_MAX);
+  const isReset =
+    last !== undefined &&
+    sample.counters.some((count, direction) => count < (last.counters[direction] ?? 0));
+  return isReset ? [sample] : [...samples, sample].slice(-SAMPLES_MAX);
 }
 
 export function computeRates(samples: readonly Sample[]): readonly Rate[] {
@@ -57,11 +58,12 @@ export function printRate(bytes: number): string {
 }
 
 /** SVG path of one direction, in a field of 100 by 30. */
-export function chartPath(rates: readonly Rate[], way: 0 | 1): string {
+export function chartPath(rates: readonly Rate[], direction: 0 | 1): string {
   const most = Math.max(1, ...rates.flat());
   const step = 100 / Math.max(1, rates.length - 1);
   const points = rates.map(
-    (rate, index) => `${(index * step).toFixed(1)} ${(29 - (rate[way] / most) * 28).toFixed(1)}`,
+    (rate, index) =>
+      `${(index * step).toFixed(1)} ${(29 - (rate[direction] / most) * 28).toFixed(1)}`,
   );
   return points.length < 2 ? "" : `M${points.join("L")}`;
 }

@@ -18,7 +18,6 @@ interface EventsProps {
   readonly session: Session;
 }
 
-/** Reads events when the VM is selected and when it changes. */
 function useEvents({ unit, state, session }: EventsProps): readonly EventRow[] {
   const [rows, setRows] = useState<readonly EventRow[]>([]);
   const mayRead = isAllowed(state, unit.namespace, "events");
@@ -182,7 +181,7 @@ function Body({ unit, state, actions }: { readonly unit: Unit } & ViewProps): JS
   return <UnitDetails {...{ unit, state, actions }} />;
 }
 
-function Closer({ actions }: { readonly actions: Actions }): JSX.Element {
+function CloseButton({ actions }: { readonly actions: Actions }): JSX.Element {
   return (
     <button
       type="button"
@@ -234,10 +233,10 @@ export function Inspector({ state, actions }: ViewProps): JSX.Element {
             </>
           )}
         </h2>
-        <Closer actions={actions} />
+        <CloseButton actions={actions} />
       </div>
       {unit === undefined ? (
-        <p class="hint">This VM is not there any more.</p>
+        <p class="hint">This VM no longer exists.</p>
       ) : (
         <Body {...{ unit, state, actions }} />
       )}

@@ -55,7 +55,6 @@ function useSamples({ session, unit, iface }: TrafficProps): readonly Sample[] {
   return samples;
 }
 
-/** Nothing until there are two samples. */
 export function Traffic(props: TrafficProps): JSX.Element | null {
   const rates = computeRates(useSamples(props));
   const last = rates.at(-1);
@@ -80,7 +79,7 @@ interface DoctorProps {
   readonly iface: string;
 }
 
-type Seen = DoctorReport | { readonly refused: string } | "asking" | undefined;
+type ReportState = DoctorReport | { readonly refused: string } | "asking" | undefined;
 
 const MARKS: Readonly<Record<HopReport["state"], string>> = {
   ok: "✓",
@@ -102,17 +101,17 @@ function Hop({ hop, name, state, why, fix }: HopReport): JSX.Element {
   );
 }
 
-function Report({ seen }: { readonly seen: Seen }): JSX.Element | null {
-  if (seen === undefined) return null;
-  if (seen === "asking") return <p class="hint">Looking; it takes at most five seconds.</p>;
-  if ("refused" in seen) {
+function Report({ report }: { readonly report: ReportState }): JSX.Element | null {
+  if (report === undefined) return null;
+  if (report === "asking") return <p class="hint">Checking; this takes at most five seconds.</p>;
+  if ("refused" in report) {
     return (
       <p class="hint">
-        <bdi>{seen.refused}</bdi>
+        <bdi>{report.refused}</bdi>
       </p>
     );
   }
-  const { firstDead, hops } = seen;
+  const { firstDead, hops } = report;
   return (
     <table class="steps doctor">
       <caption>{firstDead === undefined ? "No hop is dead" : `Frames die at ${firstDead}`}</caption>
@@ -128,20 +127,20 @@ function Report({ seen }: { readonly seen: Seen }): JSX.Element | null {
 }
 
 export function Doctor({ session, unit, iface }: DoctorProps): JSX.Element {
-  const [seen, setSeen] = useState<Seen>(undefined);
+  const [report, setReport] = useState<ReportState>(undefined);
   useEffect(() => {
-    setSeen(undefined);
+    setReport(undefined);
   }, [unit.key, iface]);
-  const look = async (): Promise<void> => {
-    setSeen("asking");
-    setSeen(await readDoctorReport(session, unit, iface));
+  const examine = async (): Promise<void> => {
+    setReport("asking");
+    setReport(await readDoctorReport(session, unit, iface));
   };
   return (
     <>
       <div class="buttons">
-        <Action label="Where do frames die?" onAction={() => void look()} />
+        <Action label="Where do frames die?" onAction={() => void examine()} />
       </div>
-      <Report seen={seen} />
+      <Report report={report} />
     </>
   );
 }

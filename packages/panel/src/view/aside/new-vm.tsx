@@ -55,9 +55,9 @@ const TEXTS = [
   ["name", "Name"],
   ["namespace", "Namespace"],
   ["image", "Image of its disk"],
-  ["disk", "Further disk that is kept, such as 10Gi (none: leave it empty)"],
+  ["disk", "Additional persistent disk, such as 10Gi (optional)"],
   ["memory", "Memory"],
-  ["user", "User who may log in (none: leave it empty)"],
+  ["user", "User who may log in (optional)"],
   ["password", "The user's password"],
 ] as const;
 const IMAGE_LIST = "images";
@@ -112,7 +112,7 @@ function Texts({ order, onChange, problems }: FormProps): JSX.Element {
           }}
         />
       </Field>
-      <Field label="SSH key that may log in (none: leave it empty)" problem={undefined}>
+      <Field label="SSH key that may log in (optional)" problem={undefined}>
         <input
           value={order.sshKey}
           onInput={(event) => {
@@ -135,8 +135,8 @@ function Networks({
       <legend>Networks, beside the pod network</legend>
       {state.jacks
         .filter(({ key }) => key !== "pod")
-        .map(({ key, colour }) => (
-          <label key={key} class={`pick-network cable-${String(colour)}`}>
+        .map(({ key, color }) => (
+          <label key={key} class={`pick-network cable-${String(color)}`}>
             <input
               type="checkbox"
               checked={networks.includes(key)}

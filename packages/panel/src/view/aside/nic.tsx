@@ -27,15 +27,16 @@ const PHASE_SEQUENCES: readonly (readonly (keyof typeof PHASE_LABELS)[])[] = [
 function Progress({ plug }: { readonly plug: Plug }): JSX.Element | null {
   const { phase } = plug;
   if (phase === undefined) return null;
-  const way =
+  const sequence =
     PHASE_SEQUENCES.find((each) => each.includes(phase) && phase !== "Ready") ?? PLUG_PHASES;
-  const here = way.indexOf(phase);
+  const current = sequence.indexOf(phase);
   return (
     <ol class="way" aria-label="Progress">
-      {way.map((each, index) => {
-        const place = index < here ? "past" : index === here ? `here tone-${plug.tone}` : "ahead";
+      {sequence.map((each, index) => {
+        const place =
+          index < current ? "past" : index === current ? `here tone-${plug.tone}` : "ahead";
         return (
-          <li key={each} class={place} aria-current={index === here ? "step" : undefined}>
+          <li key={each} class={place} aria-current={index === current ? "step" : undefined}>
             <span class="way-name">{each}</span>
             <span class="way-words">{PHASE_LABELS[each]}</span>
           </li>
@@ -45,12 +46,11 @@ function Progress({ plug }: { readonly plug: Plug }): JSX.Element | null {
   );
 }
 
-/** Observed phases, with the time between them. */
 function ObservedPhases({ steps }: { readonly steps: readonly PlugStep[] }): JSX.Element | null {
   if (steps.every(({ isOld }) => isOld === true)) return null;
   return (
     <table class="steps">
-      <caption>Seen since this page was opened</caption>
+      <caption>Observed since this page was opened</caption>
       <tbody>
         {steps.map(({ phase, reason, atMs }, index) => {
           const before = steps[index - 1];
@@ -73,7 +73,7 @@ function Operations({ rows }: { readonly rows: readonly OperationRow[] }): JSX.E
   if (rows.length === 0) return null;
   return (
     <table class="steps done">
-      <caption>What was done with it</caption>
+      <caption>Operations</caption>
       <tbody>
         {rows.map(({ at, what, took, end, phases }) => (
           <tr key={`${at} ${what}`} title={phases}>
@@ -104,7 +104,7 @@ function Problem({ plug }: { readonly plug: Plug }): JSX.Element | null {
       )}
       {next === undefined ? null : <p>Next: {next}.</p>}
       {helper === undefined ? null : <p>Who can help: {helper}.</p>}
-      {attempts === undefined ? null : <p>Tried {attempts} times; it goes on trying.</p>}
+      {attempts === undefined ? null : <p>Tried {attempts} times; retrying.</p>}
     </div>
   );
 }
@@ -144,11 +144,11 @@ function PickNetwork({ state, label, not, onPick }: PickProps): JSX.Element {
     <fieldset class="pick">
       <legend>{label}</legend>
       {open.length === 0 ? <p class="hint">There is no other network here.</p> : null}
-      {open.map(({ key, colour }) => (
+      {open.map(({ key, color }) => (
         <button
           type="button"
           key={key}
-          class={`pick-network cable-${String(colour)}`}
+          class={`pick-network cable-${String(color)}`}
           onClick={() => {
             onPick(key);
           }}
@@ -231,7 +231,7 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
       <Operations rows={unit.done.get(iface) ?? []} />
       <ObservedPhases steps={state.steps.get(plugKey(unit.key, iface)) ?? []} />
       <p class="hint">
-        Every layer&apos;s word:{" "}
+        Details of every layer:{" "}
         <code>{`patchbay explain ${short(unit.name)} ${short(iface)} -n ${unit.namespace}`}</code>
       </p>
     </>
@@ -248,7 +248,7 @@ export function FreeDetails({
   readonly actions: Actions;
 }): JSX.Element {
   if (!isAllowed(state, unit.namespace, nicRight("plug", unit.kind))) {
-    return <p class="hint">You may look at this VM, and plug nothing into it.</p>;
+    return <p class="hint">You may view this VM, but not plug interfaces into it.</p>;
   }
   if (unit.sockets?.free === 0) {
     return (

@@ -15,7 +15,6 @@ export function Action({ label, onAction, isDanger = false }: ActionProps): JSX.
   );
 }
 
-/** Omits unknown facts. */
 export function Facts({
   facts,
 }: {

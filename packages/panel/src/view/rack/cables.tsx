@@ -26,8 +26,8 @@ export interface CabledUnit {
 /** Where a jack's cable ends; limited to the column if the jack is scrolled out of view. */
 function jackPoint(index: number, space: CableSpace): Point {
   const y = JACK.head + index * JACK.height + JACK.hole.y - space.jacksScrolled;
-  const seen = Math.min(Math.max(y, JACK.head - 4), space.height - 4);
-  return { x: space.jackX, y: space.scrolled + seen };
+  const visible = Math.min(Math.max(y, JACK.head - 4), space.height - 4);
+  return { x: space.jackX, y: space.scrolled + visible };
 }
 
 /** Height of the rows below a plug, behind which its cable passes. */
@@ -49,7 +49,7 @@ function drawCables(unit: CabledUnit, space: CableSpace): readonly JSX.Element[]
     const d = cablePath({ from, drop, pass, edge: space.edge, to: jackPoint(end.index, space) });
     const tone = mark === undefined ? `run-${plug.tone}` : "run-pending";
     const isBright = selectedIface === plug.name;
-    const classes = `cable cable-${String(end.jack.colour)} ${tone} ${isBright ? "bright" : ""}`;
+    const classes = `cable cable-${String(end.jack.color)} ${tone} ${isBright ? "bright" : ""}`;
     return [<path key={`${place.key}/${plug.name}`} d={d} class={classes} />];
   });
 }

@@ -29,12 +29,12 @@ function JackView({
   readonly jack: Jack;
   readonly props: JacksProps;
 }): JSX.Element {
-  const { key, name, namespace, type, plugs, problems, colour } = jack;
+  const { key, name, namespace, type, plugs, problems, color } = jack;
   const { isWaiting, target, chosen, onJack } = props;
   const isClosed = isWaiting && key === "pod";
   const classes = [
     "jack",
-    `cable-${String(colour)}`,
+    `cable-${String(color)}`,
     target === key && "target",
     isWaiting && !isClosed && "open",
   ];

@@ -141,7 +141,7 @@ function useLayout({ shownUnits, gathered }: PanelState, width: number): Layout 
   }, [shownUnits, gathered, width]);
 }
 
-function Nothing({ state }: { readonly state: PanelState }): JSX.Element {
+function EmptyRack({ state }: { readonly state: PanelState }): JSX.Element {
   if (!isListed(state.objects)) return <p class="nothing">Reading the rack…</p>;
   return state.units.length === 0 ? (
     <p class="nothing">
@@ -291,7 +291,7 @@ export function Rack({ state, actions }: ViewProps): JSX.Element {
           />
         )}
         <Feed {...{ state, actions, units, size }} onGrab={grab} />
-        {state.shownUnits.length === 0 ? <Nothing state={state} /> : null}
+        {state.shownUnits.length === 0 ? <EmptyRack state={state} /> : null}
         <div class="jack-column">
           <JackColumn {...{ state, actions, grabbed }} onScroll={setJacksScrolled} />
         </div>

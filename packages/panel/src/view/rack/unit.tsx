@@ -86,16 +86,16 @@ function ScreenReaderText({ children }: { readonly children: string }): JSX.Elem
 interface PlugProps {
   readonly drawn: DrawnPlug;
   readonly style: PlaceStyle;
-  readonly colour: number;
+  readonly color: number;
   readonly isSelected: boolean;
   readonly onSelect: () => void;
   readonly onGrab: (event: PointerEvent) => void;
 }
 
 function PlugTile(props: PlugProps): JSX.Element {
-  const { drawn, style, colour, isSelected, onSelect, onGrab } = props;
+  const { drawn, style, color, isSelected, onSelect, onGrab } = props;
   const { plug, mark } = drawn;
-  const classes = ["plug", `tone-${plug.tone}`, `cable-${String(colour)}`, mark && `mark-${mark}`];
+  const classes = ["plug", `tone-${plug.tone}`, `cable-${String(color)}`, mark && `mark-${mark}`];
   return (
     <button
       type="button"
@@ -134,7 +134,7 @@ function FreeSocket({
   isSelected,
   onSelect,
   onGrab,
-}: Omit<PlugProps, "drawn" | "colour"> & { readonly unit: Unit }): JSX.Element {
+}: Omit<PlugProps, "drawn" | "color"> & { readonly unit: Unit }): JSX.Element {
   const isFull = unit.sockets?.free === 0;
   return (
     <button
@@ -225,7 +225,7 @@ function Plugs({
             key={each.plug.name}
             drawn={each}
             style={socketStyle(place, index)}
-            colour={jacks.get(each.plug.network)?.colour ?? 0}
+            color={jacks.get(each.plug.network)?.color ?? 0}
             isSelected={isHere && selection.iface === each.plug.name}
             onSelect={() => {
               onSelect(chosen);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of OpenSSH's programs, and what the shell and the client make of them.
+// Arguments of ssh and scp, and how the shell and ssh expand them.
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { parseCopy, clientFlags, guestHost, type CallSettings } from "./ssh-client.ts";
@@ -24,15 +24,15 @@ function flagsOf(name: string, options: Readonly<Record<string, unknown>>): read
   return clientFlags(parseGuestName(name), HERE, { args: [], options });
 }
 
-test("the client starts this program, whatever is in the names of its files", () => {
+test("the ssh client starts this program, with any characters in its file names", () => {
   const [, proxy = ""] = flagsOf("vmi/web/red", { port: 2222 });
-  // As the client does: its own signs, then a shell.
+  // ssh expands its own tokens first, then starts a shell.
   const command = proxy.replace("ProxyCommand=", "").replaceAll("%%", "%");
   const words = execFileSync("sh", ["-c", `printf '%s\\n' ${command}`], { encoding: "utf8" });
   expect(words.split("\n").slice(0, -1)).toEqual([...PROXY, "vmi/web/red", "2222"]);
 });
 
-test("what the user says is passed on, each as one word", () => {
+test("passes each option to ssh as one word", () => {
   const options = {
     identityFile: "-key",
     knownHosts: '/a "b"%',
@@ -56,9 +56,9 @@ test.each([
   expect(guestHost(parseGuestName(name), HERE, { args: [], options })).toBe(want);
 });
 
-test("a user who is a flag is refused", () => {
+test("rejects a user name that looks like a flag", () => {
   const input = { args: [], options: { username: "-oProxyCommand=x" } };
-  expect(() => guestHost(parseGuestName("web"), HERE, input)).toThrow("no name of a user");
+  expect(() => guestHost(parseGuestName("web"), HERE, input)).toThrow("the user name is invalid");
 });
 
 test.each([
@@ -87,6 +87,6 @@ test.each([
 test.each([
   ["a", "b"],
   ["vm/a:b", "vm/c:d"],
-])("%s and %s are no copy", (source, target) => {
+])("rejects copying %s to %s", (source, target) => {
   expect(() => parseCopy(source, target)).toThrow("one of");
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments for OpenSSH's ssh and scp that connect to a guest through the API server. Source: OpenSSH ssh_config(5),
-// ProxyCommand; KubeVirt virtctl ssh.
+// Arguments for ssh and scp to a guest through the API server. Source: OpenSSH ssh_config(5), ProxyCommand; KubeVirt virtctl ssh.
 import { AppError } from "@patchbay/base";
 import { parseGuestName, type GuestName, checkUser } from "../guest-name.ts";
 import type { GlobalOptions, Context } from "../../../command.ts";
@@ -115,10 +114,7 @@ export async function readCallSettings(context: Context): Promise<CallSettings> 
   };
 }
 
-/**
- * @throws ProgramEnded if the exit code is not 0
- * @throws AppError with OS_PROGRAM_MISSING
- */
+/** @throws ProgramEnded if the exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
 export async function runClient(argv: readonly [string, ...string[]]): Promise<void> {
   const code = await runInForeground(argv);
   if (code !== 0) throw new ProgramEnded(code);

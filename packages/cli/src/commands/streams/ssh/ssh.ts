@@ -7,7 +7,7 @@ const SSH_FLAGS: readonly FlagSpec[] = [
   { flags: "-i, --identity-file <file>", description: "private key", values: "files" },
   {
     flags: "-l, --username <name>",
-    description: "user of the guest (default: as the local client says)",
+    description: "user of the guest (default: the local client's)",
   },
   {
     flags: "-p, --port <port>",
@@ -23,7 +23,7 @@ const SSH_FLAGS: readonly FlagSpec[] = [
   {
     flags: "-t, --local-ssh-opts <option>",
     description:
-      'more for the local client, as in --local-ssh-opts="-o StrictHostKeyChecking=no"; may be repeated',
+      'further option for the local client, as in --local-ssh-opts="-o StrictHostKeyChecking=no"; may be repeated',
     isRepeatable: true,
   },
 ];
@@ -80,7 +80,7 @@ export const scp: Command = {
   summary: "Copy files to or from a VM by the local scp client: [user@]vm/NAME[/NAMESPACE]:PATH",
   flags: [
     ...SSH_FLAGS,
-    { flags: "-r, --recursive", description: "copy directories with all that is in them" },
+    { flags: "-r, --recursive", description: "copy directories recursively" },
     { flags: "--preserve", description: "keep times and modes" },
   ],
   run: runScp,

@@ -28,17 +28,17 @@ const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
 type Members = Extract<MigrationAction, { kind: "tellMigration" }>["members"];
 
 async function patchMigration(migration: Migration, patch: Patch, deps: Deps): Promise<void> {
-  deps.ownWrites.note(await deps.store.patch(TYPE, keyOf(migration), patch));
+  deps.mutationCache.note(await deps.store.patch(TYPE, keyOf(migration), patch));
 }
 
-function finalizersOf(migration: Migration, isPresent: boolean): readonly string[] {
+function buildFinalizers(migration: Migration, isPresent: boolean): readonly string[] {
   const { finalizers = [] } = migration.metadata;
   const others = finalizers.filter((finalizer) => finalizer !== names.MIGRATION_FINALIZER);
   return isPresent ? [...others, names.MIGRATION_FINALIZER] : others;
 }
 
 function finalizerPatch(migration: Migration, isPresent: boolean): readonly JsonPatchOperation[] {
-  const value = finalizersOf(migration, isPresent);
+  const value = buildFinalizers(migration, isPresent);
   return [versionTest(migration), { op: "add", path: "/metadata/finalizers", value }];
 }
 
@@ -58,8 +58,8 @@ async function release(migration: Migration, deps: Deps): Promise<void> {
 }
 
 /** An earlier step may have written the VMI. */
-function newestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineInstance | undefined {
-  return guest && deps.ownWrites.newest(guest.vmi);
+function findNewestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineInstance | undefined {
+  return guest && deps.mutationCache.newest(guest.vmi);
 }
 
 /** Fails if the VMI has changed since the plan was made, because a node's report may change the decision. */
@@ -70,16 +70,16 @@ async function writeVmi(members: Members, facts: MigrationFacts, deps: Deps): Pr
   const patch = { type: "json", operations } as const;
   const options = { subresource: "status" } as const;
   const key = keyOf(vmi);
-  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, key, patch, options));
-  deps.log.info("told the vmi of its migration", { vmi: printKey(key) });
+  deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, key, patch, options));
+  deps.log.info("wrote the migration state of a vmi", { vmi: printKey(key) });
 }
 
 async function setLabels(facts: MigrationFacts, deps: Deps): Promise<void> {
-  const vmi = newestVmi(facts, deps);
+  const vmi = findNewestVmi(facts, deps);
   const labels = vmi === undefined ? {} : labelChanges(vmi);
   if (vmi === undefined || Object.keys(labels).length === 0) return;
   const patch = { type: "merge", fields: { metadata: { labels } } } as const;
-  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
+  deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
 }
 
 async function changeTarget(
@@ -103,7 +103,7 @@ async function deleteLauncher(
   const vmi = guest && (await deps.store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(guest.vmi)));
   if (vmi !== undefined && launcherNamesOf(vmi).includes(name)) return;
   await deps.store.delete(PODS, { namespace, name }, { uid, gracePeriodSeconds });
-  deps.log.info("deleted a launcher pod that no guest needs", { pod: `${namespace}/${name}` });
+  deps.log.info("deleted an unused launcher pod", { pod: `${namespace}/${name}` });
 }
 
 async function performOne(
@@ -149,6 +149,6 @@ export function actMigrations(
   if (object === undefined)
     return Promise.resolve({ failures: [], againMs: undefined, thrown: [] });
   const perform = (action: MigrationAction): Promise<void> => performOne(action, facts, deps);
-  const circumstances = String(guest?.vmi.metadata.generation);
-  return performSteps({ object, plan, circumstances, perform }, deps);
+  const inputs = String(guest?.vmi.metadata.generation);
+  return performSteps({ object, plan, inputs, perform }, deps);
 }

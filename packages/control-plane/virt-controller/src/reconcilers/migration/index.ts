@@ -24,13 +24,13 @@ type Migration = VirtualMachineInstanceMigration;
 type Status = ReturnType<typeof buildMigrationStatus>;
 
 async function write(migration: Migration, status: Status, deps: Deps): Promise<boolean> {
-  const newest = deps.ownWrites.newest(migration);
+  const newest = deps.mutationCache.newest(migration);
   const operations = statusPatch(newest, status);
   if (operations.length === 0) return false;
   const patch = { type: "json", operations } as const;
   const options = { subresource: "status" } as const;
   const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
-  deps.ownWrites.note(await deps.store.patch(type, keyOf(newest), patch, options));
+  deps.mutationCache.note(await deps.store.patch(type, keyOf(newest), patch, options));
   return true;
 }
 
@@ -38,7 +38,7 @@ async function write(migration: Migration, status: Status, deps: Deps): Promise<
 function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
   const { guest } = facts;
   if (guest === undefined) return facts;
-  return { ...facts, guest: { ...guest, vmi: deps.ownWrites.newest(guest.vmi) } };
+  return { ...facts, guest: { ...guest, vmi: deps.mutationCache.newest(guest.vmi) } };
 }
 
 async function reportCurrent(

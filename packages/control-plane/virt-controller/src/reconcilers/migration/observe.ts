@@ -36,20 +36,21 @@ type Migration = VirtualMachineInstanceMigration;
 /** Index of migrations by NAMESPACE/NAME of their VMIs. */
 export const BY_VMI = "vmi";
 
-export function vmiKeyOfMigration({ metadata, spec }: Migration): string {
+export function toVmiKey({ metadata, spec }: Migration): string {
   return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
 }
 
 /** The migrations of the VMI of that name, in the order of their creation. */
-export function migrationsOf(key: string, { migrations, ownWrites }: Deps): readonly Migration[] {
-  const found = migrations
-    .listBy(BY_VMI, key)
-    .filter((migration) => vmiKeyOfMigration(migration) === key);
-  return sortByAge(found).map((migration) => ownWrites.newest(migration));
+export function listMigrations(
+  key: string,
+  { migrations, mutationCache }: Deps,
+): readonly Migration[] {
+  const found = migrations.listBy(BY_VMI, key).filter((migration) => toVmiKey(migration) === key);
+  return sortByAge(found).map((migration) => mutationCache.newest(migration));
 }
 
 /** The pods of a closed migration, without the one that has the guest. */
-function listLeftPods(vmi: VirtualMachineInstance): readonly string[] {
+function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
   const owner = ownerPodName(vmi);
@@ -64,7 +65,7 @@ function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): 
   const { labels, namespace = "" } = vmi.metadata;
   if (openMigration(vmi) !== undefined) return true;
   if (labels?.[names.MIGRATION_TARGET_NODE_LABEL] !== undefined) return true;
-  return listLeftPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
+  return listLeftoverPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
 /** The VMI's pod of that name. Because the cache may be stale, an expected pod is read from the server. */
@@ -77,7 +78,7 @@ async function findPod(
   const cached = deps.pods.find(key);
   const found = cached ?? (isExpected ? await deps.store.find(PODS, key) : undefined);
   if (found === undefined || !isControlledBy(found, vmi)) return undefined;
-  return deps.ownWrites.newest(found);
+  return deps.mutationCache.newest(found);
 }
 
 async function findTarget(
@@ -99,12 +100,12 @@ function isLastPass({ metadata }: Migration): boolean {
 }
 
 /** Target pods of finished migrations and the pod that the guest has left, but never the one that has the guest. */
-async function findLeftPods(
+async function findLeftoverPods(
   vmi: VirtualMachineInstance,
   finished: readonly Migration[],
   deps: Deps,
 ): Promise<readonly Pod[]> {
-  const expected = new Map<string, boolean>(listLeftPods(vmi).map((name) => [name, false]));
+  const expected = new Map<string, boolean>(listLeftoverPods(vmi).map((name) => [name, false]));
   for (const migration of finished) {
     expected.set(launcherPodName(vmi, migration.metadata.uid), isLastPass(migration));
   }
@@ -150,8 +151,8 @@ function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
     perNode: configuration.parallelOutboundMigrationsPerNode,
   };
   const nodeOf = (each: Migration): string | undefined =>
-    deps.vmis.find(parseKey(vmiKeyOfMigration(each)))?.status?.nodeName;
-  const all = deps.migrations.list().map((each) => deps.ownWrites.newest(each));
+    deps.vmis.find(parseKey(toVmiKey(each)))?.status?.nodeName;
+  const all = deps.migrations.list().map((each) => deps.mutationCache.newest(each));
   return mayBegin(migration, all, { limits, nodeOf });
 }
 
@@ -177,8 +178,8 @@ export async function observeMigrations(
   deps: Deps,
 ): Promise<MigrationFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
-  const vmi = cached && deps.ownWrites.newest(cached);
-  const all = migrationsOf(key, deps);
+  const vmi = cached && deps.mutationCache.newest(cached);
+  const all = listMigrations(key, deps);
   if (all.length === 0 && !hasLeftovers(vmi, deps)) return undefined;
   const guest = await observeVmi(key, deps);
   const migration = currentMigration(all, guest?.vmi);
@@ -196,7 +197,7 @@ export async function observeMigrations(
       guest === undefined
         ? new Map()
         : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
-    leftPods: guest === undefined ? [] : await findLeftPods(guest.vmi, finished, deps),
+    leftPods: guest === undefined ? [] : await findLeftoverPods(guest.vmi, finished, deps),
     mayBegin: mayBeginNow(migration, deps),
     unfit: findUnfit(guest, migration, deps),
     cpuLabels: findCpuLabels(guest, deps),

@@ -36,7 +36,7 @@ async function writeNics(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Pro
   const operations = nicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, to);
   const patch = { type: "json", operations } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch);
-  deps.ownWrites.note(written);
+  deps.mutationCache.note(written);
   return written;
 }
 
@@ -66,10 +66,7 @@ async function writeOneByOne(
   return refusals;
 }
 
-/**
- * Writes the change at once, or in parts if that is rejected.
- * @throws AggregateError with the rejections; and the errors of the store.
- */
+/** Writes the change at once, or in parts if that is rejected. @throws AggregateError with the rejections */
 async function changeNics(
   vmi: VirtualMachineInstance,
   change: NicsChange,
@@ -82,7 +79,7 @@ async function changeNics(
     const parts = plugs.length + (isEqual(nicsOf(vmi.spec), kept) ? 0 : 1);
     if (!isRefusal(error) || parts < 2) throw error;
     const refusals = await writeOneByOne(vmi, change, deps);
-    if (refusals.length > 0) throw new AggregateError(refusals, "some were refused");
+    if (refusals.length > 0) throw new AggregateError(refusals, "some changes were rejected");
   }
 }
 
@@ -94,7 +91,7 @@ async function createRevision(
 ): Promise<void> {
   try {
     await store.create(CONTROLLER_REVISIONS, revision);
-    log.info("kept revision", { vm: printKey(keyOf(vm)), revision: revision.metadata.name });
+    log.info("stored revision", { vm: printKey(keyOf(vm)), revision: revision.metadata.name });
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
     const existing = await store.find(CONTROLLER_REVISIONS, keyOf(revision));
@@ -105,10 +102,10 @@ async function createRevision(
 /** Creates the revisions, then refers to them in the VM's status. */
 async function storeParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
   for (const revision of plan.revisions) await createRevision(vm, revision, deps);
-  const operations = statusPatch(deps.ownWrites.newest(vm), plan.refs);
+  const operations = statusPatch(deps.mutationCache.newest(vm), plan.refs);
   const patch = { type: "json", operations } as const;
   const options = { subresource: "status" } as const;
-  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, options));
+  deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, options));
 }
 
 async function patchVm(
@@ -117,7 +114,7 @@ async function patchVm(
   deps: Deps,
 ): Promise<void> {
   const patch = { type: "json", operations } as const;
-  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch));
+  deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch));
 }
 
 /** Applies admission's rule to VMs that bypassed it. Keeps the MACs of a running VMI. */
@@ -142,7 +139,7 @@ async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> 
 
 async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps): Promise<void> {
   try {
-    deps.ownWrites.note(await createUniqueVmi(vmi, deps));
+    deps.mutationCache.note(await createUniqueVmi(vmi, deps));
     deps.log.info("created vmi", { vmi: printKey(keyOf(vmi)) });
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
@@ -208,7 +205,7 @@ export function actVm(
   deps: Deps,
 ): Promise<PerformedSteps> {
   const { vm, vmi, isNameTaken } = facts;
-  const circumstances = [vm.metadata.generation, vmi?.metadata.generation, isNameTaken].join(" ");
+  const inputs = [vm.metadata.generation, vmi?.metadata.generation, isNameTaken].join(" ");
   const perform = (action: VmAction): Promise<void> => performOne(action, facts, deps);
-  return performSteps({ object: vm, plan, circumstances, perform }, deps);
+  return performSteps({ object: vm, plan, inputs, perform }, deps);
 }

@@ -51,7 +51,7 @@ async function created(): Promise<readonly string[]> {
   return (await store.list(VIRTUAL_MACHINE_INSTANCES)).items.map(({ metadata }) => metadata.name);
 }
 
-test("of two VMs with one MAC that start at the same moment one gets a VMI", async () => {
+test("only one of two VMs with the same MAC that start concurrently gets a VMI", async () => {
   const results = await Promise.allSettled(
     ["one", "two"].map((name) => createUniqueVmi(vmiOf(name, MAC.toUpperCase()), deps)),
   );
@@ -65,7 +65,7 @@ test("of two VMs with one MAC that start at the same moment one gets a VMI", asy
   expect(await created()).toEqual(["one"]);
 });
 
-test("the MAC is free again when the other guest has ended", async () => {
+test("a MAC is free when the other guest has ended", async () => {
   store.put(VIRTUAL_MACHINE_INSTANCES, vmiOf("one", MAC));
   await expect(createUniqueVmi(vmiOf("two", MAC), deps)).rejects.toThrow("VM default/one");
   store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmiOf("one", MAC), status: { phase: "Succeeded" } });
@@ -82,7 +82,7 @@ test.each([
   expect(result !== undefined).toBe(isFree);
 });
 
-test("a VMI that still has a MAC which its VM has given up is asked too", async () => {
+test("also checks a VMI with a MAC that its VM no longer has", async () => {
   const old = "02:00:00:00:00:09";
   const vmi = vmiOf("one", old);
   store.put(VIRTUAL_MACHINE_INSTANCES, vmi);

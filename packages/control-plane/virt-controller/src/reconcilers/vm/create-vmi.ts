@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a VM's VMI unless another guest runs with one of its MACs. Admission checks caches, which miss a VM that starts at the same
-// moment, so this checks the server, for one VMI with a MAC at a time.
+// Creates a VM's VMI unless another guest uses one of its MACs. Checks the server, because admission's caches miss concurrent starts.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, type KeyedMutex } from "@patchbay/base";
 import {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DataVolumes of a VM's templates: made before the VMI, or the VM says why not.
+// DataVolumes of a VM's templates, which are created before the VMI.
 import { DATA_VOLUMES, VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
 import { findSyncError } from "@patchbay/core/status";
 import { aVm } from "@patchbay/support";
@@ -24,7 +24,7 @@ function vmWith(more: Partial<VirtualMachine["spec"]> = {}): VirtualMachine {
   return { ...vm, spec: { ...vm.spec, dataVolumeTemplates, ...more } };
 }
 
-test("they are made first, owned by the VM, and then its VMI", async () => {
+test("DataVolumes are created first, owned by the VM, and then its VMI", async () => {
   await bench.put(VIRTUAL_MACHINES, vmWith());
   expect(await bench.passVm()).toEqual({ kind: "after", ms: 0 });
   expect(bench.calls).toContain(CREATE);
@@ -41,7 +41,7 @@ test("they are made first, owned by the VM, and then its VMI", async () => {
   expect(await bench.vmi()).toBeDefined();
 });
 
-test("they are made while the VM is off, and those that are there are left alone", async () => {
+test("DataVolumes of a stopped VM are created, and existing ones are not changed", async () => {
   await bench.put(VIRTUAL_MACHINES, vmWith({ runStrategy: "Halted" }));
   await bench.passVm();
   expect(bench.calls).toContain(CREATE);
@@ -50,13 +50,13 @@ test("they are made while the VM is off, and those that are there are left alone
   expect(bench.calls).not.toContain(CREATE);
 });
 
-test("one that somebody made meanwhile is as good", async () => {
+test("a DataVolume that was created concurrently is accepted", async () => {
   await bench.put(VIRTUAL_MACHINES, vmWith());
   bench.refuse("create datavolumes", "KUBE_ALREADY_EXISTS");
   expect(await bench.passVm()).toEqual({ kind: "after", ms: 0 });
 });
 
-test("where nobody serves the kind the VM says so, and is not started", async () => {
+test("a VM reports that the kind is not served, and is not started", async () => {
   await bench.put(VIRTUAL_MACHINES, vmWith());
   bench.refuse("find datavolumes", "KUBE_NOT_FOUND");
   bench.refuse("create datavolumes", "KUBE_NOT_FOUND");

@@ -5,14 +5,14 @@ import type { Clock } from "@patchbay/base";
 /** Deferred writes, by uid. A restart of the process loses them, and their time starts again. */
 export interface Deferrals {
   /** How much longer the write may be deferred, milliseconds. The first call starts the time. */
-  leftMs(uid: string): number;
+  remainingMs(uid: string): number;
   end(uid: string): void;
 }
 
 export function createDeferrals(clock: Clock, maxMs: number): Deferrals {
   const dueMs = new Map<string, number>();
   return {
-    leftMs: (uid) => {
+    remainingMs: (uid) => {
       const nowMs = clock.monotonicMs();
       const due = dueMs.get(uid) ?? nowMs + maxMs;
       dueMs.set(uid, due);

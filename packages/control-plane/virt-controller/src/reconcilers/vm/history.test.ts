@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM keeps what its VMI tells of NICs, and is not written for that alone while the guest runs.
+// A VM stores the NIC history of its VMI, without extra writes while the guest runs.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -25,7 +25,7 @@ async function tell(bench: Bench, told: VmiStatus): Promise<void> {
   await bench.put(VIRTUAL_MACHINE_INSTANCES, aVmi({ nics: [ONE], ownedByVm: true, status }));
 }
 
-test("what a VMI tells of its NICs is its VM's when the guest has ended", async () => {
+test("the VM takes over the NIC history of its ended VMI", async () => {
   const bench = new Bench();
   await bench.put(VIRTUAL_MACHINES, aVm({ nics: [ONE] }));
   await tell(bench, { phase: "Running" });

@@ -19,14 +19,11 @@ import { observeVm } from "./observe.ts";
 function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
   // This pass or the watch may have a newer VMI than the facts.
-  const current = vmi && deps.ownWrites.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
-  return canDeferVmStatus(vm, current, next) ? deps.deferrals.leftMs(uid) : 0;
+  const current = vmi && deps.mutationCache.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
+  return canDeferVmStatus(vm, current, next) ? deps.deferrals.remainingMs(uid) : 0;
 }
 
-/**
- * Writes the status at most once, and records new sync errors as events. Skips a deleted VM without finalizers. Returns the milliseconds
- * until the next pass if the write was deferred.
- */
+/** Writes the status at most once, and records new sync errors. Returns the milliseconds until the next pass if the write was deferred. */
 async function reportVm(
   facts: VmFacts,
   { failures }: PerformedSteps,
@@ -37,13 +34,13 @@ async function reportVm(
     return undefined;
   }
   const next = buildVmStatus({ ...facts, failures }, now);
-  const operations = statusPatch(deps.ownWrites.newest(vm), next);
-  const leftMs = operations.length === 0 ? 0 : findDelayMs(facts, next, deps);
-  if (leftMs > 0) return leftMs;
+  const operations = statusPatch(deps.mutationCache.newest(vm), next);
+  const remainingMs = operations.length === 0 ? 0 : findDelayMs(facts, next, deps);
+  if (remainingMs > 0) return remainingMs;
   deps.deferrals.end(vm.metadata.uid ?? "");
   if (operations.length === 0) return undefined;
   const patch = { type: "json", operations } as const;
-  deps.ownWrites.note(
+  deps.mutationCache.note(
     await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, { subresource: "status" }),
   );
   const syncError = newSyncError(vm.status?.conditions, next.conditions);
@@ -51,7 +48,6 @@ async function reportVm(
   return undefined;
 }
 
-/** One pass over one VM. Safe to repeat. */
 export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVm(key, deps);
   if (facts === undefined) return done();

@@ -32,7 +32,7 @@ async function findVmi(
   deps: Deps,
 ): Promise<VirtualMachineInstance | undefined> {
   const cached = deps.vmis.find(key);
-  if (cached !== undefined) return deps.ownWrites.newest(cached);
+  if (cached !== undefined) return deps.mutationCache.newest(cached);
   if (vm.status?.created !== true) return undefined;
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
@@ -80,7 +80,7 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const object = parseKey(key);
   const cached = deps.vms.find(object);
   if (cached === undefined) return undefined;
-  const vm = deps.ownWrites.newest(cached);
+  const vm = deps.mutationCache.newest(cached);
   const vmi = await findVmi(vm, object, deps);
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM of an instancetype and a preference: what is kept of them, what its VMI is, and what changes of them do.
+// A VM with instancetype and preference: stored revisions, the expanded VMI, and later changes.
 import {
   CLUSTER_INSTANCETYPES,
   CONTROLLER_REVISIONS,
@@ -40,7 +40,7 @@ function likes(preferredInterfaceModel: string, generation = 1): Preference {
   };
 }
 
-/** A VM without an amount of memory, which its instancetype says. */
+/** A VM without memory, which its instancetype defines. */
 function vmOf(parts: {
   readonly instancetype?: Matcher;
   readonly preference?: Matcher;
@@ -89,7 +89,6 @@ async function plugTwo(): Promise<void> {
   });
 }
 
-/** The guest runs. */
 async function run(): Promise<void> {
   const vmi = await bench.vmi();
   if (vmi === undefined) throw new RangeError("there is no VMI");
@@ -99,13 +98,13 @@ async function run(): Promise<void> {
   });
 }
 
-describe("a VM of both", () => {
+describe("a VM with instancetype and preference", () => {
   beforeEach(async () => {
     await bench.put(VIRTUAL_MACHINES, vmOf({ instancetype: SIZE, preference: LIKES }));
     await bench.passVm();
   });
 
-  test("keeps what they say, for itself, before it is started", async () => {
+  test("stores them as its own revisions before it is started", async () => {
     expect(await bench.vmi()).toBeUndefined();
     const revision = await bench.server.find(CONTROLLER_REVISIONS, { ...KEY, name: REVISION });
     expect(revision).toMatchObject({
@@ -131,7 +130,7 @@ describe("a VM of both", () => {
     });
   });
 
-  test("is stored as it was written, and its VMI is what they make of it", async () => {
+  test("is stored unchanged, and its VMI is expanded", async () => {
     await bench.catchUp();
     await bench.settleVm();
     expect((await bench.vm())?.spec).toEqual(vmOf({ instancetype: SIZE, preference: LIKES }).spec);
@@ -153,7 +152,7 @@ describe("a VM of both", () => {
     expect(await conditions()).not.toContainEqual(expect.stringMatching("RestartRequired"));
   });
 
-  test("is what it was when they change, a NIC that is plugged later too", async () => {
+  test("is not affected by their changes, also for a NIC that is plugged later", async () => {
     await bench.catchUp();
     await bench.settleVm();
     await run();
@@ -172,7 +171,7 @@ describe("a VM of both", () => {
     expect(ifacesOf(template).map(({ model }) => model)).toEqual([undefined, undefined]);
   });
 
-  test("whose instancetype is another one is restarted for it", async () => {
+  test("requires a restart for another instancetype", async () => {
     await bench.catchUp();
     await bench.settleVm();
     await run();
@@ -188,7 +187,7 @@ describe("a VM of both", () => {
     );
   });
 
-  test("that gives them up is told of no more", async () => {
+  test("clears its references when it no longer uses them", async () => {
     await editVm((spec) => {
       const { template, runStrategy = "Always" } = spec;
       return { template, runStrategy };
@@ -200,8 +199,8 @@ describe("a VM of both", () => {
   });
 });
 
-describe("parts that are not there", () => {
-  test("keep the VM from being started, until they come", async () => {
+describe("missing instancetypes and preferences", () => {
+  test("block the start of the VM until they exist", async () => {
     await bench.put(VIRTUAL_MACHINES, vmOf({ instancetype: { name: "none" } }));
     await bench.settleVm();
     const message = 'virtualmachineclusterinstancetypes.instancetype.kubevirt.io "none" not found';
@@ -217,7 +216,7 @@ describe("parts that are not there", () => {
     expect((await bench.vmi())?.spec.domain.cpu?.sockets).toBe(1);
   });
 
-  test("let a running VM be stopped, and nothing be plugged", async () => {
+  test("let a running VM be stopped, but block plugs", async () => {
     await bench.put(VIRTUAL_MACHINES, vmOf({ preference: LIKES }));
     await bench.settleVm();
     await run();
@@ -234,7 +233,7 @@ describe("parts that are not there", () => {
   });
 });
 
-test("what does not go together with the VM is named, and no revision is made of it", async () => {
+test("names conflicts with the VM and creates no revision", async () => {
   const vm = aVm();
   await bench.put(VIRTUAL_MACHINES, { ...vm, spec: { ...vm.spec, instancetype: SIZE } });
   await bench.settleVm();
@@ -247,7 +246,7 @@ test("what does not go together with the VM is named, and no revision is made of
   expect((await bench.server.list(CONTROLLER_REVISIONS)).items).toEqual([]);
 });
 
-describe("a revision that is there already", () => {
+describe("an existing revision", () => {
   const revision = (uid: string) => ({
     apiVersion: "apps/v1",
     kind: "ControllerRevision",
@@ -268,7 +267,7 @@ describe("a revision that is there already", () => {
     revision: 0,
   });
 
-  test("is used, if it is the VM's", async () => {
+  test("is used if it belongs to the VM", async () => {
     const vm = vmOf({ instancetype: SIZE });
     await bench.put(CONTROLLER_REVISIONS, revision(vm.metadata.uid ?? ""));
     await bench.put(VIRTUAL_MACHINES, vm);
@@ -276,7 +275,7 @@ describe("a revision that is there already", () => {
     expect((await bench.vmi())?.spec.domain.cpu?.sockets).toBe(2);
   });
 
-  test("of a former VM of that name is waited for to go", async () => {
+  test("of a previous VM with the same name is awaited to be deleted", async () => {
     await bench.put(CONTROLLER_REVISIONS, revision("former"));
     await bench.put(VIRTUAL_MACHINES, vmOf({ instancetype: SIZE }));
     await bench.passVm();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one VM: what is written, what it rests on, and when it is looked at again.
+// One pass over one VM: writes, their preconditions, and the time of the next pass.
 import {
   isAbsent,
   VIRTUAL_MACHINE_INSTANCES,
@@ -35,7 +35,7 @@ function putVmi(vmi: VirtualMachineInstance, when?: "meanwhile"): Promise<void> 
   return bench.put(VIRTUAL_MACHINE_INSTANCES, vmi, when);
 }
 
-/** The VMI of the VM, whose guest runs. */
+/** The VM's VMI with a running guest. */
 function running(nics: readonly NicSketch[] = []): VirtualMachineInstance {
   const interfaces = nics.map(({ name }) => ({ name }));
   return aVmi({ nics, ownedByVm: true, status: { phase: "Running", interfaces } });
@@ -50,13 +50,13 @@ async function ifaceNames(): Promise<readonly string[]> {
   return spec === undefined ? [] : ifacesOf(spec).map(({ name }) => name);
 }
 
-test("a VM that is gone is nothing to do", async () => {
+test("does nothing for a deleted VM", async () => {
   expect(await bench.passVm()).toEqual({ kind: "done" });
   expect(bench.calls).toEqual([]);
 });
 
-describe("caches that are behind what the last pass wrote", () => {
-  test("a VM is taken as it was written", async () => {
+describe("stale caches", () => {
+  test("uses the VM as last written", async () => {
     await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
     await bench.passVm();
     const { calls } = bench;
@@ -65,14 +65,14 @@ describe("caches that are behind what the last pass wrote", () => {
     expect(bench.calls.slice(calls.length)).toEqual([`create ${VMI}`]);
   });
 
-  test("so is its VMI", async () => {
+  test("uses the VMI as last written", async () => {
     await putVm(aVm({ nics: [ONE, TWO] }));
     await putVmi(running([ONE]));
     await bench.settleVm();
     await putVmi(running([ONE]));
     await bench.passVm();
     expect(bench.calls).toContain(`patch ${VMI}`);
-    // The VM is known as it is, its VMI is not.
+    // The cache has the current VM but not its VMI.
     bench.vms.deliver(KEY, await bench.vm());
     const { calls } = bench;
     await bench.passVm();
@@ -80,8 +80,8 @@ describe("caches that are behind what the last pass wrote", () => {
   });
 });
 
-describe("a VMI that the cache does not have", () => {
-  test("is asked for where one was made", async () => {
+describe("a VMI that the cache lacks", () => {
+  test("is read from the server if one was created", async () => {
     const vm = aVm();
     await putVm({ ...vm, status: { created: true } });
     await putVmi(running(), "meanwhile");
@@ -90,14 +90,17 @@ describe("a VMI that the cache does not have", () => {
     expect(await status()).toMatchObject({ created: true, printableStatus: "Running" });
   });
 
-  test.each<VmStatus>([{}, { created: false }])("is made where none was: %j", async (before) => {
-    await putVm({ ...aVm(), status: before });
-    await bench.passVm();
-    expect(bench.calls).not.toContain(`get ${VMI}`);
-    expect(await bench.vmi()).toBeDefined();
-  });
+  test.each<VmStatus>([{}, { created: false }])(
+    "is created if none existed: %j",
+    async (before) => {
+      await putVm({ ...aVm(), status: before });
+      await bench.passVm();
+      expect(bench.calls).not.toContain(`get ${VMI}`);
+      expect(await bench.vmi()).toBeDefined();
+    },
+  );
 
-  test("is not made again while it is there", async () => {
+  test("is not created again while it exists", async () => {
     await putVm(aVm());
     await putVmi(running(), "meanwhile");
     await bench.passVm();
@@ -108,7 +111,7 @@ describe("a VMI that the cache does not have", () => {
 });
 
 describe("a VMI", () => {
-  test("is made, and an event says so", async () => {
+  test("is created and recorded as an event", async () => {
     await putVm(aVm({ nics: [ONE] }));
     await bench.passVm();
     expect((await bench.vmi())?.metadata.ownerReferences).toMatchObject([{ uid: "vm-uid" }]);
@@ -118,7 +121,7 @@ describe("a VMI", () => {
     ]);
   });
 
-  test("is ended by its uid, and an event says so", async () => {
+  test("is deleted by its uid and recorded as an event", async () => {
     await putVm(aVm({ runStrategy: "Halted" }));
     await putVmi(running());
     await bench.passVm();
@@ -128,7 +131,7 @@ describe("a VMI", () => {
     ]);
   });
 
-  test("that has come in its place is not ended", async () => {
+  test("with another uid is not deleted", async () => {
     await putVm(aVm({ runStrategy: "Halted" }));
     await putVmi(running());
     const next = running();
@@ -138,7 +141,7 @@ describe("a VMI", () => {
     expect(bench.events).toEqual([]);
   });
 
-  test("of somebody else is in the way, and neither changed nor counted as the VM's", async () => {
+  test("of another owner blocks the VM, and is neither changed nor counted as the VM's", async () => {
     await putVm(aVm({ nics: [ONE] }));
     await putVmi(aVmi({ status: { phase: "Running" } }));
     await bench.passVm();
@@ -148,13 +151,13 @@ describe("a VMI", () => {
   });
 });
 
-describe("a VMI of the VM's name that leaves", () => {
+describe("a VMI of another owner that is being deleted", () => {
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm1" };
   const ownerReferences = [{ ...owner, uid: "uid-of-an-earlier-vm", controller: true }];
   test.each([
     { name: "is being deleted", metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
     { name: "belonged to a VM that was deleted", metadata: { ownerReferences } },
-  ])("is waited for without a warning: it $name", async ({ metadata }) => {
+  ])("is awaited without a warning: it $name", async ({ metadata }) => {
     await putVm(aVm({ nics: [ONE] }));
     const vmi = aVmi({ status: { phase: "Running" } });
     await putVmi({ ...vmi, metadata: { ...vmi.metadata, ...metadata } });
@@ -166,7 +169,7 @@ describe("a VMI of the VM's name that leaves", () => {
 });
 
 describe("MACs", () => {
-  test("come with the binding that nobody named", async () => {
+  test("are set together with the default binding", async () => {
     const vm = aVm({ nics: [{ name: "one" }] });
     const { spec } = vm.spec.template;
     const bare = { ...spec, domain: { devices: { interfaces: [{ name: "one" }] } } };
@@ -177,7 +180,7 @@ describe("MACs", () => {
     expect(iface?.macAddress).toMatch(/:/);
   });
 
-  test("are set before anything is started", async () => {
+  test("are set before the VMI is created", async () => {
     await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
     await bench.passVm();
     expect(await bench.vmi()).toBeUndefined();
@@ -188,7 +191,7 @@ describe("MACs", () => {
     expect(bench.lines).toEqual(['set mac addresses {"vm":"default/vm1"}']);
   });
 
-  test("are those that the guest has", async () => {
+  test("are copied from the running guest", async () => {
     await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
     await putVmi(running([ONE]));
     await bench.passVm();
@@ -196,7 +199,7 @@ describe("MACs", () => {
     expect(spec?.domain.devices?.interfaces?.[0]?.macAddress).toBe(MACS[0]);
   });
 
-  test("are not set over somebody else's change", async () => {
+  test("do not overwrite a concurrent change", async () => {
     await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
     await putVm(aVm({ nics: [ONE] }), "meanwhile");
     await expect(bench.passVm()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
@@ -225,7 +228,7 @@ describe("NICs of a running guest", () => {
     ]);
   });
 
-  test("that were never plugged leave the template", async () => {
+  test("that were never plugged are removed from the template", async () => {
     await edit([ONE, { ...TWO, state: "absent" }], [ONE]);
     await bench.passVm();
     const spec = (await bench.vm())?.spec.template.spec;
@@ -233,14 +236,14 @@ describe("NICs of a running guest", () => {
     expect(spec && ifacesOf(spec).map(({ name }) => name)).toEqual(["one"]);
   });
 
-  test("are not changed over somebody else's change", async () => {
+  test("do not overwrite a concurrent change", async () => {
     await edit([ONE, TWO], [ONE]);
     await putVmi(running([ONE, THREE]), "meanwhile");
     await expect(bench.passVm()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
     expect(await ifaceNames()).toEqual(["one", "three"]);
   });
 
-  /** Admission refuses a VMI with an iface of that name that is to be there. */
+  /** Rejects a VMI that declares an iface of this name. */
   function refuseIface(refused: string, code: "KUBE_REFUSED" | "KUBE_FORBIDDEN"): void {
     bench.judgePatch((object) => {
       if (object.kind !== "VirtualMachineInstance") return undefined;
@@ -259,7 +262,7 @@ describe("NICs of a running guest", () => {
     { name: "unplugged", want: [TWO], left: ["one absent"], writes: 3 },
     { name: "plugged", want: [ONE, TWO, THREE], left: ["one", "three"], writes: 3 },
     { name: "looked at twice", want: [ONE, TWO], left: ["one"], writes: 1 },
-  ])("one that is refused keeps no other from being $name", async ({ want, left, writes }) => {
+  ])("a rejected one does not block others from being $name", async ({ want, left, writes }) => {
     await edit(want, [ONE]);
     refuseIface("two", "KUBE_REFUSED");
     expect(await bench.passVm()).toMatchObject({ kind: "after" });
@@ -269,14 +272,14 @@ describe("NICs of a running guest", () => {
     expect(findSyncError((await status()).conditions)?.message).toContain("judged bad");
   });
 
-  test("one that is forbidden is as one that is refused", async () => {
+  test("a forbidden change counts as rejected", async () => {
     await edit([ONE, TWO, THREE], [ONE]);
     refuseIface("two", "KUBE_FORBIDDEN");
     await bench.passVm();
     expect(await ifaceNames()).toEqual(["one", "three"]);
   });
 
-  test("a race that is lost on the way ends the pass", async () => {
+  test("a conflict ends the pass", async () => {
     await edit([ONE, TWO, THREE], [ONE]);
     bench.judgePatch((object) => {
       if (object.kind !== "VirtualMachineInstance") return undefined;
@@ -297,7 +300,7 @@ describe("the status", () => {
     return { ...vm, metadata };
   }
 
-  test("of a VM that goes is written only where somebody keeps it", async () => {
+  test("of a VM that is being deleted is written only if it has finalizers", async () => {
     await putVm(goingVm());
     await bench.passVm();
     expect(bench.calls).toEqual([]);
@@ -316,7 +319,7 @@ describe("the status", () => {
     expect(bench.events).toEqual([]);
   });
 
-  test("tells of an syncError, and one event does", async () => {
+  test("reports a sync error and records one event", async () => {
     const vm = aVm();
     const { spec } = vm.spec.template;
     const template = { spec: { ...spec, domain: { ...spec.domain, launchSecurity: {} } } };
@@ -331,7 +334,7 @@ describe("the status", () => {
 describe("a VM whose guest failed", () => {
   const FAILURE = { consecutiveFailCount: 1, lastFailedVMIUID: "old" };
 
-  test("is looked at again when its pause is over", async () => {
+  test("is reconciled again after its delay", async () => {
     const retryAfterTimestamp = "2026-01-01T00:00:10Z";
     await putVm({ ...aVm(), status: { startFailure: { ...FAILURE, retryAfterTimestamp } } });
     expect(await bench.passVm()).toEqual({ kind: "after", ms: 10_000 });

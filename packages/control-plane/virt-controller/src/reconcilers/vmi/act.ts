@@ -34,7 +34,7 @@ export async function createLauncher(
 ): Promise<void> {
   const object = printKey(keyOf(pod));
   try {
-    deps.ownWrites.note(await deps.store.create(PODS, pod));
+    deps.mutationCache.note(await deps.store.create(PODS, pod));
     deps.log.info("created launcher pod", { pod: object });
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
@@ -55,11 +55,11 @@ export async function patchAnnotation(
     from === undefined ? versionTest(pod) : { op: "test", path, value: from },
     { op: "add", path, value: to },
   ];
-  deps.ownWrites.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
+  deps.mutationCache.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
 }
 
 async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
-  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
+  deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
 }
 
 function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
@@ -94,7 +94,7 @@ async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Prom
 /** An earlier step may have changed the pod's annotations. */
 async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
-  const newest = deps.ownWrites.newest(pod);
+  const newest = deps.mutationCache.newest(pod);
   await patchAnnotation(newest, { annotation: names.NETWORK_INFO_ANNOTATION, to }, deps);
 }
 
@@ -145,6 +145,6 @@ export function actVmi(
   deps: Deps,
 ): Promise<PerformedSteps> {
   const perform = (action: VmiAction): Promise<void> => performOne(action, facts, deps);
-  const circumstances = String(facts.vmi.metadata.generation);
-  return performSteps({ object: facts.vmi, plan, circumstances, perform }, deps);
+  const inputs = String(facts.vmi.metadata.generation);
+  return performSteps({ object: facts.vmi, plan, inputs, perform }, deps);
 }

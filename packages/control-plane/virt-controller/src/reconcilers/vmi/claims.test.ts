@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VMI whose disk is on a claim: waits for it, tells of it, and has it in its launcher.
+// A VMI with a disk on a claim: it waits for the claim, reports that, and mounts it in the launcher.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
@@ -17,7 +17,7 @@ const CLAIM: PersistentVolumeClaim = {
   spec: { volumeMode: "Block", resources: { requests: { storage: "1Gi" } } },
 };
 
-test("the launcher is made when the claim is there", async () => {
+test("the launcher is created when the claim exists", async () => {
   const bench = new Bench();
   const vmi = aVmi();
   const volumes = [{ name: "a", persistentVolumeClaim: { claimName: "data" } }];

@@ -34,13 +34,13 @@ function toFields(next: OwnVmiStatus): object {
 
 /** Writes the status at most once. Records events for new sync errors, except virt-handler's, and for changed addresses. */
 async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: Deps): Promise<void> {
-  const vmi = deps.ownWrites.newest(facts.vmi);
+  const vmi = deps.mutationCache.newest(facts.vmi);
   const next = buildVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
   const changes = statusPatch(vmi, toFields(next));
   if (changes.length === 0) return;
   const patch = { type: "json", operations: [...preconditions(vmi.status), ...changes] } as const;
   const options = { subresource: "status" } as const;
-  deps.ownWrites.note(
+  deps.mutationCache.note(
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
   const syncError = newSyncError(vmi.status?.conditions, next.conditions);
@@ -51,7 +51,6 @@ async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: De
   if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });
 }
 
-/** One pass over one VMI. Safe to repeat. */
 export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVmi(key, deps);
   if (facts === undefined) return done();

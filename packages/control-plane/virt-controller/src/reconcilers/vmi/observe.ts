@@ -56,10 +56,7 @@ export function findLoss(
   return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
 }
 
-/**
- * Networks of the VMI for which the pod's node cannot create NICs. Networks of bindings are excluded, because only the node reports
- * them. Lists the other nodes only if necessary.
- */
+/** Networks for which the pod's node cannot create NICs, except those of bindings, which only the node reports. */
 export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
   definitions: Definitions,
@@ -88,12 +85,12 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** The VMI's launcher pod. Because the cache may be stale or filtered, the server is asked before anything ends. */
+/** The VMI's launcher pod. The cache may be stale or filtered, so the server is read before anything ends. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
   const cached = deps.pods.find(key);
-  if (isOwn(cached)) return deps.ownWrites.newest(cached);
+  if (isOwn(cached)) return deps.mutationCache.newest(cached);
   const live = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
   return isOwn(live) ? live : undefined;
 }
@@ -124,7 +121,7 @@ function findDefinitions(
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;
-  const vmi = deps.ownWrites.newest(cached);
+  const vmi = deps.mutationCache.newest(cached);
   const pod = await findLauncher(vmi, deps);
   const kubevirt = deps.kubevirts.list()[0];
   const nodes = deps.nodes.list();

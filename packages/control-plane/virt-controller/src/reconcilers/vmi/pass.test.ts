@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one VMI: what is written, what it rests on, and what is left alone.
+// One pass over one VMI: writes, their preconditions, and objects of other owners.
 import {
   KUBEVIRTS,
   names,
@@ -10,7 +10,7 @@ import {
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";
-import { LAUNCHER, launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched.ts";
+import { LAUNCHER, launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched-vmi.ts";
 
 const OURS = names.VMI_FINALIZER;
 const THEIRS = "example.com/theirs";
@@ -38,13 +38,13 @@ async function finalizers(): Promise<readonly string[] | undefined> {
   return (await bench.vmi())?.metadata.finalizers;
 }
 
-test("a VMI that is gone is nothing to do", async () => {
+test("does nothing for a deleted VMI", async () => {
   expect(await bench.passVmi()).toEqual({ kind: "done" });
   expect(bench.calls).toEqual([]);
 });
 
 describe("the finalizer", () => {
-  test("comes first, beside those of others, and nothing else in that pass", async () => {
+  test("is added first, beside others, and alone in its pass", async () => {
     await putVmi(vmiWith({ finalizers: [THEIRS] }));
     expect(await bench.passVmi()).toEqual({ kind: "done" });
     expect(bench.calls).toEqual([`patch ${VMI}`]);
@@ -52,7 +52,7 @@ describe("the finalizer", () => {
     expect((await bench.vmi())?.status).toBeUndefined();
   });
 
-  test("is the first of a VMI that has none, also of one that goes", async () => {
+  test("is added to a VMI without finalizers, also while it is being deleted", async () => {
     const metadata = { ...KEY, uid: "vmi-uid" };
     await putVmi({ ...aVmi(), metadata: { ...metadata, ...DELETED } });
     await bench.passVmi();
@@ -62,7 +62,7 @@ describe("the finalizer", () => {
     expect(await finalizers()).toEqual([OURS]);
   });
 
-  test("goes when the pod is gone, and those of others stay", async () => {
+  test("is removed when the pod is deleted, and others stay", async () => {
     await putVmi(vmiWith({ ...DELETED, finalizers: [THEIRS, OURS] }));
     await bench.passVmi();
     expect(await finalizers()).toEqual([THEIRS]);
@@ -70,10 +70,10 @@ describe("the finalizer", () => {
   });
 
   test.each<{ name: string; before: readonly string[]; metadata: object }>([
-    { name: "that comes", before: [THEIRS], metadata: {} },
-    { name: "that comes as the first", before: [], metadata: {} },
-    { name: "that goes", before: [OURS], metadata: DELETED },
-  ])("$name takes away none that somebody else has added", async ({ before, metadata }) => {
+    { name: "of a new VMI", before: [THEIRS], metadata: {} },
+    { name: "of a new VMI without finalizers", before: [], metadata: {} },
+    { name: "of a VMI that is being deleted", before: [OURS], metadata: DELETED },
+  ])("$name does not remove finalizers of other writers", async ({ before, metadata }) => {
     await putVmi(vmiWith({ ...metadata, finalizers: [...before] }));
     const theirs = [...before, "example.com/new"];
     beforeNextWrite(vmiWith({ ...metadata, finalizers: theirs }));
@@ -81,22 +81,22 @@ describe("the finalizer", () => {
     expect(await finalizers()).toEqual(theirs);
   });
 
-  test("comes whatever else is written meanwhile", async () => {
+  test("is added despite concurrent writes", async () => {
     await putVmi(vmiWith({ finalizers: [THEIRS] }));
     beforeNextWrite(vmiWith({ finalizers: [THEIRS], labels: { a: "b" } }));
     await bench.passVmi();
     expect(await finalizers()).toEqual([THEIRS, OURS]);
   });
 
-  test("once it is gone, a VMI that others keep is left alone", async () => {
+  test("once removed, a VMI with other finalizers is not changed", async () => {
     await putVmi(vmiWith({ ...DELETED, finalizers: [THEIRS] }, { status: STARTED }));
     await bench.passVmi();
     expect(bench.calls).toEqual([]);
   });
 });
 
-describe("caches that are behind what the last pass wrote", () => {
-  test("a VMI is taken as it was written", async () => {
+describe("stale caches", () => {
+  test("uses the VMI as last written", async () => {
     await putVmi(vmiWith({ finalizers: [] }));
     await bench.passVmi();
     expect(bench.calls).toEqual([`patch ${VMI}`]);
@@ -104,7 +104,7 @@ describe("caches that are behind what the last pass wrote", () => {
     expect(bench.calls.slice(1)).toEqual([`ask ${POD}`, `create ${POD}`, `patch ${VMI}`]);
   });
 
-  test("so is its status", async () => {
+  test("uses the status as last written", async () => {
     await putVmi(vmiWith({ labels: ON_NODE1 }));
     await bench.put(PODS, launcher());
     await bench.passVmi();
@@ -114,7 +114,7 @@ describe("caches that are behind what the last pass wrote", () => {
     expect(bench.calls).toEqual(calls);
   });
 
-  test("so is its pod", async () => {
+  test("uses the pod as last written", async () => {
     await putVmi(aVmi({ nics: [{ name: "one", mac: "02:00:00:00:00:01" }], status: STARTED }));
     await bench.put(PODS, launcher());
     await bench.settleVmi();
@@ -122,7 +122,7 @@ describe("caches that are behind what the last pass wrote", () => {
     await bench.put(PODS, gone);
     await bench.passVmi();
     expect(bench.calls).toContain(`patch ${POD}`);
-    // The VMI is known as it is, its pod is not.
+    // The cache has the current VMI but not its pod.
     bench.vmis.deliver(KEY, await bench.vmi());
     const { calls } = bench;
     await bench.passVmi();
@@ -131,18 +131,18 @@ describe("caches that are behind what the last pass wrote", () => {
 });
 
 describe("the launcher pod", () => {
-  test("is made once, with the VMI's first status", async () => {
+  test("is created once, with the VMI's first status", async () => {
     await putVmi(aVmi());
     await bench.passVmi();
     expect(bench.calls).toEqual([`ask ${POD}`, `create ${POD}`, `patch ${VMI}`]);
     expect(bench.lines).toEqual([
-      'asked about image volumes {"areKept":true}',
+      'probed image volume support {"areSupported":true}',
       `created launcher pod {"pod":"default/${LAUNCHER}"}`,
     ]);
     expect((await bench.vmi())?.status?.phase).toBe("Pending");
   });
 
-  test("is made anew, with its kernel, when it was stored without", async () => {
+  test("is created again with its kernel if the stored pod lacks it", async () => {
     const lost = launcher();
     const volumes = [{ name: "kernel-boot", emptyDir: {} }];
     await putVmi(aVmi());
@@ -158,7 +158,7 @@ describe("the launcher pod", () => {
   });
 
   test.each([true, false])(
-    "is made as the cluster is configured: emulation %s",
+    "follows the cluster configuration: emulation %s",
     async (isEmulated) => {
       const developerConfiguration = { useEmulation: isEmulated };
       await bench.put(KUBEVIRTS, {
@@ -177,28 +177,28 @@ describe("the launcher pod", () => {
     },
   );
 
-  test("that is there already is no fault", async () => {
+  test("that already exists is no fault", async () => {
     await putVmi(aVmi());
     await bench.put(PODS, launcher(), "meanwhile");
     expect(await bench.passVmi()).toEqual({ kind: "done" });
     expect(bench.events).toEqual([]);
   });
 
-  test("that went while it was looked for is no fault either", async () => {
+  test("that was deleted during the lookup is no fault", async () => {
     await putVmi(aVmi());
     bench.refuse("create pods", "KUBE_ALREADY_EXISTS");
     expect(await bench.passVmi()).toEqual({ kind: "done" });
     expect(bench.events).toEqual([]);
   });
 
-  test("that is refused is told", async () => {
+  test("that is rejected is reported", async () => {
     await putVmi(aVmi());
     bench.refuse("create pods", "KUBE_FORBIDDEN");
     expect(await bench.passVmi()).toMatchObject({ kind: "after" });
     expect(bench.events).toEqual([expect.stringContaining("Warning FailedCreate: ")]);
   });
 
-  test("whose name somebody else's pod has is told, and tried again", async () => {
+  test("whose name another owner's pod has is reported and retried", async () => {
     await putVmi(aVmi());
     await bench.put(PODS, launcher({}, "other-uid"));
     expect(await bench.passVmi()).toMatchObject({ kind: "after" });
@@ -210,7 +210,7 @@ describe("the launcher pod", () => {
     });
   });
 
-  test("is ended by its uid when the VMI is deleted, and the VMI stays until it is gone", async () => {
+  test("is deleted by its uid with the VMI, which stays until the pod is gone", async () => {
     await putVmi(vmiWith(DELETED, { status: STARTED }));
     await bench.put(PODS, launcher());
     await bench.passVmi();
@@ -221,7 +221,7 @@ describe("the launcher pod", () => {
     expect(await finalizers()).toEqual([]);
   });
 
-  test("another one of that name is not ended in its place", async () => {
+  test("does not lead to the deletion of another pod with the same name", async () => {
     await putVmi(vmiWith(DELETED, { status: STARTED }));
     await bench.put(PODS, launcher());
     const other = launcher();
@@ -232,37 +232,37 @@ describe("the launcher pod", () => {
   });
 });
 
-describe("a pod that the cache does not have", () => {
+describe("a pod that the cache lacks", () => {
   const ASKED = `get ${POD}`;
 
-  test.each<{ name: string; vmi: VirtualMachineInstance; isAsked: boolean }>([
-    { name: "of a VMI that was started", vmi: aVmi({ status: STARTED }), isAsked: true },
-    { name: "of a VMI that goes", vmi: vmiWith(DELETED), isAsked: true },
+  test.each<{ name: string; vmi: VirtualMachineInstance; isRead: boolean }>([
+    { name: "of a VMI that was started", vmi: aVmi({ status: STARTED }), isRead: true },
+    { name: "of a VMI that is being deleted", vmi: vmiWith(DELETED), isRead: true },
     {
-      name: "of a VMI that others keep",
+      name: "of a VMI with other finalizers",
       vmi: vmiWith({ ...DELETED, finalizers: [THEIRS] }, { status: STARTED }),
-      isAsked: false,
+      isRead: false,
     },
-    { name: "of a VMI that is new", vmi: aVmi({ status: { phase: "Pending" } }), isAsked: false },
+    { name: "of a VMI that is new", vmi: aVmi({ status: { phase: "Pending" } }), isRead: false },
     {
       name: "of a VMI whose guest has ended",
       vmi: aVmi({ status: { ...STARTED, phase: "Succeeded" } }),
-      isAsked: false,
+      isRead: false,
     },
-  ])("$name: is the server asked? $isAsked", async ({ vmi, isAsked }) => {
+  ])("$name: reads the pod from the server: $isRead", async ({ vmi, isRead }) => {
     await putVmi(vmi);
     await bench.passVmi();
-    expect(bench.calls.includes(ASKED)).toBe(isAsked);
+    expect(bench.calls.includes(ASKED)).toBe(isRead);
   });
 
-  test("counts where the server has it", async () => {
+  test("is read from the server", async () => {
     await putVmi(aVmi({ status: STARTED }));
     await bench.put(PODS, launcher(), "meanwhile");
     await bench.passVmi();
     expect((await bench.vmi())?.status?.phase).toBe("Scheduled");
   });
 
-  test("is gone where the server has one of somebody else's", async () => {
+  test("counts as deleted if the server has another owner's pod", async () => {
     await putVmi(aVmi({ status: STARTED }));
     await bench.put(PODS, launcher({}, "other-uid"), "meanwhile");
     await bench.passVmi();
@@ -280,9 +280,9 @@ describe("the pod's networks", () => {
   }
 
   test.each([
-    { name: "that were there", before: { [ANNOTATION]: "[]" } },
-    { name: "of a pod that had none", before: {} },
-  ])("$name are not replaced when somebody else has changed them", async ({ before }) => {
+    { name: "that exist", before: { [ANNOTATION]: "[]" } },
+    { name: "of a pod without networks", before: {} },
+  ])("$name do not overwrite a concurrent change", async ({ before }) => {
     await putVmi(vmiWith({ labels: ON_NODE1 }, { nics: [NIC], status: STARTED }));
     await bench.put(PODS, launcher(before));
     const theirs = '[{"name":"theirs"}]';
@@ -293,7 +293,7 @@ describe("the pod's networks", () => {
     expect(await annotation()).toBe(theirs);
   });
 
-  test("are written beside what else is new of the pod", async () => {
+  test("are written together with other news of the pod", async () => {
     await putVmi(vmiWith({ labels: ON_NODE1 }, { nics: [NIC], status: STARTED }));
     await bench.put(PODS, launcher({ [ANNOTATION]: "[]" }));
     bench.server.beforeNextWrite(() => {
@@ -303,7 +303,7 @@ describe("the pod's networks", () => {
     expect(await annotation()).toContain(NIC.mac);
   });
 
-  test("are what the VMI's NICs want, and the node is on the VMI's label", async () => {
+  test("match the VMI's NICs, and the node is in the VMI's label", async () => {
     await putVmi(aVmi({ nics: [NIC], status: STARTED }));
     await bench.put(PODS, launcher());
     await bench.settleVmi();
@@ -315,7 +315,7 @@ describe("the pod's networks", () => {
   });
 });
 
-test("a NIC that has left a VMI without a VM leaves its spec", async () => {
+test("an unplugged NIC is removed from the spec of a VMI without a VM", async () => {
   const status = { ...STARTED, phase: "Running" as const, attachments: [], interfaces: [] };
   await putVmi(aVmi({ nics: [{ name: "one", state: "absent" }, { name: "two" }], status }));
   await bench.put(PODS, launcher());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said on a VMI, what is left of others' words, and which events tell.
+// A VMI's status, fields of other writers, and events.
 import {
   names,
   PODS,
@@ -11,7 +11,7 @@ import {
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../../testing/bench.ts";
-import { launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched.ts";
+import { launcher, ON_NODE1, STARTED, vmiWith } from "../../testing/launched-vmi.ts";
 
 let bench: Bench;
 
@@ -45,7 +45,7 @@ describe("the status", () => {
     expect((await bench.vmi())?.status).toEqual(status);
   });
 
-  test("is written beside what else is new", async () => {
+  test("is written together with other news", async () => {
     const pciePorts = { total: 4, free: 4 };
     await reportMeanwhile({ ...BEFORE, pciePorts });
     expect((await bench.vmi())?.status).toMatchObject({
@@ -62,7 +62,7 @@ describe("the status", () => {
     expect(bench.calls).toEqual([]);
   });
 
-  test("keeps what was known of a pod that is gone, but for its attachments", async () => {
+  test("preserves what was known of a deleted pod, except for attachments", async () => {
     const attachments = [{ name: "one", state: "Attached" as const, podInterfaceName: "pod1" }];
     await putVmi(aVmi({ status: { ...STARTED, nodeName: "node1", attachments } }));
     await bench.passVmi();
@@ -72,7 +72,7 @@ describe("the status", () => {
   });
 });
 
-describe("an syncError", () => {
+describe("a sync error", () => {
   const WORDS = { reason: "Unschedulable", message: "0/1 nodes are available" };
   const UNSCHEDULABLE = { type: "PodScheduled", status: "False", ...WORDS } as const;
 
@@ -86,7 +86,7 @@ describe("an syncError", () => {
     };
   }
 
-  test("is told by one event, however often it is seen", async () => {
+  test("is recorded as one event, however often it is observed", async () => {
     await putVmi(aVmi());
     await bench.put(PODS, waiting());
     await bench.settleVmi();
@@ -97,7 +97,7 @@ describe("an syncError", () => {
     ]);
   });
 
-  test("is no address that is another than before, of which an event tells all the same", async () => {
+  test("is separate from a changed address, which is also recorded as an event", async () => {
     const element = { name: "blue", interface: "pod1", "io.patchbay.kept-ips": ["10.0.0.5"] };
     const given = { name: "default/blue", interface: "pod1", ips: ["10.0.0.6"] };
     const attachment = { name: "one", networkName: "default/blue", podInterfaceName: "pod1" };
@@ -119,7 +119,7 @@ describe("an syncError", () => {
     expect(bench.events).toEqual([`VirtualMachineInstance Warning AddressNotKept: ${message}`]);
   });
 
-  test("that virt-handler tells has no second event", async () => {
+  test("that virt-handler reports is not recorded twice", async () => {
     const told = { reason: "LauncherUnreachable", message: "no answer" };
     const hindrance = { ...told, attempts: 1, since: "2026-01-01T00:00:00Z" };
     await putVmi(aVmi({ status: { ...STARTED, hindrance } }));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a VM whose guest ends, by its run strategy and by the end, and what it shows on the way. Source: KubeVirt
+// VMs whose guest ends, by run strategy and end, with the shown states. Source: KubeVirt
 // pkg/virt-controller/watch/vm.
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type RunStrategy } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { AnyWorld } from "./testing/any-world.ts";
+import { AnyWorld } from "./testing/random-cluster.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -17,7 +17,6 @@ async function loseNode(world: AnyWorld): Promise<void> {
   await world.setNodeReady(true);
 }
 
-/** How a guest ends. */
 const ENDS = {
   "shuts down": (world: AnyWorld) => world.endGuest("Succeeded"),
   crashes: (world: AnyWorld) => world.endGuest("Failed"),
@@ -30,7 +29,7 @@ const ENDS = {
     world.endPod({ phase: "Failed", reason: "Evicted" }),
   "loses its pod": (world: AnyWorld) => world.delete(PODS),
   "loses its VMI": (world: AnyWorld) => world.delete(VIRTUAL_MACHINE_INSTANCES),
-  // Its pod goes when the node does, and the next one finds another node.
+  // Its pod is deleted with the node, and the next pod gets another node.
   "loses its node": loseNode,
 } as const;
 
@@ -59,14 +58,14 @@ async function play(strategy: RunStrategy, end: End) {
   return { words: words.join(" "), failures, after, printed };
 }
 
-/** What is shown until nothing happens without time passing, and what there is in the end. */
+/** The printable statuses until nothing changes without time passing, and the final state. */
 type Row = readonly [End, words: string, after: string];
 
 const ANOTHER = "another guest";
 const GONE = "no VMI";
 const LEFT = "the ended VMI";
 
-/** Of Always, and of RerunOnFailure but for the first and the last two. */
+/** For Always; RerunOnFailure differs in the first and the last two. */
 const AGAIN: readonly Row[] = [
   ["crashes", "CrashLoopBackOff", ANOTHER],
   ["crashes after an hour", "Stopped Starting Running", ANOTHER],
@@ -75,7 +74,7 @@ const AGAIN: readonly Row[] = [
   ["loses its node", "Unknown Stopped Starting Running", ANOTHER],
 ];
 
-/** Of Manual and Once: nothing is done by itself. */
+/** For Manual and Once, which never restart a guest. */
 const STAYS: readonly Row[] = [
   ["shuts down", "Stopped", LEFT],
   ["crashes", "Stopped", LEFT],
@@ -105,14 +104,14 @@ const ROWS = STRATEGIES.flatMap((strategy) =>
   TABLE[strategy].map(([end, words, after]) => ({ strategy, end, words, after })),
 );
 
-test("each strategy has a row for each end", () => {
+test("the table covers each run strategy with each end", () => {
   for (const strategy of STRATEGIES) {
     const ends = TABLE[strategy].map(([end]) => end);
     expect(ends.toSorted()).toEqual(Object.keys(ENDS).toSorted());
   }
 });
 
-test.each(ROWS)("$strategy, a guest that $end: $words, then $after", async (row) => {
+test.each(ROWS)("$strategy, a guest that $end: shows $words, then $after", async (row) => {
   const { strategy, end, words, after } = row;
   expect(await play(strategy, end)).toEqual({
     words,
@@ -123,7 +122,7 @@ test.each(ROWS)("$strategy, a guest that $end: $words, then $after", async (row)
 });
 
 test.each(["Always", "RerunOnFailure"] as const)(
-  "%s: starts that fail are made with growing pauses, until one runs",
+  "%s: retries failed starts with growing delays until one succeeds",
   async (strategy) => {
     const world = new AnyWorld();
     const { bench } = world;

@@ -4,7 +4,7 @@ import type { KubeClient } from "@patchbay/kube";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { startController, type Controller } from "./controllers.ts";
-import { Scene } from "./scene.ts";
+import { Scene } from "./cluster-actors.ts";
 
 /** An API server for the tests of a file. Its members are set when the first hook has run. */
 export interface ServerStage {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a VM runs: strategies, requests and guests that end, against an API server.
+// Run strategies, start requests and guest ends, against an API server.
 import type { StateChangeRequest } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const stage = useStage();
 
-/** What virt-api writes for a user. */
+/** Writes a request as virt-api does. */
 async function request(...requests: readonly StateChangeRequest[]): Promise<void> {
   await stage.scene.vmWhen(({ status }) => status !== undefined);
   await stage.scene.reportVm({ stateChangeRequests: [...requests] });
@@ -17,7 +17,7 @@ async function stopRequest(): Promise<StateChangeRequest> {
   return { action: "Stop", uid: (await stage.scene.vmi()).metadata.uid ?? "" };
 }
 
-/** Until the VM says so, with nothing left to do. */
+/** Waits until the VM has this status and the queue is idle. */
 async function settled(printableStatus: string): Promise<void> {
   await stage.scene.vmWhen(
     ({ status }) =>
@@ -25,7 +25,7 @@ async function settled(printableStatus: string): Promise<void> {
   );
 }
 
-test("a VM that is started by hand stays ended when its VMI is deleted", async () => {
+test("a manually started VM stays stopped when its VMI is deleted", async () => {
   await stage.scene.createVm([], "Manual");
   await request({ action: "Start" });
   await stage.scene.boot();
@@ -36,7 +36,7 @@ test("a VM that is started by hand stays ended when its VMI is deleted", async (
   expect(await stage.scene.findVmi()).toBeUndefined();
 });
 
-test("a VM that is started by hand is started again after the guest's own end", async () => {
+test("a manually started VM is restarted after the guest ends", async () => {
   await stage.scene.createVm([], "Manual");
   await request({ action: "Start" });
   await stage.scene.boot();
@@ -51,7 +51,7 @@ test("a VM that is started by hand is started again after the guest's own end", 
   expect((await stage.scene.vm()).status?.created).toBe(true);
 });
 
-test("a VM that is rerun on failure stays stopped when it is stopped", async () => {
+test("a VM with RerunOnFailure stays stopped when it is stopped", async () => {
   await stage.scene.createVm([], "RerunOnFailure");
   await stage.scene.boot();
   await request(await stopRequest());
@@ -65,7 +65,7 @@ test("a VM that is rerun on failure stays stopped when it is stopped", async () 
 });
 
 test.each(["Always", "RerunOnFailure"] as const)(
-  "%s: a guest that fails at once is left alone for a while, and says so",
+  "%s: a guest that fails at once is restarted after a delay, which is reported",
   async (strategy) => {
     await stage.scene.createVm([], strategy);
     await stage.scene.runPod();

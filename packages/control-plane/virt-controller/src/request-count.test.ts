@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plug and an unplug cost the API server: every request of virt-controller, by kind. virt-api makes one for each.
+// Requests of virt-controller for a plug and an unplug, by kind. virt-api adds one for each.
 import type { IfaceStatus, JsonPatchOperation } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const SOON = { withinMs: 5000 };
 const stage = useStage();
@@ -22,7 +22,7 @@ const UNPLUG: readonly JsonPatchOperation[] = [
   { op: "add", path: `${IFACES}/0/state`, value: "absent" },
 ];
 
-/** virt-handler's word on the NIC. */
+/** virt-handler's report of the NIC. */
 function told(type: "Plug" | "Unplug", phase: "Ready" | "Detaching" | "PodDetaching"): IfaceStatus {
   return { name: "one", pciAddress: "0000:02:00.0", hotplug: { type, phase } };
 }
@@ -37,7 +37,7 @@ async function vmSeen(): Promise<void> {
   );
 }
 
-/** Everything that was asked for while `story` was told, in order of the alphabet. */
+/** All requests during `story`, sorted. */
 async function requestsOf(story: () => Promise<void>): Promise<readonly string[]> {
   const before = stage.controller.calls.length;
   await story();
@@ -66,7 +66,7 @@ async function unplug(): Promise<void> {
   await vmSeen();
 }
 
-test("a plug is four requests, an unplug seven", async () => {
+test("a plug takes four requests, an unplug seven", async () => {
   await stage.scene.createVm([]);
   await stage.scene.boot();
   await vmSeen();

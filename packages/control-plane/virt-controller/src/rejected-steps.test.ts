@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step that virt-controller is not allowed keeps no other from being done, and is left alone; also told.test.ts.
+// A forbidden step does not block other steps, and backs off; also blocked-objects.test.ts.
 import { EVENTS, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
 import { aVm, eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
-import { withdraw } from "./testing/rights.ts";
-import { useStage } from "./testing/stage.ts";
+import { withdraw } from "./testing/withdraw-right.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const MACS = ["02:00:00:00:00:01", "02:00:00:00:00:02"] as const;
 const SOON = { withinMs: 5000 };
@@ -29,7 +29,7 @@ function conditionOf(
   return told && `${told.status} ${told.reason ?? ""}`;
 }
 
-/** Warnings on this test's objects: kind of object and reason. */
+/** Warning events of this test's objects: kind and reason. */
 async function warnings(): Promise<readonly string[]> {
   const uids = [(await stage.scene.vm()).metadata.uid, (await stage.scene.findVmi())?.metadata.uid];
   const { items } = await stage.admin.store.list(EVENTS, { namespace: "default" });
@@ -42,7 +42,7 @@ async function warned(text: string): Promise<void> {
   await eventually(async () => (await warnings()).includes(text), SOON);
 }
 
-test("a change of the NICs that is refused keeps the template's tidying from nothing", async () => {
+test("a rejected change of NICs does not block the cleanup of the template", async () => {
   await stage.scene.createVm([{ name: "one", mac: MACS[0] }]);
   await stage.scene.boot();
   giveBack = await withdraw(stage.admin, "patch", "virtualmachineinstances");
@@ -64,7 +64,7 @@ test("a change of the NICs that is refused keeps the template's tidying from not
   await stage.scene.vmWhen((each) => conditionOf(each, "Synchronized") === undefined);
 });
 
-test("a pod that finds no node", async () => {
+test("a pod that cannot be scheduled", async () => {
   await stage.scene.createVm([]);
   await stage.scene.pod();
   const message = "0/1 nodes are available";
@@ -77,8 +77,8 @@ test("a pod that finds no node", async () => {
   await warned("VirtualMachine Unschedulable");
 });
 
-test("a refused step is left alone, whatever happens around it", async () => {
-  // Time stands still for the controller, so that the pause after the refusal does not end.
+test("a rejected step is not retried early because of other events", async () => {
+  // The controller's clock does not advance, so the backoff does not end.
   const { clock } = stage.server;
   const stopped = { now: clock.now(), monotonicMs: clock.monotonicMs() };
   await stage.controller.stop();
@@ -93,6 +93,6 @@ test("a refused step is left alone, whatever happens around it", async () => {
     await stage.scene.reportVmi({ pciePorts: { total: round, free: 0 } });
   }
   await stage.scene.vmWhen((vm) => conditionOf(vm, "Synchronized") !== undefined);
-  // At once, and once more when the first writes have changed what the step depends on; 20 reports cause no attempt.
+  // Attempts: at once, and again when the first writes have changed the step's inputs; 20 reports cause none.
   expect(stage.controller.refusals()).toBeLessThanOrEqual(2);
 });

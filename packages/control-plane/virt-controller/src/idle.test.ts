@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the controller count, and what is asked of the API server while nothing happens? Nothing: its watches are kube's, whose tests know silent servers.
+// Metrics, and the absence of requests while nothing happens. The tests of kube cover watches of silent servers.
 import { createFakeClock } from "@patchbay/os/testing";
 import { eventually, metricNamesOf, samplesIn } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const SOON = { withinMs: 5000 };
 const MINUTE_MS = 60_000;
@@ -16,7 +16,7 @@ async function passes(controller: typeof stage.controller): Promise<number> {
   return Number(/patchbay_reconcile_total\{.*result="done"\} (\d+)/.exec(text)?.[1] ?? 0);
 }
 
-test("a controller that has nothing to do asks nothing, however long", async () => {
+test("an idle controller sends no requests", async () => {
   await stage.scene.createVm([{ name: "one" }]);
   await stage.scene.boot();
   await stage.scene.attachAll();
@@ -35,7 +35,7 @@ test("a controller that has nothing to do asks nothing, however long", async () 
   expect(stage.controller.calls.filter((call) => call.startsWith("list"))).toEqual([]);
 });
 
-test("each number that the docs say it tells moves while a VM is made", async () => {
+test("every documented metric changes while a VM is created", async () => {
   const names = metricNamesOf("virt-controller");
   expect(names).not.toEqual([]);
   const before = await stage.controller.metrics();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cannot run is said on the VM and on the VMI, by a condition, an event and the printed status.
+// VMs and VMIs that cannot run report that by a condition, an event and the printable status.
 import { EVENTS, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { findSyncError } from "@patchbay/core/status";
 import { aVmi, eventually } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const SOON = { withinMs: 5000 };
 const TEMPLATE = "spec.template.spec.domain";
 
 const stage = useStage();
 
-/** Warnings about an object of that kind, by reason. */
+/** Reasons of warning events about objects of the kind. */
 async function warningsOf(kind: string): Promise<ReadonlyMap<string, string>> {
   const { items } = await stage.admin.store.list(EVENTS, { namespace: "default" });
   const own = items.filter(
@@ -24,7 +24,7 @@ async function warning(kind: string, reason: string): Promise<string> {
   return eventually(async () => (await warningsOf(kind)).get(reason), SOON);
 }
 
-/** What the VM tells when it is printed so. */
+/** The VM's conditions once it has this printable status. */
 async function vmTells(printed: string): Promise<string> {
   const { status } = await stage.scene.vmWhen(
     ({ status: now }) => now?.printableStatus === printed,
@@ -33,14 +33,14 @@ async function vmTells(printed: string): Promise<string> {
   return `${reason}: ${message}`;
 }
 
-describe("a VM with fields that are not built", () => {
+describe("a VM with unsupported fields", () => {
   const unbuilt = [
     { op: "add", path: "/spec/template/spec/domain/devices/sound", value: { name: "s" } },
     { op: "add", path: "/spec/template/spec/domain/memory", value: { hugepages: {} } },
     { op: "add", path: "/spec/template/spec/domain/launchSecurity", value: {} },
   ] as const;
 
-  test("names all of them, is not started, and starts when they are gone", async () => {
+  test("names all of them, is not started, and starts when they are removed", async () => {
     await stage.scene.createVm([{ name: "one" }], "Halted");
     await stage.scene.patchVm([
       ...unbuilt,
@@ -61,7 +61,7 @@ describe("a VM with fields that are not built", () => {
     expect(await vmTells("Starting")).toBe(": ");
   });
 
-  test("says so while it is stopped too, and stays Stopped", async () => {
+  test("reports them while it is stopped, and stays Stopped", async () => {
     await stage.scene.createVm([{ name: "one" }], "Halted");
     await stage.scene.patchVm(unbuilt);
     await stage.scene.vmWhen(({ status }) => findSyncError(status?.conditions) !== undefined);
@@ -69,7 +69,7 @@ describe("a VM with fields that are not built", () => {
   });
 });
 
-test("a VMI with fields that are not built gets no pod", async () => {
+test("a VMI with unsupported fields gets no pod", async () => {
   const vmi = aVmi({ nics: [{ name: "one" }] });
   const domain = { ...vmi.spec.domain, memory: { guest: "12Gx" }, launchSecurity: {} };
   const made: VirtualMachineInstance = {
@@ -88,7 +88,7 @@ test("a VMI with fields that are not built gets no pod", async () => {
   expect(await stage.scene.findPod()).toBeUndefined();
 });
 
-test("a pod that a policy refuses is told on VMI and VM, and tried again", async () => {
+test("a pod that a policy rejects is reported on VMI and VM, and retried", async () => {
   const words = "pods is forbidden: exceeded quota: small";
   stage.controller.refuse("pods", words);
   await stage.scene.createVm([{ name: "one" }]);
@@ -102,7 +102,7 @@ test("a pod that a policy refuses is told on VMI and VM, and tried again", async
   expect(await vmTells("Starting")).toBe(": ");
 });
 
-test("a VMI that admission refuses is told on the VM", async () => {
+test("a VMI that admission rejects is reported on the VM", async () => {
   stage.controller.refuse("virtualmachineinstances", "admission webhook denied it");
   await stage.scene.createVm([{ name: "one" }]);
   expect(await vmTells("ErrorCreateRefused")).toContain("admission webhook denied it");
@@ -110,7 +110,7 @@ test("a VMI that admission refuses is told on the VM", async () => {
   await stage.scene.vmi();
 });
 
-test("a VMI of the VM's name that is not the VM's is told, and in the way until it goes", async () => {
+test("a VMI of another owner with the VM's name is reported and blocks the VM until it is deleted", async () => {
   const { spec, apiVersion, kind } = aVmi({ nics: [] });
   const metadata = { name: "vm1", namespace: "default" };
   await stage.admin.store.create(VIRTUAL_MACHINE_INSTANCES, { apiVersion, kind, metadata, spec });
@@ -121,7 +121,7 @@ test("a VMI of the VM's name that is not the VM's is told, and in the way until 
   expect(await vmTells("Starting")).toBe(": ");
 });
 
-test("an image that is not there is told on VMI and VM, with the command that brings it", async () => {
+test("a missing image is reported on VMI and VM, with the command that adds it", async () => {
   await stage.scene.createVm([{ name: "one" }]);
   const message = "image guest is not there; add it with: patchbay image add guest DIR";
   const waiting = { reason: "ErrImageNeverPull", message };

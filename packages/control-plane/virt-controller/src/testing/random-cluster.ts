@@ -172,15 +172,15 @@ export class AnyWorld {
       await this.#remove(PODS, metadata);
       return true;
     }
-    const asked = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
-    const told = (asked.ok ? asked.elements : []).map((element) => ({
+    const requested = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    const networkStatus = (requested.ok ? requested.elements : []).map((element) => ({
       name: `${element.namespace ?? ""}/${element.name}`,
       interface: element.interface,
       mac: element.mac,
     }));
     const annotations = {
       ...metadata.annotations,
-      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(told),
+      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(networkStatus),
     };
     return this.#put(PODS, pod, {
       ...pod,
@@ -210,8 +210,8 @@ function devicesOf({ spec, status }: VirtualMachineInstance): IfaceStatus[] {
       (each) => each.name === name && each.state === "Attached",
     );
     const found = attached.find(({ networkName }) => networkName === `default/${wanted ?? ""}`);
-    const kept = attached.find((each) => each.podInterfaceName === before?.podInterfaceName);
-    const nic = found ?? kept;
+    const previous = attached.find((each) => each.podInterfaceName === before?.podInterfaceName);
+    const nic = found ?? previous;
     if (isAbsent(iface) || nic === undefined) return [];
     const { podInterfaceName } = nic;
     return [{ name, podInterfaceName, hotplug: { type: "Plug", phase: "Ready" } }];

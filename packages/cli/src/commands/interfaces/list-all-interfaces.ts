@@ -27,7 +27,6 @@ export function joinByName(
   });
 }
 
-/** @throws what the Kubernetes client throws */
 export async function listAllInterfaces(
   { client, namespace }: Session,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who goes first, what is left of migrations, and what becomes of one when its pods end.
+// Limits of parallel migrations, cleanup of finished ones, and pods that end during a migration.
 import {
   KUBEVIRTS,
   MIGRATION_POLICIES,
@@ -19,7 +19,7 @@ function later(uid: string, minute: number, more: Partial<Migration> = {}): Migr
   return { ...aMigration(uid, { creationTimestamp }), ...more };
 }
 
-/** One that is over, and kept. */
+/** A finished migration that is retained. */
 function over(uid: string, minute: number): Migration {
   const migration = later(uid, minute);
   const finalizers = ["kubevirt.io/migrationJobFinalize"];
@@ -43,14 +43,14 @@ async function configure(
   });
 }
 
-describe("turns", () => {
-  test("a second one of the VMI waits until the first is over", async () => {
+describe("limits", () => {
+  test("a second migration of a VMI waits until the first has ended", async () => {
     const story = await Migrating.begin(undefined, [aMigration(), later("m2", 1)]);
     expect([await story.phase(), await story.phase("m2")]).toEqual(["Scheduling", "Pending"]);
     expect(await story.findTarget("m2")).toBeUndefined();
   });
 
-  test("one waits while others are as many as may move", async () => {
+  test("a migration waits while the limit of parallel migrations is reached", async () => {
     const other = later("other", 0, { spec: { vmiName: "vm2" }, status: { phase: "Running" } });
     const story = new Migrating();
     await configure(story, { parallelMigrationsPerCluster: 1 });
@@ -65,7 +65,7 @@ describe("turns", () => {
     expect(await story.phase()).toBe("Scheduling");
   });
 
-  test("one that is deleted while it waits goes at once", async () => {
+  test("a waiting migration is deleted at once", async () => {
     const story = await Migrating.begin(undefined, [aMigration(), later("m2", 1)]);
     const waiting = await story.migration("m2");
     const finalizers = ["kubevirt.io/migrationJobFinalize"];
@@ -79,7 +79,7 @@ describe("turns", () => {
     expect(await story.phase()).toBe("Scheduling");
   });
 
-  test("where no other node can take the guest it fails before anything is made", async () => {
+  test("a migration without a suitable node fails before it creates a pod", async () => {
     const story = new Migrating();
     await story.bench.put(NODES, { apiVersion: "v1", kind: "Node", metadata: { name: "node1" } });
     await story.start([aMigration()]);
@@ -94,7 +94,7 @@ describe("turns", () => {
 });
 
 describe("settings", () => {
-  test("are the cluster's, and a policy's for whom it is", async () => {
+  test("come from the cluster, and from a policy that selects the guest", async () => {
     const story = new Migrating();
     await configure(story, { maxDowntimeMs: 500 });
     await story.bench.put(NAMESPACES, {
@@ -117,8 +117,8 @@ describe("settings", () => {
   });
 });
 
-describe("what is left", () => {
-  test("five that are over stay, the oldest go", async () => {
+describe("cleanup", () => {
+  test("the five newest finished migrations stay, and older ones are deleted", async () => {
     const all = [1, 2, 3, 4, 5, 6, 7].map((minute) => over(`m${String(minute)}`, minute));
     const story = await Migrating.begin(undefined, all);
     const { items } = await story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
@@ -126,7 +126,7 @@ describe("what is left", () => {
     expect(new Set(left)).toEqual(new Set(["m3", "m4", "m5", "m6", "m7"]));
   });
 
-  test("one that is cancelled goes when its target's pod is gone", async () => {
+  test("a canceled migration is deleted after its target pod", async () => {
     const story = await Migrating.begin();
     await story.cancel();
     expect(await story.findTarget()).toBeUndefined();
@@ -135,7 +135,7 @@ describe("what is left", () => {
     expect(metadata?.finalizers).toEqual([]);
   });
 
-  test("the quota's words, where it keeps the pod from being made", async () => {
+  test("a migration reports the quota that blocks its pod", async () => {
     const story = new Migrating();
     story.bench.refuse("create pods", "KUBE_FORBIDDEN");
     await story.start([aMigration()]);
@@ -143,8 +143,8 @@ describe("what is left", () => {
   });
 });
 
-describe("pods that end on the way", () => {
-  test("the source's: the target is told, and its word counts", async () => {
+describe("pods that end during a migration", () => {
+  test("the source pod ends: the target's report decides", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.endPod(await story.findSource());
@@ -157,7 +157,7 @@ describe("pods that end on the way", () => {
     expect((await story.vmi()).status).toMatchObject({ phase: "Running", nodeName: "node2" });
   });
 
-  test("the source's, and nobody has the guest: the VM has failed", async () => {
+  test("the source pod ends and no node has the guest: the VM has failed", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.endPod(await story.findSource(), "Failed");
@@ -168,20 +168,20 @@ describe("pods that end on the way", () => {
     expect(await story.findTarget()).toBeUndefined();
   });
 
-  test("the migration's object is taken away by force: it is ended as if cancelled", async () => {
+  test("the migration object is deleted by force: the migration is canceled", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     const key = { ...KEY, name: `move-${UID}` };
     await story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, key);
     await story.settle();
     expect(await story.state()).toMatchObject({ abortRequested: true });
-    await story.writeState({ failed: true, failureReason: "it was cancelled" });
+    await story.writeState({ failed: true, failureReason: "it was canceled" });
     expect(await story.state()).toMatchObject({ completed: true, failed: true });
     expect(await story.findTarget()).toBeUndefined();
     expect(await story.findSource()).toBeDefined();
   });
 
-  test("it is taken away by force, and the target's pod ends: the source's word is waited for 5 min", async () => {
+  test("the migration object is deleted by force and the target pod ends: waits 5 min for the source's report", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     const key = { ...KEY, name: `move-${UID}` };
@@ -196,7 +196,7 @@ describe("pods that end on the way", () => {
     expect((await story.vmi()).status?.phase).toBe("Running");
   });
 
-  test("the target's, when the guest had left the source: the VM has failed, whatever becomes of its pod", async () => {
+  test("the target pod ends after the guest left the source: the VM has failed, whatever happens to its pod", async () => {
     const story = await Migrating.begin();
     await story.runUntilSending();
     await story.endPod(await story.target(), "Failed");
@@ -209,7 +209,7 @@ describe("pods that end on the way", () => {
   });
 });
 
-describe("a guest that is held at its target", () => {
+describe("a guest that is paused on its target", () => {
   const FAULTS = ["the NIC with MAC 02:00:00:00:00:01 has another tap: tap9"];
 
   async function held(): Promise<Migrating> {
@@ -226,7 +226,7 @@ describe("a guest that is held at its target", () => {
     );
   }
 
-  test("is told of, until it goes on", async () => {
+  test("is reported until it continues", async () => {
     const story = await held();
     expect(await isTold(story)).toEqual([true, true]);
     await story.writeState({ targetNodeDomainFaults: [] });
@@ -235,7 +235,7 @@ describe("a guest that is held at its target", () => {
     expect(await story.phase()).toBe("Succeeded");
   });
 
-  test("is not ended by a cancel, which comes too late", async () => {
+  test("is not affected by a cancel, which is too late", async () => {
     const story = await held();
     await story.cancel();
     await story.writeState({ sourceNodeDomainLeft: true });
@@ -243,7 +243,7 @@ describe("a guest that is held at its target", () => {
     expect(await story.findTarget()).toBeDefined();
   });
 
-  test("ends when its VM is stopped", async () => {
+  test("stops when its VM is stopped", async () => {
     const story = await held();
     await story.stop();
     await story.writeState({ sourceNodeDomainLeft: true });

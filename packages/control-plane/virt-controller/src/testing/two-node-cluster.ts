@@ -18,9 +18,9 @@ import {
 import { ifacesOf } from "@patchbay/core/nics";
 import { isEqual } from "@patchbay/base";
 import { openMigration } from "@patchbay/core/migration";
-import { emulateFinalizers } from "./any-world.ts";
+import { emulateFinalizers } from "./random-cluster.ts";
 import { aMigration, Migrating } from "./migrating.ts";
-import { LAUNCHER } from "./launched.ts";
+import { LAUNCHER } from "./launched-vmi.ts";
 
 /** How a migration ends in one round. */
 export type MigrationResult = "arrives" | "stays" | "moves on";
@@ -170,15 +170,15 @@ export class TwoNodes {
     }
     const here = (await this.vmi())?.status?.nodeName;
     const nodeName = spec.nodeName ?? (here === "node1" ? "node2" : "node1");
-    const asked = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
-    const has = (asked.ok ? asked.elements : []).map((element) => ({
+    const requested = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+    const has = (requested.ok ? requested.elements : []).map((element) => ({
       name: `${element.namespace ?? ""}/${element.name}`,
       interface: element.interface,
     }));
-    const told = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has) };
+    const statusAnnotation = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(has) };
     const next: Pod = {
       ...pod,
-      metadata: { ...metadata, annotations: { ...metadata.annotations, ...told } },
+      metadata: { ...metadata, annotations: { ...metadata.annotations, ...statusAnnotation } },
       spec: { ...spec, nodeName },
       status: { phase: "Running", ...status },
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What definitions and pods say of nodes: devices that a launcher asks for, and networks that its node does not have, against an API
+// Devices that a launcher requests, and networks that its node lacks, against an API
 // server.
 import {
   KUBEVIRTS,
@@ -12,7 +12,7 @@ import {
 import { pointerToken } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const SOON = { withinMs: 5000 };
 const stage = useStage();
@@ -37,7 +37,7 @@ async function define(name: string, resource?: string): Promise<NetworkAttachmen
   });
 }
 
-/** What net-agents say of it. */
+/** Problems that net-agents report. */
 async function tell(name: string, problems: readonly NodeProblem[]): Promise<void> {
   const patch = { type: "merge", fields: { status: { problems } } } as const;
   const key = { namespace: "default", name };
@@ -46,7 +46,7 @@ async function tell(name: string, problems: readonly NodeProblem[]): Promise<voi
   });
 }
 
-test("a launcher asks for the devices of its networks", async () => {
+test("a launcher requests the devices of its networks", async () => {
   await define("cards", "nics.io/card");
   await define("plain");
   await stage.scene.createVm([
@@ -58,7 +58,7 @@ test("a launcher asks for the devices of its networks", async () => {
   expect([limits?.["nics.io/card"], requests?.["nics.io/card"]]).toEqual(["2", "2"]);
 });
 
-test("a plug to a network that the node does not have asks for nothing until it has it", async () => {
+test("a plug into a network that the node lacks waits until the node has it", async () => {
   const node = { apiVersion: "v1", kind: NODES.kind, metadata: { name: "node2" } };
   await stage.admin.store.create(NODES, node);
   const { metadata } = await define("far");
@@ -92,7 +92,7 @@ test("a plug to a network that the node does not have asks for nothing until it 
   await stage.admin.store.delete(NODES, node.metadata);
 });
 
-test("a launcher tells of NICs what its binding asks for, and keeps it current", async () => {
+test("a launcher's annotation describes NICs for its binding and stays current", async () => {
   const { kind } = KUBEVIRTS;
   const network = { binding: { own: { domainAttachmentType: "tap", downwardAPI: "device-info" } } };
   const key = { namespace: "patchbay", name: "kubevirt" };

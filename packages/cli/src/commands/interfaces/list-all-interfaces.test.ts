@@ -3,7 +3,7 @@ import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { printInterfacesOfAll } from "../../print/interfaces.ts";
-import { joinByName } from "./interfaces-of-all.ts";
+import { joinByName } from "./list-all-interfaces.ts";
 
 function spec(...interfaces: readonly { name: string; state?: string }[]) {
   return { domain: { devices: { interfaces: [...interfaces] } } };
@@ -22,8 +22,8 @@ function vmi(name: string, linkState: string): VirtualMachineInstance {
   };
 }
 
-describe("the interfaces of all VMs", () => {
-  test("are one table by VM, with VMIs that have none, and a link that is down", () => {
+describe("get interfaces without a VM", () => {
+  test("prints one table by VM, including VMIs without a VM and links that are down", () => {
     const vms = [vm("web", spec({ name: "red" })), vm("db", spec({ name: "blue", state: "down" }))];
     const text = printInterfacesOfAll(joinByName(vms, [vmi("web", "down"), vmi("alone", "up")]));
     const cells = text.split("\n").map((line) => line.split(/ {2,}/).slice(0, 6));
@@ -35,7 +35,7 @@ describe("the interfaces of all VMs", () => {
     ]);
   });
 
-  test("are reported missing where there is none", () => {
+  test("reports that there are no interfaces", () => {
     expect(printInterfacesOfAll(joinByName([vm("web", spec())], []))).toBe("no interfaces\n");
   });
 });

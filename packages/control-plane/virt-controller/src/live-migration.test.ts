@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM whose guest moves, against an API server that grants what the manifests grant: the VM runs throughout, and nothing is
-// asked of the server once it is over.
+// A migration against an API server with the rights of the manifests: the VM runs throughout, and no requests
+// follow after its end.
 import {
   PODS,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -12,7 +12,7 @@ import { launcherPodName } from "@patchbay/core/migration";
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { aMigration } from "./testing/migrating.ts";
-import { useStage } from "./testing/stage.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
@@ -39,12 +39,11 @@ afterEach(async () => {
   for (const { metadata } of items) await end(metadata.name);
 });
 
-/** The kubelet has ended it. */
 async function end(name: string): Promise<void> {
   await stage.admin.store.delete(PODS, { ...KEY, name }, { gracePeriodSeconds: 0 });
 }
 
-/** A guest that runs on node1, and somebody who wants it elsewhere. */
+/** A guest on node1, and a migration of it. */
 async function ask(): Promise<void> {
   await stage.scene.createVm([NIC]);
   await stage.scene.boot();
@@ -69,7 +68,7 @@ async function ask(): Promise<void> {
   });
 }
 
-/** The pod that the guest is to go to, with what the scheduler and the kubelet do. */
+/** The target pod, scheduled and running. */
 async function runTarget(): Promise<Pod> {
   const { metadata } = await phaseIs("Scheduling");
   const vmi = await stage.scene.vmi();
@@ -92,13 +91,13 @@ async function runTarget(): Promise<Pod> {
   return pod;
 }
 
-/** A node's word. */
+/** Writes a node's report. */
 async function say(members: Partial<MigrationState>): Promise<void> {
   const { migrationState } = (await stage.scene.vmi()).status ?? {};
   await stage.scene.reportVmi({ migrationState: { ...migrationState, ...members } });
 }
 
-test("it runs throughout, in one pod at the end, and nothing is asked any more", async () => {
+test("the VM runs throughout, ends in one pod, and causes no further requests", async () => {
   await ask();
   const target = await runTarget();
   const source = await stage.scene.pod();
@@ -126,7 +125,7 @@ test("it runs throughout, in one pod at the end, and nothing is asked any more",
   expect(stage.controller.calls.filter((call) => call.startsWith("list"))).toEqual([]);
 });
 
-test("it is cancelled by its deletion, and stays where it was", async () => {
+test("deleting the migration cancels it, and the guest stays", async () => {
   await ask();
   const target = await runTarget();
   await stage.admin.store.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, KEY);
@@ -137,7 +136,7 @@ test("it is cancelled by its deletion, and stays where it was", async () => {
     const pod = await stage.admin.store.find(PODS, key);
     return pod?.metadata.deletionTimestamp !== undefined || undefined;
   }, SOON);
-  // It is kept until its pod is gone.
+  // The finalizer stays until the pod is deleted.
   expect(await find()).toBeDefined();
   await end(target.metadata.name);
   await eventually(async () => (await find()) === undefined || undefined, SOON);
