@@ -32,10 +32,10 @@ function show(text: string): void {
 async function step(what: string, act: () => Promise<string> | string): Promise<void> {
   say(what);
   const started = performance.now();
-  const seen = await act();
+  const observed = await act();
   const seconds = (performance.now() - started) / 1000;
-  rows.push({ what, seconds, seen });
-  show(seen);
+  rows.push({ what, seconds, seen: observed });
+  show(observed);
 }
 
 const machine = await openTrial(ROOT, "demo");
@@ -106,11 +106,11 @@ async function gone(vmi: string, name: string): Promise<void> {
   await eventually(
     () => {
       const found = machine.findVmi(vmi);
-      const left = [
+      const remaining = [
         ...(found?.status?.interfaces ?? []),
         ...(found?.spec.domain.devices?.interfaces ?? []),
       ];
-      return !left.some((entry) => entry.name === name);
+      return !remaining.some((entry) => entry.name === name);
     },
     { withinMs: CHANGE_MS },
   );
@@ -185,11 +185,11 @@ async function runPlainPod(): Promise<string> {
 /** Asks for networks by the pod's annotation; resolves with what the pod sees, once net1 is there or is not. */
 async function annotate(networks: string): Promise<string> {
   show(run("kubectl", "annotate", "--overwrite", "pod", PLAIN, `${NETWORKS}=${networks}`));
-  const isWanted = networks !== "";
+  const isExpected = networks !== "";
   return eventually(
     () => {
       const nics = machine.kubectl("exec", PLAIN, "--", "ls", "/sys/class/net").split(/\s+/);
-      return nics.includes("net1") === isWanted && `the pod has ${nics.join(" ").trim()}`;
+      return nics.includes("net1") === isExpected && `the pod has ${nics.join(" ").trim()}`;
     },
     { withinMs: CHANGE_MS },
   );
@@ -290,8 +290,8 @@ function purge(): void {
 
 function printTable(): void {
   process.stdout.write(`\n${"step".padEnd(66)}  seconds  seen\n`);
-  for (const { what, seconds, seen } of rows) {
-    const first = seen.trim().split("\n")[0] ?? "";
+  for (const { what, seconds, seen: observed } of rows) {
+    const first = observed.trim().split("\n")[0] ?? "";
     process.stdout.write(`${what.padEnd(66)} ${seconds.toFixed(1).padStart(8)}  ${first}\n`);
   }
   process.stdout.write(

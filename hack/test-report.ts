@@ -87,10 +87,10 @@ function judgeFile(
 export function countReport({ testResults }: VitestReport, root: string): ReportCounts {
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   const passed = tests.filter(({ status }) => status === "passed").length;
-  const judged = testResults.flatMap((file) => judgeFile(file, root));
-  const failures = judged.filter(({ missing }) => missing === undefined).map(({ name }) => name);
-  const reasons = judged.flatMap(({ missing }) => missing ?? []);
-  if (passed === 0 && judged.length === 0) {
+  const results = testResults.flatMap((file) => judgeFile(file, root));
+  const failures = results.filter(({ missing }) => missing === undefined).map(({ name }) => name);
+  const reasons = results.flatMap(({ missing }) => missing ?? []);
+  if (passed === 0 && results.length === 0) {
     failures.push(`no test has run; the reason is ${WHERE}`);
   }
   const notPossible = { count: reasons.length, why: [...new Set(reasons)].join("; ") };

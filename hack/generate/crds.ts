@@ -16,10 +16,10 @@ function renderKustomization(resources: readonly string[]): readonly [string, st
 /** kubectl 1.20 takes `Off` for a boolean, as YAML 1.1 does, unless it is quoted. */
 const STYLE = { lineWidth: 100, aliasDuplicateObjects: false, version: "1.1" } as const;
 
-function renderDefinitions(isWanted: (group: string) => boolean): ReadonlyMap<string, string> {
+function renderDefinitions(isExpected: (group: string) => boolean): ReadonlyMap<string, string> {
   return new Map(
     customResourceDefinitions()
-      .filter(({ spec }) => isWanted(spec.group))
+      .filter(({ spec }) => isExpected(spec.group))
       .map((crd): [string, string] => [
         `${crd.spec.group}_${crd.spec.names.plural}.yaml`,
         HEADER + stringify(crd, STYLE),

@@ -59,8 +59,8 @@ function toWords(type: string, format: string): string {
   return type;
 }
 
-function modelIn(words: string): string | undefined {
-  return /(?<!\w)[A-Z]\w*$/.exec(words)?.[0];
+function modelIn(text: string): string | undefined {
+  return /(?<!\w)[A-Z]\w*$/.exec(text)?.[0];
 }
 
 /** Models by name, each with the package that it belongs to. */
@@ -113,9 +113,9 @@ export async function renderShapes(): Promise<string> {
   };
   const toField = (name: string, attribute: Attribute, required: boolean): string => {
     const at = `${name}.${attribute.baseName}`;
-    const words = toWords(attribute.type, attribute.format);
-    const known = modelIn(words);
-    const typed = known === undefined ? words : words.replace(known, nameOf(known));
+    const text = toWords(attribute.type, attribute.format);
+    const known = modelIn(text);
+    const typed = known === undefined ? text : text.replace(known, nameOf(known));
     const exact = QUANTITIES.has(at) ? typed.replace("string", "quantity") : typed;
     const merge = MERGES[at];
     return `${required ? "!" : ""}${exact}${merge === undefined ? "" : ` ${merge}`}`;

@@ -93,7 +93,7 @@ function httpWithoutFetch(): Plugin {
     name: "http-without-fetch",
     resolveId: (source, _importer, { kind }) =>
       source === "node:http" && kind === "import-statement" ? id : undefined,
-    load: (asked) => (asked === id ? code : undefined),
+    load: (requested) => (requested === id ? code : undefined),
   };
 }
 
@@ -147,8 +147,8 @@ async function update(of: Program, alone: boolean): Promise<void> {
   const names = found ?? (await write(of));
   const output = outputOf(of);
   if (found === undefined || alone) {
-    const kept = new Set([...names, ...(alone ? [] : before)]);
-    for (const name of readdirSync(output)) if (!kept.has(name)) rmSync(join(output, name));
+    const retained = new Set([...names, ...(alone ? [] : before)]);
+    for (const name of readdirSync(output)) if (!retained.has(name)) rmSync(join(output, name));
     writeFileSync(join(output, LIST), JSON.stringify(names));
   }
 }

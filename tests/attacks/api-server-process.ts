@@ -58,8 +58,8 @@ export class ApiServerProcess implements AsyncDisposable {
   /** Asks; a body is JSON, that of PATCH a merge patch. */
   ask(method: string, path: string, body?: string): Promise<Answer> {
     const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
-    const given = body === undefined ? {} : { body, headers: { "content-type": type } };
-    return this.#send(this.#agent, path, { method, ...given });
+    const input = body === undefined ? {} : { body, headers: { "content-type": type } };
+    return this.#send(this.#agent, path, { method, ...input });
   }
 
   /** Sends a body of that content type: to be made by POST, a patch by PATCH. */

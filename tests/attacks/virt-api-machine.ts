@@ -121,9 +121,9 @@ export class VirtApiMachine implements AsyncDisposable {
           ...text,
         });
         const isPicture = answer.headers["content-type"] === "image/png";
-        const said = await readText(answer);
+        const output = await readText(answer);
         // Everything else that answers here answers in JSON.
-        const parsed = JSON.parse(isPicture ? "{}" : said) as Body;
+        const parsed = JSON.parse(isPicture ? "{}" : output) as Body;
         const { warning = "" } = answer.headers;
         return { code: answer.statusCode ?? 0, body: parsed, warning };
       },

@@ -113,28 +113,28 @@ test.each([
     words: `frames die at uplink: it is down; ${STAYS}`,
     asked: ["addinterface"],
   },
-])("with a tick it is looked whether frames pass: $what", async (story) => {
+])("with a tick it is looked whether frames pass: $what", async (scenario) => {
   await using panel = await open();
   const { page } = panel;
   await page.clock.install();
   await plugByList(page, "mail", "default/storage");
   await page.locator(".badge-live").waitFor();
   await page.getByLabel("Look whether frames").check();
-  if (story.keeps) await page.getByLabel("Leave it in all the same").check();
+  if (scenario.keeps) await page.getByLabel("Leave it in all the same").check();
   const command = await page.locator(".same pre").first().textContent();
-  expect(command?.endsWith(` --name storage ${story.flags}`)).toBe(true);
+  expect(command?.endsWith(` --name storage ${scenario.flags}`)).toBe(true);
   await page.getByRole("button", { name: "Apply" }).click();
   await page.locator(".badge-checking").waitFor();
-  answerPlug(panel, story.dead);
-  const found = page.locator(`.badge-${story.badge}`);
+  answerPlug(panel, scenario.dead);
+  const found = page.locator(`.badge-${scenario.badge}`);
   // The page's clock stands still but for this.
   const passOn = async (): Promise<number> => {
     await page.clock.runFor(1000);
     return found.count();
   };
   await expect.poll(passOn, { timeout: 60_000 }).toBe(1);
-  expect(await page.locator(".change-text").textContent()).toBe(story.words);
-  expect(done(panel).map(({ path }) => path.split("/").at(-1))).toEqual(story.asked);
+  expect(await page.locator(".change-text").textContent()).toBe(scenario.words);
+  expect(done(panel).map(({ path }) => path.split("/").at(-1))).toEqual(scenario.asked);
   await page.getByRole("button", { name: "Close", exact: true }).click();
   expect(panel.complaints).toEqual([]);
 });
@@ -161,19 +161,19 @@ test("while it is looked, other changes go on, and what is looked at stays until
 test("who closes the page is asked while changes wait there, and not before or after", async () => {
   await using panel = await open();
   const { page } = panel;
-  const asked: string[] = [];
+  const requested: string[] = [];
   page.on("dialog", (dialog) => {
-    asked.push(dialog.type());
+    requested.push(dialog.type());
     void dialog.dismiss();
   });
   await plugByList(page, "mail", "default/storage");
   await page.locator(".badge-live").waitFor();
   await page.close({ runBeforeUnload: true });
-  await expect.poll(() => asked).toEqual(["beforeunload"]);
+  await expect.poll(() => requested).toEqual(["beforeunload"]);
   await page.getByRole("button", { name: "Drop all" }).click();
   await page.close({ runBeforeUnload: true });
   await expect.poll(() => page.isClosed()).toBe(true);
-  expect(asked).toHaveLength(1);
+  expect(requested).toHaveLength(1);
 });
 
 /** Fingers, as the browser's own debugger makes them: what scrolls, scrolls. */

@@ -45,7 +45,7 @@ async function apply(): Promise<void> {
   await page.getByRole("button", { name: "Close", exact: true }).click();
 }
 
-const nic = (words: string) => page.getByRole("button", { name: `interface blue ${words}` });
+const nic = (text: string) => page.getByRole("button", { name: `interface blue ${text}` });
 
 test("a cable to a network is a NIC in the guest, each phase of which is seen", async () => {
   await page.getByRole("button", { name: /^alpha Free socket \d+ of \d+ ports free/ }).click(SLOW);

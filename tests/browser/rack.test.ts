@@ -80,19 +80,19 @@ test("a plug that somebody makes elsewhere moves here: each phase, with its time
   await using panel = await open();
   const { page, cluster } = panel;
   expect(MAIL).toBeDefined();
-  const seen = (phase: string) => {
+  const observed = (phase: string) => {
     const nics = [...(MAIL?.nics.slice(0, 1) ?? []), { name: "front", network: "front", phase }];
     cluster.put("virtualmachineinstances", vmiOf({ ...MAIL, name: "mail", nics }));
   };
   const mail = page.locator('[aria-label="mail in default, Running"]');
   await mail.getByRole("button", { name: /^interface front/ }).click();
-  for (const [phase, words] of [
+  for (const [phase, text] of [
     ["PodAttaching", "joining the network"],
     ["Wiring", "bridge and tap"],
     ["Ready", "in use"],
   ] as const) {
-    seen(phase);
-    await mail.getByRole("button", { name: `interface front ${words} on front` }).waitFor();
+    observed(phase);
+    await mail.getByRole("button", { name: `interface front ${text} on front` }).waitFor();
   }
   const steps = page.locator(".steps tr");
   await expect.poll(() => steps.count()).toBe(4);
@@ -201,27 +201,27 @@ test("a link is for one browser: it may load the page again, and another says wh
   );
   expect(page.url()).not.toContain("token");
   await other.context().close();
-  const kept = await page.evaluate(
+  const retained = await page.evaluate(
     "JSON.stringify([Object.keys(localStorage).sort(), { ...sessionStorage }, document.cookie])",
   );
-  expect(kept).toBe('[["patchbay-link","patchbay-theme"],{},""]');
+  expect(retained).toBe('[["patchbay-link","patchbay-theme"],{},""]');
 });
 
 test("a page whose way in is lost asks for it again", async () => {
   await using panel = await open();
-  let asked = 0;
+  let requested = 0;
   const page = await panel.openAnother(async (opened) => {
-    asked = 0;
+    requested = 0;
     await opened.route("**/session", async (route) => {
-      asked += 1;
+      requested += 1;
       // The first is not heard, and the answer to the second not.
-      if (asked === 2) await route.fetch();
-      if (asked < 3) await route.abort();
+      if (requested === 2) await route.fetch();
+      if (requested < 3) await route.abort();
       else await route.continue();
     });
   });
   await page.waitForSelector(".unit");
-  expect(asked).toBeGreaterThanOrEqual(3);
+  expect(requested).toBeGreaterThanOrEqual(3);
 });
 
 test("a page to whom nobody answers says so", async () => {
@@ -229,8 +229,8 @@ test("a page to whom nobody answers says so", async () => {
   const page = await panel.openAnother((opened) =>
     opened.route("**/session", (route) => route.abort()),
   );
-  const words = page.getByText("The panel's server does not answer");
-  await expect.poll(() => words.count()).toBe(1);
+  const text = page.getByText("The panel's server does not answer");
+  await expect.poll(() => text.count()).toBe(1);
 });
 
 test("without a VM it says how to make one", async () => {

@@ -41,10 +41,10 @@ function speaker(): unknown {
 
 describe("on the cluster that is named", () => {
   const room = new Room();
-  let putBack = (): void => undefined;
+  let restore = (): void => undefined;
 
   beforeAll(async () => {
-    putBack = room.allow("Sidecar");
+    restore = room.allow("Sidecar");
     room.open(
       {
         apiVersion: "v1",
@@ -63,7 +63,7 @@ describe("on the cluster that is named", () => {
     try {
       room.close();
     } finally {
-      putBack();
+      restore();
     }
   }, BOOT_MS);
 

@@ -19,7 +19,7 @@ describe("on the cluster that is named", () => {
     room.close();
   }, BOOT_MS);
 
-  async function expectSeen(name: string, since: number): Promise<void> {
+  async function expectObserved(name: string, since: number): Promise<void> {
     const status = await eventually(
       () => {
         const found = room.iface(VM, name);
@@ -38,12 +38,12 @@ describe("on the cluster that is named", () => {
     await eventually(
       () => {
         const { spec, status } = room.vmi(VM);
-        const left = [
+        const remaining = [
           ...(status?.interfaces ?? []),
           ...(status?.attachments ?? []),
           ...(spec.networks ?? []),
         ];
-        return !left.some((entry) => entry.name === name);
+        return !remaining.some((entry) => entry.name === name);
       },
       { withinMs: CHANGE_MS },
     );
@@ -60,7 +60,7 @@ describe("on the cluster that is named", () => {
       "--network-attachment-definition-name",
       "blue",
     );
-    await expectSeen("first", since);
+    await expectObserved("first", since);
   });
 
   test("and unplugged", async () => {
@@ -77,7 +77,7 @@ describe("on the cluster that is named", () => {
       { op: "add", path: `${TEMPLATE}/domain/devices/interfaces/-`, value: ifaceManifest(nic) },
     ];
     room.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(operations));
-    await expectSeen("second", since);
+    await expectObserved("second", since);
   });
 
   test("and stays over a restart of the VM", async () => {

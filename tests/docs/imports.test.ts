@@ -74,13 +74,13 @@ test("files beside one another, also in a circle, and programs beside them", () 
 });
 
 test("a folder that a move has left over does not stand for its package", () => {
-  for (const left of [
+  for (const remaining of [
     "packages/b",
     "packages/adapters/b",
     "packages/standalone/b",
     "packages/z/b",
   ]) {
-    mkdirSync(join(root, left, "dist"), { recursive: true });
+    mkdirSync(join(root, remaining, "dist"), { recursive: true });
   }
   const main = { "packages/a/src/main.ts": 'import { one } from "@patchbay/b";' };
   const files = { "packages/control-plane/b/src/index.ts": "export const one = 1;" };

@@ -99,9 +99,9 @@ interface Report {
 function lintRows(): readonly (readonly string[])[] {
   const dir = mkdtempSync(join(tmpdir(), "patchbay-lint-"));
   try {
-    const files = ROWS.map(({ given }, index) => {
+    const files = ROWS.map(({ given: input }, index) => {
       const file = join(dir, `${String(index)}.ts`);
-      writeFileSync(file, given);
+      writeFileSync(file, input);
       return file;
     });
     const argv = ["--config", join(ROOT, CONFIG), "--format=json", ...files];

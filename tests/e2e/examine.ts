@@ -19,11 +19,11 @@ export function hopOf({ report }: Examined, name: HopName): HopReport | undefine
 
 /** Asks as a user does. */
 export async function examine(vm: string, iface: string): Promise<Examined> {
-  const words = ["--data-dir", machine.dataDir, "doctor", vm, iface, "-o", "json"];
+  const text = ["--data-dir", machine.dataDir, "doctor", vm, iface, "-o", "json"];
   // A node that is busy says so, or that it was too late.
   return eventually(
     () => {
-      const { code, stdout } = machine.try(["patchbay", ...words]);
+      const { code, stdout } = machine.try(["patchbay", ...text]);
       if (!stdout.startsWith("{")) return undefined;
       const { interfaces } = JSON.parse(stdout) as { interfaces: readonly DoctorReport[] };
       const [report] = interfaces;

@@ -38,13 +38,13 @@ export async function expectGone(vmi: string, name: string): Promise<void> {
   await eventually(
     () => {
       const found = machine.findVmi(vmi);
-      const left = [
+      const remaining = [
         ...(found?.status?.interfaces ?? []),
         ...(found?.status?.attachments ?? []),
         ...(found?.spec.domain.devices?.interfaces ?? []),
         ...(found?.spec.networks ?? []),
       ];
-      return !left.some((entry) => entry.name === name);
+      return !remaining.some((entry) => entry.name === name);
     },
     { withinMs: CHANGE_MS },
   );

@@ -18,10 +18,10 @@ const PORTS = 12;
 async function isWhole(project: TestProject): Promise<boolean> {
   if (process.env["PATCHBAY_LONG"] !== "1") return false;
   const { testFiles } = await project.globTestFiles();
-  const told = project.vitest.state
+  const reported = project.vitest.state
     .getTestModules()
     .filter((module) => module.project.name === project.name && module.state() === "passed");
-  return told.length === testFiles.length && project.config.testNamePattern === undefined;
+  return reported.length === testFiles.length && project.config.testNamePattern === undefined;
 }
 
 /** Throws when a component asked for what it may not, or, of a whole run, may what it did not ask for. */

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { endTrial, openTrial, type Machine } from "@patchbay/support";
-import { giveLauncherImages } from "../contract/containerd/launcher-images.ts";
+import { linkLauncherImages } from "../contract/containerd/launcher-images.ts";
 
 /** This checkout. */
 export const ROOT = join(import.meta.dirname, "../..");
@@ -68,7 +68,7 @@ export async function bringUp(
     writeFileSync(join(dataDir, "standalone.json"), JSON.stringify(settings));
   }
   try {
-    await giveLauncherImages(dataDir);
+    await linkLauncherImages(dataDir);
     withStrictUmask(() => {
       machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
       machine.patchbay("up", ...optionsOf(wanted));

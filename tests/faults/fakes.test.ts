@@ -19,9 +19,11 @@ afterAll(() => {
 test.each(STORIES)(
   "$name ends the same after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
-  async (story) => {
-    const { length: points } = await expectSameEnd(story, () => ({ nodes: [new NodeInMemory()] }));
-    counted.set(story.name, points);
+  async (scenario) => {
+    const { length: points } = await expectSameEnd(scenario, () => ({
+      nodes: [new NodeInMemory()],
+    }));
+    counted.set(scenario.name, points);
     expect(points).toBeGreaterThan(3);
   },
 );

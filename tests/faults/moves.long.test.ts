@@ -46,7 +46,7 @@ const LONG: readonly Story[] =
       ]
     : [];
 
-const STORIES: readonly Story[] = [
+const SCENARIOS: readonly Story[] = [
   {
     name: "a guest moves",
     before: [ONE, TWO],
@@ -76,14 +76,14 @@ function twoNodes(): World {
   return { nodes, look };
 }
 
-test.each(STORIES)(
+test.each(SCENARIOS)(
   "$name: it ends the same after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
-  async (story) => {
-    const points = await expectSameEnd(story, twoNodes);
+  async (scenario) => {
+    const points = await expectSameEnd(scenario, twoNodes);
     expect(points.length).toBeGreaterThan(3);
     for (const { process, before, after } of points) {
-      died.push({ story: story.name, process, stage: stageAfter(before) });
+      died.push({ story: scenario.name, process, stage: stageAfter(before) });
       // Its NICs go along: none is taken from it, whoever has died.
       expect([...before, ...after].filter((action) => action.endsWith("Device"))).toEqual([]);
     }

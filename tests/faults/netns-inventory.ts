@@ -23,9 +23,9 @@ function printLink(link: PrintedLink): string {
   const { ifname, mtu, master, flags, linkinfo, addr_info: addresses = [] } = link;
   const states = ["UP", "LOWER_UP", "NOARP"].filter((flag) => flags.includes(flag));
   const count = addresses.filter(({ scope }) => scope === "global").length;
-  const words = [linkinfo?.info_kind ?? "", `mtu ${String(mtu)}`, ...states];
+  const text = [linkinfo?.info_kind ?? "", `mtu ${String(mtu)}`, ...states];
   const more = [master === undefined ? "" : `in ${master}`, `addresses ${String(count)}`];
-  return [ifname, ...words, ...more].filter((word) => word !== "").join(" ");
+  return [ifname, ...text, ...more].filter((word) => word !== "").join(" ");
 }
 
 function runIn({ path }: Netns, ...argv: readonly string[]): string {

@@ -7,12 +7,12 @@ import { NodeInMemory } from "./memory/node-in-memory.ts";
 import { begin, nicsBecome, ONE, TWO, type Story } from "./stories.ts";
 
 /** Requests from the change of the VM until all is silent. */
-async function requestsOf(story: Pick<Story, "before" | "act">): Promise<readonly string[]> {
+async function requestsOf(scenario: Pick<Story, "before" | "act">): Promise<readonly string[]> {
   const cluster = new Cluster([new NodeInMemory()]);
   try {
-    await begin(story, cluster);
+    await begin(scenario, cluster);
     const before = cluster.requests.length;
-    await story.act(cluster);
+    await scenario.act(cluster);
     await cluster.settle();
     return cluster.requests.slice(before).toSorted();
   } finally {

@@ -38,13 +38,13 @@ export function askPod(pod: Pod, { port, path, token }: Question): Promise<PodAn
   const { promise, resolve, reject } = Promise.withResolvers<PodAnswer>();
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const at = { host: pod.status?.podIP, port: portOf(pod, port), path };
-  const asked = request({ ...at, headers, rejectUnauthorized: false }, (response) => {
+  const requested = request({ ...at, headers, rejectUnauthorized: false }, (response) => {
     let text = "";
     response.setEncoding("utf8").on("data", (part: string) => (text += part));
     response.on("end", () => {
       resolve({ code: response.statusCode ?? 0, text });
     });
   });
-  asked.on("error", reject).end();
+  requested.on("error", reject).end();
   return promise;
 }

@@ -29,7 +29,7 @@ const LINK = "pbi-api";
 const SERVICES = ["virt-controller", "virt-handler", "net-agent", "virt-api"];
 /** As many pods as each has by the manifests: more than one where one may be killed and another goes on. */
 const REPLICAS: Readonly<Record<string, number>> = { "virt-controller": 2, "virt-api": 2 };
-const WITHIN = { withinMs: 120_000 };
+const TIMEOUT = { withinMs: 120_000 };
 const PODS = "/api/v1/namespaces/patchbay/pods";
 const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/alpha";
 
@@ -42,7 +42,7 @@ const undo: (() => void | Promise<void>)[] = [];
 async function end(component: string): Promise<void> {
   const pid = machine.pidOf(component);
   process.kill(pid, "SIGKILL");
-  await eventually(() => !existsSync(`/proc/${String(pid)}`), WITHIN);
+  await eventually(() => !existsSync(`/proc/${String(pid)}`), TIMEOUT);
 }
 
 function podsOf(service: string): readonly Pod[] {
@@ -59,7 +59,7 @@ function isReady({ metadata, status }: Pod): boolean {
 async function expectReadyPods(): Promise<void> {
   for (const service of SERVICES) {
     const replicas = REPLICAS[service] ?? 1;
-    await eventually(() => podsOf(service).filter(isReady).length === replicas, WITHIN);
+    await eventually(() => podsOf(service).filter(isReady).length === replicas, TIMEOUT);
   }
 }
 
@@ -83,7 +83,7 @@ async function kill(service: string): Promise<void> {
       .map(({ metadata }) => metadata.name);
     const leader = leaderOf(service);
     return leader === undefined ? names[0] : names.find((one) => one === leader);
-  }, WITHIN);
+  }, TIMEOUT);
   removePod(name);
 }
 
@@ -93,7 +93,7 @@ function ifaceOf(name: string): IfaceStatus | undefined {
 
 /** Asks until somebody answers: between one virt-api and the next there is none. */
 async function ask(subresource: string, body: unknown): Promise<void> {
-  await eventually(() => machine.put(`${SUBRESOURCES}/${subresource}`, body).code === 0, WITHIN);
+  await eventually(() => machine.put(`${SUBRESOURCES}/${subresource}`, body).code === 0, TIMEOUT);
 }
 
 function plug(name: string): Promise<void> {
@@ -105,7 +105,7 @@ function unplug(name: string): Promise<void> {
 }
 
 async function expectPlugged(name: string): Promise<void> {
-  await eventually(() => ifaceOf(name)?.hotplug?.phase === "Ready", WITHIN);
+  await eventually(() => ifaceOf(name)?.hotplug?.phase === "Ready", TIMEOUT);
 }
 
 async function expectGone(name: string): Promise<void> {
@@ -117,7 +117,7 @@ async function expectGone(name: string): Promise<void> {
       ...(status?.attachments ?? []),
     ];
     return !all.some((entry) => entry.name === name);
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 function removeLink(): void {
@@ -194,7 +194,7 @@ test("the four services run as pods, and the machine's own do not", async () => 
   }
   const available = (): boolean =>
     machine.kubectl("get", "apiservice", "v1.subresources.kubevirt.io").includes("True");
-  await eventually(available, WITHIN);
+  await eventually(available, TIMEOUT);
 });
 
 /** Status of a request for metrics of a pod. */
@@ -247,7 +247,7 @@ test.each([
       const body = JSON.parse(text) as { readonly "config-resource-version": string };
       return Number(body["config-resource-version"]) >= wanted;
     };
-    await eventually(knows, WITHIN);
+    await eventually(knows, TIMEOUT);
   }
 });
 
@@ -266,9 +266,9 @@ test("its guest stands still and goes on, by the virt-handler of its node", asyn
     (machine.findVmi("alpha")?.status?.conditions ?? []).some(({ type }) => type === "Paused");
   // Files of a Secret come to a pod a while after they are written.
   await eventually(() => machine.put(`${path}/pause`, {}).code === 0, { withinMs: 120_000 });
-  await eventually(isPaused, WITHIN);
+  await eventually(isPaused, TIMEOUT);
   expect(machine.put(`${path}/unpause`, {})).toMatchObject({ code: 0 });
-  await eventually(() => !isPaused(), WITHIN);
+  await eventually(() => !isPaused(), TIMEOUT);
 });
 
 test.each(SERVICES)(
@@ -279,7 +279,7 @@ test.each(SERVICES)(
     await plug("one");
     await kill(service);
     const line = await guest.waitForLine(/nic added \S+ mac/, {
-      timeoutMs: WITHIN.withinMs,
+      timeoutMs: TIMEOUT.withinMs,
       since,
     });
     await expectPlugged("one");
@@ -287,7 +287,7 @@ test.each(SERVICES)(
     await expectReadyPods();
     await unplug("one");
     await kill(service);
-    await guest.waitForLine(/nic removed/, { timeoutMs: WITHIN.withinMs, since });
+    await guest.waitForLine(/nic removed/, { timeoutMs: TIMEOUT.withinMs, since });
     await expectGone("one");
     await expectReadyPods();
   },

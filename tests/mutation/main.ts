@@ -131,14 +131,14 @@ const {
   values: { part },
   positionals,
 } = parseArgs({ allowPositionals: true, options: { part: { type: "string" } } });
-const asked = positionals.filter((word) => !word.includes("/"));
+const requested = positionals.filter((word) => !word.includes("/"));
 const files = positionals.filter((word) => word.includes("/"));
-const unknown = asked.filter((name) => WANTED[name] === undefined);
+const unknown = requested.filter((name) => WANTED[name] === undefined);
 if (unknown.length > 0) {
   throw new Error(`${unknown.join(", ")}: not one of ${Object.keys(WANTED).join(", ")}`);
 }
 const scores: Score[] = [];
-for (const name of asked.length === 0 ? Object.keys(WANTED) : asked) {
+for (const name of requested.length === 0 ? Object.keys(WANTED) : requested) {
   scores.push(await mutate(name, part === undefined ? files : filesOfPart(name, part)));
 }
 

@@ -67,14 +67,14 @@ async function moveOnce(machine: Machine, vm: string, running: RunningGuests): P
   await eventually(isOver, { withinMs: MOVE_MS });
   const { phase, migrationState = {} } = statusOf(machine, name);
   if (phase !== "Succeeded") throw new Error(migrationState.failureReason ?? "it failed");
-  const told = await running.arrival();
+  const reported = await running.arrival();
   const { startTimestamp, targetNodeDomainReadyTimestamp } = migrationState;
   return {
     tookMs: msOf(targetNodeDomainReadyTimestamp) - msOf(startTimestamp),
     offMs: running.takeLongestOff(),
-    downtime: String(Number.parseInt(valueOf(told, "Total downtime"), 10)),
-    processed: valueOf(told, "Data processed"),
-    iterations: valueOf(told, "Iteration"),
+    downtime: String(Number.parseInt(valueOf(reported, "Total downtime"), 10)),
+    processed: valueOf(reported, "Data processed"),
+    iterations: valueOf(reported, "Iteration"),
   };
 }
 

@@ -42,9 +42,9 @@ async function changes({ page }: OpenPanel, cluster: FakeCluster): Promise<reado
   await page.evaluate(NOTE);
   for (let round = 0; round < CHANGES; round += 1) {
     const phase = round % 2 === 0 ? "Attaching" : "Ready";
-    const words = round % 2 === 0 ? "plugging into the guest" : "in use";
+    const text = round % 2 === 0 ? "plugging into the guest" : "in use";
     cluster.put("virtualmachineinstances", vmiOf(vmAt(0, phase)));
-    await page.locator(".unit").first().locator(".plug").nth(1).getByText(words).waitFor();
+    await page.locator(".unit").first().locator(".plug").nth(1).getByText(text).waitFor();
   }
   return page.evaluate<readonly number[]>("window.updates");
 }

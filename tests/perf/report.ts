@@ -68,10 +68,10 @@ export function printComparison(
   floor: readonly FloorTimes[],
 ): void {
   const columns = MOMENTS.map(([name]) => columnOf(ours, name));
-  const hops = MOMENTS.map(([, , whose], index) => {
+  const hops = MOMENTS.map(([, , owner], index) => {
     const before = columns[index - 1];
     return row(
-      whose,
+      owner,
       (columns[index] ?? []).map((time, round) => time - (before?.[round] ?? 0)),
     );
   });

@@ -222,10 +222,10 @@ async function measure(pods: readonly Pod[]): Promise<void> {
     await pass(REST_MS);
     const { user, system } = process.cpuUsage(start.cpu);
     const looks = node.looks - start.looks;
-    const mended = [];
-    for (const pod of pods) mended.push(await mendOne(pod));
-    mended.sort((left, right) => left - right);
-    const [median = NaN, most = NaN] = [mended[PODS / 2], mended.at(-1)];
+    const repaired = [];
+    for (const pod of pods) repaired.push(await mendOne(pod));
+    repaired.sort((left, right) => left - right);
+    const [median = NaN, most = NaN] = [repaired[PODS / 2], repaired.at(-1)];
     const restartedMs = await converge(node, pods);
     process.stdout.write(
       [

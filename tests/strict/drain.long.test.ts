@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { machine } from "../e2e/machine.ts";
 
 const VM = "drained";
-const WITHIN = { withinMs: 90_000 };
+const TIMEOUT = { withinMs: 90_000 };
 
 function nodeName(): string {
   return machine.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}");
@@ -26,10 +26,10 @@ test("its guest is shut down, it waits, and it runs again after an uncordon", as
   expect(machine.kubectl(...drain, ...pods)).toContain(`node/${node} drained`);
   await eventually(
     () => machine.findVm(VM)?.status?.printableStatus === "ErrorUnschedulable",
-    WITHIN,
+    TIMEOUT,
   );
   machine.kubectl("uncordon", node);
-  await eventually(() => machine.findVmi(VM)?.status?.phase === "Running", WITHIN);
+  await eventually(() => machine.findVmi(VM)?.status?.phase === "Running", TIMEOUT);
   expect(machine.findVmi(VM)?.metadata.uid).not.toBe(uid);
   await machine.booted(VM);
 });

@@ -112,10 +112,10 @@ test.each([
 });
 
 test("a NIC goes in promptly after watches were quiet", async () => {
-  const asked = performance.now();
+  const requested = performance.now();
   addInterface("alpha", { name: "quiet", network: "blue" });
   await expectReady("alpha", "quiet");
-  expect(performance.now() - asked).toBeLessThan(PROMPT_MS);
+  expect(performance.now() - requested).toBeLessThan(PROMPT_MS);
 });
 
 test("a NIC goes out while the server restarts", async () => {
@@ -130,10 +130,10 @@ test("a NIC goes in while the server restarts, and the next one promptly", async
   addInterface("alpha", { name: "broken", network: "blue" });
   await untilRestarted(killApiServer());
   await expectReady("alpha", "broken");
-  const asked = performance.now();
+  const requested = performance.now();
   removeInterface("alpha", "broken");
   await expectGone("alpha", "broken");
-  expect(performance.now() - asked).toBeLessThan(2 * PROMPT_MS);
+  expect(performance.now() - requested).toBeLessThan(2 * PROMPT_MS);
 });
 
 test("nothing that was sent was dropped; the volume by which was asked was never to be made", () => {

@@ -76,15 +76,15 @@ test("attack 63: large answers that nobody takes are cut off", async () => {
 
 test("attack 62: watches beyond one user's share are refused, and those within it hear what happens", async () => {
   const sockets: TLSSocket[] = [];
-  const heard: Promise<unknown>[] = [];
+  const received: Promise<unknown>[] = [];
   for (let index = 0; index < WATCHES; index += 1) {
     const socket = await api.connect();
-    heard.push(
+    received.push(
       new Promise((resolve) => {
-        let said = "";
+        let output = "";
         socket.on("data", (chunk: Buffer) => {
-          said += chunk.toString();
-          if (said.includes("small-1")) resolve(undefined);
+          output += chunk.toString();
+          if (output.includes("small-1")) resolve(undefined);
         });
       }),
     );
@@ -100,6 +100,6 @@ test("attack 62: watches beyond one user's share are refused, and those within i
   expect(await api.ask("POST", MAPS, '{"metadata":{"name":"small-1"}}')).toMatchObject({
     code: 201,
   });
-  await Promise.all(heard);
+  await Promise.all(received);
   for (const socket of sockets) socket.destroy();
 });

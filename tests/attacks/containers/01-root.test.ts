@@ -9,7 +9,7 @@ import { buildLauncherPod } from "../../../packages/control-plane/core/src/vm/po
 import { SETTINGS } from "../../../packages/control-plane/core/src/testing/launcher-facts.ts";
 import { makeBusyboxImage } from "../../contract/cri/containerd-runtime.ts";
 import { PODS, RuntimeMachine } from "../../contract/node-runtime/machine.ts";
-import { IMAGES_MS, readOut, scriptPod, whyNot } from "./pod-machine.ts";
+import { IMAGES_MS, readOut, scriptPod, findStartFailure } from "./pod-machine.ts";
 
 /** Programs that a container's start could call. */
 const PROGRAMS = "umount mount mv setpriv nsenter pivot_root runc sh env";
@@ -64,7 +64,7 @@ test("attack 1: programs that a pod mounts over those of its image run as its us
 });
 
 /** Whether the API server takes the pod; what it says if not. */
-async function createOrWords(pod: object): Promise<string | undefined> {
+async function createOrMessage(pod: object): Promise<string | undefined> {
   const { code, body } = await machine.api.post(PODS, pod);
   return code === 201 ? undefined : JSON.stringify(body);
 }
@@ -82,14 +82,14 @@ describe.each(["pod", "container"])("in the security context of a %s", (place) =
   test.each([-1, 0, 2 ** 32 - 1, 2 ** 32, 2 ** 31])(
     "attack 2: user %s is refused in words",
     async (runAsUser) => {
-      const words = await createOrWords(podWith("user", { runAsUser }));
-      expect(words ?? (await whyNot(machine, "user"))).toContain("runAsUser");
+      const text = await createOrMessage(podWith("user", { runAsUser }));
+      expect(text ?? (await findStartFailure(machine, "user"))).toContain("runAsUser");
     },
   );
 
   test.each([0, 42, -1, 2 ** 32])("attack 3: group %s is refused in words", async (runAsGroup) => {
-    const words = await createOrWords(podWith("group", { runAsUser: 107, runAsGroup }));
-    expect(words ?? (await whyNot(machine, "group"))).toContain("runAsGroup");
+    const text = await createOrMessage(podWith("group", { runAsUser: 107, runAsGroup }));
+    expect(text ?? (await findStartFailure(machine, "group"))).toContain("runAsGroup");
   });
 });
 
@@ -97,8 +97,8 @@ test.each([{ fsGroup: 42 }, { supplementalGroups: [42] }, { fsGroup: 0 }])(
   "attack 3: a pod is of no group of the system's by %j",
   async (context) => {
     const securityContext = { runAsUser: 107, runAsGroup: 107, ...context };
-    const words = await createOrWords(scriptPod("group", "id -G >/out/id", { securityContext }));
-    expect(words ?? (await whyNot(machine, "group"))).toContain(Object.keys(context)[0]);
+    const text = await createOrMessage(scriptPod("group", "id -G >/out/id", { securityContext }));
+    expect(text ?? (await findStartFailure(machine, "group"))).toContain(Object.keys(context)[0]);
   },
 );
 
@@ -116,9 +116,9 @@ test("attack 4: the launcher's image as a volume shows the image, and nothing of
       volumes: [...(pod.spec.volumes ?? []), { name: "i", image: { reference } }],
     },
   });
-  const seen = await readOut(machine, "a", "seen");
-  expect(seen).toContain("/image/usr/bin/virt-launcher");
-  expect(seen).not.toContain("root's");
+  const observed = await readOut(machine, "a", "seen");
+  expect(observed).toContain("/image/usr/bin/virt-launcher");
+  expect(observed).not.toContain("root's");
   expect(await readOut(machine, "a", "errors")).toContain("/secret: No such file or directory");
 });
 
@@ -176,10 +176,10 @@ describe("a VM whose kernel's image is the launcher's", () => {
         volumes,
       },
     });
-    const seen = await readOut(machine, name, "seen");
-    expect(seen).toContain("No such file or directory");
-    expect(seen).toContain("/usr/bin/virt-launcher");
-    expect(seen).not.toContain("root's");
+    const observed = await readOut(machine, name, "seen");
+    expect(observed).toContain("No such file or directory");
+    expect(observed).toContain("/usr/bin/virt-launcher");
+    expect(observed).not.toContain("root's");
   });
 });
 
@@ -209,7 +209,7 @@ describe("an image that was made to be root", () => {
     "attack 92: by a user whose name is a number does not run with %j",
     async (context) => {
       await machine.create(podAs(context));
-      expect(await whyNot(machine, "a")).toContain(`its image runs as ${NUMBER}`);
+      expect(await findStartFailure(machine, "a")).toContain(`its image runs as ${NUMBER}`);
     },
   );
 

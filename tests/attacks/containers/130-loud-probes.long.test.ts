@@ -38,12 +38,12 @@ afterAll(() => bench.close(), STARTS_MS);
 
 test("attack 130: probes that say 15 MiB each fail, and cost the node next to nothing", async () => {
   const { runtime, chatterer, speaker } = bench;
-  const asking = { containerId: id, timeoutSeconds: 60 };
+  const request = { containerId: id, timeoutSeconds: 60 };
   // The connection is made by the first.
-  await runProbe(runtime, { kind: "exec", command: speaker }, asking);
+  await runProbe(runtime, { kind: "exec", command: speaker }, request);
   const before = bytesRead();
   for (let count = 0; count < PROBES; count += 1) {
-    expect(await runProbe(runtime, { kind: "exec", command: chatterer }, asking)).toEqual({
+    expect(await runProbe(runtime, { kind: "exec", command: chatterer }, request)).toEqual({
       outcome: "failure",
       message: "it says too much",
     });

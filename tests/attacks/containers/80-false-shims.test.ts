@@ -53,9 +53,9 @@ async function runFalseShim(name: string, id: string): Promise<void> {
   });
   try {
     const { cgroupParent, layout } = containerd;
-    const given = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
-    const namespaces = { ...given.security.namespaces, network: "NODE" as const };
-    const sandbox = { ...given, hostname: "", security: { ...given.security, namespaces } };
+    const input = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
+    const namespaces = { ...input.security.namespaces, network: "NODE" as const };
+    const sandbox = { ...input, hostname: "", security: { ...input.security, namespaces } };
     const program = "/bin/programs/containerd-shim-x";
     const command = [program, "-address", layout.socket, "-id", id];
     const mount = { hostPath: programs, containerPath: "/bin/programs", readonly: true };

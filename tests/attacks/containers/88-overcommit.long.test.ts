@@ -14,7 +14,7 @@ import {
 } from "../../contract/node-runtime/machine.ts";
 import { IMAGES_MS, readOut, scriptPod } from "./pod-machine.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 /** Source: Kubernetes kubelet, maxPods. */
 const PLACES = 110;
 let machine: RuntimeMachine;
@@ -45,7 +45,7 @@ async function unschedulable(name: string): Promise<string> {
   return eventually(async () => {
     const { conditions = [] } = (await machine.pod(name))?.status ?? {};
     return conditions.find(({ reason }) => reason === "Unschedulable")?.message;
-  }, SOON);
+  }, TIMEOUT);
 }
 
 async function reasonsOf(name: string): Promise<readonly string[]> {
@@ -63,7 +63,7 @@ async function reasonsOf(name: string): Promise<readonly string[]> {
 test("attack 88: a pod of more memory than the node has waits, or is refused where it names the node", async () => {
   await machine.create(greedyPod("waits"));
   expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Insufficient memory.");
-  await eventually(async () => (await reasonsOf("waits")).includes("FailedScheduling"), SOON);
+  await eventually(async () => (await reasonsOf("waits")).includes("FailedScheduling"), TIMEOUT);
   await machine.create(greedyPod("named", { nodeName: NODE }));
   const { status } = await machine.inPhase("named", "Failed");
   expect(status?.reason).toBe("OutOfmemory");
@@ -75,10 +75,11 @@ test("attack 88: there are as many places for pods as the node says, also for th
   for (const name of names) await machine.create(idlePod(name));
   const refused = await eventually(async () => {
     const pods = await machine.pods();
-    const told = pods.filter(({ status }) => status?.startTime !== undefined);
-    if (told.length <= PLACES) throw new Error(`${String(told.length)} pods have been looked at`);
+    const reported = pods.filter(({ status }) => status?.startTime !== undefined);
+    if (reported.length <= PLACES)
+      throw new Error(`${String(reported.length)} pods have been looked at`);
     return pods.flatMap(({ status }) => status?.reason ?? []);
-  }, SOON);
+  }, TIMEOUT);
   expect(refused).toEqual(["OutOfpods"]);
   await machine.create(shellPod("waits", "true"));
   expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Too many pods.");
@@ -95,7 +96,7 @@ test("attack 89: variables that double are refused before they are made, and the
   const waiting = await eventually(async () => {
     const [container] = (await machine.pod("doubles"))?.status?.containerStatuses ?? [];
     return container?.state.waiting?.message === undefined ? undefined : container.state.waiting;
-  }, SOON);
+  }, TIMEOUT);
   expect(waiting).toMatchObject({ reason: "CreateContainerConfigError" });
   expect(waiting.message).toContain(
     "with variable V14 its environment is larger than a program can be given",

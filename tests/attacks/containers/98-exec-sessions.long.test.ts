@@ -9,7 +9,7 @@ import { startStreamNode, type StreamNode } from "../../contract/node-runtime/st
 const SESSIONS = 200;
 /** As many as a container may have. */
 const TAKEN = 32;
-const WITHIN = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 const SLEEP = "command=busybox&command=sleep&command=1000&stdin=true&stdout=true&tty=true";
 const HEADERS = {
   upgrade: "websocket",
@@ -36,9 +36,9 @@ test("attack 98: the programs of 200 exec sessions that are left do not stay", a
   );
   expect(codes.filter((code) => code === 101)).toHaveLength(TAKEN);
   const running = () => node.programs.list(containerId);
-  await eventually(async () => (await running()).length === TAKEN, WITHIN);
+  await eventually(async () => (await running()).length === TAKEN, TIMEOUT);
   for (const socket of sockets) socket.destroy();
-  await eventually(async () => (await running()).length === 0, WITHIN);
+  await eventually(async () => (await running()).length === 0, TIMEOUT);
   // And the container is its own again.
   const { out } = await node.session.kubectl("exec attacked -- sh -c", "echo well");
   expect(out).toBe("well\n");

@@ -38,7 +38,7 @@ export async function readOut(machine: RuntimeMachine, pod: string, file: string
 }
 
 /** Why a pod was refused or did not come up, in all words that its status has; nothing of it ran. */
-export async function whyNot(machine: RuntimeMachine, name: string): Promise<string> {
+export async function findStartFailure(machine: RuntimeMachine, name: string): Promise<string> {
   return eventually(
     async () => {
       const { status } = (await machine.pod(name)) ?? {};
@@ -47,10 +47,10 @@ export async function whyNot(machine: RuntimeMachine, name: string): Promise<str
         ...(status?.containerStatuses ?? []),
       ];
       if (states.some(({ state }) => state.running !== undefined)) throw new Error("it runs");
-      const words = states.map(({ state }) => state.waiting?.message ?? state.terminated?.message);
-      const said = [status?.message, ...words].filter((each) => each !== undefined).join("; ");
-      if (said === "") throw new Error("nobody has said anything");
-      return said;
+      const text = states.map(({ state }) => state.waiting?.message ?? state.terminated?.message);
+      const output = [status?.message, ...text].filter((each) => each !== undefined).join("; ");
+      if (output === "") throw new Error("nobody has said anything");
+      return output;
     },
     { withinMs: 20_000 },
   );

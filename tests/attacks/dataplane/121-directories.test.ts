@@ -21,7 +21,7 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SocketsNode } from "../../contract/device-plugin/sockets-node.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const ID = "sockets-0";
 const POD = "pod-uid";
 const SOCKET = { podInterfaceName: "pod1", path: `/run/patchbay/vhost-user/${ID}/one.sock` };
@@ -89,7 +89,7 @@ test("attack 121: a link to the node in the place of a pod's directory, before t
   node.forget("next");
   const isGone = (path: string): boolean =>
     lstatSync(path, { throwIfNoEntry: false }) === undefined;
-  await eventually(() => isGone(node.shownOf(ID)) && isGone(node.madeIn(ID)), SOON);
+  await eventually(() => isGone(node.shownOf(ID)) && isGone(node.madeIn(ID)), TIMEOUT);
   expectUntouched();
 });
 
@@ -124,8 +124,11 @@ const BAD: readonly { readonly name: string; readonly put: (path: string) => unk
 
 test.each(BAD)("attack 122: $name where a socket is to be", async ({ put }) => {
   await put(node.here(SOCKET.path));
-  const seen = node.sockets.look(POD, SOCKET);
-  expect(seen).toMatchObject({ state: "refused", reason: expect.stringMatching(/./) as string });
+  const observed = node.sockets.look(POD, SOCKET);
+  expect(observed).toMatchObject({
+    state: "refused",
+    reason: expect.stringMatching(/./) as string,
+  });
   expect(link).toThrow();
   expect(readdirSync(node.shownOf(ID))).toEqual([]);
   expectUntouched();
@@ -136,7 +139,7 @@ test("attack 122: a socket that becomes a link to another's, and a socket again,
   const script = `while :; do ln -s "$1" "$3.a" && mv -T "$3.a" "$3"; ln "$2" "$3.b" && mv -T "$3.b" "$3"; done`;
   const paths = ["/root/docker.sock", "/run/good.sock", SOCKET.path].map((path) => node.here(path));
   swapper = spawn("sh", ["-c", script, "sh", ...paths], { stdio: "ignore" });
-  await eventually(() => existsSync(node.here(SOCKET.path)), SOON);
+  await eventually(() => existsSync(node.here(SOCKET.path)), TIMEOUT);
   let shown = 0;
   let refused = 0;
   await eventually(() => {
@@ -150,21 +153,21 @@ test("attack 122: a socket that becomes a link to another's, and a socket again,
       expect(lstatSync(join(node.shownOf(ID), name)).isSocket()).toBe(true);
     }
     return shown > 3 && refused > 3;
-  }, SOON);
+  }, TIMEOUT);
   expectUntouched();
 });
 
 test("attack 123: a pod that keeps its directory open beyond its end sees nothing of the next one's", async () => {
-  const kept = openSync(node.shownOf(ID), "r");
+  const retained = openSync(node.shownOf(ID), "r");
   try {
     node.forget("victim");
-    await eventually(() => !existsSync(node.shownOf(ID)), SOON);
+    await eventually(() => !existsSync(node.shownOf(ID)), TIMEOUT);
     await node.admit("next", ID);
     await listen(node.here(SOCKET.path));
     link();
     expect(readdirSync(node.shownOf(ID))).toEqual(["one.sock"]);
-    expect(readdirSync(`/proc/self/fd/${String(kept)}`)).toEqual([]);
+    expect(readdirSync(`/proc/self/fd/${String(retained)}`)).toEqual([]);
   } finally {
-    closeSync(kept);
+    closeSync(retained);
   }
 });

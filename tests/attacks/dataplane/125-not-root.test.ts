@@ -17,7 +17,7 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SocketsNode } from "../../contract/device-plugin/sockets-node.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const ID = "sockets-0";
 const POD = "pod-uid";
 const SOCKET = { podInterfaceName: "pod1", path: `/run/patchbay/vhost-user/${ID}/one.sock` };
@@ -25,7 +25,7 @@ const SOCKET = { podInterfaceName: "pod1", path: `/run/patchbay/vhost-user/${ID}
 const GROUP = 61_018;
 const DATAPLANE = { uid: 61_017, gid: GROUP };
 const LAUNCHER = { uid: 107, gid: 107 };
-const NOBODY = { uid: 61_019, gid: 61_019 };
+const UNPRIVILEGED_USER = { uid: 61_019, gid: 61_019 };
 /** In the Perl that each Debian has, wherever this repository is that those users may not look into. */
 const PERL = ["/usr/bin/perl", "-MIO::Socket::UNIX", "-e"];
 const LISTENS =
@@ -73,7 +73,7 @@ function run(user: User, ...argv: readonly string[]): void {
 async function listenAsDataplane(path: string): Promise<void> {
   const [program, ...args] = as(DATAPLANE, ...PERL, LISTENS, node.here(path));
   listener = spawn(program, args, { stdio: ["pipe", "ignore", "ignore"] });
-  await eventually(() => existsSync(node.here(path)), SOON);
+  await eventually(() => existsSync(node.here(path)), TIMEOUT);
 }
 
 function link(): void {
@@ -88,7 +88,7 @@ test("a socket of a dataplane that is not root is its launcher's to connect to, 
   const shown = `${node.shownOf(ID)}/one.sock`;
   run(LAUNCHER, ...PERL, CONNECTS, shown);
   expect(() => {
-    run(NOBODY, ...PERL, CONNECTS, shown);
+    run(UNPRIVILEGED_USER, ...PERL, CONNECTS, shown);
   }).toThrow("Permission denied");
   // Its own it takes away itself.
   run(DATAPLANE, "rm", node.here(SOCKET.path));
@@ -148,7 +148,7 @@ test("attack 125: it leaves what it likes in a pod's directory, and nothing of t
   run(DATAPLANE, "ln", "-s", "/etc", `${node.madeIn(ID)}/out`);
   run(DATAPLANE, "mkdir", "-p", `${node.madeIn(ID)}/deep/er`);
   node.forget("one");
-  await eventually(() => !existsSync(node.madeIn(ID)), SOON);
+  await eventually(() => !existsSync(node.madeIn(ID)), TIMEOUT);
   expect(existsSync("/etc/passwd")).toBe(true);
   await node.admit("next", ID);
   expect(readdirSync(node.madeIn(ID))).toEqual([]);

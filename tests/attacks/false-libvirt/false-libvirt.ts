@@ -21,7 +21,7 @@ import { createBuiltChildStarter, openInode } from "@patchbay/support";
 export const LAUNCHER = { uid: 107, gid: 107 };
 
 /** libvirt's test driver, as the VM of somebody else. */
-const NEIGHBOUR = { kind: "uri", uri: "test:///default" } as const;
+const NEIGHBOR = { kind: "uri", uri: "test:///default" } as const;
 
 const program = fileURLToPath(new URL("./false-libvirtd.ts", import.meta.url));
 
@@ -155,7 +155,7 @@ export class AttackedNode {
   }
 
   neighbour(): Promise<HypervisorConnection> {
-    return this.hypervisor.open(NEIGHBOUR);
+    return this.hypervisor.open(NEIGHBOR);
   }
 
   async close(): Promise<void> {

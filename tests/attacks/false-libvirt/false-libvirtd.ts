@@ -90,7 +90,7 @@ const AGENT_EVENT = printPacket(
 );
 
 /** How each behaviour differs from an honest daemon's. */
-const BEHAVIOURS: Readonly<Record<string, Answers>> = {
+const BEHAVIORS: Readonly<Record<string, Answers>> = {
   honest: {},
   "hangs in a call": { lookUp: () => "nothing" },
   "a guest that never starts": {
@@ -155,44 +155,44 @@ function answer(socket: Socket, packet: Packet, answers: Answers): void {
     return;
   }
   const name = nameOf(procedure);
-  const given = name === undefined ? printInts(0) : (answers[name] ?? HONEST[name])?.();
-  if (given === "hang up") socket.destroy();
-  if (given === "hang up" || given === "nothing") return;
-  if (given === undefined || Buffer.isBuffer(given)) {
-    socket.write(printPacket({ procedure, kind: REPLY, serial }, given));
+  const input = name === undefined ? printInts(0) : (answers[name] ?? HONEST[name])?.();
+  if (input === "hang up") socket.destroy();
+  if (input === "hang up" || input === "nothing") return;
+  if (input === undefined || Buffer.isBuffer(input)) {
+    socket.write(printPacket({ procedure, kind: REPLY, serial }, input));
     return;
   }
-  const isError = "error" in given;
+  const isError = "error" in input;
   const head = { procedure, kind: REPLY, serial, status: isError ? 1 : 0 };
-  socket.write(printPacket(head, isError ? printError(1, 10, given.error) : given.reply));
-  if (given.events !== undefined) socket.write(given.events);
+  socket.write(printPacket(head, isError ? printError(1, 10, input.error) : input.reply));
+  if (input.events !== undefined) socket.write(input.events);
 }
 
-function serve(socket: Socket, behaviour: string): void {
+function serve(socket: Socket, behavior: string): void {
   socket.on("error", () => undefined); // the client may go at any time
-  const noise = NOISE[behaviour];
+  const noise = NOISE[behavior];
   if (noise !== undefined) socket.write(noise);
-  if (noise !== undefined || behaviour === "silent") return;
-  const answers = BEHAVIOURS[behaviour] ?? {};
+  if (noise !== undefined || behavior === "silent") return;
+  const answers = BEHAVIORS[behavior] ?? {};
   let registered = 0;
   const read = createPacketReader((packet) => {
     const isCall = packet.program !== KEEPALIVE_PROGRAM;
-    if (isCall && behaviour === "keepalive only") return;
+    if (isCall && behavior === "keepalive only") return;
     answer(socket, packet, answers);
-    if (packet.procedure === PROCEDURE.readXml && behaviour === "drops after each read")
+    if (packet.procedure === PROCEDURE.readXml && behavior === "drops after each read")
       socket.end();
     if (packet.procedure !== PROCEDURE.register) return;
     registered += 1;
-    if (behaviour === "floods early" && registered === 3) flood(socket);
-    if (behaviour === "floods" && registered === REGISTRATIONS) flood(socket);
-    if (behaviour === "an agent that rages" && registered === REGISTRATIONS) rage(socket);
+    if (behavior === "floods early" && registered === 3) flood(socket);
+    if (behavior === "floods" && registered === REGISTRATIONS) flood(socket);
+    if (behavior === "an agent that rages" && registered === REGISTRATIONS) rage(socket);
   });
   socket.on("data", read);
 }
 
-const [path = "", behaviour = "honest"] = process.argv.slice(2);
+const [path = "", behavior = "honest"] = process.argv.slice(2);
 createServer((socket) => {
-  serve(socket, behaviour);
+  serve(socket, behavior);
 }).listen({ path, writableAll: true, readableAll: true }, () =>
   process.stdout.write("listening\n"),
 );

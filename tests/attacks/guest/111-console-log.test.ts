@@ -11,7 +11,7 @@ const VIRT_TAIL = join(
   import.meta.dirname,
   "../../../packages/control-plane/virt-launcher/bin/virt-tail",
 );
-const WITHIN = { withinMs: 60_000 };
+const TIMEOUT = { withinMs: 60_000 };
 const OWNED = "/dev/shm/owned";
 /** Of one line: three times as much as any part of ours keeps of a line. */
 const ENDLESS_BYTES = 3 * 1024 * 1024;
@@ -52,7 +52,7 @@ test("attack 111: what a guest prints reaches the log as it is, runs nowhere, an
   await node.pod("shouter", SCRIPT);
   const last = async (): Promise<string> =>
     (await node.session.kubectl("logs shouter --tail=1")).out;
-  await eventually(async () => (await last()) === "the last words\n", WITHIN);
+  await eventually(async () => (await last()) === "the last words\n", TIMEOUT);
 
   const { out } = await node.session.kubectl(`logs shouter --limit-bytes=${String(LIMIT_BYTES)}`);
   const first = HOSTILE.toString("utf8");

@@ -37,8 +37,8 @@ function floodFrom(guest: string, hex: string, variesMac: boolean): void {
       send($socket, $bytes, 0, $to);
     }`;
   const index = run("ip", "netns", "exec", guest, "cat", "/sys/class/net/eth0/ifindex").trim();
-  const words = ["netns", "exec", guest, "perl", "-e", script, hex, index];
-  flood = spawn("ip", words, { stdio: "ignore" });
+  const text = ["netns", "exec", guest, "perl", "-e", script, hex, index];
+  flood = spawn("ip", text, { stdio: "ignore" });
 }
 
 /** An answer to nobody's question for an address, as the doctor asks. */
@@ -48,10 +48,10 @@ function answerFor(ip: string): string {
 
 test("attack 117: a guest that floods answers from many MACs is told to have them, and no more", async () => {
   floodFrom(scene.guest, answerFor(ADDRESS), true);
-  const seen = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
-  const heard = seen.traces.flatMap(({ by }) => by);
-  expect(heard.length).toBeLessThan(HEARD * HEARINGS * 6);
-  expect(seen.links.nodePeer?.up).toBe(true);
+  const observed = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
+  const received = observed.traces.flatMap(({ by }) => by);
+  expect(received.length).toBeLessThan(HEARD * HEARINGS * 6);
+  expect(observed.links.nodePeer?.up).toBe(true);
 });
 
 test("attack 117: a guest that answers for the gateway hides nothing but from itself", async () => {
@@ -60,13 +60,13 @@ test("attack 117: a guest that answers for the gateway hides nothing but from it
   const { hops } = await scene.examine();
   const others = hops.filter(({ hop }) => ["podNic", "nodeBridge", "uplink"].includes(hop));
   expect(others.map(({ state }) => state)).toEqual(["ok", "ok", "ok"]);
-  const said = hops.find(({ hop }) => hop === "gateway");
-  expect(JSON.stringify(said)).not.toContain(OTHER);
+  const output = hops.find(({ hop }) => hop === "gateway");
+  expect(JSON.stringify(output)).not.toContain(OTHER);
 });
 
 test("attack 117: frames that answer no question are not heard", async () => {
-  const [, asked] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
-  floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(asked)), false);
+  const [, requested] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
+  floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(requested)), false);
   const { traces } = await scene.doctor.examine(scene.nic());
   expect(traces.flatMap(({ by }) => by)).not.toContain(OTHER);
   expect(flood?.exitCode).toBeNull();

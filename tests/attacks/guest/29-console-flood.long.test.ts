@@ -14,7 +14,7 @@ const MIB = 1024 * 1024;
 /** Software emulation prints about 150 kB/s. */
 const FLOOD_MIB = 5;
 /** Four files of 1 MiB, and what libvirt's daemon reads at once. */
-const KEPT_BYTES = 4 * MIB + 64 * 1024;
+const RETAINED_BYTES = 4 * MIB + 64 * 1024;
 
 let bench: LauncherBench;
 let pod: LauncherPod;
@@ -44,7 +44,7 @@ test(
     await eventually(() => sizes().length === 4, { withinMs: 150_000 });
     expect((await flood).code).toBe(0);
     expect(sizes()).toHaveLength(4);
-    expect(sizes().reduce((sum, size) => sum + size, 0)).toBeLessThan(KEPT_BYTES);
+    expect(sizes().reduce((sum, size) => sum + size, 0)).toBeLessThan(RETAINED_BYTES);
     expect((await guest.run("report")).code).toBe(0);
   },
 );

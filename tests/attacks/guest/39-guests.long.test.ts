@@ -44,9 +44,9 @@ function runningVmi(state: "absent" | undefined): VirtualMachineInstance {
   return vmi;
 }
 
-async function attack(behaviour: string, vmi: VirtualMachineInstance): Promise<void> {
+async function attack(behavior: string, vmi: VirtualMachineInstance): Promise<void> {
   node = new AttackedNode();
-  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behaviour)), vmi);
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behavior)), vmi);
   await eventually(() => loop.vmi?.status?.interfaces !== undefined, { withinMs: 20_000 });
 }
 

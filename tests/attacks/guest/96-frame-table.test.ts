@@ -58,7 +58,7 @@ function untagged(hex: string): string {
 }
 
 /** Whether the frame was received; where br_netfilter is loaded, what fills a packet up is taken off. */
-function isSeen(hex: string, seen: ReadonlySet<string>): boolean {
+function isObserved(hex: string, seen: ReadonlySet<string>): boolean {
   const received = untagged(hex);
   return [...seen].some((one) => one.length >= HEAD && received.startsWith(one));
 }
@@ -86,7 +86,7 @@ async function passed(guard?: SendGuard): Promise<ReadonlySet<string>> {
   try {
     await eventually(() => seen.has("ready"), { withinMs: 10_000 });
     sendAll(attacker, [...FRAMES.map(({ hex }) => hex), LAST]);
-    await eventually(() => isSeen(LAST, seen), { withinMs: 10_000 });
+    await eventually(() => isObserved(LAST, seen), { withinMs: 10_000 });
   } finally {
     listener.kill();
     await closed;
@@ -110,7 +110,7 @@ describe.each([
   });
 
   test.each(FRAMES)("$name", ({ hex, passes }) => {
-    expect(isSeen(hex, seen)).toBe(passes[held]);
+    expect(isObserved(hex, seen)).toBe(passes[held]);
   });
 });
 
@@ -119,10 +119,10 @@ const PAUSE = /^0180c2000001/;
 
 test("all of them get out where nobody is held, LLDP, 802.1X and LACP too", async () => {
   const seen = await passed();
-  const lost = FRAMES.filter(({ hex }) => !PAUSE.test(hex) && !isSeen(hex, seen));
+  const lost = FRAMES.filter(({ hex }) => !PAUSE.test(hex) && !isObserved(hex, seen));
   expect(lost.map(({ name }) => name)).toEqual([]);
   // Held again, the guest no longer speaks with switches.
   const seenAgain = await passed(MAC);
-  const heard = FRAMES.filter(({ hex }) => /^0180c20000/.test(hex) && isSeen(hex, seenAgain));
+  const heard = FRAMES.filter(({ hex }) => /^0180c20000/.test(hex) && isObserved(hex, seenAgain));
   expect(heard).toEqual([]);
 });

@@ -15,7 +15,7 @@ import { IMAGES_MS } from "../containers/pod-machine.ts";
 const GIBIBYTE = 2 ** 30;
 const DISK_BYTES = 3 * GIBIBYTE;
 const MEMBER_BYTES = 64 * 2 ** 20;
-const STORY_MS = 120_000;
+const TEST_TIMEOUT_MS = 120_000;
 
 let work: string;
 let disk: string;
@@ -84,19 +84,19 @@ afterAll(async () => {
   await registry.close();
   execFileSync("umount", [disk]);
   rmSync(work, { recursive: true });
-}, STORY_MS);
+}, TEST_TIMEOUT_MS);
 
 test(
   "attack 87: a layer that unpacks to more than an image may have is stopped and removed, and a neighbour stays",
   async () => {
     const script = "dd if=/dev/zero of=/out/own bs=1M count=100 && sleep 600";
-    const neighbour = {
+    const neighbor = {
       containers: [
         { ...shellContainer(script), volumeMounts: [{ name: "out", mountPath: "/out" }] },
       ],
       volumes: [{ name: "out", emptyDir: {} }],
     };
-    await machine.create(shellPod("neighbour", "", neighbour));
+    await machine.create(shellPod("neighbour", "", neighbor));
     await machine.inPhase("neighbour", "Running");
     const before = freeBytes();
     const container = { ...shellContainer("true"), image: `${registry.host}/zeros:1` };
@@ -121,5 +121,5 @@ test(
     await eventually(() => freeBytes() > before - slack, { withinMs: 20_000 });
     expect((await machine.pod("neighbour"))?.status?.phase).toBe("Running");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );

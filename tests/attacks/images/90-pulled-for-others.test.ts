@@ -14,7 +14,7 @@ import { RuntimeMachine, shellContainer, shellPod } from "../../contract/node-ru
 import { addImage, IMAGES_MS } from "../containers/pod-machine.ts";
 
 const LOGIN = { username: "me", password: "pw" };
-const SOON = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 
 let machine: RuntimeMachine;
 let work: string;
@@ -77,7 +77,7 @@ async function ask({ namespace, name, container, spec = {} }: Asking): Promise<s
     const { code, text } = await machine.api.post(path, made);
     if (code !== 201) throw new Error(text);
     return true;
-  }, SOON);
+  }, TIMEOUT);
   return eventually(async () => {
     const { body } = await machine.api.get(`${path}/${name}`);
     // A pod of the server has the type's form.
@@ -86,7 +86,7 @@ async function ask({ namespace, name, container, spec = {} }: Asking): Promise<s
     if (terminated !== undefined) return "there";
     if (waiting === undefined || waiting.reason === "ContainerCreating") return undefined;
     return /^(ErrImage|ImagePull)/.test(waiting.reason) ? waiting.reason : "there";
-  }, SOON);
+  }, TIMEOUT);
 }
 
 function theft(name: string, container: Partial<Container>): Promise<string> {

@@ -51,13 +51,13 @@ afterEach(async () => {
 /** What somebody gets who shows that and says that. */
 async function visit(
   { certPem: cert, keyPem: key }: Partial<RelayIdentity>,
-  said: string,
+  output: string,
 ): Promise<string> {
   const port = relay.ports.libvirt ?? 0;
   const shown = cert === undefined || key === undefined ? {} : { cert, key };
   const socket = connect({ ...shown, host: "127.0.0.1", port, rejectUnauthorized: false });
   socket.on("error", () => socket.destroy());
-  socket.write(said);
+  socket.write(output);
   return text(socket).catch(() => ""); // it was cut
 }
 
@@ -112,21 +112,21 @@ test.each([
     groups: [names.RELAY_GROUP],
     said: "x".repeat(1_000_000),
   },
-])("attack 106: $who does not", async ({ name, groups, said }) => {
+])("attack 106: $who does not", async ({ name, groups, said: output }) => {
   const identity = await bench.identityOf(name, groups);
-  expect(await visit(identity, said)).toBe("");
+  expect(await visit(identity, output)).toBe("");
   await eventually(() => words.some(({ kind }) => kind === "refused"), { withinMs: 10_000 });
   expect(visits).toBe(0);
   expect(words).not.toContainEqual({ kind: "gone" });
 });
 
 test("attack 106: a node with a certificate of its own making does not", async () => {
-  const stranger = await RelayBench.make();
+  const otherClient = await RelayBench.make();
   try {
-    expect(await visit(await stranger.identityOf(SOURCE), greeting())).toBe("");
+    expect(await visit(await otherClient.identityOf(SOURCE), greeting())).toBe("");
     expect(visits).toBe(0);
   } finally {
-    await stranger.close();
+    await otherClient.close();
   }
 });
 

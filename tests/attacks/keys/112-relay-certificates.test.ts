@@ -26,13 +26,13 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-async function askAs(name: string, groups: readonly string[]): Promise<Answer> {
+async function requestAs(name: string, groups: readonly string[]): Promise<Answer> {
   const body = { publicKey: "words", node: "node-1" };
   return (await machine.person(name, groups)).ask("PUT", `${GROUP}/relaycertificate`, body);
 }
 
 test("attack 112: the agent of a node is heard, and its key is looked at", async () => {
-  const answer = await askAs(`${ACCOUNT}virt-handler`, ["patchbay.io:node:node-1"]);
+  const answer = await requestAs(`${ACCOUNT}virt-handler`, ["patchbay.io:node:node-1"]);
   expect(answer.code).toBe(400);
 });
 
@@ -48,9 +48,9 @@ test.each([
     groups: ["patchbay.io:node:node-1", "patchbay.io:node:node-2"],
   },
 ])("attack 112: $who does not get one", async ({ name, groups }) => {
-  expect((await askAs(name, groups)).code).toBe(403);
+  expect((await requestAs(name, groups)).code).toBe(403);
 });
 
 test("attack 112: whoever may ask for everything is no agent all the same", async () => {
-  expect((await askAs("root", ["system:masters", "patchbay.io:node:node-1"])).code).toBe(403);
+  expect((await requestAs("root", ["system:masters", "patchbay.io:node:node-1"])).code).toBe(403);
 });

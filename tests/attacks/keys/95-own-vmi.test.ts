@@ -61,8 +61,8 @@ describe("attack 95: an agent of a migration's target", () => {
   });
 
   test("says where it listens", async () => {
-    const told = { migrationState: { targetNodeAddress: "192.0.2.2" } };
-    expect(await write(told)).toMatchObject({ code: 200, body: { status: told } });
+    const reported = { migrationState: { targetNodeAddress: "192.0.2.2" } };
+    expect(await write(reported)).toMatchObject({ code: 200, body: { status: reported } });
   });
 });
 
@@ -70,6 +70,6 @@ test("attack 95: an agent writes what virt-handler tells", async () => {
   const agent = await machine.agentOf("a");
   const interfaces = [{ name: "nic", mac: "02:00:00:00:00:01" }];
   const status = { phase: "Running", pciePorts: { total: 34, free: 33 }, interfaces };
-  const told = await agent.ask("PATCH", `${VMIS}/own/status`, { status });
-  expect(told).toMatchObject({ code: 200, body: { status } });
+  const reported = await agent.ask("PATCH", `${VMIS}/own/status`, { status });
+  expect(reported).toMatchObject({ code: 200, body: { status } });
 });

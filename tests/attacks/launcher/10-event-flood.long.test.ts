@@ -31,54 +31,62 @@ async function openOrCutOff(
 test.each([
   { which: "floods of events whose connections end", behaviour: "floods" },
   { which: "floods that begin while events are asked for", behaviour: "floods early" },
-])("attack 10: $which leave a neighbour its events, and their child", async ({ behaviour }) => {
-  node = new AttackedNode();
-  const neighbour = await node.neighbour();
-  let events = 0;
-  neighbour.onEvent(() => {
-    events += 1;
-  });
-  const addresses = await Promise.all([1, 2, 3].map(() => node.daemons.start(behaviour)));
-  let attacks = 0;
-  const attack = async (index: number): Promise<void> => {
-    const address = addresses[index];
-    if (address === undefined) throw new Error("no such daemon");
-    for (let turn = 0; turn < 15; turn += 1) {
-      const connection = await openOrCutOff(node, address);
-      attacks += 1;
-      // It is cut off, or we let go of it in the middle.
-      if (turn % 2 === 0) await connection?.closed;
-      await connection?.close();
+])(
+  "attack 10: $which leave a neighbour its events, and their child",
+  async ({ behaviour: behavior }) => {
+    node = new AttackedNode();
+    const neighbor = await node.neighbour();
+    let events = 0;
+    neighbor.onEvent(() => {
+      events += 1;
+    });
+    const addresses = await Promise.all([1, 2, 3].map(() => node.daemons.start(behavior)));
+    let attacks = 0;
+    const attack = async (index: number): Promise<void> => {
+      const address = addresses[index];
+      if (address === undefined) throw new Error("no such daemon");
+      for (let turn = 0; turn < 15; turn += 1) {
+        const connection = await openOrCutOff(node, address);
+        attacks += 1;
+        // It is cut off, or we let go of it in the middle.
+        if (turn % 2 === 0) await connection?.closed;
+        await connection?.close();
+      }
+    };
+    const attacked = Promise.all([0, 1, 2].map(attack));
+    for (const change of [
+      "destroyDomain",
+      "startDomain",
+      "destroyDomain",
+      "startDomain",
+    ] as const) {
+      const before = events;
+      await neighbor[change]("test");
+      await eventually(() => events > before, { withinMs: EVENT_MS });
     }
-  };
-  const attacked = Promise.all([0, 1, 2].map(attack));
-  for (const change of ["destroyDomain", "startDomain", "destroyDomain", "startDomain"] as const) {
-    const before = events;
-    await neighbour[change]("test");
-    await eventually(() => events > before, { withinMs: EVENT_MS });
-  }
-  await attacked;
-  expect(attacks).toBe(45);
-  expect(node.pids).toHaveLength(1);
-});
+    await attacked;
+    expect(attacks).toBe(45);
+    expect(node.pids).toHaveLength(1);
+  },
+);
 
 test("attack 10: a child that stands still is noticed and replaced", async () => {
   node = new AttackedNode({ beatMs: 300 });
-  const neighbour = await node.neighbour();
+  const neighbor = await node.neighbour();
   process.kill(node.pids[0] ?? 0, "SIGSTOP");
-  expect(await neighbour.closed).toMatchObject({ by: "client" });
+  expect(await neighbor.closed).toMatchObject({ by: "client" });
   await node.neighbour();
   expect(node.pids).toHaveLength(2);
 });
 
 test("attack 10: a child without threads to spare refuses a connection and lives", async () => {
   node = new AttackedNode();
-  const neighbour = await node.neighbour();
+  const neighbor = await node.neighbour();
   const { uid, gid } = LAUNCHER;
   const asLauncher = ["--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
   const limit = ["prlimit", "--pid", String(node.pids[0]), "--nproc=1:1"];
   execFileSync("setpriv", [...asLauncher, ...limit]);
   expect(await failureOf(node.neighbour())).toBe("LIBVIRT_UNREACHABLE");
-  expect((await neighbour.findDomain("test"))?.state).toBe("running");
+  expect((await neighbor.findDomain("test"))?.state).toBe("running");
   expect(node.pids).toHaveLength(1);
 });

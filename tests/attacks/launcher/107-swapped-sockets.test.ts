@@ -38,11 +38,11 @@ test.each([
     symlinkSync(foreign, link);
   }
   const receiving = await bench.receive();
-  const words: Word[] = [];
-  receiving.onMessage((word) => words.push(word));
+  const text: Word[] = [];
+  receiving.onMessage((word) => text.push(word));
   await bench.send(receiving);
   connectUnix(join(bench.sourceDirectory, PEER_SOCKET)).on("error", () => undefined);
-  const end = await eventually(() => words.find(({ kind }) => kind === "ended"), {
+  const end = await eventually(() => text.find(({ kind }) => kind === "ended"), {
     withinMs: 10_000,
   });
   victim.close();

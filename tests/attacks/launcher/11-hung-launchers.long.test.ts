@@ -46,14 +46,14 @@ async function medianFirstPass(names: readonly string[]): Promise<number> {
 test("attack 11: launchers whose listener is another process each time keep no thread of the child", async () => {
   const node = new AttackedNode({ openTimeoutMs: 200, stuckAfterMs: 5000, stuckMax: 0 });
   try {
-    const neighbour = await node.neighbour();
+    const neighbor = await node.neighbour();
     const threads = countThreads(node);
     const address = await node.daemons.startListeners();
     const opens = Array.from({ length: 20 }, () => failureOf(node.hypervisor.open(address)));
     const codes = await Promise.all(opens);
     expect(codes.every((code) => /LIBVIRT_(TIMED_OUT|UNREACHABLE)/.test(code))).toBe(true);
     await eventually(() => countThreads(node) <= threads, { withinMs: 20_000 });
-    expect((await neighbour.findDomain("test"))?.state).toBe("running");
+    expect((await neighbor.findDomain("test"))?.state).toBe("running");
     expect(node.pids).toHaveLength(1);
   } finally {
     await node.close();
@@ -62,9 +62,12 @@ test("attack 11: launchers whose listener is another process each time keep no t
 
 test("attack 11: a pass over a VM waits for none of fifty launchers that hang", async () => {
   await loop.addLauncher("honest", "honest");
-  const hung = HUNG.map((behaviour, index) => ({ behaviour, name: `hung-${String(index)}` }));
+  const hung = HUNG.map((behavior, index) => ({
+    behaviour: behavior,
+    name: `hung-${String(index)}`,
+  }));
   await loop.addSilentLaunchers(HUNG_COUNT - HUNG.length);
-  await Promise.all(hung.map(({ name, behaviour }) => loop.addLauncher(name, behaviour)));
+  await Promise.all(hung.map(({ name, behaviour: behavior }) => loop.addLauncher(name, behavior)));
   for (const { name } of hung) loop.queue.add(name);
   expect(await medianPass()).toBe(0);
   // Also over those that come now, and have to be opened first.

@@ -11,9 +11,9 @@ const BACKED_OFF_MS = 1_000;
 let node: AttackedNode;
 let loop: AttackedLoop;
 
-async function attack(behaviour: string): Promise<void> {
+async function attack(behavior: string): Promise<void> {
   node = new AttackedNode();
-  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behaviour)));
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behavior)));
   await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
   await hasBackedOff();
 }

@@ -67,9 +67,9 @@ test.each(Object.entries(STORMS))(
     expect(cpuMs).toBeLessThan(elapsedMs / 10);
     expect(msPerWake).toBeGreaterThan(PAUSE_MS);
     storm?.kill("SIGKILL");
-    const told = wakes;
+    const reported = wakes;
     rmSync(join(directory, "libvirt-sock"), { force: true });
     writeFileSync(join(directory, "libvirt-sock"), "");
-    await eventually(() => wakes > told, { withinMs: NOTICE_MS });
+    await eventually(() => wakes > reported, { withinMs: NOTICE_MS });
   },
 );

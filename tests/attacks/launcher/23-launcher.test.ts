@@ -12,7 +12,7 @@ import {
   readOut,
   scriptPod,
   startProbedMachine,
-  whyNot,
+  findStartFailure,
   type ProbedMachine,
 } from "../containers/pod-machine.ts";
 
@@ -51,9 +51,9 @@ async function sayInPod(...args: readonly string[]): Promise<readonly string[]> 
 
 /** What works for root, in namespaces of its own. */
 function worksForRoot(): readonly string[] {
-  const said = join(probed.directory, "said");
-  execFileSync("unshare", ["-mn", join(probed.directory, "program"), said]);
-  return readFileSync(said, "utf8").trimEnd().split("\n");
+  const output = join(probed.directory, "said");
+  execFileSync("unshare", ["-mn", join(probed.directory, "program"), output]);
+  return readFileSync(output, "utf8").trimEnd().split("\n");
 }
 
 test("attack 23: a launcher makes no link, tap, raw socket, mount or device, enters no namespace, sets no sysctl", async () => {
@@ -76,8 +76,8 @@ test("attack 49: a pod that asks for the host's namespaces is refused in words",
   await probed.machine.create(
     attackingPod([], { hostNetwork: true, hostPID: true, hostIPC: true }),
   );
-  const words = await whyNot(probed.machine, "a");
-  for (const field of ["hostNetwork", "hostPID", "hostIPC"]) expect(words).toContain(field);
+  const text = await findStartFailure(probed.machine, "a");
+  for (const field of ["hostNetwork", "hostPID", "hostIPC"]) expect(text).toContain(field);
 });
 
 test("attack 49: a pod that asks for privileges is refused in words", async () => {
@@ -88,8 +88,8 @@ test("attack 49: a pod that asks for privileges is refused in words", async () =
   };
   const containers = pod.spec.containers.map((one) => ({ ...one, securityContext }));
   await probed.machine.create({ ...pod, spec: { ...pod.spec, containers } });
-  const words = await whyNot(probed.machine, "a");
-  for (const field of ["privileged", "capabilities.add"]) expect(words).toContain(field);
+  const text = await findStartFailure(probed.machine, "a");
+  for (const field of ["privileged", "capabilities.add"]) expect(text).toContain(field);
 });
 
 test("attack 49: a path of the host in a pod is refused in words", async () => {
@@ -98,5 +98,5 @@ test("attack 49: a path of the host in a pod is refused in words", async () => {
     { name: "host", hostPath: { path: "/" } },
   ];
   await probed.machine.create(attackingPod([], { volumes }));
-  expect(await whyNot(probed.machine, "a")).toContain("hostPath");
+  expect(await findStartFailure(probed.machine, "a")).toContain("hostPath");
 });

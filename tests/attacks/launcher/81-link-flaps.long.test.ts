@@ -24,21 +24,21 @@ let storm: ChildProcess | undefined;
 let stop = new AbortController();
 const fds: number[] = [];
 /** How often a change was told, by namespace. */
-const told = new Map<string, number>();
+const reported = new Map<string, number>();
 
 function run(program: string, ...args: readonly string[]): void {
   execFileSync(program, args, { timeout: 120_000, stdio: "pipe" });
 }
 
-function timesTold(name: string): number {
-  return told.get(name) ?? 0;
+function countReports(name: string): number {
+  return reported.get(name) ?? 0;
 }
 
 function watch(name: string): void {
   const fd = openSync(`/run/netns/${name}`, "r");
   fds.push(fd);
   const netns = { fd, inode: String(fstatSync(fd).ino) };
-  const changed = (): void => void told.set(name, timesTold(name) + 1);
+  const changed = (): void => void reported.set(name, countReports(name) + 1);
   createLinkWatch().watch(netns, changed, stop.signal);
 }
 
@@ -49,7 +49,7 @@ beforeEach(() => {
   run("chown", `${USER}:${USER}`, join(directory, "tun"));
   run("chmod", "-R", "a+rX", directory);
   stop = new AbortController();
-  told.clear();
+  reported.clear();
   for (const name of [ATTACKER, VICTIM]) {
     run("ip", "netns", "add", name);
     run("ip", "-n", name, "tuntap", "add", "dev", TAP, "mode", "tap", "user", USER, "group", USER);
@@ -99,14 +99,14 @@ test.each(Object.entries(STORMS))(
   async (_name, commandOf) => {
     const args = ["netns", "exec", ATTACKER, ...commandOf()];
     storm = spawn("ip", args, { stdio: "ignore", detached: true });
-    await eventually(() => timesTold(ATTACKER) > 0, { withinMs: 5000 });
-    const { elapsedMs, cpuMs, msPerWake } = await measureStorm(() => timesTold(ATTACKER));
+    await eventually(() => countReports(ATTACKER) > 0, { withinMs: 5000 });
+    const { elapsedMs, cpuMs, msPerWake } = await measureStorm(() => countReports(ATTACKER));
     expect(storm.exitCode).toBeNull();
     // The promise is a share of a core, so it holds on a slow machine too; 2 % were measured.
     expect(cpuMs).toBeLessThan(elapsedMs / 10);
     expect(msPerWake).toBeGreaterThan(PAUSE_MS);
-    expect(timesTold(VICTIM)).toBe(0);
+    expect(countReports(VICTIM)).toBe(0);
     run("ip", "-n", VICTIM, "link", "set", TAP, "mtu", "1300");
-    await eventually(() => timesTold(VICTIM) > 0, { withinMs: NOTICE_MS });
+    await eventually(() => countReports(VICTIM) > 0, { withinMs: NOTICE_MS });
   },
 );

@@ -19,7 +19,7 @@ import { aScheduledVmi } from "../../../packages/control-plane/virt-handler/src/
 type Issued = Awaited<ReturnType<typeof issueCertificate>>;
 type Authority = Awaited<ReturnType<typeof createAuthority>>;
 
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const RESET = "/v1/namespaces/default/virtualmachineinstances/vm1/reset";
 const ELSEWHERE = RESET.replace("vm1", "of-another-node");
 const SLOW = 200;
@@ -55,7 +55,7 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "door-"));
   await node.put(aScheduledVmi(["one"]));
   node.start();
-  await eventually(() => node.isRunning, WITHIN);
+  await eventually(() => node.isRunning, TIMEOUT);
   own = await createAuthority("guests", createClock());
   caPem = own.certPem;
   const server = await issue(own, "virt-handler");
@@ -106,8 +106,8 @@ async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise
     resolve(error.code);
   });
   call.on("response", (answer) => {
-    void text(answer).then((said) => {
-      resolve([answer.statusCode, said]);
+    void text(answer).then((output) => {
+      resolve([answer.statusCode, output]);
     });
   });
   call.end(body);
@@ -116,8 +116,8 @@ async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise
 
 test("attack 100: without a certificate, or with another authority's, nobody gets through the handshake", async () => {
   const other = await createAuthority("guests", createClock());
-  const stranger = await issue(other, "virt-api");
-  for (const shown of [{}, stranger]) {
+  const otherClient = await issue(other, "virt-api");
+  for (const shown of [{}, otherClient]) {
     expect(await ask(shown, RESET)).toMatch(/^(ERR_SSL|ECONNRESET|EPIPE)/);
   }
   expect(node.daemon.calls.filter((call) => call.startsWith("resetDomain"))).toEqual([]);

@@ -42,11 +42,11 @@ function question(name: string): Buffer {
 }
 
 test("attack 103: answers with another id, for another name, from another port are not taken", async () => {
-  const stranger = createSocket("udp4");
-  stranger.bind(0, SERVER);
-  await once(stranger, "listening");
+  const otherClient = createSocket("udp4");
+  otherClient.bind(0, SERVER);
+  await once(otherClient, "listening");
   server.once("message", (_bytes: Buffer, { port, address }: RemoteInfo) => {
-    stranger.send(answer("example.org", "192.0.2.66"), port, address, () => {
+    otherClient.send(answer("example.org", "192.0.2.66"), port, address, () => {
       for (const forged of [
         answer("example.org", "192.0.2.66", ID + 1),
         answer("other.org", "192.0.2.66"),
@@ -58,7 +58,7 @@ test("attack 103: answers with another id, for another name, from another port a
     });
   });
   const bytes = await ask(question("example.org"), { isTcp: false, client: "10.88.0.5" });
-  stranger.close();
+  otherClient.close();
   expect(bytes === undefined ? [] : dns.decode(bytes).answers).toMatchObject([
     { data: "192.0.2.7" },
   ]);

@@ -96,10 +96,10 @@ describe("a page of somebody else in the same browser", () => {
     const key = await newKey();
     const token = tokenOf(panel.link());
     const before = upstream.asked.length;
-    const stranger = fromPage({ ...headers, "x-panel-key": key });
-    expect(await ask("/", { headers: stranger })).toMatchObject({ status: 403 });
-    expect(await exchange(token, stranger)).toMatchObject({ status: 403 });
-    const review = await ask(REVIEW, { method: "POST", headers: stranger }, "{}");
+    const otherClient = fromPage({ ...headers, "x-panel-key": key });
+    expect(await ask("/", { headers: otherClient })).toMatchObject({ status: 403 });
+    expect(await exchange(token, otherClient)).toMatchObject({ status: 403 });
+    const review = await ask(REVIEW, { method: "POST", headers: otherClient }, "{}");
     expect(review).toMatchObject({ status: 403 });
     expect(review.headers["access-control-allow-origin"]).toBeUndefined();
     expect(upstream.asked.length).toBe(before);

@@ -36,8 +36,8 @@ function doctorOf(namespace: string, name: string, query = "interface=blue"): st
 }
 
 test("attack 118: who only views, and nobody, are not told", async () => {
-  const nobody = await machine.person();
-  for (const person of [viewer, nobody]) {
+  const unprivileged = await machine.person();
+  for (const person of [viewer, unprivileged]) {
     expect(await person.ask("GET", doctorOf("default", "one"))).toMatchObject({ code: 403 });
   }
 });

@@ -18,12 +18,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { giveLauncherImages } from "../../contract/containerd/launcher-images.ts";
+import { linkLauncherImages } from "../../contract/containerd/launcher-images.ts";
 
 const PATCHBAY = join(import.meta.dirname, "../../../packages/cli/bin/patchbay");
 /** A descriptor that Node.js does not seal by itself: there is a gap before it. */
 const INHERITED_FD = 20;
-const NOBODY = 65_534;
+const UNPRIVILEGED_USER = 65_534;
 const BRIDGE = `pba${String(process.pid % 100_000)}`;
 const POD = {
   apiVersion: "v1",
@@ -59,7 +59,7 @@ beforeAll(async () => {
   const digest = createHash("sha256").update(dataDir).digest("hex");
   squatter = createServer().listen(`\0patchbay-${digest}`);
   await once(squatter, "listening");
-  await giveLauncherImages(dataDir);
+  await linkLauncherImages(dataDir);
   const port = String(20_000 + (process.pid % 10_000));
   const flags = `--data-dir ${dataDir} up --api-port ${port} --bridge ${BRIDGE}`;
   const script = `exec ${String(INHERITED_FD)}<${secret}; exec ${PATCHBAY} ${flags}`;
@@ -101,8 +101,11 @@ test("attack 67: a name that was taken before `up` does not keep the machine dow
 test("attack 67: the lock is a file that nobody else can open", () => {
   const lock = join(dataDir, "run", "supervisor.lock");
   expect(spawnSync("flock", ["-n", lock, "true"]).status).toBe(1);
-  const asNobody = spawnSync("flock", ["-n", lock, "true"], { uid: NOBODY, gid: NOBODY });
-  expect(asNobody.stderr.toString()).toContain("Permission denied");
+  const asUnprivilegedUser = spawnSync("flock", ["-n", lock, "true"], {
+    uid: UNPRIVILEGED_USER,
+    gid: UNPRIVILEGED_USER,
+  });
+  expect(asUnprivilegedUser.stderr.toString()).toContain("Permission denied");
 });
 
 test("attack 68: keys, objects, logs and states are root's alone", () => {

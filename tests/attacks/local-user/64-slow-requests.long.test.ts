@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiServerProcess, GREETING_MS } from "../api-server-process.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const SLOW = 100;
-const STRANGERS = 256;
+const UNAUTHENTICATED = 256;
 
 let api: ApiServerProcess;
 const sockets: Socket[] = [];
@@ -18,7 +18,7 @@ beforeAll(async () => {
   api = await ApiServerProcess.start({
     headersMs: 500,
     requestMs: 1500,
-    unauthenticatedConnections: STRANGERS,
+    unauthenticatedConnections: UNAUTHENTICATED,
   });
 });
 afterAll(async () => {
@@ -33,7 +33,7 @@ function keep<S extends Socket>(socket: S): S {
 }
 
 async function expectAllClosed(waiting: readonly Socket[]): Promise<void> {
-  await eventually(() => waiting.every(({ closed }) => closed), WITHIN);
+  await eventually(() => waiting.every(({ closed }) => closed), TIMEOUT);
   expect(await api.greet()).toBeLessThan(GREETING_MS);
 }
 
@@ -56,8 +56,8 @@ test.each([
 
 test("attack 64: a watch goes on for longer than a request may take to come", async () => {
   const socket = keep(await api.connect());
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
   socket.write(`GET ${MAPS}?watch=1 HTTP/1.1\r\nhost: a\r\n\r\n`);
   const slow = keep(await api.connect());
   slow.write(HEAD);
@@ -67,27 +67,30 @@ test("attack 64: a watch goes on for longer than a request may take to come", as
   late.write(`${HEAD}content-length: 10\r\n\r\n`);
   await once(late, "close");
   await api.ask("POST", MAPS, '{"metadata":{"name":"late"}}');
-  await eventually(() => said.includes('"name":"late"'), WITHIN);
+  await eventually(() => output.includes('"name":"late"'), TIMEOUT);
   expect(socket.closed).toBe(false);
 });
 
 test("attack 65: of 2,000 connections by nobody only the last ones stay, and others are served", async () => {
-  const strangers: Socket[] = [];
+  const unauthenticated: Socket[] = [];
   for (let round = 0; round < 20; round += 1) {
     for (let index = 0; index < 100; index += 1) {
-      strangers.push(keep(connect(api.port, "127.0.0.1")));
+      unauthenticated.push(keep(connect(api.port, "127.0.0.1")));
     }
     expect(await api.greet()).toBeLessThan(GREETING_MS);
   }
-  await eventually(() => strangers.filter(({ closed }) => !closed).length <= STRANGERS, WITHIN);
+  await eventually(
+    () => unauthenticated.filter(({ closed }) => !closed).length <= UNAUTHENTICATED,
+    TIMEOUT,
+  );
   expect(await api.ask("GET", MAPS)).toMatchObject({ code: 200 });
 });
 
 test("attack 84: a head of more than 32 KiB is not read", async () => {
   const socket = keep(await api.connect());
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
   socket.write(`GET ${MAPS}?timeout=${"1".repeat(33_000)} HTTP/1.1\r\nhost: a\r\n\r\n`);
   await once(socket, "close");
-  expect(said).toContain("431 Request Header Fields Too Large");
+  expect(output).toContain("431 Request Header Fields Too Large");
 });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VirtApiMachine } from "../virt-api-machine.ts";
 
 const MAC = "02:00:00:00:00:66";
-const QUESTIONS = ["/mutate", "/validate"];
+const REQUESTS = ["/mutate", "/validate"];
 
 /** A question in the place of the API server: a VM with somebody's MAC. */
 function review(namespace: string): object {
@@ -44,18 +44,18 @@ describe("where the API server shows a certificate", () => {
     { who: "an agent", name: "system:serviceaccount:patchbay:virt-handler" },
     { who: "the front proxy", name: "front-proxy-client" },
   ])("attack 66: $who gets no answer", async ({ name }) => {
-    const stranger = await machine.person(name);
-    for (const path of QUESTIONS) {
-      const answer = await stranger.ask("POST", `${machine.url}${path}`, review("default"));
+    const otherClient = await machine.person(name);
+    for (const path of REQUESTS) {
+      const answer = await otherClient.ask("POST", `${machine.url}${path}`, review("default"));
       expect(answer).toMatchObject({ code: 401, body: { message: "Unauthorized" } });
     }
   });
 
   test("attack 66: the API server itself is answered", async () => {
     expect(await machine.makeVm("default", "victim", MAC)).toMatchObject({ code: 201 });
-    const twin = await machine.makeVm("default", "twin", MAC);
-    expect(twin).toMatchObject({ code: 422 });
-    expect(twin.body.message).toContain("by VM default/victim");
+    const copy = await machine.makeVm("default", "twin", MAC);
+    expect(copy).toMatchObject({ code: 422 });
+    expect(copy.body.message).toContain("by VM default/victim");
   });
 });
 
@@ -69,13 +69,13 @@ describe("where it shows none", () => {
   afterAll(() => machine[Symbol.asyncDispose]());
 
   test("attack 66: no VM of another namespace is named, to strangers and to tenants", async () => {
-    const stranger = await machine.person();
-    const { body } = await stranger.ask("POST", `${machine.url}/validate`, review("other"));
-    const said = JSON.stringify(body);
-    expect(said).toContain("by a VM of another namespace");
-    expect(said).not.toContain("victim");
+    const otherClient = await machine.person();
+    const { body } = await otherClient.ask("POST", `${machine.url}/validate`, review("other"));
+    const output = JSON.stringify(body);
+    expect(output).toContain("by a VM of another namespace");
+    expect(output).not.toContain("victim");
     await machine.api.post("/api/v1/namespaces", { metadata: { name: "other" } });
-    const twin = await machine.makeVm("other", "twin", MAC);
-    expect(twin.body.message).toContain("by a VM of another namespace");
+    const copy = await machine.makeVm("other", "twin", MAC);
+    expect(copy.body.message).toContain("by a VM of another namespace");
   });
 });

@@ -12,12 +12,12 @@ const NAMESPACE = "default";
 let machine: AgentMachine;
 let nics: NicDevices;
 let kubelet: TestPodResources;
-let [victims = "", mine = "", nobodys = ""]: readonly string[] = [];
+let [victims = "", mine = "", orphaned = ""]: readonly string[] = [];
 
 beforeAll(async () => {
   machine = await AgentMachine.start();
   nics = new NicDevices(machine.node);
-  [victims = "", mine = "", nobodys = ""] = nics.make(3);
+  [victims = "", mine = "", orphaned = ""] = nics.make(3);
   await machine.putNad(NAMESPACE, "fast", [{ type: PLUGIN, capabilities: { deviceID: true } }]);
   const fields = { metadata: { annotations: { [names.RESOURCE_NAME_ANNOTATION]: RESOURCE } } };
   const key = { namespace: NAMESPACE, name: "fast" };
@@ -49,7 +49,7 @@ async function ask(nic: string, deviceID: string): Promise<void> {
 
 test.each([
   { whose: "another pod's", nic: "net1", device: () => victims },
-  { whose: "nobody's", nic: "net2", device: () => nobodys },
+  { whose: "nobody's", nic: "net2", device: () => orphaned },
 ])("attack 104: a device that is $whose is not to be had by its name", async ({ nic, device }) => {
   await expect.poll(() => attachedTo("victim"), { timeout: WITHIN_MS }).toEqual(["net1"]);
   await ask(nic, device());
@@ -58,7 +58,7 @@ test.each([
     .toMatchObject({ [nic]: { reason: "NoDevice" } });
   expect(await attachedTo("attacker")).toEqual([]);
   expect(await attachedTo("victim")).toEqual(["net1"]);
-  expect(nics.onHost([mine, nobodys])).toEqual([mine, nobodys]);
+  expect(nics.onHost([mine, orphaned])).toEqual([mine, orphaned]);
 });
 
 test("its own device it has by its name", async () => {

@@ -7,7 +7,7 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
 
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
 
 let machine: AgentMachine;
@@ -37,7 +37,7 @@ async function attempt(networks: string): Promise<readonly unknown[]> {
   const errors = await eventually(async () => {
     const found = Object.values(await machine.errors(NAMESPACE, name));
     return found.length > 0 ? found : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return [...errors.map(({ reason }) => reason), ...machine.node.nics(sandbox)];
 }
 
@@ -54,7 +54,7 @@ async function expectServing(): Promise<void> {
   count += 1;
   const name = `witness-${String(count)}`;
   await machine.runPod({ namespace: NAMESPACE, name, networks: "good" });
-  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, TIMEOUT);
 }
 
 const TYPES = ["../canary", "/bin/sh", "bridge\n../canary", "$(../canary)", "..", ""];
@@ -107,7 +107,7 @@ test("attack 42: cni-args that name another plugin", async () => {
   const networks = JSON.stringify([{ name: "good", "cni-args": args }]);
   const name = "args";
   await machine.runPod({ namespace: NAMESPACE, name, networks });
-  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, TIMEOUT);
   expect(existsSync(evidence())).toBe(false);
 });
 

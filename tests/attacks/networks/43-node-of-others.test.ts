@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
 
 const TENANT = "tenant";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 
 let machine: AgentMachine;
 /** A NIC of the node, and a bridge that another one is a port of. */
@@ -40,8 +40,11 @@ async function attempt(name: string, plugin: object) {
   const config = JSON.stringify({ cniVersion: "1.0.0", ...plugin });
   await machine.putNad(TENANT, name, config);
   const sandbox = await machine.runPod({ namespace: TENANT, name, networks: `${name}@net1` });
-  const told = await eventually(async () => (await machine.errors(TENANT, name))["net1"], WITHIN);
-  return { ...told, nics: machine.node.nics(sandbox) };
+  const reported = await eventually(
+    async () => (await machine.errors(TENANT, name))["net1"],
+    TIMEOUT,
+  );
+  return { ...reported, nics: machine.node.nics(sandbox) };
 }
 
 test("attack 43: host-device takes a NIC of the node", async () => {
@@ -120,7 +123,7 @@ test("attack 127: DEL of a definition that was never judged, by a status that th
   await machine.runPod({ ...pod, networks: "", prepare: () => Promise.resolve(annotations) });
   await eventually(
     async () => (await machine.networkStatus(pod.namespace, pod.name)).length === 0,
-    WITHIN,
+    TIMEOUT,
   );
   expect(existsSync(executed)).toBe(false);
 });
@@ -136,7 +139,7 @@ test("attack 128: the addresses of an administrator's network, by its name", asy
   expect(message).toContain('name "scarce", under which network default/scarce keeps');
   expect(machine.node.leases("scarce")).toEqual([]);
   await machine.runPod({ namespace: TENANT, name: "owner", networks: "default/scarce@net1" });
-  await eventually(async () => (await machine.networkStatus(TENANT, "owner")).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(TENANT, "owner")).length > 0, TIMEOUT);
   expect(machine.node.leases("scarce")).toHaveLength(1);
 });
 
@@ -147,7 +150,7 @@ test("a bridge of the tenant's own serves, and so does an administrator's defini
   const sandbox = await machine.runPod({ namespace: TENANT, name: "witness", networks });
   await eventually(
     async () => (await machine.networkStatus(TENANT, "witness")).length === 2,
-    WITHIN,
+    TIMEOUT,
   );
   expect(machine.node.nics(sandbox)).toEqual(["net1", "net2"]);
 });

@@ -129,9 +129,9 @@ test.each(ROWS)("attack 6: a pod $name is no launcher", async ({ metadata, owned
   await runImpostor(evil);
   await scene.runPod();
   await scene.vmiWhen(({ status }) => status?.phase === "Scheduled");
-  const { status, metadata: told } = await scene.vmi();
+  const { status, metadata: reported } = await scene.vmi();
   expect(status?.activePods).toEqual({ [own.metadata.uid ?? ""]: "node1" });
-  expect(told.labels?.[names.NODE_NAME_LABEL]).toBe("node1");
+  expect(reported.labels?.[names.NODE_NAME_LABEL]).toBe("node1");
 });
 
 test("attack 6: a VMI whose own pod is gone ends, whatever pods say they are its", async () => {
@@ -163,9 +163,9 @@ test("attack 6: a pod that has the launcher's name beforehand is told, not taken
   await admin.store.create(PODS, evil);
   await runImpostor(evil);
   controller.thaw();
-  const told = await other.vmiWhen(({ status }) =>
+  const reported = await other.vmiWhen(({ status }) =>
     (status?.conditions ?? []).some(({ reason }) => reason === "FailedCreate"),
   );
-  expect(told.status?.activePods).toBeUndefined();
+  expect(reported.status?.activePods).toBeUndefined();
   await other.end();
 });

@@ -5,7 +5,7 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
 
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const OWNER = "owner";
 const TENANT = "tenant";
 const POOL = { from: "10.55.0.10", to: "10.55.0.19" };
@@ -27,14 +27,14 @@ async function errorsOf(name: string): Promise<readonly string[]> {
   const errors = await eventually(async () => {
     const found = await machine.errors(TENANT, name);
     return Object.keys(found).length > 0 ? found : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return [...new Set(Object.values(errors).map(({ reason }) => reason))];
 }
 
 /** A network of its own is attached: the agent has worked on everything before it. */
 async function expectServed(namespace: string, name: string): Promise<void> {
   await machine.runPod({ namespace, name, networks: "blue" });
-  await eventually(async () => (await machine.networkStatus(namespace, name)).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(namespace, name)).length > 0, TIMEOUT);
 }
 
 test.each([
@@ -75,8 +75,8 @@ test("attack 8: an annotation of 260 elements, and one of 131,072", async () => 
   }
   await expectServed(OWNER, "another");
   const { items } = await machine.admin.store.list(EVENTS, { namespace: TENANT });
-  const told = items.filter((event) => event.involvedObject.name === "flood");
-  expect(told).toHaveLength(1);
+  const reported = items.filter((event) => event.involvedObject.name === "flood");
+  expect(reported).toHaveLength(1);
 });
 
 test("attack 8: an annotation that grows beyond all bounds takes nothing away from its pod", async () => {

@@ -42,9 +42,9 @@ test("attack 101: what a Service's status says is forwarded to nobody", async ()
   const status = { loadBalancer: { ingress: [{ ip: "192.0.2.53" }] } };
   const { code, body } = await api.patch(`${SERVICES}/balanced/status`, { status });
   expect([made.code, code]).toEqual([201, 200]);
-  const told = { status: body.status };
+  const reported = { status: body.status };
   const forwards = listForwards(
-    { ...aService({ type: "LoadBalancer" }), ...told },
+    { ...aService({ type: "LoadBalancer" }), ...reported },
     [aSlice([GUEST])],
     RANGES,
   );

@@ -40,18 +40,18 @@ async function ask(path: string): Promise<string> {
       "X-Remote-Group: system:authenticated",
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
-    let said = "";
-    for await (const chunk of socket) said += String(chunk);
-    return said;
+    let output = "";
+    for await (const chunk of socket) output += String(chunk);
+    return output;
   } finally {
     socket.destroy();
   }
 }
 
 test("attack 131: the path of one's own VM that is no other's is answered for that VM", async () => {
-  const said = await ask(`${OF_MINE}/vm/console`);
-  expect(said).toMatch(/^HTTP\/1\.1 404 /);
-  expect(said).toContain(`virtualmachineinstances.kubevirt.io \\"vm\\" not found`);
+  const output = await ask(`${OF_MINE}/vm/console`);
+  expect(output).toMatch(/^HTTP\/1\.1 404 /);
+  expect(output).toContain(`virtualmachineinstances.kubevirt.io \\"vm\\" not found`);
 });
 
 test.each([
@@ -60,8 +60,8 @@ test.each([
   `${OF_MINE}/vm/console/../../../../${OF_OTHERS}/capture?interface=a`,
   `${OF_MINE}/../../${OF_OTHERS}/portforward/22`,
 ])("attack 131: %s opens nothing", async (path) => {
-  const said = await ask(path);
-  expect(said).toMatch(/^HTTP\/1\.1 404 /);
-  expect(said).not.toContain("victim");
-  expect(said).not.toContain("virtualmachineinstances.kubevirt.io");
+  const output = await ask(path);
+  expect(output).toMatch(/^HTTP\/1\.1 404 /);
+  expect(output).not.toContain("victim");
+  expect(output).not.toContain("virtualmachineinstances.kubevirt.io");
 });

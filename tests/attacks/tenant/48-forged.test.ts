@@ -63,14 +63,14 @@ test("attack 83: a tenant does not say which networks and addresses a launcher h
   const path = `${PODS}/launcher`;
   expect((await machine.api.post(PODS, { metadata, spec: { containers } })).code).toBe(201);
   const forged = [{ name: "cbr0", interface: "eth0", default: true, ips: ["10.88.0.1"] }];
-  const said = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(forged) };
-  const write = async (who: Person, at: string, words: object) =>
-    (await who.ask("PATCH", at, { metadata: words })).code;
-  expect(await write(tenant, path, { annotations: said })).toBe(403);
+  const output = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(forged) };
+  const write = async (who: Person, at: string, text: object) =>
+    (await who.ask("PATCH", at, { metadata: text })).code;
+  expect(await write(tenant, path, { annotations: output })).toBe(403);
   expect(await write(tenant, path, { labels: { "kubevirt.io": null } })).toBe(403);
   expect(await write(tenant, path, { annotations: { "my.example/note": "x" } })).toBe(200);
   const agent = await machine.person("system:serviceaccount:patchbay:net-agent");
-  expect(await write(agent, `${path}/status`, { annotations: said })).toBe(200);
+  expect(await write(agent, `${path}/status`, { annotations: output })).toBe(200);
 });
 
 const HOSTILE = "x'/><hostdev mode='subsystem'/><a b='";

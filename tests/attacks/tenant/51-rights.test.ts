@@ -38,8 +38,8 @@ beforeAll(async () => {
 afterAll(() => machine[Symbol.asyncDispose]());
 
 test("attack 51: nobody, and a certificate of one's own making, get nothing", async () => {
-  const nobody = await machine.person();
-  expect(await nobody.ask("GET", SECRETS)).toMatchObject({ code: 403 });
+  const unprivileged = await machine.person();
+  expect(await unprivileged.ask("GET", SECRETS)).toMatchObject({ code: 403 });
   const forger = await createAuthority("test", createClock());
   const forged = await identity(forger, "kubernetes-admin", ["system:masters"]);
   const { authority, server } = machine.api;
@@ -78,12 +78,12 @@ async function raw(text: string): Promise<string> {
   const { certPem, keyPem } = await identity(authority, "tenant", []);
   const options = { host: "127.0.0.1", port: server.port, ca: authority.certPem };
   const socket = connect({ ...options, cert: certPem, key: keyPem });
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString())).on("error", () => undefined);
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString())).on("error", () => undefined);
   socket.write(text);
   await once(socket, "close");
-  expect(said).not.toContain(Buffer.from("j-e-w-e-l").toString("base64"));
-  return said;
+  expect(output).not.toContain(Buffer.from("j-e-w-e-l").toString("base64"));
+  return output;
 }
 
 test.each([
@@ -95,10 +95,10 @@ test.each([
   ["x-remote-user: kubernetes-admin"],
   ["x-remote-group: system:masters"],
 ])("attack 53: a tenant does not act for others by %j", async (headers) => {
-  const said = await raw(
+  const output = await raw(
     `GET ${SECRETS} HTTP/1.1\r\nhost: a\r\n${headers}\r\nconnection: close\r\n\r\n`,
   );
-  expect(said).toMatch(/^HTTP\/1\.1 403 /);
+  expect(output).toMatch(/^HTTP\/1\.1 403 /);
 });
 
 const RULES = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
@@ -173,18 +173,18 @@ test.each([
   { number: 58, path: "/api/v1/secrets?fieldSelector=metadata.namespace%3Ddefault" },
   { number: 58, path: `${SECRETS}?fieldSelector=metadata.name%3Dcrown` },
 ])("attack $number: a tenant gets nothing by %j", async ({ path }) => {
-  const said = await raw(`GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
-  expect(said).toMatch(/^HTTP\/1\.1 40[034] /);
+  const output = await raw(`GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
+  expect(output).toMatch(/^HTTP\/1\.1 40[034] /);
 });
 
 test("attack 56: a request that could be read in two ways is read in none", async () => {
   const hidden = `GET ${SECRETS}/crown HTTP/1.1\r\nhost: a\r\n\r\n`;
   const head = `POST ${CORE}/default/configmaps HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`;
-  const said = await raw(
+  const output = await raw(
     `${head}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`,
   );
-  expect(said).toMatch(/^HTTP\/1\.1 400 /);
-  expect(said.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  expect(output).toMatch(/^HTTP\/1\.1 400 /);
+  expect(output.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
 test("attack 59: a body that is packed is not unpacked", async () => {
@@ -202,8 +202,10 @@ test.each([
 ])("attack 60: a body of $what is refused", async ({ body }) => {
   const first = `POST ${CORE}/default/configmaps HTTP/1.1\r\nhost: a\r\nconnection: close`;
   const length = `content-length: ${String(Buffer.byteLength(body))}`;
-  const said = await raw(`${first}\r\ncontent-type: application/json\r\n${length}\r\n\r\n${body}`);
-  expect(said).toMatch(/^HTTP\/1\.1 4(00|13|22) /);
+  const output = await raw(
+    `${first}\r\ncontent-type: application/json\r\n${length}\r\n\r\n${body}`,
+  );
+  expect(output).toMatch(/^HTTP\/1\.1 4(00|13|22) /);
 });
 
 const COMPONENTS = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
@@ -241,7 +243,7 @@ describe("attack 124: a tenant whose guest moves", () => {
     await api.patch(`${path}/mover/status`, { status: { phase: "Running", conditions } });
   });
 
-  function askFor(person: Person, name: string, more: object): ReturnType<Person["ask"]> {
+  function requestFor(person: Person, name: string, more: object): ReturnType<Person["ask"]> {
     const of = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstanceMigration" };
     const spec = { vmiName: "mover", ...more };
     return person.ask("POST", MIGRATIONS, { ...of, metadata: { name }, spec });
@@ -255,21 +257,21 @@ describe("attack 124: a tenant whose guest moves", () => {
   test.each(["system-critical", "user-triggered", "system-maintenance"])(
     "does not say that it is %s",
     async (priority) => {
-      expect(await askFor(tenant, "urgent", { priority })).toMatchObject(refused);
+      expect(await requestFor(tenant, "urgent", { priority })).toMatchObject(refused);
     },
   );
 
   test("does not say so in the name of virt-handler or virt-api, whose accounts may not either", async () => {
     for (const name of ["virt-handler", "virt-api"]) {
       const account = await machine.person(`system:serviceaccount:patchbay:${name}`);
-      const answer = await askFor(account, "urgent", { priority: "system-critical" });
+      const answer = await requestFor(account, "urgent", { priority: "system-critical" });
       expect(answer).toMatchObject({ code: 403 });
     }
   });
 
   test("asks for it without, and makes it no more urgent afterwards", async () => {
     // virt-api hears of the VMI by a watch.
-    await expect.poll(() => askFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
+    await expect.poll(() => requestFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
     const spec = { priority: "system-critical" };
     const answer = await tenant.ask("PATCH", `${MIGRATIONS}/plain`, { spec });
     const message = expect.stringContaining("spec is restricted") as string;
@@ -279,7 +281,7 @@ describe("attack 124: a tenant whose guest moves", () => {
 
   test("stands behind virt-controller, which says so", async () => {
     const controller = await machine.person("system:serviceaccount:patchbay:virt-controller");
-    const answer = await askFor(controller, "drain", { priority: "system-critical" });
+    const answer = await requestFor(controller, "drain", { priority: "system-critical" });
     expect(answer).toMatchObject({ code: 201 });
   });
 });

@@ -51,7 +51,7 @@ function argsOf(words: readonly string[]): readonly string[] {
 }
 
 /** Everything that a person sees of a call. */
-async function seen(...words: readonly string[]): Promise<string> {
+async function observed(...words: readonly string[]): Promise<string> {
   const { stdout, stderr } = await callPatchbay(argsOf(words));
   return stdout + stderr;
 }
@@ -93,7 +93,7 @@ test("attack 94: addresses, MACs, NICs and devices that are none go into no stat
   expect(JSON.stringify(status)).not.toContain("owned");
 });
 
-const CALLS: readonly { readonly call: string; readonly see?: typeof seen }[] = [
+const CALLS: readonly { readonly call: string; readonly see?: typeof observed }[] = [
   { call: "get interfaces victim", see: seenOfProcess },
   { call: "get interfaces" },
   { call: "explain victim one" },
@@ -105,7 +105,7 @@ const CALLS: readonly { readonly call: string; readonly see?: typeof seen }[] = 
 
 test.each(CALLS)(
   "attack 94: $call shows what a tenant wrote, and obeys none of it",
-  async ({ call, see = seen }) => {
+  async ({ call, see = observed }) => {
     const hotplug = { type: "Plug", phase: "Attaching", reason: EVIL, message: EVIL } as const;
     await scene.reportVmi({
       interfaces: [{ name: "one", mac: EVIL, interfaceName: EVIL, ipAddresses: [EVIL], hotplug }],

@@ -8,11 +8,11 @@ import { startHarness, type Harness } from "./harness.ts";
 
 async function answers(api: Harness, host: string): Promise<string> {
   const socket = connect({ host, port: api.server.port, rejectUnauthorized: false });
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
   socket.end("GET /readyz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
   await once(socket, "close");
-  return said.split("\r\n")[0] ?? "";
+  return output.split("\r\n")[0] ?? "";
 }
 
 test("it listens at its own address alone unless told", async () => {

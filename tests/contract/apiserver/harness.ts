@@ -190,15 +190,15 @@ export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
   return { options, authority, admin };
 }
 
-function toRequest(given: Ask) {
-  const { body, type = "application/json", accept = "application/json", token = "" } = given;
+function toRequest(input: Ask) {
+  const { body, type = "application/json", accept = "application/json", token = "" } = input;
   const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
   return {
     headers: {
       accept,
       ...(body === undefined ? {} : { "content-type": type }),
       ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-      ...given.headers,
+      ...input.headers,
     },
     ...(text === undefined ? {} : { body: text }),
   };
@@ -223,9 +223,9 @@ export async function startHarness(change: Partial<ApiServerOptions> = {}): Prom
   const ca = authority.certPem;
   const agent = makeAgent({ ca, cert: admin.certPem, key: admin.keyPem });
   const anonymous = makeAgent({ ca });
-  const ask = async (method: string, path: string, given: Ask = {}): Promise<Answer> => {
-    const used = given.token === undefined ? agent : anonymous;
-    return toAnswer(await send(used, `${server.url}${path}`, { method, ...toRequest(given) }));
+  const ask = async (method: string, path: string, input: Ask = {}): Promise<Answer> => {
+    const used = input.token === undefined ? agent : anonymous;
+    return toAnswer(await send(used, `${server.url}${path}`, { method, ...toRequest(input) }));
   };
   return {
     server,

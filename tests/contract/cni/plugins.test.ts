@@ -13,7 +13,7 @@ import { CniNode } from "./node.ts";
 type Plugins = NetworkConfigList["plugins"];
 
 /** Starts within a second on an idle machine. */
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const ADDRESS = "10.57.0.9";
 const DHCP_RANGE = { from: "10.58.0.10", to: "10.58.0.20" };
 
@@ -154,9 +154,9 @@ function requestOf(plugins: Plugins, capabilityArgs: Row["capabilityArgs"]): Att
 test.each(ROWS)("$name", async ({ plugins, capabilityArgs, kind, ips, look }) => {
   const request = requestOf(plugins(), capabilityArgs);
   const result = await cni.add(request);
-  const told = findNetworkStatus(result, "ns1/row", "net1");
+  const reported = findNetworkStatus(result, "ns1/row", "net1");
   expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", linkinfo: { info_kind: kind } }]);
-  expect(told.ips ?? []).toEqual(ips?.() ?? []);
+  expect(reported.ips ?? []).toEqual(ips?.() ?? []);
   look?.();
   await cni.del(request, result);
   expect(node.nics(sandbox)).toEqual([]);
@@ -182,9 +182,9 @@ async function startDhcp(): Promise<{
   const { from, to } = DHCP_RANGE;
   const socket = join(node.directory, "dhcp.sock");
   const daemon = spawn("/usr/lib/cni/dhcp", ["daemon", "-socketpath", socket]);
-  let said = "";
+  let output = "";
   daemon.stderr.on("data", (text: Buffer) => {
-    said += text.toString();
+    output += text.toString();
   });
   helpers.push(
     daemon,
@@ -206,12 +206,12 @@ async function startDhcp(): Promise<{
       "--dhcp-authoritative",
     ]),
   );
-  await eventually(() => existsSync(socket) && existsSync(leases), WITHIN);
-  return { socket, leases, said: () => said };
+  await eventually(() => existsSync(socket) && existsSync(leases), TIMEOUT);
+  return { socket, leases, said: () => output };
 }
 
 test("dhcp, with its daemon and a server in a namespace: a lease is taken, and kept no longer than the NIC", async () => {
-  const { socket, leases, said } = await startDhcp();
+  const { socket, leases, said: output } = await startDhcp();
   const ipam = { type: "dhcp", daemonSocketPath: socket };
   const request = requestOf([{ ...node.layer2Plugin(), ipam }], {});
   const result = await cni.add(request);
@@ -221,5 +221,5 @@ test("dhcp, with its daemon and a server in a namespace: a lease is taken, and k
   await cni.del(request, result);
   expect(node.nics(sandbox)).toEqual([]);
   // Plugins 1.1.1 remove the NIC before the daemon has told the server, where the lease then ends by its time.
-  await eventually(() => said().includes("releasing lease"), WITHIN);
+  await eventually(() => output().includes("releasing lease"), TIMEOUT);
 });

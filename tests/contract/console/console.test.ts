@@ -15,15 +15,15 @@ afterEach(async () => {
   await machine[Symbol.asyncDispose]();
 });
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 function firstVisit(): Promise<Visit> {
-  return eventually(() => machine.visits[0], SOON);
+  return eventually(() => machine.visits[0], TIMEOUT);
 }
 
 async function heardBy({ socket }: Visit): Promise<string> {
-  const [words] = (await once(socket, "message")) as [Buffer];
-  return String(words);
+  const [text] = (await once(socket, "message")) as [Buffer];
+  return String(text);
 }
 
 /** The first line that a command prints. */
@@ -81,11 +81,11 @@ test("a port is forwarded, for each connection anew", async () => {
   const [, port] = /127\.0\.0\.1:(\d+) -> 22$/.exec(await firstLine(forward)) ?? [];
   for (const index of [0, 1]) {
     const socket = connect({ host: "127.0.0.1", port: Number(port) });
-    const visit = await eventually(() => machine.visits[index], SOON);
+    const visit = await eventually(() => machine.visits[index], TIMEOUT);
     expect(visit.what).toBe("portforward/22/tcp");
-    const heard = heardBy(visit);
+    const received = heardBy(visit);
     socket.write("SSH-2.0-x\n");
-    expect(await heard).toBe("SSH-2.0-x\n");
+    expect(await received).toBe("SSH-2.0-x\n");
     visit.socket.close();
     await once(socket, "close");
   }
@@ -96,9 +96,9 @@ test("standard input and output are a port, as ssh's ProxyCommand wants it", asy
   const visit = await firstVisit();
   visit.socket.send("SSH-2.0-y\n");
   expect(String((await once(piped.child.stdout, "data"))[0])).toBe("SSH-2.0-y\n");
-  const heard = heardBy(visit);
+  const received = heardBy(visit);
   piped.child.stdin.write("SSH-2.0-x\n");
-  expect(await heard).toBe("SSH-2.0-x\n");
+  expect(await received).toBe("SSH-2.0-x\n");
   visit.socket.close();
   expect((await piped.ended).code).toBe(0);
 });

@@ -120,10 +120,10 @@ users: [{ name: a, user: { token: secret } }]
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.#children.push(child);
-    const said: string[] = [];
-    child.stderr.setEncoding("utf8").on("data", (text: string) => said.push(text));
+    const output: string[] = [];
+    child.stderr.setEncoding("utf8").on("data", (text: string) => output.push(text));
     const ended = once(child, "exit").then(([code]) => {
-      return { code: code as number | null, err: said.join("") }; // what the event brings
+      return { code: code as number | null, err: output.join("") }; // what the event brings
     });
     return { child, ended };
   }

@@ -105,7 +105,7 @@ async function copyStore(layout: ContainerdLayout): Promise<void> {
 }
 
 /** Gives a standalone machine that has not been up the images, so that its first `up` imports none of them. */
-export async function giveLauncherImages(dataDir: string): Promise<void> {
+export async function linkLauncherImages(dataDir: string): Promise<void> {
   const paths = pathsOf(dataDir);
   for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
   const layout = buildLayout({

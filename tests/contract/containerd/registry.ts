@@ -18,11 +18,11 @@ const MANIFEST = "application/vnd.oci.image.manifest.v1+json";
 
 /** The blob that a request is for; a tag is the layout's first manifest. */
 async function findBlob(layout: string, url: string) {
-  const [, kind = "", asked = ""] = PATH.exec(url) ?? [];
+  const [, kind = "", requested = ""] = PATH.exec(url) ?? [];
   const index = JSON.parse(await readFile(join(layout, "index.json"), "utf8")) as {
     readonly manifests: readonly [{ readonly digest: string }];
   };
-  const digest = asked.startsWith("sha256:") ? asked : index.manifests[0].digest;
+  const digest = requested.startsWith("sha256:") ? requested : index.manifests[0].digest;
   const blob = await readFile(join(layout, "blobs", digest.replace(":", "/")));
   return { kind, digest, blob };
 }

@@ -25,7 +25,7 @@ const OFFER = { resource: RESOURCE, path: "/dev/net/tun", permissions: "rw", cou
 const USER = { uid: 107, gid: 107 };
 /** On the node. */
 const COPY = "/run/patchbay/devices/tun";
-const SOON = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 
 let directory: string;
 let kubelet: TestKubelet;
@@ -75,7 +75,7 @@ function copied(): string {
 async function offered(healthy: number = OFFER.count): Promise<void> {
   const isSo = (): boolean =>
     kubelet.capacity(RESOURCE) === OFFER.count && kubelet.allocatable(RESOURCE) === healthy;
-  await eventually(isSo, SOON);
+  await eventually(isSo, TIMEOUT);
 }
 
 test("it is registered, listed, and given to containers", async () => {
@@ -143,25 +143,25 @@ test("what containers get is as the device is when they are given it", async () 
 
 test("a device that has just come is given, though it is still found out that it was gone", async () => {
   const held = Promise.withResolvers<undefined>();
-  const seen: string[] = [];
+  const observed: string[] = [];
   await kubelet.start();
   offer({
     keepCopy: async (copy) => {
       const outcome = await NODES.keepCopy(copy);
-      seen.push(outcome);
+      observed.push(outcome);
       if (outcome === "removed") await held.promise;
       return outcome;
     },
   });
   await offered();
   rmSync(join(directory, "host/dev/net/tun"));
-  await eventually(() => seen.includes("removed"), SOON);
+  await eventually(() => observed.includes("removed"), TIMEOUT);
   makeTun(201);
-  const given = kubelet.allocate(RESOURCE, [1]);
+  const input = kubelet.allocate(RESOURCE, [1]);
   // Calls of one connection come in their order: by the answer to this one, that one has come.
   await kubelet.call(RESOURCE, "PreStartContainer", { devicesIds: ["tun-0"] });
   held.resolve(undefined);
-  expect(await given).toHaveLength(1);
+  expect(await input).toHaveLength(1);
   expect(copied()).toBe("character special file 10:201 107:107 600");
 });
 
@@ -206,7 +206,7 @@ test("when its socket is taken away it is made and registered anew", async () =>
   offer();
   await offered();
   rmSync(join(directory, "kubelet/device-plugins/patchbay-tun.sock"));
-  await eventually(() => kubelet.registrations.length === 2, SOON);
+  await eventually(() => kubelet.registrations.length === 2, TIMEOUT);
   await offered();
   expect(await kubelet.allocate(RESOURCE, [1])).toHaveLength(1);
 });
@@ -214,7 +214,7 @@ test("when its socket is taken away it is made and registered anew", async () =>
 test("it waits for a kubelet that comes later, and says so once", async () => {
   offer();
   const waits = (): number => log.lines.filter(({ message }) => /waiting/.test(message)).length;
-  await eventually(() => waits() === 1, SOON);
+  await eventually(() => waits() === 1, TIMEOUT);
   await kubelet.start();
   await offered();
   expect(waits()).toBe(1);
@@ -224,9 +224,11 @@ test("a kubelet that refuses is asked again, and its reason is told once", async
   kubelet.refusal = "the name is taken";
   await kubelet.start();
   offer();
-  await eventually(() => kubelet.registrations.length > 2, SOON);
-  const told = log.lines.filter(({ message }) => message === "resource is not offered");
-  expect(told).toMatchObject([{ fields: { reason: expect.stringContaining("taken") as string } }]);
+  await eventually(() => kubelet.registrations.length > 2, TIMEOUT);
+  const reported = log.lines.filter(({ message }) => message === "resource is not offered");
+  expect(reported).toMatchObject([
+    { fields: { reason: expect.stringContaining("taken") as string } },
+  ]);
   kubelet.refusal = undefined;
   await offered();
 });
@@ -237,7 +239,7 @@ test("when it is stopped nothing of it is left", async () => {
   await offered();
   stop.abort(new Error("stopped"));
   await offering;
-  await eventually(() => kubelet.capacity(RESOURCE) === undefined, SOON);
+  await eventually(() => kubelet.capacity(RESOURCE) === undefined, TIMEOUT);
   expect(readdirSync(join(directory, "kubelet/device-plugins"))).toEqual(["kubelet.sock"]);
   expect(existsSync(join(directory, "host/dev/net/tun"))).toBe(true);
 });

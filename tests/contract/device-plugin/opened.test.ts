@@ -51,10 +51,10 @@ async function open(name: string, hostPath: string): Promise<number | undefined>
   });
   try {
     const { cgroupParent } = containerd;
-    const given = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
+    const input = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
     // In the node's network: none has to be made.
-    const namespaces = { ...given.security.namespaces, network: "NODE" as const };
-    const sandbox = { ...given, hostname: "", security: { ...given.security, namespaces } };
+    const namespaces = { ...input.security.namespaces, network: "NODE" as const };
+    const sandbox = { ...input, hostname: "", security: { ...input.security, namespaces } };
     const id = await runtime.runSandbox(sandbox);
     const config = containerConfigFor({ image: SUITE_IMAGE }, ["/bin/sh", "-c", ": <>/dev/device"]);
     const user = { namespaces, runAsUser: USER, runAsGroup: USER };

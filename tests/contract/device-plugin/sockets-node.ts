@@ -15,7 +15,7 @@ import { eventually } from "@patchbay/support";
 export const SOCKETS = { resource: names.VHOST_USER_RESOURCE, count: 3 };
 export const ALL_SOCKETS = { resource: names.VHOST_USER_DATAPLANE_RESOURCE, count: 1 };
 const SWEEP_MS = 20;
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 /** One node below a directory of its own; end it with `close`. */
 export class SocketsNode {
@@ -66,7 +66,7 @@ export class SocketsNode {
         [SOCKETS, ALL_SOCKETS].every(
           ({ resource, count }) => this.kubelet.allocatable(resource) === count,
         ),
-      SOON,
+      TIMEOUT,
     );
   }
 
@@ -114,6 +114,6 @@ export class SocketsNode {
   /** Resolves when the kubelet has been asked `times` more. */
   async asked(times: number): Promise<void> {
     const want = this.podResources.calls.length + times;
-    await eventually(() => this.podResources.calls.length >= want, SOON);
+    await eventually(() => this.podResources.calls.length >= want, TIMEOUT);
   }
 }

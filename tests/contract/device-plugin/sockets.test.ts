@@ -7,7 +7,7 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ALL_SOCKETS, SOCKETS, SocketsNode } from "./sockets-node.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const NOTHING = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
 
 let node: SocketsNode;
@@ -72,7 +72,7 @@ test("one goes when no pod has it any more; pods keep theirs, and so do others o
   await node.asked(3);
   expect(await node.directories.list()).toEqual(["another-machines", "sockets-0", "sockets-1"]);
   node.forget("one");
-  await eventually(() => !existsSync(node.madeIn("sockets-0")), SOON);
+  await eventually(() => !existsSync(node.madeIn("sockets-0")), TIMEOUT);
   expect(await node.directories.list()).toEqual(["another-machines", "sockets-1"]);
 });
 
@@ -80,20 +80,20 @@ test("nothing goes while the kubelet does not say, which is told once", async ()
   await node.admit("one", "sockets-0");
   node.podResources.close();
   node.forget("one");
-  const told = (): number =>
+  const reported = (): number =>
     node.log.lines.filter(({ message }) => message === "directories of sockets are not swept")
       .length;
-  await eventually(() => told() === 1, SOON);
+  await eventually(() => reported() === 1, TIMEOUT);
   expect(existsSync(node.madeIn("sockets-0"))).toBe(true);
   node.podResources = new TestPodResources(node.here("/kubelet/pod-resources/kubelet.sock"));
   await node.podResources.start();
-  await eventually(() => !existsSync(node.madeIn("sockets-0")), SOON);
-  expect(told()).toBe(1);
+  await eventually(() => !existsSync(node.madeIn("sockets-0")), TIMEOUT);
+  expect(reported()).toBe(1);
 });
 
 test("a node on which no directory can be made offers none, tells why, and offers them once it can", async () => {
   const unfit = new SocketsNode();
-  const told = (): readonly unknown[] =>
+  const reported = (): readonly unknown[] =>
     unfit.log.lines
       .filter(({ message }) => message === "resource is not offered")
       .map(({ fields }) => fields["resource"]);
@@ -101,12 +101,12 @@ test("a node on which no directory can be made offers none, tells why, and offer
     mkdirSync(unfit.here("/run"));
     writeFileSync(unfit.here("/run/patchbay"), "");
     const started = unfit.start();
-    await eventually(() => told().length === 2, SOON);
-    expect(new Set(told())).toEqual(new Set([ALL_SOCKETS.resource, SOCKETS.resource]));
+    await eventually(() => reported().length === 2, TIMEOUT);
+    expect(new Set(reported())).toEqual(new Set([ALL_SOCKETS.resource, SOCKETS.resource]));
     expect(unfit.kubelet.allocatable(SOCKETS.resource)).toBeUndefined();
     rmSync(unfit.here("/run/patchbay"));
     await started;
-    expect(told()).toHaveLength(2);
+    expect(reported()).toHaveLength(2);
   } finally {
     await unfit.close();
   }

@@ -17,8 +17,8 @@ afterAll(() => {
 test.each(STORIES.filter(({ name }) => ON_KERNEL.includes(name)))(
   "$name ends the same after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
-  async (story) => {
-    const { length: points } = await expectSameEnd(story, () => ({
+  async (scenario) => {
+    const { length: points } = await expectSameEnd(scenario, () => ({
       nodes: [new NodeOnKernel(`pbf${String(process.pid)}`)],
     }));
     sum += points;

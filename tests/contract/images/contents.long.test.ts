@@ -151,9 +151,9 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     expect(files.length).toBeGreaterThan(100);
     const loader = readdirSync(join(root, "lib64")).find((file) => file.startsWith("ld-linux"));
     const script = `for file do echo "$file:"; /lib64/${loader ?? ""} --list "$file"; done 2>&1; true`;
-    const told = inRoot("sh", "-c", script, "sh", ...files);
-    expect(told.split("\n").filter((line) => line.includes("not found"))).toEqual([]);
-    expect(told).toContain("libc.so.6 => /lib");
+    const reported = inRoot("sh", "-c", script, "sh", ...files);
+    expect(reported.split("\n").filter((line) => line.includes("not found"))).toEqual([]);
+    expect(reported).toContain("libc.so.6 => /lib");
   });
 
   test("has no program that gives rights, no file that others may write, nothing of this machine", () => {

@@ -89,9 +89,9 @@ test("a copy takes the place of the last one, and of what a killed one left", ()
 });
 
 test("directories of the sources are kept when asked for, and the copy may be repeated", () => {
-  const words = ["--parents", "/out", "/boot/initrd", "other/initrd"];
-  expect(copyFiles(...words)).toEqual({ status: 0, said: "" });
-  expect(copyFiles(...words)).toEqual({ status: 0, said: "" });
+  const text = ["--parents", "/out", "/boot/initrd", "other/initrd"];
+  expect(copyFiles(...text)).toEqual({ status: 0, said: "" });
+  expect(copyFiles(...text)).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["boot", "boot/initrd", "other", "other/initrd"]);
   expect(readFileSync(join(root, "out/other/initrd"), "utf8")).toBe("another initrd\n");
 });
@@ -117,8 +117,8 @@ describe("a disk", () => {
   test("takes no more room than its data: a hole is a hole in the copy", () => {
     writeFileSync(disk("bomb.img"), "");
     run(["truncate", "--size=1T", disk("bomb.img")]);
-    const words = ["if=/dev/urandom", `of=${disk("bomb.img")}`, "conv=notrunc", "bs=1M"];
-    run(["dd", ...words, "count=1", "seek=500000", "status=none"]);
+    const text = ["if=/dev/urandom", `of=${disk("bomb.img")}`, "conv=notrunc", "bs=1M"];
+    run(["dd", ...text, "count=1", "seek=500000", "status=none"]);
     expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
     const copy = join(root, "out/disk/bomb.img");
     expect(statSync(copy).size).toBe(2 ** 40);
@@ -144,9 +144,9 @@ describe("a disk", () => {
     { name: "a link out of the image", link: "/proc/1/environ", reason: "is a symbolic link" },
   ])("$name is refused", ({ link, reason }) => {
     symlinkSync(link, disk("disk.img"));
-    const { status, said } = copyFiles("--disk", "/out");
+    const { status, said: output } = copyFiles("--disk", "/out");
     expect(status).toBe(1);
-    expect(said).toMatch(new RegExp(`^copy-files: /disk/disk.img: ${reason}`));
+    expect(output).toMatch(new RegExp(`^copy-files: /disk/disk.img: ${reason}`));
     expect(copied()).toEqual([]);
   });
 
@@ -194,8 +194,11 @@ test.each([
   ["a destination that is not there", ["/none", "/boot/initrd"], "No such file or directory"],
   ["a destination that is a link", ["/link", "/boot/initrd"], "Not a directory"],
 ])("%s is refused, and nothing is copied", (_, args, reason) => {
-  const { status, said } = copyFiles(...args);
-  expect({ status, said }).toEqual({ status: 1, said: expect.stringContaining(reason) as string });
+  const { status, said: output } = copyFiles(...args);
+  expect({ status, said: output }).toEqual({
+    status: 1,
+    said: expect.stringContaining(reason) as string,
+  });
   expect(copied()).toEqual([]);
 });
 
@@ -221,7 +224,7 @@ test.each([
   { args: ["--disk"] },
   { args: ["--disk", "/out", "/a", "/b"] },
 ])("$args is answered with the usage", ({ args }) => {
-  const { status, said } = copyFiles(...args);
+  const { status, said: output } = copyFiles(...args);
   expect(status).toBe(2);
-  expect(said).toContain("usage: copy-files [--parents] DESTINATION-DIR SOURCE...");
+  expect(output).toContain("usage: copy-files [--parents] DESTINATION-DIR SOURCE...");
 });

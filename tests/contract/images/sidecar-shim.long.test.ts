@@ -75,12 +75,12 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
 
 /** What it has said until it listens. */
 async function listening(child: ChildProcess): Promise<string> {
-  let said = "";
-  child.stdout?.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
-  await eventually(() => said.includes("\n") && existsSync(join(volume(), "shim.sock")), {
+  let output = "";
+  child.stdout?.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
+  await eventually(() => output.includes("\n") && existsSync(join(volume(), "shim.sock")), {
     withinMs: 30_000,
   });
-  return said;
+  return output;
 }
 
 async function connected<T>(use: (hook: HookSidecar) => Promise<T>): Promise<T> {
@@ -133,11 +133,11 @@ describe("a command line of KubeVirt's", () => {
 
   test("of a version that nobody speaks ends it, with what is known", async () => {
     const child = start(["--version", "v1alpha9"]);
-    let said = "";
-    child.stderr?.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
+    let output = "";
+    child.stderr?.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
     const [code] = (await once(child, "close")) as [number | null];
     expect(code).toBe(2);
-    expect(said).toContain("invalid choice: 'v1alpha9' (choose from 'v1alpha2', 'v1alpha3')");
+    expect(output).toContain("invalid choice: 'v1alpha9' (choose from 'v1alpha2', 'v1alpha3')");
   });
 });
 
@@ -148,26 +148,26 @@ describe.each([
   test("is given the VMI and the domain", async () => {
     addProgram("onDefineDomain", text);
     await listening(start(["--version", "v1alpha2"]));
-    const asked = { version: "v1alpha2", domainXml: DOMAIN, vmi: VMI } as const;
-    expect(await connected((hook) => hook.onDefineDomain(asked))).toBe(`${VMI}\n${DOMAIN}`);
+    const requested = { version: "v1alpha2", domainXml: DOMAIN, vmi: VMI } as const;
+    expect(await connected((hook) => hook.onDefineDomain(requested))).toBe(`${VMI}\n${DOMAIN}`);
   });
 
   test("is given the VMI and cloud-init's data", async () => {
     addProgram("preCloudInitIso", text);
     await listening(start(["--version", "v1alpha3"]));
     const data = '{"UserData": "#!/bin/sh\\necho $HOME"}';
-    const asked = { version: "v1alpha3", data, noCloudSource: "{}", vmi: VMI } as const;
-    const answer = await connected((hook) => hook.preCloudInitIso(asked));
+    const requested = { version: "v1alpha3", data, noCloudSource: "{}", vmi: VMI } as const;
+    const answer = await connected((hook) => hook.preCloudInitIso(requested));
     expect(answer.data).toBe(`${VMI}\n${data}`);
   });
 });
 
 test("a program that fails is told of in its own words, and whose hook it is in the log", async () => {
   addProgram("onDefineDomain", "#!/bin/sh\necho 'no baseBoard' >&2\nexit 4\n");
-  const said = await listening(start([], { NETWORK_BINDING_PLUGIN_NAME: "passt" }));
-  expect(said).toContain("for the binding passt");
-  const asked = { version: "v1alpha3", domainXml: DOMAIN, vmi: VMI } as const;
-  await expect(connected((hook) => hook.onDefineDomain(asked))).rejects.toMatchObject({
+  const output = await listening(start([], { NETWORK_BINDING_PLUGIN_NAME: "passt" }));
+  expect(output).toContain("for the binding passt");
+  const requested = { version: "v1alpha3", domainXml: DOMAIN, vmi: VMI } as const;
+  await expect(connected((hook) => hook.onDefineDomain(requested))).rejects.toMatchObject({
     code: "HOOK_FAILED",
     message: expect.stringContaining("onDefineDomain: no baseBoard") as string,
   });

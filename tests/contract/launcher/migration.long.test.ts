@@ -101,12 +101,12 @@ const lives = (pod: LauncherPod): boolean => pod.pids("libvirtd").length > 0;
 test("the launcher that a guest has left stays until it is told to end, and the one to which it has come ends with it", async () => {
   await migrate();
   await there().virsh("resume", "vm");
-  const arrived = openGuestConsole({
+  const received = openGuestConsole({
     socketPath: join(there().volume, names.CONSOLE_SOCKET),
     logPath: join(there().volume, names.CONSOLE_LOG),
   });
-  await arrived.run("poweroff");
-  arrived.close();
+  await received.run("poweroff");
+  received.close();
   expect(await there().exitCode(10_000)).toBe(0);
   expect(lives(here())).toBe(true);
   await here().terminate();

@@ -52,9 +52,9 @@ test.each([
 });
 
 test("a command that is not there has failed, with the agent's words", async () => {
-  const [code, said] = await probe(["/no/such/program"]);
+  const [code, output] = await probe(["/no/such/program"]);
   expect(code).toBe(1);
-  expect(said).toContain("/no/such/program");
+  expect(output).toContain("/no/such/program");
 });
 
 test("a command that takes too long has failed", async () => {

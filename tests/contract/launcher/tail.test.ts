@@ -16,7 +16,7 @@ const LINE = "the last word\n";
 
 let directory: string;
 /** Who leads a group of processes, of which something may be left where the test fails. */
-const left: ChildProcess[] = [];
+const remaining: ChildProcess[] = [];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "virt-tail-"));
@@ -25,7 +25,7 @@ beforeEach(() => {
   writeFileSync(join(directory, "serial0.log"), LINE);
 });
 afterEach(() => {
-  for (const { pid = 0 } of left.splice(0)) {
+  for (const { pid = 0 } of remaining.splice(0)) {
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
@@ -54,7 +54,7 @@ async function runTail(): Promise<readonly [code: number | null, printed: string
     killSignal: "SIGKILL",
     detached: true,
   });
-  left.push(tail);
+  remaining.push(tail);
   const printed: Buffer[] = [];
   tail.stdout.on("data", (chunk: Buffer) => printed.push(chunk));
   // Of a process: its code, or none where a signal has ended it.
@@ -73,7 +73,7 @@ test("a launcher that ends just before its end is waited for has been noticed", 
     stdio: "ignore",
     detached: true,
   });
-  left.push(launcher);
+  remaining.push(launcher);
   await once(launcher, "spawn");
   const pid = String(launcher.pid);
   // virt-tail waits for the pipe's end by cat.

@@ -166,16 +166,16 @@ describe("libvirt in a child", () => {
 
   test("connections to one daemon that come and go at once do not touch one another", async () => {
     make();
-    const kept = await hypervisor.open(address);
-    const comeAndGo = async (): Promise<void> => {
+    const retained = await hypervisor.open(address);
+    const openAndClose = async (): Promise<void> => {
       for (let turn = 0; turn < 40; turn += 1) {
         const connection = await hypervisor.open(address);
         expect(await connection.findDomain("x")).toBeUndefined();
         await connection.close();
       }
     };
-    await Promise.all([1, 2, 3, 4, 5, 6].map(comeAndGo));
-    expect(await kept.findDomain("x")).toBeUndefined();
+    await Promise.all([1, 2, 3, 4, 5, 6].map(openAndClose));
+    expect(await retained.findDomain("x")).toBeUndefined();
     expect(pids).toHaveLength(1);
   });
 
@@ -186,12 +186,12 @@ describe("libvirt in a child", () => {
       for (let call = 0; call < 10; call += 1) await connection.findDomain("x");
       await connection.close();
     };
-    const kept = await hypervisor.open(address);
+    const retained = await hypervisor.open(address);
     for (let turn = 0; turn < 10; turn += 1) await useOnce();
     const before = await settledUse();
     for (let turn = 0; turn < 300; turn += 1) await useOnce();
     expect(await eventually(() => sameUse(before), { withinMs: 10_000 })).toBe(true);
-    expect(await kept.findDomain("x")).toBeUndefined();
+    expect(await retained.findDomain("x")).toBeUndefined();
   });
 });
 

@@ -270,7 +270,7 @@ describe("launchers", () => {
   test("the coming of a socket is told", async () => {
     const controller = new AbortController();
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const tellWhenReached = (): void => {
+    const reportWhenReached = (): void => {
       launchers.open(POD).then(
         (launcher) => {
           launcher.close();
@@ -280,9 +280,9 @@ describe("launchers", () => {
       );
     };
     const listening = startListener(socketPath);
-    launchers.watch(POD, tellWhenReached, controller.signal);
+    launchers.watch(POD, reportWhenReached, controller.signal);
     await listening;
-    tellWhenReached();
+    reportWhenReached();
     await promise;
     controller.abort();
     expect(listeners).toHaveLength(1);

@@ -23,7 +23,7 @@ import {
   startSessionDaemon,
 } from "./session.ts";
 
-const nobody = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
+const unprivileged = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
 let cacheDirectory = "";
 /** Its child takes longer to start than most tests run; each test has a daemon of its own. */
 let shared: Hypervisor;
@@ -42,7 +42,7 @@ function makeTestDriverBench(): Promise<HypervisorBench> {
   return Promise.resolve({
     hypervisor,
     address: { kind: "uri", uri: "test:///default" },
-    deadAddress: nobody,
+    deadAddress: unprivileged,
     domainXml: (name: string) =>
       `<domain type='test'><name>${name}</name><memory>1024</memory><os><type>hvm</type></os></domain>`,
     close: () => hypervisor.close(),
@@ -55,7 +55,7 @@ async function makeQemuBench(): Promise<HotplugBench> {
   return {
     hypervisor: shared,
     address: { kind: "socket", fd },
-    deadAddress: nobody,
+    deadAddress: unprivileged,
     domainXml: qemuDomainXml,
     nicXml: qemuNicXml,
     // Nothing runs in the guest; at a reset QEMU carries out what was asked.

@@ -155,7 +155,7 @@ class Watch {
 describe("a domain that moves runs nowhere twice", () => {
   let bench: RealBench;
   let source: HypervisorConnection;
-  let asked: Migration;
+  let requested: Migration;
   let watch: Watch;
   const reopened: number[] = [];
 
@@ -165,7 +165,7 @@ describe("a domain that moves runs nowhere twice", () => {
     await source.defineDomain(bench.domainXml("vm1", 1));
     await source.startDomain("vm1");
     const live = await source.readDomainXml("vm1", "moving");
-    asked = { ...bench.ways, liveXml: live.replaceAll("tapc1", "tapc2") };
+    requested = { ...bench.ways, liveXml: live.replaceAll("tapc1", "tapc2") };
     watch = new Watch([
       await bench.hypervisor.open(bench.source),
       await bench.hypervisor.open(bench.target),
@@ -185,7 +185,7 @@ describe("a domain that moves runs nowhere twice", () => {
       stop();
       strike();
     });
-    return source.migrateDomain("vm1", asked).catch((error: unknown) => error);
+    return source.migrateDomain("vm1", requested).catch((error: unknown) => error);
   }
 
   async function stateAt(address: MoveBench["source"]): Promise<DomainInfo | undefined> {
@@ -208,8 +208,8 @@ describe("a domain that moves runs nowhere twice", () => {
     );
     expect(await watch.both()).toEqual([]);
     // Lost before the guest was there, or after; the call may have come back in time.
-    const isLeft = failure === undefined;
-    expect(here?.state).toBe(isLeft ? "shutoff" : "running");
+    const isRemaining = failure === undefined;
+    expect(here?.state).toBe(isRemaining ? "shutoff" : "running");
     expect(there?.state).not.toBe("running");
   });
 

@@ -88,8 +88,8 @@ test("a NIC with a boot order loads a kernel from the network, and passes on its
   await daemon.virsh("start", NAME);
   const text = await eventually(
     () => {
-      const seen = consoleText();
-      return seen.includes("told-by-the-network") ? seen : undefined;
+      const observed = consoleText();
+      return observed.includes("told-by-the-network") ? observed : undefined;
     },
     { withinMs: 150_000 },
   );

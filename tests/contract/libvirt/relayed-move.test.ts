@@ -87,17 +87,17 @@ afterEach(async () => {
 
 async function startRelays(change: Change = {}) {
   const receiving = await bench.receive(change);
-  const words: Word[] = [];
-  receiving.onMessage((word) => words.push(word));
-  return { receiving, words, sending: await bench.send(receiving, change) };
+  const text: Word[] = [];
+  receiving.onMessage((word) => text.push(word));
+  return { receiving, words: text, sending: await bench.send(receiving, change) };
 }
 
 /** How a move ends; undefined: it has arrived. */
 async function move(more: Partial<Migration> = {}): Promise<unknown> {
   const moving = await source.readDomainXml("vm1", "moving");
   const liveXml = moving.replaceAll("tapc1", "tapc2");
-  const asked = { ...WAYS, liveXml, ...more };
-  return source.migrateDomain("vm1", asked).catch((error: unknown) => error);
+  const requested = { ...WAYS, liveXml, ...more };
+  return source.migrateDomain("vm1", requested).catch((error: unknown) => error);
 }
 
 /** A disk of each launcher's own over a file that both see; of the first one a part was written. */
@@ -122,13 +122,13 @@ async function lasting(): Promise<void> {
 
 test("a guest goes over, its node says that it is off there, and it goes on; the names of the sockets are gone", async () => {
   await start();
-  const { sending, words } = await startRelays();
+  const { sending, words: text } = await startRelays();
   expect(await move()).toBeUndefined();
-  expect(words).not.toContainEqual({ kind: "gone" });
+  expect(text).not.toContainEqual({ kind: "gone" });
   expect(await source.findDomain("vm1")).toMatchObject({ state: "shutoff", move: "left" });
   await sending.reportGone();
   await sending.reportGone();
-  expect(words).toContainEqual({ kind: "gone" });
+  expect(text).toContainEqual({ kind: "gone" });
   await target.resumeDomain("vm1");
   expect((await target.findDomain("vm1"))?.state).toBe("running");
   expect(readdirSync(bench.sourceDirectory).filter((name) => name.startsWith("migration"))).toEqual(

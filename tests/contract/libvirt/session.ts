@@ -103,17 +103,17 @@ export async function startSessionDaemon(options: SessionOptions): Promise<Sessi
   makeOwnDirectory(join(base, "config/libvirt"));
   writeFileSync(join(base, "config/libvirt/libvirtd.conf"), `host_uuid = "${randomUUID()}"\n`);
   const runDirectory = options.runDirectory ?? join(base, "run");
-  const words = join(base, "words");
-  const said = openSync(words, "w");
+  const text = join(base, "words");
+  const output = openSync(text, "w");
   const child = spawn("unshare", unshareArguments(base, runDirectory, options), {
-    stdio: ["ignore", said, said],
+    stdio: ["ignore", output, output],
   });
-  closeSync(said);
+  closeSync(output);
   try {
     return await waitForDaemon(child, base, join(runDirectory, "libvirt/libvirt-sock"));
   } catch (cause) {
     await kill(child);
-    const error = new Error(`no daemon came up: ${readFileSync(words, "utf8")}`, { cause });
+    const error = new Error(`no daemon came up: ${readFileSync(text, "utf8")}`, { cause });
     rmSync(base, { recursive: true, force: true });
     throw error;
   }
@@ -182,8 +182,8 @@ function pidNamespaceOf(pid: number): string {
 /** The QEMU in the daemon's pid namespace. */
 function guestOf(daemon: number): number {
   const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
-  const mates = pids.filter((pid) => pidNamespaceOf(pid) === pidNamespaceOf(daemon));
-  const guest = mates.find((pid) => commandOf(pid).startsWith("qemu-system"));
+  const siblings = pids.filter((pid) => pidNamespaceOf(pid) === pidNamespaceOf(daemon));
+  const guest = siblings.find((pid) => commandOf(pid).startsWith("qemu-system"));
   if (guest === undefined) throw new Error("the daemon has no guest");
   return guest;
 }

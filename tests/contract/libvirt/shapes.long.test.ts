@@ -34,7 +34,7 @@ afterEach(async () => {
   if (running.includes(NAME)) await daemon.virsh("destroy", NAME);
   if (defined.includes(NAME)) await daemon.virsh("undefine", NAME, "--nvram");
   const disks = placeOf(base, "/run/disks");
-  for (const left of readdirSync(disks)) rmSync(join(disks, left));
+  for (const remaining of readdirSync(disks)) rmSync(join(disks, remaining));
 });
 
 afterAll(async () => {

@@ -126,19 +126,19 @@ function wordsOf(args: readonly string[]): readonly string[] {
   return ["--kubeconfig", join(directory, "kubeconfig"), ...args];
 }
 
-function saidBy({ exitCode, stdout, stderr }: Called): Said {
+function summarize({ exitCode, stdout, stderr }: Called): Said {
   return { exitCode, lines: stdout.trim().split("\n"), stderr };
 }
 
 /** The command line as a person runs it: in a process. */
 async function patchbayProcess(...args: readonly string[]): Promise<Said> {
   const argv = [executableOf("patchbay"), ...wordsOf(args)] as const;
-  return saidBy(await createProcessRunner().run({ argv, timeoutMs: 60_000 }));
+  return summarize(await createProcessRunner().run({ argv, timeoutMs: 60_000 }));
 }
 
 /** The same in this one. */
 async function patchbay(...args: readonly string[]): Promise<Said> {
-  return saidBy(await callPatchbay(wordsOf(args)));
+  return summarize(await callPatchbay(wordsOf(args)));
 }
 
 function changesIn({ lines }: Said): ReadonlySet<string> {
@@ -161,11 +161,11 @@ describe("install", () => {
   test("makes everything, in strict mode, and a second time changes nothing", async () => {
     const first = await patchbayProcess("install");
     // The embedded server has nobody for some of the kinds, and says so.
-    const told = /acts on a (\w+), it is only kept: /;
+    const reported = /acts on a (\w+), it is only kept: /;
     const kinds = first.stderr
       .trim()
       .split("\n")
-      .map((line) => told.exec(line)?.[1] ?? line);
+      .map((line) => reported.exec(line)?.[1] ?? line);
     expect(new Set(kinds)).toEqual(new Set(["NetworkPolicy", "Deployment", "DaemonSet"]));
     expect(changesIn(first)).toEqual(new Set(["created"]));
     const base = parseManifests(await readManifests(createFiles(), "base"));
@@ -182,8 +182,14 @@ describe("install", () => {
     await api.patch(`${WEBHOOKS}/patchbay`, operations, "application/json-patch+json");
     const secret = "/api/v1/namespaces/patchbay/secrets/virt-api-certificates";
     await api.patch(secret, { data: { "tls.key": "eA==" } });
-    const said = await patchbay("install", "--image", "registry.example/patchbay:1", "-o", "json");
-    const { objects } = JSON.parse(said.lines.join("\n")) as {
+    const output = await patchbay(
+      "install",
+      "--image",
+      "registry.example/patchbay:1",
+      "-o",
+      "json",
+    );
+    const { objects } = JSON.parse(output.lines.join("\n")) as {
       objects: { name: string; change: string }[];
     };
     expect(objects.filter(({ change }) => change !== "unchanged")).toEqual(
@@ -211,8 +217,8 @@ describe("install", () => {
     await api.patch(KUBEVIRT_OBJECT, { spec: { configuration } });
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
     expect((await api.get(KUBEVIRT_OBJECT)).body.spec).toEqual({ configuration });
-    const said = await patchbay("install", "--mode", "multus", "--no-pod-creation");
-    const changed = said.lines.filter((line) => !line.endsWith(": unchanged"));
+    const output = await patchbay("install", "--mode", "multus", "--no-pod-creation");
+    const changed = output.lines.filter((line) => !line.endsWith(": unchanged"));
     expect(changed.map((line) => line.replace(/: \{.*/, ""))).toEqual([
       "DaemonSet patchbay/net-agent: changed",
       ...["--mode=alone", "--health-port=8481", "--metrics-port=8482"].map(removed),
@@ -255,8 +261,8 @@ describe("install", () => {
     const edited = (await api.get(AGENT)).body.spec;
     expect(JSON.stringify(edited)).toContain('"--tenant-bridges=br1"');
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
-    const said = await patchbay("install", "--image", "r/p:2");
-    expect(said.lines).toContain("  + net-agent: image: r/p:2");
+    const output = await patchbay("install", "--image", "r/p:2");
+    expect(output.lines).toContain("  + net-agent: image: r/p:2");
     const text = JSON.stringify(edited).replace('"localhost/patchbay/patchbay:dev"', '"r/p:2"');
     expect((await api.get(AGENT)).body.spec).toEqual(JSON.parse(text));
   });
@@ -289,9 +295,9 @@ describe("install", () => {
   ])("refuses beside $what, names it and touches nothing", async ({ what, path, object }) => {
     await api.post(path, object);
     const definitions = await names(DEFINITIONS);
-    const said = await patchbay("install");
-    expect(said.exitCode).toBe(4);
-    expect(said.stderr).toContain(
+    const output = await patchbay("install");
+    expect(output.exitCode).toBe(4);
+    expect(output.stderr).toContain(
       `objects that Patchbay did not create; nothing was changed: ${what}\n`,
     );
     expect(await names(DEFINITIONS)).toEqual(definitions);
@@ -327,9 +333,9 @@ describe("install --only net-agent, beside KubeVirt", () => {
 
   test("makes one DaemonSet, what it needs and the kind of networks; KubeVirt's stays as it was", async () => {
     const before = await theirs();
-    const said = await patchbay("install", "--only", "net-agent", "--mode", "multus-dynamic");
-    expect(said.exitCode).toBe(0);
-    expect(said.lines).toEqual([
+    const output = await patchbay("install", "--only", "net-agent", "--mode", "multus-dynamic");
+    expect(output.exitCode).toBe(0);
+    expect(output.lines).toEqual([
       "Namespace patchbay: created",
       "CustomResourceDefinition network-attachment-definitions.k8s.cni.cncf.io: created",
       "PriorityClass patchbay-critical: created",
@@ -350,17 +356,17 @@ describe("install --only net-agent, beside KubeVirt", () => {
   test("goes again while there are VMs of KubeVirt, and leaves all of it", async () => {
     const before = await theirs();
     await patchbay("install", "--only", "net-agent");
-    const said = await patchbay("uninstall");
-    expect(said.exitCode).toBe(0);
-    expect(changesIn(said)).toEqual(new Set(["deleted"]));
+    const output = await patchbay("uninstall");
+    expect(output.exitCode).toBe(0);
+    expect(changesIn(output)).toEqual(new Set(["deleted"]));
     expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
     expect(await theirs()).toEqual(before);
   });
 
   test("leaves the networks of Multus alone, with theirs", async () => {
     await api.post(DEFINITIONS, MULTUS);
-    const said = await patchbay("install", "--only", "net-agent");
-    expect(said.lines).toContain(
+    const output = await patchbay("install", "--only", "net-agent");
+    expect(output.lines).toContain(
       "CustomResourceDefinition network-attachment-definitions.k8s.cni.cncf.io: left alone",
     );
     await patchbay("uninstall");
@@ -373,8 +379,8 @@ describe("install --only net-agent, beside KubeVirt", () => {
       ["--only", "net-agent", "--launcher-image", "r/l:1"],
       ["--mode", "solo"],
     ]) {
-      const said = await patchbay("install", ...flags);
-      expect(said.exitCode).toBe(2);
+      const output = await patchbay("install", ...flags);
+      expect(output.exitCode).toBe(2);
       expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
     }
   });
@@ -383,7 +389,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
 describe("uninstall", () => {
   async function ours(): Promise<readonly string[]> {
     const base = parseManifests(await readManifests(createFiles(), "base"));
-    const left = await Promise.all(
+    const remaining = await Promise.all(
       base.map(async ({ apiVersion, kind, metadata: { namespace, name } }) => {
         const group = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
         const where = namespace === undefined ? "" : `/namespaces/${namespace}`;
@@ -393,16 +399,16 @@ describe("uninstall", () => {
         return code === 404 ? [] : [`${kind} ${name} ${String(code)}`];
       }),
     );
-    return left.flat();
+    return remaining.flat();
   }
 
   test("leaves nothing of an installation, and what was there stays", async () => {
     const before = await names("/apis/rbac.authorization.k8s.io/v1/clusterroles");
     await patchbay("install");
     expect(await ours()).not.toEqual([]);
-    const said = await patchbayProcess("uninstall");
-    expect(said.stderr).toBe("");
-    expect(changesIn(said)).toEqual(new Set(["deleted"]));
+    const output = await patchbayProcess("uninstall");
+    expect(output.stderr).toBe("");
+    expect(changesIn(output)).toEqual(new Set(["deleted"]));
     expect(await ours()).toEqual([]);
     expect(await names("/apis/rbac.authorization.k8s.io/v1/clusterroles")).toEqual(before);
     expect((await patchbay("uninstall")).exitCode).toBe(0);
@@ -418,9 +424,9 @@ describe("uninstall", () => {
       metadata: { name: "alpha" },
       spec: { running: false, template: { spec: { domain: { devices: {} } } } },
     });
-    const said = await patchbay("uninstall");
-    expect(said.exitCode).toBe(4);
-    expect(said.stderr).toContain("nothing was changed: VirtualMachine default/alpha\n");
+    const output = await patchbay("uninstall");
+    expect(output.exitCode).toBe(4);
+    expect(output.stderr).toContain("nothing was changed: VirtualMachine default/alpha\n");
     expect(await kinds()).toHaveLength(12);
     await api.delete(`${VMS}/alpha`);
     expect((await patchbay("uninstall", "--with-objects")).exitCode).toBe(0);

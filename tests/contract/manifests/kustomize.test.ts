@@ -43,8 +43,8 @@ test.each(["base", "net-agent-only"] as const)(
   "kustomize makes of pod-creation/%s what install --pod-creation takes",
   async (folder) => {
     const read = await readOverlay(folder);
-    const taken = withSettings(read, { podCreation: true });
-    expect(taken).not.toEqual(read);
-    expect(byName(await kustomize(`pod-creation/${folder}`))).toEqual(byName(taken));
+    const claimed = withSettings(read, { podCreation: true });
+    expect(claimed).not.toEqual(read);
+    expect(byName(await kustomize(`pod-creation/${folder}`))).toEqual(byName(claimed));
   },
 );

@@ -54,8 +54,8 @@ test("a launcher whose VM is to be migrated and cannot be is not evicted, and it
   // virt-api hears of VMIs by its watch.
   const answer = await eventually(
     async () => {
-      const said = await evict(staying);
-      return said.code === 429 ? said : undefined;
+      const output = await evict(staying);
+      return output.code === 429 ? output : undefined;
     },
     { withinMs: 20_000 },
   );
@@ -71,16 +71,16 @@ test("a launcher of a VM that need not be migrated is evicted", async () => {
 
 test("a launcher whose guest can leave is not evicted, by whoever drains; its VMI is told", async () => {
   const pod = await run("leaving", "LiveMigrate", "True");
-  const said = async (words: string): Promise<boolean> => {
+  const output = async (text: string): Promise<boolean> => {
     const { code, body } = await evict(pod);
-    return code === 429 && body["message"].includes(words);
+    return code === 429 && body["message"].includes(text);
   };
   // virt-api hears of VMIs by its watch.
   const triggered = 'Eviction triggered evacuation of VMI "default/leaving"';
-  await eventually(() => said(triggered), { withinMs: 20_000 });
+  await eventually(() => output(triggered), { withinMs: 20_000 });
   const { body } = await admin.ask("GET", `${VMIS}/leaving`);
   expect(body["status"]).toMatchObject({ evacuationNodeName: "a" });
-  await eventually(() => said(`Evacuation in progress: ${triggered}`), { withinMs: 20_000 });
+  await eventually(() => output(`Evacuation in progress: ${triggered}`), { withinMs: 20_000 });
 });
 
 test("no migration is made of a VM that cannot be migrated, and of none that is not there", async () => {

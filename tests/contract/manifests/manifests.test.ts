@@ -52,9 +52,9 @@ async function versions(): Promise<readonly (string | undefined)[]> {
 }
 
 test("kubectl applies them, and the supervisor then finds nothing to change", async () => {
-  const said = await apply();
-  expect(said).toHaveLength((await readObjects()).length);
-  expect(said.filter((line) => !line.endsWith(" created"))).toEqual([]);
+  const output = await apply();
+  expect(output).toHaveLength((await readObjects()).length);
+  expect(output.filter((line) => !line.endsWith(" created"))).toEqual([]);
   const before = await versions();
   await applyManifests(client.store, await readObjects());
   expect(await versions()).toEqual(before);

@@ -64,12 +64,12 @@ test("every version is discovered, and v1 preferred", async () => {
 test("a VMI of v1alpha2 is kept as it was written, and seen, watched and changed in each version", async () => {
   const vmi = readOldVmi();
   expect(vmi.apiVersion).toBe("kubevirt.io/v1alpha2");
-  const seen = new Map<string, VirtualMachineInstance>();
+  const observed = new Map<string, VirtualMachineInstance>();
   const watches = VERSIONS.map((version) =>
     admin
       .reflect(of(VIRTUAL_MACHINE_INSTANCES, version), { namespace: "default" })
       .subscribe((event) => {
-        if (event.kind === "applied") seen.set(version, event.object);
+        if (event.kind === "applied") observed.set(version, event.object);
       }),
   );
   await admin.store.create(of(VIRTUAL_MACHINE_INSTANCES, "v1alpha2"), vmi);
@@ -85,7 +85,7 @@ test("a VMI of v1alpha2 is kept as it was written, and seen, watched and changed
   for (const version of VERSIONS) {
     const last = await eventually(
       () => {
-        const now = seen.get(version);
+        const now = observed.get(version);
         return now?.metadata.labels?.["v1alpha2"] === "been" ? now : undefined;
       },
       { withinMs: 5000 },

@@ -48,8 +48,8 @@ test("who mends it is told nothing, and who only labels it neither", async () =>
   await person.ask("POST", NADS, nad("mended", "{"));
   const labelled = { metadata: { labels: { a: "b" } } };
   expect((await person.ask("PATCH", `${NADS}/mended`, labelled)).warning).toBe("");
-  const mended = await person.ask("PATCH", `${NADS}/mended`, { spec: { config: GOOD } });
-  expect(mended).toMatchObject({ code: 200, warning: "" });
+  const repaired = await person.ask("PATCH", `${NADS}/mended`, { spec: { config: GOOD } });
+  expect(repaired).toMatchObject({ code: 200, warning: "" });
 });
 
 test("a VM that brings DataVolumes along is kept where nobody serves them, and its author told", async () => {

@@ -20,7 +20,7 @@ const NICS = {
 
 let api: Harness;
 let hook: Backend;
-const seen: string[] = [];
+const observed: string[] = [];
 
 interface Configuration {
   readonly kind: string;
@@ -33,13 +33,13 @@ async function configure(): Promise<void> {
   for (const object of manifests) {
     const { kind, webhooks } = object as unknown as Configuration;
     if (webhooks === undefined) continue;
-    const asked = webhooks.map((webhook) => ({
+    const requested = webhooks.map((webhook) => ({
       ...webhook,
       ...byUrl(api, hook),
       matchConditions: conditionsOf(webhook.name),
     }));
     const path = `${REGISTRATION}/${kind.toLowerCase()}s`;
-    await api.post(path, { ...object, webhooks: asked });
+    await api.post(path, { ...object, webhooks: requested });
   }
 }
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
   api = await startHarness();
   hook = await startWebhook(api.authority, ({ userInfo, resource, subResource, operation }) => {
     const what = [resource.resource, ...(subResource === undefined ? [] : [subResource])].join("/");
-    seen.push(`${userInfo.username.split(":").at(-1) ?? ""} ${operation} ${what}`);
+    observed.push(`${userInfo.username.split(":").at(-1) ?? ""} ${operation} ${what}`);
     return { allowed: true };
   });
   for (const definition of customResourceDefinitions()) {
@@ -81,14 +81,14 @@ async function write(account: string, path: string, body: object): Promise<void>
 }
 
 test("a plug's four writes by the control plane and two of the node are four calls", async () => {
-  seen.length = 0;
+  observed.length = 0;
   await write("virt-api", VM, { spec: { template: { spec: NICS } } });
   await write("virt-controller", VMI, { spec: NICS });
   await write("virt-controller", `${VMI}/status`, { status: { attachments: [] } });
   await write("virt-handler", `${VMI}/status`, { status: { interfaces: [{ name: "one" }] } });
   await write("virt-handler", `${VMI}/status`, { status: { interfaces: [] } });
   await write("virt-controller", `${VM}/status`, { status: { ready: true } });
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     "virt-api UPDATE virtualmachines",
     "virt-controller UPDATE virtualmachineinstances",
     "virt-handler UPDATE virtualmachineinstances/status",
@@ -97,8 +97,8 @@ test("a plug's four writes by the control plane and two of the node are four cal
 });
 
 test("what somebody writes is filled in and judged, but for labels", async () => {
-  seen.length = 0;
+  observed.length = 0;
   await write("jane", VM, { metadata: { labels: { a: "b" } } });
   await write("jane", VM, { spec: { runStrategy: "Halted" } });
-  expect(seen).toEqual(["jane UPDATE virtualmachines", "jane UPDATE virtualmachines"]);
+  expect(observed).toEqual(["jane UPDATE virtualmachines", "jane UPDATE virtualmachines"]);
 });

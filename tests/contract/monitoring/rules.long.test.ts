@@ -69,15 +69,15 @@ afterAll(() => {
 });
 
 test("Prometheus takes the rules", () => {
-  const said = promtool(["check", "rules"], "rules.yaml", stringify(spec));
-  expect(said).toContain(`SUCCESS: ${String(rules.length)} rules found`);
+  const output = promtool(["check", "rules"], "rules.yaml", stringify(spec));
+  expect(output).toContain(`SUCCESS: ${String(rules.length)} rules found`);
 });
 
 test("Prometheus takes what the dashboard asks", () => {
-  const asked = questions.map(({ expr }, index) => ({ record: `q${String(index)}`, expr }));
-  const text = stringify({ groups: [{ name: "dashboard", rules: asked }] });
-  const said = promtool(["check", "rules"], "dashboard.yaml", text);
-  expect(said).toContain(`SUCCESS: ${String(questions.length)} rules found`);
+  const requested = questions.map(({ expr }, index) => ({ record: `q${String(index)}`, expr }));
+  const text = stringify({ groups: [{ name: "dashboard", rules: requested }] });
+  const output = promtool(["check", "rules"], "dashboard.yaml", text);
+  expect(output).toContain(`SUCCESS: ${String(questions.length)} rules found`);
 });
 
 test.each([...rules.map(({ alert, expr }) => ({ title: alert, expr })), ...questions])(
@@ -96,10 +96,10 @@ describe.each(rules)("$alert", ({ alert, annotations }) => {
   });
 
   test("fires when it should, and not when not", () => {
-    const stories = STORIES.filter((story) => story.alert === alert);
-    expect(new Set(stories.map(({ fires }) => fires))).toEqual(new Set([true, false]));
+    const scenarios = STORIES.filter((scenario) => scenario.alert === alert);
+    expect(new Set(scenarios.map(({ fires }) => fires))).toEqual(new Set([true, false]));
     writeFileSync(join(directory, "rules.yaml"), stringify(spec));
-    const tests = stories.map(({ series, after, fires }) => ({
+    const tests = scenarios.map(({ series, after, fires }) => ({
       interval: "1m",
       input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
       promql_expr_test: [

@@ -5,7 +5,7 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
 
 let machine: AgentMachine;
@@ -31,7 +31,7 @@ async function firstEventsOf(name: string): Promise<readonly string[]> {
   return eventually(async () => {
     const events = await eventsOf(name);
     return events.length > 0 ? events : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 test.each([
@@ -61,7 +61,7 @@ test.each([
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, name));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(`Warning ${error?.reason ?? ""} ${error?.message ?? ""}`).toBe(event);
 });
 
@@ -79,7 +79,7 @@ test("a network without a configuration is the one of a file, and without a file
   const status = await eventually(async () => {
     const entries = await machine.networkStatus(NAMESPACE, "by-file");
     return entries.length > 0 ? entries : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(status).toMatchObject([{ name: "default/filed", interface: "net1" }]);
   expect(machine.node.nics(sandbox)).toEqual(["net1"]);
 });
@@ -90,13 +90,13 @@ test("a network whose range is exhausted tells it, and whoever waits learns what
   await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });
   await eventually(
     async () => (await machine.networkStatus(NAMESPACE, "first")).length > 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   await machine.runPod({ namespace: NAMESPACE, name: "second", networks: "small" });
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, "second"));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(error?.reason).toBe("AddressesExhausted");
   expect(error?.message).toMatch(/every address of network default\/small is in use: unplug/);
   expect(await firstEventsOf("small")).toEqual([expect.stringContaining("AddressesExhausted")]);

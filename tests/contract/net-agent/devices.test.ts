@@ -64,9 +64,9 @@ async function expectNics(
 test("without a kubelet the attachment waits, and says what for; as soon as there is one it has its device", async () => {
   const [device = ""] = devices;
   const info = { type: "pci", version: "1.1.0", pci: { "pci-address": device } };
-  const told = join(machine.deviceInfoDir, "dp");
-  mkdirSync(told, { recursive: true });
-  writeFileSync(join(told, `vendor.io-nic-${device}-device.json`), JSON.stringify(info));
+  const reported = join(machine.deviceInfoDir, "dp");
+  mkdirSync(reported, { recursive: true });
+  writeFileSync(join(reported, `vendor.io-nic-${device}-device.json`), JSON.stringify(info));
   const limits = { [RESOURCE]: "2" };
   await machine.runPod({ namespace: NAMESPACE, name: "two", networks: "fast", limits });
   await expectErrors("two", {

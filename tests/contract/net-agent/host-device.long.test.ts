@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
 /** Five failed removals, with the pauses between them. */
-const WITHIN = { withinMs: 60_000 };
+const TIMEOUT = { withinMs: 60_000 };
 const NAMESPACE = "default";
 const POD = { namespace: NAMESPACE, name: "borrower" };
 const MAC = "02:00:00:00:9d:01";
@@ -50,7 +50,7 @@ beforeAll(async () => {
   const own = readlinkSync("/proc/self/ns/net");
   await eventually(
     () => readlinkSync(`/proc/${String(host.pid)}/ns/net`) !== own || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   machine = await AgentMachine.start(undefined, { hostProcess: host.pid });
   await machine.putNad(NAMESPACE, "card", [{ type: "host-device", device: "card0" }]);
@@ -78,18 +78,18 @@ beforeEach(() => {
 
 async function borrow(network = "card") {
   const sandbox = await machine.runPod({ ...POD, networks: network });
-  await eventually(() => machine.node.nics(sandbox).includes("net1") || undefined, WITHIN);
+  await eventually(() => machine.node.nics(sandbox).includes("net1") || undefined, TIMEOUT);
   await eventually(
     async () => (await machine.networkStatus(NAMESPACE, POD.name)).length > 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   expect(ip("-o", "link", "show")).not.toMatch(/ card0[@:]/);
   return sandbox;
 }
 
 async function expectAsBefore(before: readonly string[]): Promise<void> {
-  await eventually(() => hasCard() || undefined, WITHIN);
-  await expect.poll(look, { timeout: WITHIN.withinMs }).toEqual(before);
+  await eventually(() => hasCard() || undefined, TIMEOUT);
+  await expect.poll(look, { timeout: TIMEOUT.withinMs }).toEqual(before);
 }
 
 test("an unplug gives it back, whatever the guest has done to it", async () => {

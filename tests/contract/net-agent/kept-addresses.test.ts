@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
 const NAMESPACE = "default";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 
 let machine: AgentMachine;
 let pods = 0;
@@ -24,23 +24,26 @@ async function attach(
   const [status] = await eventually(async () => {
     const all = await machine.networkStatus(NAMESPACE, name);
     return all.length > 0 ? all : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return { name, ips: status?.ips ?? [] };
 }
 
 async function detach(name: string): Promise<void> {
   await machine.ask(NAMESPACE, name, "");
-  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length === 0, WITHIN);
+  await eventually(
+    async () => (await machine.networkStatus(NAMESPACE, name)).length === 0,
+    TIMEOUT,
+  );
 }
 
 /** Waits until the pod's events tell of an address that was not kept. */
-async function told(name: string): Promise<string> {
+async function reported(name: string): Promise<string> {
   return eventually(async () => {
     const { items } = await machine.admin.store.list(EVENTS, { namespace: NAMESPACE });
     return items.find(
       ({ involvedObject, reason }) => involvedObject.name === name && reason === "AddressNotKept",
     )?.message;
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 beforeAll(async () => {
@@ -81,8 +84,8 @@ describe.each(["plain", "declared", "both"])("host-local, %s", (network) => {
     expect(late.ips.some((ip) => owner.ips.includes(ip))).toBe(false);
     expect(await machine.errors(NAMESPACE, late.name)).toEqual({});
     const [ip = ""] = owner.ips;
-    expect(await told(late.name)).toMatch(`net1 of default/${network} did not get ${ip}`);
-    expect(await told(late.name)).toMatch(/failed to allocate all requested IPs|not available/);
+    expect(await reported(late.name)).toMatch(`net1 of default/${network} did not get ${ip}`);
+    expect(await reported(late.name)).toMatch(/failed to allocate all requested IPs|not available/);
   });
 });
 
@@ -91,15 +94,15 @@ test.each([
   { name: "of another network", ips: ["192.0.2.7"] },
   { name: "of a family that it has not", ips: ["fd00::9"] },
 ])("an address $name is preferred in vain", async ({ ips }) => {
-  const { name, ips: given } = await attach("plain", ips);
-  expect(given).toHaveLength(1);
-  expect(given).not.toEqual(ips);
-  expect(await told(name)).toContain(ips[0]);
+  const { name, ips: input } = await attach("plain", ips);
+  expect(input).toHaveLength(1);
+  expect(input).not.toEqual(ips);
+  expect(await reported(name)).toContain(ips[0]);
   expect(machine.node.leases("plain")).not.toContain(ips[0]);
 });
 
 test("IPAM that would give whatever it is told is not asked", async () => {
   const { name, ips } = await attach("fixed", ["10.55.0.1"]);
   expect(ips).toEqual(["10.55.1.9"]);
-  expect(await told(name)).toContain("this network does not take requests for addresses");
+  expect(await reported(name)).toContain("this network does not take requests for addresses");
 });

@@ -17,9 +17,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
 const MAC = "02:00:00:00:77:01";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
-const asked = (name: string): string => JSON.stringify([{ name, interface: "net1", mac: MAC }]);
+const requested = (name: string): string => JSON.stringify([{ name, interface: "net1", mac: MAC }]);
 
 let machine: AgentMachine;
 let owner: NonNullable<ObjectMeta["ownerReferences"]>[number];
@@ -66,10 +66,10 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
   test("is attached although nobody can give it the guest's MAC, and the wiring does", async () => {
     const pod = { namespace: NAMESPACE, name: `launcher-${type}` };
     const metadata = { ownerReferences: [owner] };
-    const sandbox = await machine.runPod({ ...pod, networks: asked(type), metadata });
+    const sandbox = await machine.runPod({ ...pod, networks: requested(type), metadata });
     await eventually(
       async () => (await machine.networkStatus(pod.namespace, pod.name)).length > 0,
-      WITHIN,
+      TIMEOUT,
     );
     expect(await machine.errors(pod.namespace, pod.name)).toEqual({});
     const before = macOf(sandbox);
@@ -77,7 +77,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     await wire(sandbox);
     expect(macOf(sandbox)).toBe(MAC);
     await machine.ask(pod.namespace, pod.name, "");
-    await eventually(() => !machine.node.nics(sandbox).includes("net1"), WITHIN);
+    await eventually(() => !machine.node.nics(sandbox).includes("net1"), TIMEOUT);
     // A card is back on the machine as it was.
     const card = device === "" ? String(before) : run("ip", "link", "show", device);
     expect(card).toContain(before);
@@ -86,7 +86,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
   test("that its VMI does not control is refused: a person asked for that MAC", async () => {
     const pod = { namespace: NAMESPACE, name: `impostor-${type}` };
     const metadata = { ownerReferences: [{ ...owner, controller: false }] };
-    const sandbox = await machine.runPod({ ...pod, networks: asked(type), metadata });
+    const sandbox = await machine.runPod({ ...pod, networks: requested(type), metadata });
     // The plugin itself was seen to fail once on a busy machine, which is another error until it is tried again.
     await expect
       .poll(() => machine.errors(pod.namespace, pod.name))
@@ -135,7 +135,7 @@ test("what the runtime made when the pod was created is unplugged, and its secon
   await machine.ask(pod.namespace, pod.name, "");
   await eventually(
     async () => (await machine.networkStatus(pod.namespace, pod.name)).length === 0,
-    WITHIN,
+    TIMEOUT,
   );
   expect(machine.node.nics(sandbox)).toEqual([]);
   expect(machine.node.leases("cold")).toEqual([]);

@@ -11,7 +11,7 @@ const LARGE = { namespace: "large", count: 20 };
 const SMALL = { namespace: "small", count: 5 };
 /** Source: createCni, PLUGINS_MAX. */
 const PLUGINS_MAX = 8;
-const WITHIN = { withinMs: 50_000 };
+const TIMEOUT = { withinMs: 50_000 };
 
 let machine: AgentMachine;
 const sandboxes: Sandbox[] = [];
@@ -65,7 +65,7 @@ test("all get both, of at most eight plugins at a time, and then give both back"
   for (const { namespace, name } of ALL) {
     await eventually(
       async () => (await machine.networkStatus(namespace, name)).length === 2,
-      WITHIN,
+      TIMEOUT,
     );
   }
   expect(sandboxes.map((sandbox) => machine.node.nics(sandbox))).toEqual(
@@ -78,7 +78,7 @@ test("all get both, of at most eight plugins at a time, and then give both back"
   for (const { namespace, name } of ALL) {
     await eventually(
       async () => (await machine.networkStatus(namespace, name)).length === 0,
-      WITHIN,
+      TIMEOUT,
     );
   }
   expect(machine.node.leases("one")).toEqual([]);

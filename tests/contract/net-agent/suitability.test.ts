@@ -15,7 +15,7 @@ import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const NAMESPACE = "default";
 const NODE = "node-1";
 const NAD_KIND = { name: "network-attachment-definitions.k8s.cni.cncf.io" };
@@ -52,11 +52,11 @@ async function problemsOf(name: string): Promise<readonly NodeProblem[]> {
 
 /** What its node says of the network, as soon as it says this. */
 async function waitFor(name: string, reason: string | undefined): Promise<string> {
-  const told = await eventually(async () => {
+  const reported = await eventually(async () => {
     const problem = (await problemsOf(name)).find(({ node }) => node === NODE);
     return problem?.reason === reason ? { message: problem?.message ?? "" } : undefined;
-  }, WITHIN);
-  return told.message;
+  }, TIMEOUT);
+  return reported.message;
 }
 
 async function eventsOf({ admin }: AgentMachine, name: string): Promise<readonly string[]> {
@@ -72,7 +72,7 @@ async function errorOf(pod: string): Promise<string> {
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, pod));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return `${error?.reason ?? ""} ${error?.message ?? ""}`;
 }
 
@@ -105,7 +105,7 @@ describe("nobody asks, and yet it is told of", () => {
     const [event, ...others] = await eventually(async () => {
       const events = await eventsOf(machine, name);
       return events.length > 0 ? events : undefined;
-    }, WITHIN);
+    }, TIMEOUT);
     expect([event, ...others]).toEqual([`Warning ${reason} ${message}`]);
   });
 
@@ -166,13 +166,13 @@ test("addresses that are used up, until one is given back", async () => {
   const range = { from: "10.55.0.5", to: "10.55.0.5" };
   await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
   await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });
-  await eventually(() => machine.node.leases("small").length > 0, WITHIN);
+  await eventually(() => machine.node.leases("small").length > 0, TIMEOUT);
   await machine.runPod({ namespace: NAMESPACE, name: "second", networks: "small" });
-  const told = await waitFor("small", "AddressesExhausted");
-  expect(told).toMatch(
+  const reported = await waitFor("small", "AddressesExhausted");
+  expect(reported).toMatch(
     /^all 1 addresses of ipam\.ranges\[0\] of network default\/small are in use/,
   );
-  expect(await errorOf("second")).toBe(`AddressesExhausted ${told}`);
+  expect(await errorOf("second")).toBe(`AddressesExhausted ${reported}`);
   await machine.ask(NAMESPACE, "second", "");
   await machine.ask(NAMESPACE, "first", "");
   await waitFor("small", undefined);
@@ -180,7 +180,7 @@ test("addresses that are used up, until one is given back", async () => {
 
 test("a VLAN on a bridge is told of where the kernel cannot filter them", async () => {
   await machine.runPod({ namespace: NAMESPACE, name: "makes-bridge", networks: "good" });
-  await eventually(() => machine.node.bridgePorts().length > 0, WITHIN);
+  await eventually(() => machine.node.bridgePorts().length > 0, TIMEOUT);
   const bridge = machine.node.nameLink("v");
   await machine.putNad(NAMESPACE, "tagged", [{ type: "bridge", bridge, vlan: 100 }]);
   await machine.runPod({ namespace: NAMESPACE, name: "tagged", networks: "tagged" });
@@ -191,7 +191,7 @@ test("a VLAN on a bridge is told of where the kernel cannot filter them", async 
     const isAttached = (await machine.networkStatus(NAMESPACE, "tagged")).length > 0;
     if (isAttached) return "attached";
     return errors[0]?.reason === problem?.reason ? problem?.reason : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(outcome).toBe(want);
 });
 
@@ -233,7 +233,7 @@ test("what another node says stays beside it, unless there is no such node", asy
     { type: "merge", fields: { status: { problems: [other, own, gone] } } },
     { subresource: "status" },
   );
-  await eventually(async () => (await problemsOf("two")).length === 2 || undefined, WITHIN);
+  await eventually(async () => (await problemsOf("two")).length === 2 || undefined, TIMEOUT);
   expect(await problemsOf("two")).toEqual([other, own]);
   machine.node.addPlugin("no-such-plugin", "exit 1");
   await waitFor("two", undefined);
@@ -252,6 +252,6 @@ test("where the kind is Multus' own, which has no status, events tell it", async
   const [event] = await eventually(async () => {
     const events = await eventsOf(other, "broken");
     return events.length > 0 ? events : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(event).toMatch(/^Warning NetworkInvalid .*is not a JSON object/);
 });

@@ -12,7 +12,7 @@ import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const TENANT = "tenant";
 const KEY = { namespace: "default", name: "kubevirt" };
 const KUBEVIRT_KIND = { name: "kubevirts.kubevirt.io" };
@@ -43,14 +43,14 @@ async function errorOf(pod: string): Promise<string> {
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(TENANT, pod));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return `${error?.reason ?? ""} ${error?.message ?? ""}`;
 }
 
 async function waitUntilAttached(pod: string): Promise<void> {
   await eventually(
     async () => (await machine.networkStatus(TENANT, pod)).length > 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
 }
 
@@ -81,11 +81,11 @@ test("where the kind lets it pass it is told in its events, and the policy of be
   await eventually(async () => {
     await setPolicy({ plugins: ["b*e"] });
     return true;
-  }, WITHIN);
+  }, TIMEOUT);
   const event = await eventually(async () => {
     const { items } = await store.list(EVENTS, { namespace: KEY.namespace });
     return items.find(({ reason }) => reason === "TenantPolicyInvalid");
-  }, WITHIN);
+  }, TIMEOUT);
   expect(event.involvedObject).toMatchObject({ kind: "KubeVirt", name: KEY.name });
   expect(event.message).toMatch(/tenantPolicy\.plugins\[0\]: "b\*e" must be .*policy of before/);
   await machine.putNad(TENANT, "red", [machine.node.bridgePlugin()]);
@@ -103,7 +103,7 @@ test("without KubeVirt's kinds the flags alone count", async () => {
   const [error] = await eventually(async () => {
     const errors = Object.values(await other.errors(TENANT, "pod"));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(error?.reason).toBe("DefinitionForbidden");
   expect(error?.message).toMatch(/allow it by the flag of net-agent that is named$/);
 });
@@ -122,7 +122,7 @@ test("beside Multus a tenant's network on the node's own bridge is attached and 
   const problems = await eventually(async () => {
     const key = { namespace: TENANT, name: "uplink" };
     return (await store.find(NETWORK_ATTACHMENT_DEFINITIONS, key))?.status?.problems;
-  }, WITHIN);
+  }, TIMEOUT);
   const message = expect.stringMatching(
     /^networks of this definition are attached, .*--tenant-bridges.*named$/,
   ) as string;
@@ -130,11 +130,13 @@ test("beside Multus a tenant's network on the node's own bridge is attached and 
   const event = await eventually(async () => {
     const { items } = await store.list(EVENTS, { namespace: TENANT });
     return items.find(({ reason }) => reason === "DefinitionTolerated");
-  }, WITHIN);
+  }, TIMEOUT);
   expect(event).toMatchObject({ type: "Warning", involvedObject: { name: "uplink" }, message });
   expect(await other.printMetrics()).toContain(
     'patchbay_network_problems{reason="DefinitionTolerated"} 1\n',
   );
-  await expect.poll(() => other.node.nics(sandbox), { timeout: WITHIN.withinMs }).toEqual(["net1"]);
+  await expect
+    .poll(() => other.node.nics(sandbox), { timeout: TIMEOUT.withinMs })
+    .toEqual(["net1"]);
   expect(await other.errors(TENANT, "pod")).toEqual({});
 });

@@ -122,13 +122,13 @@ describe("in the middle of a start", () => {
   test("a control group that runc has left behind its shim is found, and goes", async () => {
     const hierarchies = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"]; // of version 1, of version 2
     const root = hierarchies.find((path) => existsSync(path)) ?? "";
-    const left = join(root, machine.containerd.cgroupParent, "0a".repeat(32));
+    const remaining = join(root, machine.containerd.cgroupParent, "0a".repeat(32));
     await machine.create(POD);
     await expectOneRun();
-    mkdirSync(left);
+    mkdirSync(remaining);
     await machine.containerd.end("SIGKILL");
     await machine.containerd.start();
-    await eventually(() => !existsSync(left), { withinMs: START_MS });
+    await eventually(() => !existsSync(remaining), { withinMs: START_MS });
     await expectGone();
   });
 

@@ -355,8 +355,8 @@ export class RuntimeMachine {
         async () => {
           // Listing all processes takes longer than the end of a pod, so directories are looked at first.
           const pods = namesIn(this.path("pods"));
-          const left = pods.length > 0 ? pods : await this.remains();
-          if (left.length > 0) throw new Error(left.join("\n"));
+          const remaining = pods.length > 0 ? pods : await this.remains();
+          if (remaining.length > 0) throw new Error(remaining.join("\n"));
           return true;
         },
         { withinMs },

@@ -9,7 +9,7 @@ import { MOMENTS, waitForMoment } from "./moments.ts";
 
 /** Images may have to be made. */
 const IMAGES_MS = 180_000;
-const SOON = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
 
 describe("node-runtime", () => {
@@ -163,7 +163,7 @@ describe("node-runtime", () => {
     await eventually(async () => {
       const { status } = (await machine.api.get(`${budgets}/one`)).body;
       return status?.["currentHealthy"] === 1;
-    }, SOON);
+    }, TIMEOUT);
     const drain = ["drain", NODE, "--force", "--grace-period=1", "--delete-emptydir-data"];
     await expect(kubectl(...drain, "--timeout=2s")).rejects.toThrow(
       /violate the pod's disruption budget/,
@@ -175,7 +175,7 @@ describe("node-runtime", () => {
     await eventually(async () => {
       const conditions = (await machine.pod("waits"))?.status?.conditions ?? [];
       return conditions.some(({ message }) => message?.includes("were unschedulable") === true);
-    }, SOON);
+    }, TIMEOUT);
     await kubectl("uncordon", NODE);
     await machine.inPhase("waits", "Succeeded");
   });
@@ -186,7 +186,7 @@ describe("node-runtime", () => {
     await machine.create(shellPod("goes", "sleep 600", { terminationGracePeriodSeconds: 1 }));
     for (const name of ["stays", "goes"]) await machine.inPhase(name, "Running");
     await kubectl("taint", "nodes", NODE, "maintenance=yes:NoExecute");
-    await eventually(async () => (await machine.pod("goes")) === undefined, SOON);
+    await eventually(async () => (await machine.pod("goes")) === undefined, TIMEOUT);
     expect((await machine.pod("stays"))?.metadata.deletionTimestamp).toBeUndefined();
     await kubectl("taint", "nodes", NODE, "maintenance-");
   });

@@ -11,7 +11,7 @@ import { rotateLogs } from "../../../packages/standalone/node-runtime/src/log-ro
 import { upgrade } from "../apiserver/upgrade.ts";
 import { startStreamNode, type RunningPod, type StreamNode } from "./stream-node.ts";
 
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const STAY = "while :; do busybox sleep 1; done";
 
 let node: StreamNode;
@@ -31,7 +31,7 @@ function kubectl(line: string, ...more: readonly string[]) {
 async function untilEnded(id: string): Promise<void> {
   await eventually(
     async () => (await node.bench.runtime.findContainer(id))?.state === "EXITED",
-    WITHIN,
+    TIMEOUT,
   );
 }
 
@@ -107,14 +107,14 @@ describe("kubectl exec", () => {
       env: node.session.env,
       stdio: ["pipe", "pipe", "inherit"],
     });
-    let said = "";
-    child.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
     const ended = new Promise((resolve) => child.once("close", resolve));
     child.stdin.write(input);
-    await eventually(() => said.includes("done"), WITHIN);
+    await eventually(() => output.includes("done"), TIMEOUT);
     child.stdin.end();
     await ended;
-    return said;
+    return output;
   }
 
   test("-i passes on what is typed, and its end", async () => {
@@ -125,9 +125,9 @@ describe("kubectl exec", () => {
   test("-it is a terminal", async () => {
     const line =
       "kubectl exec -it running -- sh -c 'busybox tty; read word; echo $word; echo do''ne'";
-    const said = await speak(["script", "-qec", line, "/dev/null"], "typed\n");
-    expect(said).toMatch(/\/dev\/pts\/\d+\r\n/);
-    expect(said).toContain("typed");
+    const output = await speak(["script", "-qec", line, "/dev/null"], "typed\n");
+    expect(output).toMatch(/\/dev\/pts\/\d+\r\n/);
+    expect(output).toContain("typed");
   });
 
   test("much goes through, and nothing is lost", async () => {
@@ -139,9 +139,9 @@ describe("kubectl exec", () => {
   test("kubectl attach shows what the container's own program says from then on", async () => {
     await node.pod("talking", "while :; do echo word; busybox sleep 0.2; done");
     const attached = node.session.follow("attach talking");
-    let said = "";
-    attached.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
-    await eventually(() => said.includes("word\nword\n"), WITHIN);
+    let output = "";
+    attached.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    await eventually(() => output.includes("word\nword\n"), TIMEOUT);
     attached.kill();
   });
 
@@ -176,10 +176,13 @@ describe("a WebSocket", () => {
       101,
       "v4.channel.k8s.io",
     ]);
-    let said = "";
-    socket?.on("data", (chunk: Buffer) => (said += chunk.toString("latin1")));
+    let output = "";
+    socket?.on("data", (chunk: Buffer) => (output += chunk.toString("latin1")));
     // Frames: of stream 1 what was printed, of stream 3 how it ended.
-    await eventually(() => /\u0001out\n/.test(said) && said.includes('"status":"Success"'), WITHIN);
+    await eventually(
+      () => /\u0001out\n/.test(output) && output.includes('"status":"Success"'),
+      TIMEOUT,
+    );
     socket?.destroy();
   });
 
@@ -209,7 +212,7 @@ describe("logs that grow", () => {
     let out = "";
     followed.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
     const closed = new Promise((resolve) => followed.once("close", resolve));
-    await eventually(() => out.startsWith("0\n"), WITHIN);
+    await eventually(() => out.startsWith("0\n"), TIMEOUT);
     await runtime.execSync(containerId, ["/bin/busybox", "kill", "-USR1", "1"], 10);
     await untilEnded(containerId);
     await closed;

@@ -118,11 +118,11 @@ describe("files of a claim", () => {
     symlinkSync(at("outside"), at("mount/below/link"));
     chownSync(at("mount/below/disk.img"), 1000, 1000);
     await disk.mount(at("v.img"), { directory: at("mount"), group: 107 });
-    const seen = (path: string) => {
+    const observed = (path: string) => {
       const { uid, gid, mode } = statSync(at(path));
       return `${String(uid)}:${String(gid)} ${(mode & 0o7777).toString(8)}`;
     };
-    expect(["mount", "mount/below", "mount/below/disk.img", "outside"].map(seen)).toEqual([
+    expect(["mount", "mount/below", "mount/below/disk.img", "outside"].map(observed)).toEqual([
       "0:107 2775",
       "0:107 2770",
       "1000:107 660",
@@ -130,7 +130,7 @@ describe("files of a claim", () => {
     ]);
     writeFileSync(at("mount/later"), "x", { mode: 0o600 });
     await disk.mount(at("v.img"), { directory: at("mount"), group: 107 });
-    expect(seen("mount/later")).toBe("0:107 600");
+    expect(observed("mount/later")).toBe("0:107 600");
   });
 
   test("that are damaged are left as they are, and the reason says what to do", async () => {

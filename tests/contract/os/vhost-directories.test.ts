@@ -148,8 +148,8 @@ test("they have the label of containers' files where there is SELinux", async ()
   writeFileSync(here("/selinux/enforce"), "1");
   await directories().make("a");
   const paths = [`${DIRECTORY}/a`, `${SHOWN}/a`, DIRECTORY].map(here);
-  const said = execFileSync("stat", ["-c", "%C", ...paths], { encoding: "utf8" });
-  expect(new Set(said.trim().split("\n"))).toEqual(
+  const output = execFileSync("stat", ["-c", "%C", ...paths], { encoding: "utf8" });
+  expect(new Set(output.trim().split("\n"))).toEqual(
     new Set(["system_u:object_r:container_file_t:s0"]),
   );
 });

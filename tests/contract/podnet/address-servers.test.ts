@@ -81,11 +81,11 @@ function servedNicOf(entry: NetworkStatus): ServedNic {
   const vmi = aVmi({ nics: [{ name: "one", mac: SERVED_NIC.mac }] });
   const facts = podNetworkFacts({ ...pod, metadata: { ...pod.metadata, annotations } });
   const attachments = attachmentStatuses({ vmi, bindings: {} }, facts);
-  const taken = { podInterfaceName, index: 3, addresses: ["10.9.0.5/24"], routes: [] };
+  const claimed = { podInterfaceName, index: 3, addresses: ["10.9.0.5/24"], routes: [] };
   const ifaces = collectIfaceFacts({
     vmi: { ...vmi, status: { attachments: [...attachments] } },
     links: [{ name: podInterfaceName, index: 3, mtu: 1400, carrier: true }],
-    remembered: [taken],
+    remembered: [claimed],
     nics: [],
     guest: EMPTY_VIEW,
     bindings: {},
@@ -104,8 +104,8 @@ describeAddressServersContract("dnsmasq", () => {
     netns: namespaces.open(pod),
     ask: () => {
       const { ip, mask } = askIpv4(guest) ?? {};
-      const isTold = ip !== undefined && mask !== undefined;
-      return Promise.resolve(isTold ? `${ip}/${mask}` : undefined);
+      const isReported = ip !== undefined && mask !== undefined;
+      return Promise.resolve(isReported ? `${ip}/${mask}` : undefined);
     },
     kill: () => {
       for (const pid of serverPids()) process.kill(Number(pid), "SIGKILL");
@@ -204,12 +204,13 @@ describe("a server", () => {
 
   test("leaves nothing behind when it is killed, or who waits for it is", async () => {
     const { pod } = makePair(namespaces);
-    const left = (): string => run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
+    const remaining = (): string =>
+      run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
     for (const find of [(pid: string) => pid, parentOf]) {
       const server = await start(pod, SERVED_NIC);
       process.kill(Number(find(serverPids()[0] ?? "")), "SIGKILL");
       expect(await server.ended).not.toBe("");
-      await eventually(() => left() === "", { withinMs: 5000 });
+      await eventually(() => remaining() === "", { withinMs: 5000 });
     }
   });
 
@@ -270,12 +271,12 @@ describe("a server", () => {
     const { pod, guest } = makePair(namespaces, nics);
     for (const nic of nics) await start(pod, nic);
     const out = ["router", "staticroutes", "dns", "search", "domain"];
-    const told = (nic: string): readonly unknown[] => {
+    const reported = (nic: string): readonly unknown[] => {
       const lease = askIpv4(guest, nic) ?? {};
       return [lease["ip"], ...out.filter((name) => name in lease)];
     };
-    expect(told("eth0")).toEqual(["10.9.0.5", ...out]);
-    expect(told("eth1")).toEqual(["10.8.0.5"]);
+    expect(reported("eth0")).toEqual(["10.9.0.5", ...out]);
+    expect(reported("eth1")).toEqual(["10.8.0.5"]);
   });
 
   test("gives the name servers that the pod's annotation has for the network", async () => {
@@ -351,9 +352,9 @@ describe("a server", () => {
     const ipv4 = (address: string): ServedNic["lease"] => ({
       ipv4: { address, server: "169.254.75.10/32", routes: [] },
     });
-    const twin = { iface: "b", bridgeName: "k6t-1", mac: "02:00:00:00:5e:02" };
+    const copy = { iface: "b", bridgeName: "k6t-1", mac: "02:00:00:00:5e:02" };
     const bond = { iface: "c", bridgeName: "k6t-2", lease: ipv4("10.7.0.9/24") };
-    const nics = [SERVED_NIC, { ...SERVED_NIC, ...twin }, { ...SERVED_NIC, ...bond }];
+    const nics = [SERVED_NIC, { ...SERVED_NIC, ...copy }, { ...SERVED_NIC, ...bond }];
     const { pod, guest } = makePair(namespaces, nics);
     await Promise.all(nics.map((nic) => start(pod, nic)));
     const addresses = nics.map((_nic, at) => askIpv4(guest, `eth${String(at)}`)?.["ip"]);
@@ -385,10 +386,10 @@ describe("a server", () => {
 
   test("that was left is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
-    const left = await servers.start(namespaces.open(pod), SERVED_NIC);
+    const remaining = await servers.start(namespaces.open(pod), SERVED_NIC);
     await createDhcpServers({ runner: createProcessRunner(), family }).endLeft();
     expect(serverPids()).toEqual([]);
-    expect(await left.ended).not.toBe("");
+    expect(await remaining.ended).not.toBe("");
   });
 });
 

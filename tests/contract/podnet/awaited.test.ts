@@ -131,13 +131,13 @@ test("two macvlans of one parent: the pod that the guest has left lets go of its
     { host, pod: `${PREFIX}-pod9` },
     { name: "pod1", kind: "macvlan", mac: "02:00:00:00:5e:97" },
   );
-  const left = namespaces.open(source);
-  await network.wireTap(left, wiring);
+  const remaining = namespaces.open(source);
+  await network.wireTap(remaining, wiring);
   await network.wireTap(target, awaited);
   await expect(network.wireTap(target, wiring)).rejects.toMatchObject({ code: "PODNET_FAILED" });
-  await network.wireTap(left, awaited);
+  await network.wireTap(remaining, awaited);
   await network.wireTap(target, wiring);
-  const views = await Promise.all([left, target].map((netns) => network.look(netns)));
+  const views = await Promise.all([remaining, target].map((netns) => network.look(netns)));
   expect(views.map(({ isWired }) => isWired(wiring))).toEqual([false, true]);
 });
 
@@ -145,9 +145,9 @@ test("two macvlans of one parent: two pods without their guest do not have one M
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:08";
   const wiring = { ...guestWiring(1), mac };
-  const left = namespaces.add("pod8");
-  addNic({ host, pod: left }, { name: "pod1", kind: "macvlan", mac });
-  await network.wireTap(namespaces.open(left), { ...wiring, awaitedIn: "pod-1" });
+  const remaining = namespaces.add("pod8");
+  addNic({ host, pod: remaining }, { name: "pod1", kind: "macvlan", mac });
+  await network.wireTap(namespaces.open(remaining), { ...wiring, awaitedIn: "pod-1" });
   addNic({ host, pod: `${PREFIX}-pod9` }, { name: "pod1", kind: "macvlan", mac });
   await network.wireTap(target, { ...wiring, awaitedIn: "pod-2" });
   expect((await network.look(target)).isWired({ ...wiring, awaitedIn: "pod-2" })).toBe(true);

@@ -10,11 +10,11 @@ import { Namespaces } from "./links.ts";
 
 const routes = createDefaultRoutes(createNetlink());
 
-type Ip = (...words: readonly string[]) => string;
+type Ip = (...text: readonly string[]) => string;
 
 /** The NICs `one` and `two`, whose other ends are in the same namespace and up. */
 function addNics(name: string): Ip {
-  const ip: Ip = (...words) => run("ip", "-n", name, ...words);
+  const ip: Ip = (...text) => run("ip", "-n", name, ...text);
   for (const [link, number] of [
     ["one", "1"],
     ["two", "2"],
@@ -81,8 +81,8 @@ describe("a route comes back with all that it had", () => {
       family: "-6",
       words: "via fd09:1::1 dev one metric 9 pref high mtu 1400",
     },
-  ])("$name", async ({ family, words }) => {
-    ip(family, "route", "add", "default", ...words.split(" "));
+  ])("$name", async ({ family, words: text }) => {
+    ip(family, "route", "add", "default", ...text.split(" "));
     const before = ip(family, "route", "show", "default");
     const [route, ...others] = await routes.list(netns);
     expect(others).toEqual([]);

@@ -18,8 +18,8 @@ export function askIpv4(guest: string, nic = "eth0"): Lease | undefined {
   try {
     writeFileSync(script, `#!/bin/sh\n[ "$1" = bound ] && env >${answer} || true\n`);
     chmodSync(script, 0o755);
-    const words = ["-i", nic, "-f", "-q", "-n", "-t", "2", "-T", "1", ...OPTIONS, "-s", script];
-    run("ip", "netns", "exec", guest, "busybox", "udhcpc", ...words);
+    const text = ["-i", nic, "-f", "-q", "-n", "-t", "2", "-T", "1", ...OPTIONS, "-s", script];
+    run("ip", "netns", "exec", guest, "busybox", "udhcpc", ...text);
     const lines = readFileSync(answer, "utf8").trim().split("\n");
     return Object.fromEntries(
       lines.map((line): [string, string] => {
@@ -72,8 +72,8 @@ setTimeout(() => process.exit(1), 15000);
 /** Requests an address by DHCPv6; undefined when no server answers. */
 export function askIpv6(guest: string, nic: string, mac: string): string | undefined {
   try {
-    const words = [process.execPath, "-e", SOLICIT, nic, mac];
-    const ip = parseIp(run("ip", "netns", "exec", guest, ...words).trim());
+    const text = [process.execPath, "-e", SOLICIT, nic, mac];
+    const ip = parseIp(run("ip", "netns", "exec", guest, ...text).trim());
     return ip && printAddress(ip);
   } catch {
     return undefined;

@@ -4,7 +4,7 @@ import { createNetlink, createProcessRunner } from "@patchbay/os";
 import type { Netlink, ProcessRunner } from "@patchbay/core/interfaces";
 
 /** Questions. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
-const QUESTIONS = [18, 22, 30];
+const REQUESTS = [18, 22, 30];
 
 function died(): Error {
   return new Error("the process has died");
@@ -14,8 +14,8 @@ function died(): Error {
 class Changes {
   #left: number;
 
-  constructor(left: number) {
-    this.#left = left;
+  constructor(remaining: number) {
+    this.#left = remaining;
   }
 
   /** Whether one more is made. */
@@ -30,9 +30,9 @@ function dyingRunner(changes: Changes): ProcessRunner {
   const runner = createProcessRunner();
   return {
     run: async (command) => {
-      const given = (command.stdin ?? "").split("\n").filter((line) => line !== "");
-      const lines = command.argv.includes("nft") ? [given.join("\n")] : given;
-      if (given.length === 0) return runner.run(command);
+      const input = (command.stdin ?? "").split("\n").filter((line) => line !== "");
+      const lines = command.argv.includes("nft") ? [input.join("\n")] : input;
+      if (input.length === 0) return runner.run(command);
       const done: string[] = [];
       while (done.length < lines.length && changes.take()) done.push(lines[done.length] ?? "");
       if (done.length === 0) throw died();
@@ -50,8 +50,8 @@ function dyingNetlink(changes: Changes): Netlink {
   return {
     ...netlink,
     talk: async (netns, protocol, messages) => {
-      const isAsked = messages.every(([, , , , type = 0]) => QUESTIONS.includes(type));
-      if (protocol !== "route" || isAsked) return netlink.talk(netns, protocol, messages);
+      const isRequest = messages.every(([, , , , type = 0]) => REQUESTS.includes(type));
+      if (protocol !== "route" || isRequest) return netlink.talk(netns, protocol, messages);
       const done: Uint8Array[] = [];
       while (done.length < messages.length && changes.take()) {
         done.push(messages[done.length] ?? new Uint8Array());

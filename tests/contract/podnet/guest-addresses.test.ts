@@ -32,7 +32,7 @@ async function makeGuest(kind: string) {
   const [pod, guest] = [namespaces.add("pod"), namespaces.add("guest")];
   const own = guestWiring(1);
   addNic({ host, pod }, { name: own.podInterfaceName, kind, mac: own.mac });
-  const ip = (...words: readonly string[]): string => run("ip", "-n", pod, ...words);
+  const ip = (...text: readonly string[]): string => run("ip", "-n", pod, ...text);
   ip("link", "set", "pod1", "mtu", "1400", "up");
   ip("addr", "add", "10.9.0.5/24", "dev", "pod1");
   ip("addr", "add", "fd09::5/64", "dev", "pod1", "nodad");

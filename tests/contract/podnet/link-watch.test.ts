@@ -18,8 +18,8 @@ describeLinkWatchContract("on the kernel", () => {
     names.set(netns, name);
     return netns;
   };
-  const ip = (netns: NetnsHandle, ...words: readonly string[]): void => {
-    run("ip", "-n", names.get(netns) ?? "", ...words);
+  const ip = (netns: NetnsHandle, ...text: readonly string[]): void => {
+    run("ip", "-n", names.get(netns) ?? "", ...text);
   };
   return Promise.resolve({
     links: createLinkWatch(),
@@ -78,8 +78,8 @@ class Watched {
     await eventually(() => [nic, bridge].every(isUp), { withinMs: 5000 });
   }
 
-  ip(...words: readonly string[]): void {
-    run("ip", "-n", this.pod, ...words);
+  ip(...text: readonly string[]): void {
+    run("ip", "-n", this.pod, ...text);
   }
 
   #look(name: string): Shown | undefined {

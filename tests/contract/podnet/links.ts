@@ -83,12 +83,12 @@ export function addNic(
     run("ip", "-n", pod, "link", "set", nic.name, "address", nic.mac);
   } else if (nic.kind === "veth") {
     const peer = `${pod.slice(PREFIX.length + 1)}${nic.name}`.slice(0, 15);
-    const words = ["link", "add", peer, "type", "veth", "peer", "name", nic.name];
-    run("ip", "-n", host, ...words, "address", nic.mac, "netns", pod);
+    const text = ["link", "add", peer, "type", "veth", "peer", "name", nic.name];
+    run("ip", "-n", host, ...text, "address", nic.mac, "netns", pod);
     run("ip", "-n", host, "link", "set", peer, "master", "br0", "up");
   } else {
-    const words = ["link", "add", nic.name, "link", "up0", "address", nic.mac, "netns", pod];
-    run("ip", "-n", host, ...words, "type", nic.kind, "mode", "bridge");
+    const text = ["link", "add", nic.name, "link", "up0", "address", nic.mac, "netns", pod];
+    run("ip", "-n", host, ...text, "type", nic.kind, "mode", "bridge");
   }
 }
 

@@ -55,7 +55,7 @@ function ask(from: string, address: string, port = PORT): string {
 /** A pod on the host's bridge, and a guest whose NIC is the other end of what stands for its tap. */
 function addPod(): void {
   addNic({ host, pod }, { name: "eth0", kind: "veth", mac: POD_MAC });
-  const set = (at: string, ...words: readonly string[]): string => run("ip", "-n", at, ...words);
+  const set = (at: string, ...text: readonly string[]): string => run("ip", "-n", at, ...text);
   set(host, "addr", "add", `${SERVER.ipv4}/24`, "dev", "br0");
   set(host, "addr", "add", `${SERVER.ipv6}/64`, "dev", "br0", "nodad");
   set(pod, "addr", "add", `${POD.ipv4}/24`, "dev", "eth0");
@@ -147,8 +147,7 @@ describe("a guest behind the pod", () => {
   });
 
   test("is seen to be wired, and not when anything of it is missing", async () => {
-    const inPod = (...words: readonly string[]): string =>
-      run("ip", "netns", "exec", pod, ...words);
+    const inPod = (...text: readonly string[]): string => run("ip", "netns", "exec", pod, ...text);
     const breaks: readonly (readonly string[])[] = [
       ["nft", "flush", "chain", "inet", "patchbay-eth0", "inward"],
       ["nft", "add", "rule", "inet", "patchbay-eth0", "between", "drop"],
@@ -161,11 +160,11 @@ describe("a guest behind the pod", () => {
       ["ip", "link", "set", "tap0", "nomaster"],
     ];
     expect(await isWired()).toBe(true);
-    for (const words of breaks) {
-      inPod(...words);
-      expect({ words, isWired: await isWired() }).toEqual({ words, isWired: false });
+    for (const text of breaks) {
+      inPod(...text);
+      expect({ words: text, isWired: await isWired() }).toEqual({ words: text, isWired: false });
       await makeNetwork().wireTap(netns, WIRING);
-      expect({ words, isWired: await isWired() }).toEqual({ words, isWired: true });
+      expect({ words: text, isWired: await isWired() }).toEqual({ words: text, isWired: true });
     }
     expect(ask(host, POD.ipv4)).toContain("guest");
   });
@@ -218,20 +217,22 @@ describe("a wiring that is cut short", () => {
       () => false,
       () => true,
     );
-    const seen = (await makeNetwork().look(at)).isWired(wiring);
+    const observed = (await makeNetwork().look(at)).isWired(wiring);
     await makeNetwork().wireTap(at, wiring);
     const isWired = (await makeNetwork().look(at)).isWired(wiring);
     await makeNetwork().unwireTap(at, wiring);
     const rules = run("ip", "netns", "exec", name, "nft", "list", "ruleset");
     const links = (await makeNetwork().listLinks(at)).map((link) => link.name);
-    return { isCut, seen, after: { isWired, rules, links } };
+    return { isCut, seen: observed, after: { isWired, rules, links } };
   }
 
   test("after any of its commands is seen to be none, and is finished by the next", async () => {
     const outcomes = [await cutAfter(0)];
     while (outcomes.at(-1)?.isCut === true) outcomes.push(await cutAfter(outcomes.length));
     expect(outcomes.length).toBeGreaterThan(15);
-    expect(outcomes.map(({ seen }) => seen)).toEqual(outcomes.map(({ isCut }) => !isCut));
+    expect(outcomes.map(({ seen: observed }) => observed)).toEqual(
+      outcomes.map(({ isCut }) => !isCut),
+    );
     const after = { isWired: true, rules: "", links: ["eth0", "far", "lo"] };
     expect(outcomes.map((outcome) => outcome.after)).toEqual(outcomes.map(() => after));
   });

@@ -65,13 +65,13 @@ function seeLink(name: string, link: string): typeof LENT_HAS | undefined {
     return undefined;
   }
   // The output of iproute2, of one link.
-  const [seen] = JSON.parse(text) as readonly (SeenLink & SeenAddresses)[];
-  if (seen === undefined) return undefined;
+  const [observed] = JSON.parse(text) as readonly (SeenLink & SeenAddresses)[];
+  if (observed === undefined) return undefined;
   return {
-    mac: seen.address,
-    mtu: seen.mtu,
-    up: seen.flags.includes("UP"),
-    addresses: seen.addr_info
+    mac: observed.address,
+    mtu: observed.mtu,
+    up: observed.flags.includes("UP"),
+    addresses: observed.addr_info
       .filter(({ scope }) => scope !== "link")
       .map(({ local, prefixlen }) => `${local}/${String(prefixlen)}`)
       .toSorted(),

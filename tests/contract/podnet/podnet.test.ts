@@ -218,12 +218,12 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
       () => false,
       () => true,
     );
-    const seen = await isWired(netns);
+    const observed = await isWired(netns);
     await makeNetwork().wireTap(netns, WIRING);
     const after = { isWired: await isWired(netns), state: stateOf(role) };
     // Two macvlans of one parent cannot have the same MAC.
     run("ip", "-n", `${PREFIX}-${role}`, "link", "del", WIRING.podInterfaceName);
-    return { isCut, seen, after };
+    return { isCut, seen: observed, after };
   }
 
   test("after any of its commands is seen to be none, and is finished by the next", async () => {
@@ -236,7 +236,9 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
       outcomes.push(last);
     }
     expect(commands).toBeGreaterThan(12);
-    expect(outcomes.map(({ seen }) => seen)).toEqual(outcomes.map(({ isCut }) => !isCut));
+    expect(outcomes.map(({ seen: observed }) => observed)).toEqual(
+      outcomes.map(({ isCut }) => !isCut),
+    );
     expect(outcomes.map(({ after }) => after)).toEqual(outcomes.map(() => last.after));
     expect(last.after.isWired).toBe(true);
   });

@@ -140,13 +140,13 @@ test("many can be written, and changed one by one", async () => {
 });
 
 test("the host is left as it was", async () => {
-  const seen = (): readonly string[] => [
+  const observed = (): readonly string[] => [
     runAt("host", "nft", "list", "ruleset"),
     runAt("host", "ip", "-4", "route"),
     runAt("host", "ip", "-4", "addr", "show", "lo"),
   ];
   await removeServices(networks.runner, SERVICES);
-  const [rules = "", routes = "", loopback = ""] = seen();
+  const [rules = "", routes = "", loopback = ""] = observed();
   expect([rules, routes.includes("10.86"), loopback.includes("10.86")]).toEqual(["", false, false]);
   // Again: nothing is there.
   await removeServices(networks.runner, SERVICES);

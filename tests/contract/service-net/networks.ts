@@ -90,7 +90,7 @@ export class Networks {
       spawnSync("ip", ["netns", "del", namespaceOf(place)]);
       run("ip", "netns", "add", namespaceOf(place));
     }
-    const host = (...words: readonly string[]): string => runAt("host", "ip", ...words);
+    const host = (...text: readonly string[]): string => runAt("host", "ip", ...text);
     host("link", "set", "lo", "up");
     host("link", "add", BRIDGE, "type", "bridge");
     host("addr", "add", `${ADDRESSES.host}/24`, "dev", BRIDGE);
@@ -108,13 +108,13 @@ export class Networks {
     const peer = ["type", "veth", "peer", "name", "eth0", "netns", namespaceOf(place)];
     runAt("host", "ip", "link", "add", linkTo(place), ...peer);
     runAt("host", "ip", "link", "set", linkTo(place), "up");
-    for (const words of [
+    for (const text of [
       ["addr", "add", address, "dev", "eth0"],
       ["link", "set", "eth0", "up"],
       ["link", "set", "lo", "up"],
       ["route", "add", "default", "via", gateway],
     ])
-      runAt(place, "ip", ...words);
+      runAt(place, "ip", ...text);
   }
 
   /** A server of that name there, by TCP and UDP. */

@@ -37,7 +37,7 @@ let echoAt: number;
 /** Consoles that were asked for, and what the last one waits for. */
 const guests: Socket[] = [];
 let hold: Promise<unknown> = Promise.resolve();
-let asked: string[];
+let requested: string[];
 const stop = new AbortController();
 let closed: Promise<void>;
 
@@ -61,7 +61,7 @@ async function answerTo(
   request: GuestRequest,
 ): Promise<object> {
   await Promise.resolve();
-  asked.push(`${String(namespace)}/${name} ${request}`);
+  requested.push(`${String(namespace)}/${name} ${request}`);
   if (request === "userlist")
     throw new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message: "silent" });
   if (request === "reset") throw new TypeError("a secret");
@@ -143,12 +143,12 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-function askAs(
+function requestAs(
   client: IssuedCertificate,
   caPem: string,
   request: GuestRequest | { readonly examine: string } = "pause",
 ) {
-  asked = [];
+  requested = [];
   const ask = createSendToHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port }),
     credentials: () => Promise.resolve({ ...client, caPem }),
@@ -158,21 +158,21 @@ function askAs(
 
 test("virt-api asks, and is told what came of it", async () => {
   const client = await issue(own, "virt-api", "client");
-  expect(await askAs(client, own.certPem)).toEqual({ code: 200, body: {} });
-  expect(asked).toEqual(["ns/vm pause"]);
-  expect(await askAs(client, own.certPem, "guestosinfo")).toEqual({
+  expect(await requestAs(client, own.certPem)).toEqual({ code: 200, body: {} });
+  expect(requested).toEqual(["ns/vm pause"]);
+  expect(await requestAs(client, own.certPem, "guestosinfo")).toEqual({
     code: 200,
     body: { hostname: "web" },
   });
-  expect(await askAs(client, own.certPem, { examine: "a/b" })).toMatchObject({
+  expect(await requestAs(client, own.certPem, { examine: "a/b" })).toMatchObject({
     code: 200,
     body: { vmi: "ns/vm", interface: "a/b" },
   });
-  expect(await askAs(client, own.certPem, "userlist")).toEqual({
+  expect(await requestAs(client, own.certPem, "userlist")).toEqual({
     code: 503,
     body: { message: "the guest agent does not answer: silent" },
   });
-  expect(await askAs(client, own.certPem, "reset")).toEqual({
+  expect(await requestAs(client, own.certPem, "reset")).toEqual({
     code: 500,
     body: { message: "internal error" },
   });
@@ -180,18 +180,18 @@ test("virt-api asks, and is told what came of it", async () => {
 
 test("a client of the same authority by another name is told 401", async () => {
   const client = await issue(own, "alice", "client");
-  expect(await askAs(client, own.certPem)).toMatchObject({ code: 401 });
-  expect(asked).toEqual([]);
+  expect(await requestAs(client, own.certPem)).toMatchObject({ code: 401 });
+  expect(requested).toEqual([]);
 });
 
 test.each([
   { name: "of another authority", of: () => issue(others, "virt-api", "client") },
   { name: "that is a server's", of: () => issue(own, "virt-api", "server") },
 ])("a certificate $name does not get through", async ({ of }) => {
-  await expect(askAs(await of(), own.certPem)).rejects.toMatchObject({
+  await expect(requestAs(await of(), own.certPem)).rejects.toMatchObject({
     code: "API_NODE_UNREACHABLE",
   });
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
 });
 
 test.each([
@@ -199,8 +199,8 @@ test.each([
   { name: "nobody's", caOf: () => "" },
 ])("virt-api asks nobody whose certificate is not $name", async ({ caOf }) => {
   const client = await issue(own, "virt-api", "client");
-  await expect(askAs(client, caOf())).rejects.toMatchObject({ code: "API_NODE_UNREACHABLE" });
-  expect(asked).toEqual([]);
+  await expect(requestAs(client, caOf())).rejects.toMatchObject({ code: "API_NODE_UNREACHABLE" });
+  expect(requested).toEqual([]);
 });
 
 test("a server of the authority that is no virt-handler is not asked", async () => {
@@ -209,12 +209,12 @@ test("a server of the authority that is no virt-handler is not asked", async () 
     find: () => Promise.resolve({ host: "127.0.0.1", port: other.port }),
     credentials: async () => ({ ...(await issue(own, "virt-api", "client")), caPem: own.certPem }),
   });
-  asked = [];
+  requested = [];
   await expect(ask("node1", KEY, "pause")).rejects.toMatchObject({
     code: "API_NODE_UNREACHABLE",
     message: expect.stringContaining("node1") as string,
   });
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
 });
 
 test("a node without virt-handler is told", async () => {
@@ -242,8 +242,8 @@ describe("a console", () => {
     const opened = await openAs(await issue(own, "virt-api", "client"), own.certPem);
     if (!("stream" in opened)) throw new Error("it was refused");
     opened.stream.write("root\n");
-    const [heard] = (await once(opened.stream, "data")) as [Buffer];
-    expect(String(heard)).toBe("root\n");
+    const [received] = (await once(opened.stream, "data")) as [Buffer];
+    expect(String(received)).toBe("root\n");
     opened.stream.end();
     await once(opened.stream, "close");
   });

@@ -36,7 +36,7 @@ import { REFUSED_STATUS, runningStatus } from "./kubelet-words.ts";
 
 const NODE = "node-1";
 const NAMESPACE = "default";
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 const node = new CniNode();
 const stop = new AbortController();
@@ -173,7 +173,7 @@ async function launcherOf(vmi: string): Promise<Pod> {
   return eventually(async () => {
     const { items } = await admin.store.list(PODS, { namespace: NAMESPACE });
     return items.find(({ metadata }) => metadata.annotations?.[names.DOMAIN_ANNOTATION] === vmi);
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 /** A VMI, and its launcher on the node. */
@@ -224,33 +224,33 @@ test("a runtime that is silent is told of on pod, VMI and command line, and work
   const errors = async () =>
     parseAttachmentErrors((await annotations())[names.ATTACHMENT_ERRORS_ANNOTATION]);
   const reason = "RuntimeUnavailable";
-  await eventually(async () => Object.values(await errors()).length > 0, WITHIN);
+  await eventually(async () => Object.values(await errors()).length > 0, TIMEOUT);
   expect(Object.values(await errors())).toMatchObject([{ reason }]);
-  await eventually(async () => readyOf(await vmiStatus("vm1"))?.reason === reason, WITHIN);
+  await eventually(async () => readyOf(await vmiStatus("vm1"))?.reason === reason, TIMEOUT);
   expect(await vmiStatus("vm1")).toMatchObject({ nodeName: NODE, activePods: { [uid]: NODE } });
   expect(await patchbay("explain", "vm1", "one")).toContain(reason);
   const { items } = await admin.store.list(EVENTS, { namespace: NAMESPACE });
-  const told = items.filter((event) => event.reason === reason && event.type === "Warning");
-  expect(new Set(told.map(({ involvedObject }) => involvedObject.kind))).toContain("Pod");
+  const reported = items.filter((event) => event.reason === reason && event.type === "Warning");
+  expect(new Set(reported.map(({ involvedObject }) => involvedObject.kind))).toContain("Pod");
 
   runtime.isAway = false;
   const status = async () =>
     parseNetworkStatus((await annotations())[names.NETWORK_STATUS_ANNOTATION]);
-  await eventually(async () => (await status()).some(({ ips = [] }) => ips.length > 0), WITHIN);
+  await eventually(async () => (await status()).some(({ ips = [] }) => ips.length > 0), TIMEOUT);
   expect(node.nics(sandbox)).toHaveLength(1);
   // The plugins are where the node's process is, and nowhere else.
   expect(existsSync(join(node.binDir, "ptp"))).toBe(false);
-  await eventually(async () => Object.values(await errors()).length === 0, WITHIN);
+  await eventually(async () => Object.values(await errors()).length === 0, TIMEOUT);
   await eventually(async () => {
     const { attachments = [] } = await vmiStatus("vm1");
     return attachments.some((one) => one.name === "one" && one.state === "Attached");
-  }, WITHIN);
+  }, TIMEOUT);
 });
 
 test("a launcher that the kubelet has refused says why, and has no NIC that is ready", async () => {
   const pod = await startVmi("vm2");
   await tell(pod, REFUSED_STATUS);
-  await eventually(async () => (await vmiStatus("vm2")).phase === "Failed", WITHIN);
+  await eventually(async () => (await vmiStatus("vm2")).phase === "Failed", TIMEOUT);
   const { reason, message } = REFUSED_STATUS;
   const status = await vmiStatus("vm2");
   expect(status.reason).toBe(reason);

@@ -7,7 +7,7 @@ import { parseJson } from "@patchbay/api";
 import { eventually, executableOf, type ProgramName } from "@patchbay/support";
 
 /** How long a program may take to be loaded on a busy machine. */
-const WITHIN = { withinMs: 45_000 };
+const TIMEOUT = { withinMs: 45_000 };
 
 interface Line {
   readonly message?: string;
@@ -33,7 +33,7 @@ export class Service {
 
   /** The first line of its log with that message, once it has written it. */
   until(message: string): Promise<Line> {
-    return eventually(() => this.lines.find((line) => line.message === message), WITHIN);
+    return eventually(() => this.lines.find((line) => line.message === message), TIMEOUT);
   }
 
   /** What a probe gets; 0: nobody answers. */

@@ -69,7 +69,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await another.close();
   if (await files.exists(dataDir)) await down({ dataDir, purge: true, print });
-  for (const whose of ["ours", "others"]) await files.remove(join(results, `${id}-${whose}`));
+  for (const owner of ["ours", "others"]) await files.remove(join(results, `${id}-${owner}`));
 }, UP_MS);
 
 test("images that pods need are imported, with progress", async () => {
@@ -154,10 +154,10 @@ function makeDeepTree(top: string, levels: number): void {
   execFileSync("perl", ["-e", script, top, String(levels)]);
 }
 
-async function keepResult(whose: string, config: string): Promise<void> {
+async function keepResult(owner: string, config: string): Promise<void> {
   await files.ensureDirectory(results);
   const result = { kind: "cniCacheV1", config: Buffer.from(config).toString("base64") };
-  await files.writeAtomic(join(results, `${id}-${whose}`), JSON.stringify(result));
+  await files.writeAtomic(join(results, `${id}-${owner}`), JSON.stringify(result));
 }
 
 test(
@@ -180,8 +180,8 @@ test(
     expect(await areThere()).toEqual([false, false]);
     expect(mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir)).toEqual([]);
     expect(listGroups()).toBe("");
-    const left = await files.list(results);
-    expect(left.filter((name) => name.startsWith(id))).toEqual([`${id}-others`]);
+    const remaining = await files.list(results);
+    expect(remaining.filter((name) => name.startsWith(id))).toEqual([`${id}-others`]);
     expect(await another.ctr("images", "ls", "--quiet")).toBe("");
   },
   UP_MS,

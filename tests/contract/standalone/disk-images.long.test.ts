@@ -172,8 +172,8 @@ test.each(HOSTILE)("$name is refused, and leaves nothing", async ({ name, want, 
   };
   await expect(add(name)).rejects.toMatchObject(refusal);
   expect(await listImages(dataDir)).toEqual(before);
-  const left = await readdir(join(dataDir, "containerd"));
-  expect(left.filter((each) => each.startsWith("image-"))).toEqual([]);
+  const remaining = await readdir(join(dataDir, "containerd"));
+  expect(remaining.filter((each) => each.startsWith("image-"))).toEqual([]);
 });
 
 test("a disk for which there is no room is refused before it is copied", async () => {

@@ -32,8 +32,8 @@ function tryAll() {
     for (const image of await listBootImages(access)) {
       outcomes.push([image.name, await bootGuest(access, image, TRIAL)]);
     }
-    const left = await ctr(access, ["containers", "ls", "--quiet"]);
-    return { outcomes, left };
+    const remaining = await ctr(access, ["containers", "ls", "--quiet"]);
+    return { outcomes, left: remaining };
   });
 }
 
@@ -55,12 +55,12 @@ afterAll(async () => {
 });
 
 test("a guest boots, a broken kernel is told, what has no kernel is not tried; nothing is left", async () => {
-  const { outcomes, left } = await tryAll();
+  const { outcomes, left: remaining } = await tryAll();
   expect(outcomes).toEqual([
     ["docker.io/library/broken:latest", { problem: expect.stringMatching(/\S/) as unknown }],
     ["docker.io/library/guest:latest", {}],
     ["docker.io/library/other:latest", undefined],
   ]);
-  expect(left).toBe("");
+  expect(remaining).toBe("");
   expect(mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir)).toEqual([]);
 }, 150_000);

@@ -104,8 +104,10 @@ test("images are removed, and a machine that is down has nothing running", async
   expect(await listImages(dataDir)).toEqual([]);
   expect(await listRunningImages(dataDir)).toEqual([]);
   expect(await readdir(join(dataDir, "run"))).not.toContain("containerd.json");
-  const left = (await readdir(join(dataDir, "containerd"))).filter((name) => /^image-/.test(name));
-  expect(left).toEqual([]);
+  const remaining = (await readdir(join(dataDir, "containerd"))).filter((name) =>
+    /^image-/.test(name),
+  );
+  expect(remaining).toEqual([]);
 });
 
 test.each([

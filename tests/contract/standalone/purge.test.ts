@@ -26,7 +26,7 @@ const NAMES = 50_000;
 
 let parent: string;
 let dataDir: string;
-const said: string[] = [];
+const output: string[] = [];
 
 beforeEach(() => {
   parent = mkdtempSync(join(tmpdir(), "patchbay-purge-"));
@@ -35,7 +35,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  said.length = 0;
+  output.length = 0;
   try {
     execFileSync("umount", [dataDir], { stdio: "ignore" });
   } catch {
@@ -50,7 +50,7 @@ function fill(): void {
 }
 
 async function purge(): Promise<void> {
-  await down({ dataDir, purge: true, print: (line) => said.push(line) });
+  await down({ dataDir, purge: true, print: (line) => output.push(line) });
 }
 
 test("of a mount point the content goes, and the mount stays, with what is the file system's", async () => {
@@ -59,7 +59,7 @@ test("of a mount point the content goes, and the mount stays, with what is the f
   await purge();
   expect(readdirSync(dataDir)).toEqual(["lost+found"]);
   expect(readFileSync("/proc/self/mounts", "utf8")).toContain(` ${dataDir} tmpfs `);
-  expect(said.at(-1)).toBe(`${dataDir} is empty; it is a mount point, and stays`);
+  expect(output.at(-1)).toBe(`${dataDir} is empty; it is a mount point, and stays`);
 });
 
 test("a purge that died halfway is finished by the next one", async () => {
@@ -81,8 +81,8 @@ test("a purge that died halfway is finished by the next one", async () => {
   child.kill("SIGKILL");
   await closed;
   // On a busy machine it may have been quicker than this process.
-  const left = existsSync(dataDir) ? readdirSync(dataDir) : ["standalone.json"];
-  expect(left).toContain("standalone.json");
+  const remaining = existsSync(dataDir) ? readdirSync(dataDir) : ["standalone.json"];
+  expect(remaining).toContain("standalone.json");
   if (existsSync(dataDir)) await purge();
   expect(existsSync(dataDir)).toBe(false);
 });

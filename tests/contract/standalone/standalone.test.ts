@@ -8,7 +8,7 @@ import { createFiles, createProcessRunner, isRunning, signalProcess } from "@pat
 import { down, up } from "@patchbay/supervisor";
 import { findFreePort } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
-import { giveLauncherImages } from "../containerd/launcher-images.ts";
+import { linkLauncherImages } from "../containerd/launcher-images.ts";
 import { bringUp, processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
@@ -68,7 +68,7 @@ test("what cannot be is refused, all of it, before anything is made", async () =
 test(
   "up starts everything, writes a kubeconfig and serves the subresources",
   async () => {
-    await giveLauncherImages(dataDir);
+    await linkLauncherImages(dataDir);
     await bringUp(dataDir, ["--api-port", String(apiPort), "--bridge", bridge], print);
     expect(lines.at(-1)).toBe(`patchbay is up; kubeconfig: ${dataDir}/kubeconfig`);
     for (const name of COMPONENTS) expect(await isRunning(await ownProcess(name))).toBe(true);

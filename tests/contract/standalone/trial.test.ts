@@ -43,31 +43,31 @@ async function openAndEnd(): Promise<void> {
 }
 
 test("what a process left that is dead is taken down and removed", async () => {
-  const left = trialOf(DEAD);
+  const remaining = trialOf(DEAD);
   await openAndEnd();
-  expect(existsSync(left)).toBe(false);
+  expect(existsSync(remaining)).toBe(false);
 });
 
 test("so is what it left before the machine began to come up", async () => {
-  const left = trialOf(DEAD);
-  rmSync(join(left, "data/standalone.json"));
+  const remaining = trialOf(DEAD);
+  rmSync(join(remaining, "data/standalone.json"));
   await openAndEnd();
-  expect(existsSync(left)).toBe(false);
+  expect(existsSync(remaining)).toBe(false);
 });
 
 test("what a living process has stays, and so does what no run has made", async () => {
   const startTime = await readProcessStartTime(process.pid);
-  const kept = [trialOf({ pid: process.pid, startTime }), trialOf(undefined)];
+  const retained = [trialOf({ pid: process.pid, startTime }), trialOf(undefined)];
   await openAndEnd();
-  expect(kept.map((directory) => existsSync(directory))).toEqual([true, true]);
+  expect(retained.map((directory) => existsSync(directory))).toEqual([true, true]);
 });
 
 test("a link that another user has put there is not followed", async () => {
-  const left = trialOf(DEAD);
-  const elsewhere = left.replace("patchbay-test-", "elsewhere-");
-  renameSync(left, elsewhere);
-  symlinkSync(elsewhere, left);
-  lchownSync(left, ANOTHER, ANOTHER);
+  const remaining = trialOf(DEAD);
+  const elsewhere = remaining.replace("patchbay-test-", "elsewhere-");
+  renameSync(remaining, elsewhere);
+  symlinkSync(elsewhere, remaining);
+  lchownSync(remaining, ANOTHER, ANOTHER);
   made.push(elsewhere);
   await openAndEnd();
   expect(existsSync(join(elsewhere, "data/standalone.json"))).toBe(true);

@@ -41,7 +41,7 @@ interface Row {
 const ROWS = commands as unknown as readonly Row[];
 const DOMAIN = "default_vm1";
 const ECHO = "hello";
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 let directory: string;
 /** Says what it is told. */
@@ -80,7 +80,7 @@ function openGuest(): OpenGuestStream {
 async function startNode(): Promise<readonly string[]> {
   await node.put(aScheduledVmi(["one"]));
   node.start();
-  await eventually(() => node.isRunning, WITHIN);
+  await eventually(() => node.isRunning, TIMEOUT);
   node.daemon.setAgent(DOMAIN, []);
   const authority = await createAuthority("guests", createClock());
   const issue = (commonName: string, usage: CertificateUsage) =>
@@ -146,7 +146,7 @@ beforeAll(async () => {
   admin = await machine.person("kubernetes-admin", ["system:masters"]);
   await makeNetwork(machine.api);
   const path = "/apis/subresources.kubevirt.io/v1alpha3/version";
-  await eventually(async () => (await admin.ask("GET", path)).code === 200, WITHIN);
+  await eventually(async () => (await admin.ask("GET", path)).code === 200, TIMEOUT);
 }, 60_000);
 
 afterAll(async () => {
@@ -185,9 +185,9 @@ test("no answer is the bare 404 of a path that is not there", () => {
 });
 
 test("what is asked of a guest is done to it", () => {
-  const asked = new Set(node.daemon.calls);
+  const requested = new Set(node.daemon.calls);
   for (const call of ["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"]) {
-    expect(asked).toContain(`${call} ${DOMAIN}`);
+    expect(requested).toContain(`${call} ${DOMAIN}`);
   }
 });
 

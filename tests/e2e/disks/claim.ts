@@ -160,11 +160,11 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   const uid = machine.findVmi(NAME)?.metadata.uid;
   machine.patchbay("restart", NAME);
   await debianRestarted(NAME, uid);
-  const kept = await inDebian(NAME, "cat /root/mark");
+  const retained = await inDebian(NAME, "cat /root/mark");
   const resolving = [before, await look()] as const;
   machine.delete("vm", NAME);
   const phase = machine.kubectl("get", "pvc", CLAIM, "-o", "jsonpath={.status.phase}");
-  return { secureBoot: secureBoot.trim(), shell, kept, staying, resolving, phase };
+  return { secureBoot: secureBoot.trim(), shell, kept: retained, staying, resolving, phase };
 }
 
 export function deleteClaim(): void {

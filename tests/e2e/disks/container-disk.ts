@@ -54,7 +54,7 @@ export async function bootFromImage(): Promise<ImageStory> {
   await eventually(() => hasNic(mac), { withinMs: CHANGE_MS });
   // Source: cloud-init, "Instance metadata", ds.meta_data.
   const metaData = await inDebian(NAME, "grep local-hostname /run/cloud-init/instance-data.json");
-  const seen = {
+  const observed = {
     hostname: await inDebian(NAME, "hostname"),
     addresses: await inDebian(NAME, "ip -o -4 address show scope global"),
     hasNic: await hasNic(mac),
@@ -62,7 +62,7 @@ export async function bootFromImage(): Promise<ImageStory> {
   };
   // A Debian that nobody asks any more computes on; while this waited, no other story of the file would go on.
   machine.startDelete("vm", NAME);
-  return seen;
+  return observed;
 }
 
 export function deleteImageVm(): void {

@@ -31,12 +31,12 @@ afterAll(() => {
 });
 
 async function refusalOf(want: string): Promise<void> {
-  const isSaid = (): boolean => {
+  const isReported = (): boolean => {
     const conditions = machine.findVm(NAME)?.status?.conditions ?? [];
     const refused = conditions.find(({ reason }) => reason === "HostDiskNotAllowed");
     return refused?.message?.includes(want) === true;
   };
-  await eventually(isSaid, { withinMs: CHANGE_MS });
+  await eventually(isReported, { withinMs: CHANGE_MS });
 }
 
 test("a VM has a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {

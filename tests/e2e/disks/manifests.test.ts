@@ -82,8 +82,9 @@ describe("a manifest", () => {
     expect(fields.filter((field) => !message.includes(field))).toEqual([]);
     expect(printableStatus("refused")).toBe("ErrorUnsupportedSpec");
     // The event follows the status.
-    const isTold = (): boolean => machine.events().some((event) => event.message.includes(message));
-    await eventually(isTold, { withinMs: CHANGE_MS });
+    const isReported = (): boolean =>
+      machine.events().some((event) => event.message.includes(message));
+    await eventually(isReported, { withinMs: CHANGE_MS });
     expect(machine.findVmi("refused")).toBeUndefined();
   });
 

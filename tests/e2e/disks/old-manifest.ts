@@ -32,9 +32,9 @@ function addImage(): void {
   machine.patchbay("image", "add", "kubevirt/fedora-cloud-registry-disk-demo", disk);
 }
 
-async function ask(words: string): Promise<string> {
-  const { code, lines } = await machine.console(VMI).run(words, { timeoutMs: CHANGE_MS });
-  if (code !== 0) throw new Error(`${words}: ${lines.join("\n")}`);
+async function ask(text: string): Promise<string> {
+  const { code, lines } = await machine.console(VMI).run(text, { timeoutMs: CHANGE_MS });
+  if (code !== 0) throw new Error(`${text}: ${lines.join("\n")}`);
   return lines.join("\n");
 }
 
@@ -51,11 +51,11 @@ export async function bootOldManifest(): Promise<OldStory> {
   await ask("reboot");
   await machine.booted(VMI, since, DEBIAN_BOOT_MS);
   await ask("text cidata meta-data");
-  const kept = await ask(`read ${OWN}`);
+  const retained = await ask(`read ${OWN}`);
   return {
     nics: (machine.findVmi(VMI)?.status?.interfaces ?? []).map(({ name }) => name),
     metaData,
-    kept: kept.trim(),
+    kept: retained.trim(),
   };
 }
 

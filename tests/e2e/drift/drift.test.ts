@@ -178,9 +178,9 @@ test.each([
   "its bridge was gone",
   "were changed by something else",
   "its device was gone",
-])("it was told that %s", async (words) => {
-  const told = await eventually(() => driftsTold().find((message) => message.includes(words)), {
+])("it was told that %s", async (text) => {
+  const reported = await eventually(() => driftsTold().find((message) => message.includes(text)), {
     withinMs: CHANGE_MS,
   });
-  expect(told).toMatch(new RegExp(`^interface ${NIC}: `));
+  expect(reported).toMatch(new RegExp(`^interface ${NIC}: `));
 });

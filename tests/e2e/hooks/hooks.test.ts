@@ -13,7 +13,7 @@ const { root: ROOT } = inject("machine");
 const SHIM = "localhost/patchbay/sidecar-shim:dev";
 const SIDECARS = "hooks.kubevirt.io/hookSidecars";
 /** A refusal, or the end of a container, on a busy machine. */
-const TOLD_MS = 90_000;
+const REPORT_TIMEOUT_MS = 90_000;
 const MADE_MAC = "02:00:00:00:0d:01";
 const ARGS_MAC = "02:00:00:00:0d:02";
 
@@ -85,7 +85,9 @@ async function fillClaim(): Promise<void> {
       },
     },
   );
-  await eventually(() => machine.findPodPhase(CLAIM) === "Succeeded", { withinMs: TOLD_MS });
+  await eventually(() => machine.findPodPhase(CLAIM) === "Succeeded", {
+    withinMs: REPORT_TIMEOUT_MS,
+  });
   machine.delete("pod", CLAIM);
 }
 
@@ -100,10 +102,10 @@ function hook(key: string, args: readonly string[] = ["--version", "v1alpha3"]):
 /** With a disk of cloud-init's, and two NICs, those that are named bound by a binding of the registry; such ones come beside. */
 function start(
   name: string,
-  asked: readonly object[],
+  requested: readonly object[],
   bindings: Readonly<Record<string, string>> = {},
 ): void {
-  const annotations = { [SIDECARS]: JSON.stringify(asked) };
+  const annotations = { [SIDECARS]: JSON.stringify(requested) };
   const own = [{ name: "default" }, { name: "red1", network: "red" }];
   const others = Object.keys(bindings).filter((each) => own.every((nic) => nic.name !== each));
   const nics = [...own, ...others.map((each) => ({ name: each, network: "red" }))];
@@ -122,7 +124,7 @@ function start(
 }
 
 /** What stands in the way of a VM. */
-function told(name: string): string {
+function reported(name: string): string {
   const { conditions = [] } = machine.findVm(name)?.status ?? {};
   const { reason = "", message = "" } =
     conditions.find(({ type }) => type === "Synchronized") ?? {};
@@ -158,8 +160,8 @@ afterAll(() => {
 test("without the gate a VM with hooks is not started, and it is said who can change that", async () => {
   configure([], { sidecarImage: SHIM });
   start("marked", [hook("marks.sh"), CLAIMED], { default: "passt", args1: "slirp" });
-  const isSaid = (): boolean => told("marked").includes("hooks of VMs are switched off");
-  await eventually(isSaid, { withinMs: TOLD_MS });
+  const isReported = (): boolean => reported("marked").includes("hooks of VMs are switched off");
+  await eventually(isReported, { withinMs: REPORT_TIMEOUT_MS });
   expect(machine.findVmi("marked")).toBeUndefined();
   configure(["Sidecar"], { sidecarImage: SHIM });
 });
@@ -206,13 +208,15 @@ test("its hook hears of the end, and the pod goes", async () => {
   // Asked twice, and by nobody else.
   expect(log.match(/running onDefineDomain/g)).toHaveLength(2);
   machine.patchbay("stop", "marked");
-  await eventually(() => machine.findVmi("marked") === undefined, { withinMs: TOLD_MS });
+  await eventually(() => machine.findVmi("marked") === undefined, { withinMs: REPORT_TIMEOUT_MS });
 });
 
 test("a hook that takes away a NIC keeps the guest from starting, and it is said what to do", async () => {
   start("taken", [hook("takes-nic.sh")]);
-  await eventually(() => told("taken").startsWith("HookAnswerRefused"), { withinMs: TOLD_MS });
-  expect(told("taken")).toContain(
+  await eventually(() => reported("taken").startsWith("HookAnswerRefused"), {
+    withinMs: REPORT_TIMEOUT_MS,
+  });
+  expect(reported("taken")).toContain(
     "the answer of hook shim (hook-sidecar-0) to OnDefineDomain was refused: /domain/devices/interface[ua-default]: a hook cannot take it away",
   );
   expect(machine.findVmi("taken")?.status?.phase).toBe("Scheduled");
@@ -220,7 +224,9 @@ test("a hook that takes away a NIC keeps the guest from starting, and it is said
 
 test("a hook that dies ends the start, with its last words", async () => {
   start("dead", [hook("marks.sh", ["--version", "v1alpha9"])]);
-  await eventually(() => told("dead").startsWith("HookSidecarEnded"), { withinMs: TOLD_MS });
-  expect(told("dead")).toContain("the hook hook-sidecar-0");
-  expect(told("dead")).toContain("invalid choice: 'v1alpha9'");
+  await eventually(() => reported("dead").startsWith("HookSidecarEnded"), {
+    withinMs: REPORT_TIMEOUT_MS,
+  });
+  expect(reported("dead")).toContain("the hook hook-sidecar-0");
+  expect(reported("dead")).toContain("invalid choice: 'v1alpha9'");
 });

@@ -15,7 +15,7 @@ const FILES = join(ROOT, "docs/examples/own-binding");
 const BIN_DIR = "/opt/cni/bin";
 const PLUGIN = join(BIN_DIR, "example-tap");
 /** A refusal, or an image that is looked for, on a busy machine. */
-const TOLD_MS = 90_000;
+const REPORT_TIMEOUT_MS = 90_000;
 const BASE = "localhost/patchbay/sidecar-shim:dev";
 /** The topmost directory that was not there. */
 let made: string | undefined;
@@ -97,20 +97,20 @@ afterAll(() => {
 test("a VM whose binding is not registered is not started, and its condition says so", async () => {
   apply("network.yaml");
   apply("vm-tap.yaml");
-  const isSaid = (): boolean => {
+  const isReported = (): boolean => {
     const { conditions = [] } = machine.findVm("with-tap")?.status ?? {};
     return conditions.some(({ message = "" }) =>
       message.includes('"example-tap" is not registered'),
     );
   };
-  await eventually(isSaid, { withinMs: TOLD_MS });
+  await eventually(isReported, { withinMs: REPORT_TIMEOUT_MS });
 });
 
 test("once it is, its guest starts; without the plugin the NIC waits, with the plugin's name", async () => {
   register("binding-tap.yaml");
   await machine.booted("with-tap");
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.reason === "PluginMissing", {
-    withinMs: TOLD_MS,
+    withinMs: REPORT_TIMEOUT_MS,
   });
   expect(ifaceStatus("with-tap", "tap1")?.hotplug?.message).toContain("example-tap");
   expect(machine.patchbay("explain", "with-tap", "tap1")).toContain("PluginMissing");
@@ -119,7 +119,7 @@ test("once it is, its guest starts; without the plugin the NIC waits, with the p
 test("the plugin comes, and with it the NIC: the guest reaches the other side of its tap", async () => {
   copyFileSync(join(FILES, "example-tap"), PLUGIN);
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.phase === "Ready", {
-    withinMs: TOLD_MS,
+    withinMs: REPORT_TIMEOUT_MS,
   });
   await setAddress("with-tap", "tap1", "10.8.20.2/24");
   expect(await ping("with-tap", "10.8.20.1")).toEqual({ sent: 3, received: 3 });

@@ -45,11 +45,11 @@ test("a drain ends when the guest is on the other node, where it is the same gue
   drained = before?.status?.nodeName ?? "";
   const pods = ["--pod-selector", `vm.kubevirt.io/name=${VM}`];
   const how = ["--force", "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=110s"];
-  const said = machine.try(["kubectl", "drain", drained, ...how, ...pods]);
-  expect(`${said.stdout}${said.stderr}`).toContain(
+  const output = machine.try(["kubectl", "drain", drained, ...how, ...pods]);
+  expect(`${output.stdout}${output.stderr}`).toContain(
     `Eviction triggered evacuation of VMI "default/${VM}"`,
   );
-  expect(said.stdout).toContain(`node/${drained} drained`);
+  expect(output.stdout).toContain(`node/${drained} drained`);
   const { metadata, status } = machine.findVmi(VM) ?? {};
   expect(metadata?.uid).toBe(before?.metadata.uid);
   expect(status?.phase).toBe("Running");

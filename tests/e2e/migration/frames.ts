@@ -12,10 +12,10 @@ function follow(argv: readonly [string, ...string[]], tell: (line: string) => vo
 
 /** Where a bridge hears a MAC. Source: bridge(8), fdb show and monitor: MAC dev PORT … master BRIDGE */
 function entryOf(line: string, bridge: string): Entry | undefined {
-  const words = line.split(" ");
-  const [mac = "", dev, port = ""] = words;
-  const at = words.indexOf("master");
-  const isOfBridge = at === -1 || words[at + 1] === bridge;
+  const text = line.split(" ");
+  const [mac = "", dev, port = ""] = text;
+  const at = text.indexOf("master");
+  const isOfBridge = at === -1 || text[at + 1] === bridge;
   return dev === "dev" && isOfBridge ? { mac, port } : undefined;
 }
 

@@ -29,7 +29,7 @@ import { ROOT } from "../standalone.ts";
 import { Frames } from "./frames.ts";
 import { applySharedClaim, claimDevicesOf, deleteSharedClaim } from "./shared-claim.ts";
 import {
-  askForMove,
+  requestMigration,
   cancelAsVirtctl,
   findMigration,
   handlerOf,
@@ -117,7 +117,7 @@ async function expectThere(target: string): Promise<void> {
 
 test.each(["there", "back"])("a guest moves to the other node: %s", async (name) => {
   const target = otherNode(GUEST, nodes);
-  askForMove(GUEST, name);
+  requestMigration(GUEST, name);
   await expectMoved(name);
   await expectThere(target);
 });
@@ -133,7 +133,7 @@ test("a guest whose migration is cancelled on its way, as virtctl does it, is he
   machine.kubectl("label", "vmi", GUEST, `pace=${POLICY}`);
   const frames = new Frames("pbt-red", "10.9.8.1");
   try {
-    askForMove(GUEST, "cancelled");
+    requestMigration(GUEST, "cancelled");
     await moveGoesOn(GUEST, "cancelled");
     expect(launchersOf(GUEST)).toHaveLength(2);
     cancelAsVirtctl(GUEST);
@@ -185,7 +185,7 @@ test.each([
 ])("a guest stays when $name dies on its way", async ({ name, strike }) => {
   const source = nodeOf(GUEST);
   const move = name.replaceAll(/[^a-z]/gi, "-").toLowerCase();
-  askForMove(GUEST, move);
+  requestMigration(GUEST, move);
   await moveGoesOn(GUEST, move);
   strike(source);
   expect(await moveEnded(move)).toBe("Failed");
@@ -195,21 +195,21 @@ test.each([
 test("it goes the next time", async () => {
   const source = nodeOf(GUEST);
   machine.kubectl("label", "vmi", GUEST, "pace-");
-  askForMove(GUEST, "again");
+  requestMigration(GUEST, "again");
   expect(await moveEnded("again")).toBe("Succeeded");
   expect(nodeOf(GUEST)).not.toBe(source);
 });
 
 test("it goes on at its target when virt-handler there dies as it has come, before it has let it go on", async () => {
   const target = otherNode(GUEST, nodes);
-  const left = newestQemu(GUEST);
-  askForMove(GUEST, "handover");
+  const remaining = newestQemu(GUEST);
+  requestMigration(GUEST, "handover");
   await targetListens(GUEST, "handover");
   const handler = handlerOf(directoryOf(target));
   // Its relays, which are others' processes, go on: the guest comes, and nobody looks.
   process.kill(handler, "SIGSTOP");
   try {
-    await eventually(() => !existsSync(`/proc/${String(left)}`), { withinMs: CHANGE_MS });
+    await eventually(() => !existsSync(`/proc/${String(remaining)}`), { withinMs: CHANGE_MS });
     expect(machine.findVmi(GUEST)?.status?.migrationState).not.toHaveProperty(
       "targetNodeDomainReadyTimestamp",
     );
@@ -262,12 +262,12 @@ test("disks of a guest's pod go along, and a claim that both nodes see is the sa
   expect(before.join("\n")).toContain("name config-2");
   expect(device).toHaveLength(1);
   for (const name of ["chest-there", "chest-back"]) {
-    const [target, left] = [otherNode(DISKS, nodes), newestQemu(DISKS)];
+    const [target, remaining] = [otherNode(DISKS, nodes), newestQemu(DISKS)];
     await writeDisks(`before-${name}`);
-    askForMove(DISKS, name);
+    requestMigration(DISKS, name);
     await expectMoved(name);
     expect(nodeOf(DISKS)).toBe(target);
-    expect(newestQemu(DISKS)).not.toBe(left);
+    expect(newestQemu(DISKS)).not.toBe(remaining);
     expect(await disksOf(DISKS)).toEqual(before);
     expect(claimDevicesOf(DISKS)).toEqual(device);
     expect([await readDisk("vda"), await readDisk("vdc")]).toEqual([

@@ -131,8 +131,8 @@ async function echoesOf(): Promise<number> {
 /** One move, after which it is what it was, elsewhere. */
 async function expectMove(frames: Frames, stream: NumberStream, guest: unknown): Promise<string> {
   const from = machine.findVmi(VM)?.status?.nodeName;
-  const [answered, asked, number] = [frames.answers.count, frames.questions.count, stream.last];
-  const said = await moveByCommand(VM);
+  const [answered, requested, number] = [frames.answers.count, frames.questions.count, stream.last];
+  const output = await moveByCommand(VM);
   expect(machine.findVmi(VM)?.status?.nodeName).not.toBe(from);
   expect(await guestAsItIs()).toEqual(guest);
   expect(machine.findVmi(VM)?.status?.migrationState).toMatchObject({ completed: true });
@@ -142,8 +142,8 @@ async function expectMove(frames: Frames, stream: NumberStream, guest: unknown):
   await eventually(async () => (await echoesOf()) > before + 20, { withinMs: CHANGE_MS });
   expect(stream.faults).toEqual([]);
   const outage = frames.answers.longestGapMs(answered).toFixed(0);
-  const pause = frames.questions.longestGapMs(asked).toFixed(0);
-  return `silent for ${outage} ms, asked nothing for ${pause} ms, ${String(stream.last - number)} numbers came\n${said}`;
+  const pause = frames.questions.longestGapMs(requested).toFixed(0);
+  return `silent for ${outage} ms, asked nothing for ${pause} ms, ${String(stream.last - number)} numbers came\n${output}`;
 }
 
 test(
@@ -160,7 +160,7 @@ test(
     });
     const timeoutMs = MOVES * MOVE_MS;
     const busy = [`count ${HOST.late} ${String(stream.port)}`, `ping ${HOST.late} ${ENDLESS} 10`];
-    const said = busy.map((command) => {
+    const output = busy.map((command) => {
       // Its console is another one at each node.
       return machine
         .console(VM)
@@ -176,9 +176,9 @@ test(
       });
       await eventually(() => stream.last > 0, { withinMs: CHANGE_MS });
       for (let move = 0; move < MOVES; move += 1) {
-        const said = await expectMove(frames, stream, before.guest);
+        const output = await expectMove(frames, stream, before.guest);
         const off = running.takeLongestOff().toFixed(0);
-        process.stdout.write(`move ${String(move + 1)}: off for ${off} ms, ${said}`);
+        process.stdout.write(`move ${String(move + 1)}: off for ${off} ms, ${output}`);
         // The switch hears it in one place more with each move.
         expect(frames.portsOf(mac)).toHaveLength(move + 2);
       }
@@ -188,7 +188,7 @@ test(
       stream.close();
       await running.close();
     }
-    void said;
+    void output;
     process.stdout.write(`${JSON.stringify(running.seen)}\n`);
     expect(running.seen.twice).toBe(0);
     await eventually(() => isEqual(counts(), before.counts), { withinMs: CHANGE_MS });

@@ -27,7 +27,7 @@ export function findMigration(name: string): VirtualMachineInstanceMigration | u
 }
 
 /** Asks for a migration by a manifest. */
-export function askForMove(vmi: string, name: string): void {
+export function requestMigration(vmi: string, name: string): void {
   machine.apply({
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachineInstanceMigration",

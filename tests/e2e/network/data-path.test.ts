@@ -112,8 +112,8 @@ describe("the doctor", () => {
   ])("names $want", async ({ want, fault, cure }) => {
     const peer = hopOf(await examine("alpha", NETWORK), "nodePeer")?.name ?? "";
     expect(peer).toMatch(/^veth/);
-    const set = (words: readonly string[]): void => {
-      execFileSync("ip", ["link", "set", peer, ...words]);
+    const set = (text: readonly string[]): void => {
+      execFileSync("ip", ["link", "set", peer, ...text]);
     };
     set(fault);
     try {

@@ -20,7 +20,7 @@ import {
 } from "../machine.ts";
 
 const [VM, CLIENT] = ["alpha", "beta"];
-const WITHIN = { withinMs: CHANGE_MS };
+const TIMEOUT = { withinMs: CHANGE_MS };
 const PORT = 8090;
 const SERVICES = ["web", "web-node", "web-names", "web-blue"];
 /** Iface on network blue, whose bridge the host has an address on for as long as it asks there. */
@@ -64,7 +64,7 @@ async function inGuest(vm: string, command: string): Promise<string> {
   return eventually(async () => {
     const { code, lines } = await machine.console(vm).run(command, { timeoutMs: CHANGE_MS });
     return code === 0 ? lines.join("\n") : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 /** What of Services is on the host. */
@@ -97,7 +97,7 @@ test("the address of a Service leads to the guest, from the host and from a gues
   const options = ["--port", "80", "--target-port", String(PORT)];
   machine.patchbay("expose", "vm", VM, "--name", "web", ...options);
   const { clusterIP } = service("web").spec;
-  expect(await eventually(() => fetched(clusterIP, 80), WITHIN)).toContain(mac);
+  expect(await eventually(() => fetched(clusterIP, 80), TIMEOUT)).toContain(mac);
   expect(await inGuest(CLIENT, `fetch ${clusterIP} 80`)).toContain(LOOPBACK);
   expect(await fetched(clusterIP, 81)).toBeUndefined();
 });
@@ -107,7 +107,7 @@ test("kubectl shows where it leads, in the older form too", async () => {
   const address = machine.findPod(VM)?.status?.podIP ?? "";
   const isListed = (): boolean =>
     JSON.stringify(machine.find("endpoints", "web") ?? {}).includes(`"${address}"`);
-  await eventually(isListed, WITHIN);
+  await eventually(isListed, TIMEOUT);
   expect(machine.kubectl("get", "endpoints", "web", "--no-headers")).toContain(` ${place} `);
   expect(machine.kubectl("describe", "service", "web")).toMatch(
     new RegExp(`^Endpoints: +${place.replaceAll(".", String.raw`\.`)}$`, "m"),
@@ -119,7 +119,7 @@ test("a port of the node leads to the guest", async () => {
   machine.patchbay("expose", "vmi", VM, "--name", "web-node", ...options);
   const nodePort = service("web-node").spec.ports[0]?.nodePort ?? 0;
   const node = machine.findPod(VM)?.status?.hostIP ?? "";
-  expect(await eventually(() => fetched(node, nodePort), WITHIN)).toContain(mac);
+  expect(await eventually(() => fetched(node, nodePort), TIMEOUT)).toContain(mac);
   expect(await inGuest(CLIENT, `fetch ${node} ${String(nodePort)}`)).toContain(LOOPBACK);
 });
 
@@ -130,8 +130,8 @@ test("the name of a headless Service is the guest's address; the name server goe
   resolver.setServers([serviceSubnet().replace(/0\/16$/, "10")]);
   const name = "web-names.default.svc.cluster.local";
   const pod = machine.findPod(VM)?.status?.podIP ?? "";
-  const asked = (): Promise<readonly string[]> => resolver.resolve4(name).catch(() => []);
-  await eventually(async () => (await asked()).includes(pod), WITHIN);
+  const requested = (): Promise<readonly string[]> => resolver.resolve4(name).catch(() => []);
+  await eventually(async () => (await requested()).includes(pod), TIMEOUT);
   expect(await resolver.resolve4("web.default.svc.cluster.local")).toEqual([
     service("web").spec.clusterIP,
   ]);
@@ -139,8 +139,8 @@ test("the name of a headless Service is the guest's address; the name server goe
   process.kill(pid, "SIGKILL");
   // Nobody is needed for what is there.
   expect(await fetched(service("web").spec.clusterIP, 80)).toContain(mac);
-  await eventually(() => machine.pidOf("service-net") !== pid, WITHIN);
-  await eventually(async () => (await asked()).includes(pod), WITHIN);
+  await eventually(() => machine.pidOf("service-net") !== pid, TIMEOUT);
+  await eventually(async () => (await requested()).includes(pod), TIMEOUT);
 });
 
 test("a Service that changes leads elsewhere, and to nobody", async () => {
@@ -151,11 +151,11 @@ test("a Service that changes leads elsewhere, and to nobody", async () => {
   const isAnswered = async (): Promise<boolean> => (await fetched(clusterIP, 80)) !== undefined;
   const ports = (targetPort: number) => ({ ports: [{ port: 80, targetPort }] });
   change(ports(PORT + 1));
-  await eventually(async () => !(await isAnswered()), WITHIN);
+  await eventually(async () => !(await isAnswered()), TIMEOUT);
   change(ports(PORT));
-  await eventually(isAnswered, WITHIN);
+  await eventually(isAnswered, TIMEOUT);
   change({ selector: { nobody: "has it" } });
-  await eventually(async () => !(await isAnswered()), WITHIN);
+  await eventually(async () => !(await isAnswered()), TIMEOUT);
 });
 
 /** What leads from the host to the endpoints of the Service, for the error of a connection that fails. */
@@ -202,13 +202,13 @@ test("the address of a Service leads to what a guest has on the network that the
       spec: { ports: [{ port: 80, targetPort: PORT }] },
     });
     const { clusterIP } = service("web-blue").spec;
-    const page = await eventually(() => fetched(clusterIP, 80), WITHIN).catch((cause: unknown) => {
+    const page = await eventually(() => fetched(clusterIP, 80), TIMEOUT).catch((cause: unknown) => {
       throw new Error(describePath("web-blue"), { cause });
     });
     expect(page).toContain(mac);
     const change = { spec: { ports: [{ port: 80, targetPort: PORT + 1 }] } };
     machine.patch("service", "web-blue", change);
-    await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
+    await eventually(async () => (await fetched(clusterIP, 80)) === undefined, TIMEOUT);
   });
   const annotations = { "patchbay.io/service-selector": null };
   machine.patch("service", "web-blue", { metadata: { annotations } });
@@ -226,7 +226,7 @@ test("what leads nowhere is refused, and nothing is left", async () => {
   const { clusterIP } = service("web").spec;
   const before = traces();
   machine.delete("service", ...SERVICES);
-  await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
+  await eventually(async () => (await fetched(clusterIP, 80)) === undefined, TIMEOUT);
   await expect
     .poll(() => machine.read("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"), {
       timeout: CHANGE_MS,
@@ -234,6 +234,6 @@ test("what leads nowhere is refused, and nothing is left", async () => {
     .toMatchObject({ items: [] });
   const names = (): readonly string[] =>
     machine.list("endpoints").map(({ metadata }) => metadata.name);
-  await eventually(() => !names().some((name) => name.startsWith("web")), WITHIN);
+  await eventually(() => !names().some((name) => name.startsWith("web")), TIMEOUT);
   expect(traces()).toEqual(before);
 });

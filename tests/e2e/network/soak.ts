@@ -138,11 +138,11 @@ const TICK_MS = 10;
 
 /** Processor time that the services and those of their children that have ended took, milliseconds: proc(5), stat. */
 export function processorMsOfServices(): number {
-  const taken = SERVICES.map((name) => {
+  const claimed = SERVICES.map((name) => {
     const stat = readFileSync(`/proc/${String(machine.pidOf(name))}/stat`, "utf8");
     // Behind the name, which may have blanks: utime, stime, cutime and cstime are fields 14 to 17, state is the third.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0);
   });
-  return taken.reduce((sum, ticks) => sum + ticks, 0) * TICK_MS;
+  return claimed.reduce((sum, ticks) => sum + ticks, 0) * TICK_MS;
 }

@@ -54,13 +54,13 @@ async function look(): Promise<NodeState> {
 
 /** Waits for a state; the last one is shown where it does not come. */
 async function expectState(wanted: NodeState, when: string): Promise<void> {
-  let seen = await look();
+  let observed = await look();
   const isSo = async (): Promise<boolean> => {
-    seen = await look();
-    return isEqual(seen, wanted);
+    observed = await look();
+    return isEqual(observed, wanted);
   };
   await eventually(isSo, { withinMs: SETTLE_MS }).catch(() => undefined); // told by what follows
-  expect(seen, `what is there, ${when}`).toEqual(wanted);
+  expect(observed, `what is there, ${when}`).toEqual(wanted);
 }
 
 function patch(operations: readonly unknown[]): void {

@@ -51,9 +51,9 @@ test("a pod that wants a node of another kind is told why it waits", async () =>
   const why = (): string | undefined =>
     machine.find("pod", "picky")?.status?.conditions?.find(({ type }) => type === "PodScheduled")
       ?.message;
-  const told =
+  const reported =
     "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector (rack=7).";
-  await eventually(() => why() === told, { withinMs: 10_000 });
+  await eventually(() => why() === reported, { withinMs: 10_000 });
   machine.startDelete("pod", "picky", 0);
 });
 

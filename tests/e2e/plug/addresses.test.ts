@@ -82,9 +82,9 @@ async function expectLeases(): Promise<void> {
   expect(await ask("lan", "lease")).toContain(
     `lease ${ipv4}/24 mtu 1400 routes 10.50.0.0/16 10.77.7.1 dns  `,
   );
-  const told = await ask("lan", "lease6");
-  expect(told).toContain(`lease6 ${ipv6} `);
-  expect(told).toMatch(/routes6 .*default via fe80::/);
+  const reported = await ask("lan", "lease6");
+  expect(reported).toContain(`lease6 ${ipv6} `);
+  expect(reported).toMatch(/routes6 .*default via fe80::/);
 }
 
 beforeAll(async () => {

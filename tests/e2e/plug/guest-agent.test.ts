@@ -69,8 +69,8 @@ test("addresses that the guest took by itself are told, with their source, and s
   for (const cidr of cidrs) await setAddress(VM, "red1", cidr);
   const status = await eventually(
     () => {
-      const told = ifaceStatus(VM, "red1");
-      return told?.ipAddresses?.includes("fd99:7::2") === true ? told : undefined;
+      const reported = ifaceStatus(VM, "red1");
+      return reported?.ipAddresses?.includes("fd99:7::2") === true ? reported : undefined;
     },
     { withinMs: ASKED_AGAIN_MS },
   );
@@ -157,8 +157,8 @@ test("a guest that its probe finds dead is ended, and its VM starts another one"
     { withinMs: RESTART_MS },
   );
   expect(restarted.metadata.deletionTimestamp).toBeUndefined();
-  const told = launcherEvents(DEAF);
-  expect(told).toContainEqual(expect.stringMatching(/^Unhealthy: Liveness probe failed: /));
+  const reported = launcherEvents(DEAF);
+  expect(reported).toContainEqual(expect.stringMatching(/^Unhealthy: Liveness probe failed: /));
   // Whose guest answers is left alone.
   expect(launcherEvents(VM).filter((event) => event.includes("Liveness"))).toEqual([]);
 });

@@ -72,9 +72,9 @@ function printNic({ mac, pciAddress }: GuestNic): string {
 async function guestSees(nic: GuestNic, there = true): Promise<void> {
   await eventually(
     async () => {
-      const seen = (await guestNics(VM)).map(printNic);
-      if (seen.includes(printNic(nic)) === there) return true;
-      throw new Error(`the guest sees ${seen.join(", ")}; ${printNic(nic)} is the question`);
+      const observed = (await guestNics(VM)).map(printNic);
+      if (observed.includes(printNic(nic)) === there) return true;
+      throw new Error(`the guest sees ${observed.join(", ")}; ${printNic(nic)} is the question`);
     },
     { withinMs: CHANGE_MS },
   );

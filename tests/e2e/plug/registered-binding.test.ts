@@ -75,9 +75,9 @@ afterAll(async () => {
 test("a binding that nobody registered, or that has a hook, is not plugged, and it is said why", async () => {
   expect(ask("direct1", "direct", "own-tap").stderr).toContain("is not registered");
   register({ "own-tap": { domainAttachmentType: "tap", sidecarImage: "example.com/sidecar" } });
-  const isSaid = (): boolean =>
+  const isReported = (): boolean =>
     ask("direct1", "direct", "own-tap").stderr.includes("has a hook, which is asked at the start");
-  await eventually(isSaid, { withinMs: CHANGE_MS });
+  await eventually(isReported, { withinMs: CHANGE_MS });
 });
 
 test("the guest gets the tap that the network's plugin made, and the binding's network comes along", async () => {

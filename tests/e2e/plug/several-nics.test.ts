@@ -71,20 +71,20 @@ describe("several NICs", () => {
     const isOut =
       /InterfaceUnplugged .*virt-handler +interface red2 is out .*, after [\d.]+ s \(guest /;
     await eventually(() => lines().some((line) => isOut.test(line)), { withinMs: CHANGE_MS });
-    const told = lines();
+    const reported = lines();
     const at = (pattern: RegExp): readonly number[] =>
-      told.flatMap((line, index) => (pattern.test(line) ? [index] : []));
+      reported.flatMap((line, index) => (pattern.test(line) ? [index] : []));
     const plugged = ["blue2 .* network blue", "red1 .* network red", "red2 .* network red"].map(
-      (words) =>
+      (text) =>
         at(
           new RegExp(
-            `InterfacePlugged .* interface ${words} with MAC \\S+, after [\\d.]+ s \\(pod `,
+            `InterfacePlugged .* interface ${text} with MAC \\S+, after [\\d.]+ s \\(pod `,
           ),
         ),
     );
     const outs = at(isOut);
     const counts = [...plugged, outs].map((found) => found.length);
-    expect({ counts, told }).toMatchObject({ counts: [1, 1, 1, 1] });
+    expect({ counts, told: reported }).toMatchObject({ counts: [1, 1, 1, 1] });
     const [blue2 = 0, ...reds] = plugged.flat();
     for (const red of reds) expect(red).toBeGreaterThan(blue2);
     expect(outs[0]).toBeGreaterThan(Math.max(...reds));

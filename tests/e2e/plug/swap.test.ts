@@ -226,9 +226,9 @@ describe("a NIC on another network", () => {
   test("leaves nothing of the old one in the pod", async () => {
     const alone = (): boolean => {
       const { attachments = [], interfaces = [] } = machine.findVmi(VM)?.status ?? {};
-      const told = attachments.filter(({ name }) => name === NIC);
+      const reported = attachments.filter(({ name }) => name === NIC);
       const { otherPodInterfaceNames } = interfaces.find(({ name }) => name === NIC) ?? {};
-      return told.length === 1 && otherPodInterfaceNames === undefined;
+      return reported.length === 1 && otherPodInterfaceNames === undefined;
     };
     await eventually(alone, { withinMs: CHANGE_MS });
     const { podInterfaceName = "" } = await expectReady(VM, NIC);

@@ -14,8 +14,8 @@ function diagnose(): { readonly code: number; readonly lines: readonly string[] 
 
 test("a machine that is whole: its processes, API, webhooks, certificates and node are", () => {
   const { lines } = diagnose();
-  const said = lines.filter((line) => !line.includes("network ") && !line.includes("fix: "));
-  expect(said.filter((line) => !line.startsWith("ok "))).toEqual([""]);
+  const output = lines.filter((line) => !line.includes("network ") && !line.includes("fix: "));
+  expect(output.filter((line) => !line.startsWith("ok "))).toEqual([""]);
   for (const what of [
     "API server: Kubernetes",
     "clock of the API server",
@@ -29,7 +29,7 @@ test("a machine that is whole: its processes, API, webhooks, certificates and no
     "start of a pod: a pod with the launchers' image and user starts and ends",
     "leftovers: none",
   ]) {
-    expect(said.join("\n")).toContain(`ok     ${what}`);
+    expect(output.join("\n")).toContain(`ok     ${what}`);
   }
 });
 

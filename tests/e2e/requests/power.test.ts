@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, machine, SUBRESOURCES } from "../machine.ts";
 
 const VM = "pressed";
-const WITHIN = { withinMs: CHANGE_MS };
+const TIMEOUT = { withinMs: CHANGE_MS };
 const VMI = `${SUBRESOURCES}/virtualmachineinstances/${VM}`;
 /** A guest under emulation, on a busy machine. */
 const BOOT_MS = 120_000;
@@ -35,14 +35,14 @@ afterAll(() => {
 
 test("a guest that is paused stands still until it is resumed", async () => {
   ask("pause");
-  await eventually(() => conditions().includes("Paused"), WITHIN);
-  await eventually(() => / Paused +False/.test(printed()), WITHIN);
+  await eventually(() => conditions().includes("Paused"), TIMEOUT);
+  await eventually(() => / Paused +False/.test(printed()), TIMEOUT);
   expect(machine.put(`${VMI}/pause`, {}).stderr).toContain("VMI is already paused");
   expect(machine.put(`${VMI}/softreboot`, {}).stderr).toContain("VMI is paused");
   ask("unpause");
-  await eventually(() => !conditions().includes("Paused"), WITHIN);
+  await eventually(() => !conditions().includes("Paused"), TIMEOUT);
   expect(await machine.console(VM).run("report")).toMatchObject({ code: 0 });
-  await eventually(() => / Running +True/.test(printed()), WITHIN);
+  await eventually(() => / Running +True/.test(printed()), TIMEOUT);
 });
 
 test("a guest tells of itself by its agent", () => {
@@ -78,5 +78,5 @@ test("a VM that is started paused waits, and goes when it is stopped by force", 
   expect(machine.put(`${path}/start`, { paused: true })).toMatchObject({ code: 0 });
   await eventually(() => printed().includes(" Paused "), { withinMs: BOOT_MS });
   expect(machine.put(`${path}/stop`, { gracePeriod: 0 })).toMatchObject({ code: 0 });
-  await eventually(() => machine.findVmi(VM) === undefined, WITHIN);
+  await eventually(() => machine.findVmi(VM) === undefined, TIMEOUT);
 });

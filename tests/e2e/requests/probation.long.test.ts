@@ -22,8 +22,8 @@ const [UPLINK, SWITCH] = ["pbt-trial0", "pbt-trial1"];
 /** It has one address that a NIC can have. */
 const [SUBNET, ONLY_ADDRESS] = ["10.98.77.0/30", "10.98.77.2"];
 
-function link(...words: readonly string[]): void {
-  execFileSync("ip", ["link", ...words], { stdio: ["ignore", "ignore", "pipe"] });
+function link(...text: readonly string[]): void {
+  execFileSync("ip", ["link", ...text], { stdio: ["ignore", "ignore", "pipe"] });
 }
 
 function claimAddress(): void {
@@ -42,8 +42,8 @@ function removeLinks(): void {
 
 function plug(...more: readonly string[]) {
   const network = ["--network-attachment-definition-name", NETWORK];
-  const words = ["addinterface", VM, "--name", NIC, ...network, "--check", ...more];
-  return machine.try(["patchbay", "--data-dir", machine.dataDir, ...words]);
+  const text = ["addinterface", VM, "--name", NIC, ...network, "--check", ...more];
+  return machine.try(["patchbay", "--data-dir", machine.dataDir, ...text]);
 }
 
 beforeAll(() => {

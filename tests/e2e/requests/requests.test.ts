@@ -48,8 +48,8 @@ test("stop waits until the VM says that it has stopped, and a plug then waits fo
   machine.patchbay("stop", NAME, "--wait");
   expect(machine.kubectl("get", "vm", NAME, "--no-headers")).toMatch(/ Stopped /);
   const nic = ["--name", "later", "--network-attachment-definition-name", "red"];
-  const said = machine.patchbay("addinterface", NAME, ...nic, "--wait");
-  expect(said).toContain("the VM is not running: the interface is plugged at its next start");
+  const output = machine.patchbay("addinterface", NAME, ...nic, "--wait");
+  expect(output).toContain("the VM is not running: the interface is plugged at its next start");
 });
 
 test.each([

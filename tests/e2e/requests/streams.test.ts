@@ -14,7 +14,7 @@ import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
 
 const VM = "alpha";
-const WITHIN = { withinMs: CHANGE_MS };
+const TIMEOUT = { withinMs: CHANGE_MS };
 const PORT = "8080";
 /** Where a person looks at it. */
 const PICTURE = join(ROOT, ".cache/screen-of-a-guest.png");
@@ -50,16 +50,16 @@ test("what is typed on a console reaches the guest, and its answer comes back", 
     if (!stdout.includes(`@stream${String(tries)} done 0`))
       throw new Error(`it said ${stdout}${stderr}`);
     return true;
-  }, WITHIN);
+  }, TIMEOUT);
 });
 
 test("what the guest prints is the log of a container beside it, and kubectl means the guest's", async () => {
   const { name = "" } = machine.findPod(VM)?.metadata ?? {};
   const logOf = (...args: readonly string[]): string => machine.kubectl("logs", name, ...args);
   const log = await eventually(() => {
-    const said = logOf("-c", "guest-console-log");
-    return said.includes("guest ready") ? said : undefined;
-  }, WITHIN);
+    const output = logOf("-c", "guest-console-log");
+    return output.includes("guest ready") ? output : undefined;
+  }, TIMEOUT);
   expect(log).toMatch(/^nic added /m);
   expect(logOf()).not.toContain("guest ready");
 });
@@ -104,7 +104,7 @@ test("a port of the guest is at a local one", async () => {
   const text = await eventually(async () => {
     const answer = await fetch(`http://127.0.0.1:${String(port)}/`);
     return answer.ok && (await answer.text());
-  }, WITHIN);
+  }, TIMEOUT);
   expect(text).toContain(ifaceStatus(VM, "default")?.mac);
 });
 
@@ -126,14 +126,15 @@ test("packets of a NIC are a capture that tcpdump reads, and an event tells who 
   const child = spawn(join(ROOT, "node_modules/.bin/patchbay"), all, { stdio: "ignore" });
   command = child;
   const ended = once(child, "exit");
-  const told = `captures the packets of "udp port 67" of interface default`;
-  const isReported = (): boolean => machine.events().some(({ message }) => message.includes(told));
-  await eventually(isReported, WITHIN);
+  const reported = `captures the packets of "udp port 67" of interface default`;
+  const isReported = (): boolean =>
+    machine.events().some(({ message }) => message.includes(reported));
+  await eventually(isReported, TIMEOUT);
   // Each asks for its address anew, until what is asked for is full.
   await eventually(async () => {
     await machine.console(VM).run(`lease ${nic}`, { timeoutMs: CHANGE_MS });
     return child.exitCode !== null;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(await ended).toEqual([0, null]);
   const { stdout } = machine.try(["tcpdump", "-nr", file]);
   expect(stdout).toMatch(/BOOTP\/DHCP, Request from/);

@@ -56,11 +56,11 @@ export async function panic(): Promise<PanicStory> {
   const faults = subject.faults();
   const belongings = subject.belongings();
   const message = `interface ${NIC}: ${refused.message ?? ""}`;
-  const isTold = (): boolean => refusals().some((refusal) => refusal.message === message);
-  await eventually(isTold, { withinMs: CHANGE_MS }); // a little after the status
-  const whenRefused = { belongings, belongingsBefore, events: count() - earlier };
+  const isReported = (): boolean => refusals().some((refusal) => refusal.message === message);
+  await eventually(isReported, { withinMs: CHANGE_MS }); // a little after the status
+  const whenRejected = { belongings, belongingsBefore, events: count() - earlier };
   virsh(PANICKED, "reset");
   await expectGone(PANICKED, NIC);
-  const whenGone = { links: subject.links(), linksAtRest, events: count() - earlier };
-  return { faults, refused, whenRefused, whenGone };
+  const whenDeleted = { links: subject.links(), linksAtRest, events: count() - earlier };
+  return { faults, refused, whenRefused: whenRejected, whenGone: whenDeleted };
 }

@@ -126,17 +126,22 @@ describe("a guest that boots", () => {
 
 describe("a guest that has panicked", () => {
   test("keeps a NIC, which is told once with the way out, until it is reset", async () => {
-    const { faults, refused, whenRefused, whenGone } = (await panicked)();
+    const {
+      faults,
+      refused,
+      whenRefused: whenRejected,
+      whenGone: whenDeleted,
+    } = (await panicked)();
     expect(faults).toEqual([]);
     expect(refused).toMatchObject({
       attempts: 3,
       message: expect.stringMatching(/3 times.*reset it/) as string,
     });
-    expect(whenRefused.belongings).toEqual(whenRefused.belongingsBefore);
-    expect(whenRefused.events).toBe(1);
-    expect(whenGone).toEqual({
-      links: whenGone.linksAtRest,
-      linksAtRest: whenGone.linksAtRest,
+    expect(whenRejected.belongings).toEqual(whenRejected.belongingsBefore);
+    expect(whenRejected.events).toBe(1);
+    expect(whenDeleted).toEqual({
+      links: whenDeleted.linksAtRest,
+      linksAtRest: whenDeleted.linksAtRest,
       events: 1,
     });
   });

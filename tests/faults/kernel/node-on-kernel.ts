@@ -56,7 +56,7 @@ function countedRunner(life: Life): ProcessRunner {
 }
 
 /** Questions. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
-const QUESTIONS = [18, 22, 30];
+const REQUESTS = [18, 22, 30];
 
 /** Conversations with the kernel, each of which is an action unless it only asks. */
 function countedNetlink(life: Life): Netlink {
@@ -64,8 +64,8 @@ function countedNetlink(life: Life): Netlink {
   const [looks, actions] = [life.bindLooks(netlink), life.bind(netlink)];
   return {
     talk: (netns, protocol, messages) => {
-      const isAsked = messages.every(([, , , , type = 0]) => QUESTIONS.includes(type));
-      const hands = isAsked || protocol === "netfilter" ? looks : actions;
+      const isRequest = messages.every(([, , , , type = 0]) => REQUESTS.includes(type));
+      const hands = isRequest || protocol === "netfilter" ? looks : actions;
       return hands.talk(netns, protocol, messages);
     },
     makeTap: (netns, tap) => actions.makeTap(netns, tap),

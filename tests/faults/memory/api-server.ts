@@ -7,13 +7,13 @@ import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/interfaces"
 import { copyJson, createFakeStore } from "@patchbay/kube/testing";
 import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 
-type Told = Reflection<KubeObject>;
+type Reported = Reflection<KubeObject>;
 type Selector = (object: KubeObject) => boolean;
 
 interface Watch {
   readonly resource: string;
   readonly selects: Selector;
-  readonly tell: (told: Told) => void;
+  readonly tell: (told: Reported) => void;
 }
 
 /** Kinds that others own. */
@@ -110,7 +110,7 @@ export class MemoryApiServer {
   #subscribe(
     type: ResourceType<KubeObject>,
     selects: Selector,
-    tell: (told: Told) => void,
+    tell: (told: Reported) => void,
   ): { unsubscribe: () => void } {
     const watch: Watch = { resource: type.resource, selects, tell };
     void this.#next(async () => {
@@ -123,7 +123,7 @@ export class MemoryApiServer {
     };
   }
 
-  #tell(type: ResourceType<KubeObject>, told: Exclude<Told, { kind: "listed" }>): void {
+  #tell(type: ResourceType<KubeObject>, told: Exclude<Reported, { kind: "listed" }>): void {
     for (const { resource, selects, tell } of this.#watches) {
       if (resource !== type.resource) continue;
       const copy = copyJson(told.object);

@@ -35,8 +35,8 @@ export class Kubelet {
   }
 
   start(): void {
-    this.#client.reflect(PODS).subscribe((told) => {
-      if (told.kind === "applied") void this.#take(told.object);
+    this.#client.reflect(PODS).subscribe((reported) => {
+      if (reported.kind === "applied") void this.#take(reported.object);
     });
   }
 
@@ -54,8 +54,8 @@ export class Kubelet {
 
   /** Launchers of one guest keep apart: the first node that has none. */
   #place(uid: string): TestNode {
-    const taken = [...this.#places.values()];
-    const node = this.#nodes.find((each) => !taken.includes(each)) ?? this.#nodes[0];
+    const claimed = [...this.#places.values()];
+    const node = this.#nodes.find((each) => !claimed.includes(each)) ?? this.#nodes[0];
     if (node === undefined) throw new Error("there is no node");
     this.#places.set(uid, node);
     return node;

@@ -42,10 +42,10 @@ export async function measureReplay(
 ): Promise<number> {
   const abort = new AbortController();
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  let seen = 0;
+  let observed = 0;
   const line = () => {
-    seen += 1;
-    if (seen === count) {
+    observed += 1;
+    if (observed === count) {
       resolve(undefined);
     }
   };

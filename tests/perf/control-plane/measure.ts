@@ -38,8 +38,8 @@ function difference(
 
 function print(counts: readonly (readonly [string, number])[]): string {
   const sum = counts.reduce((total, [, count]) => total + count, 0);
-  const words = counts.map(([word, count]) => `${String(Number(count.toFixed(2)))} ${word}`);
-  return `${sum.toFixed(1)}${words.length === 0 ? "" : `: ${words.join(", ")}`}`;
+  const text = counts.map(([word, count]) => `${String(Number(count.toFixed(2)))} ${word}`);
+  return `${sum.toFixed(1)}${text.length === 0 ? "" : `: ${text.join(", ")}`}`;
 }
 
 /** Two readings, and how many plugs were between them. */
@@ -145,12 +145,12 @@ async function measureRest(stage: Stage): Promise<readonly Row[]> {
   await pass(REST_MS);
   const after = await read(stage);
   const seconds = REST_MS / 1000;
-  const asked = [
+  const requested = [
     ...difference(before.apiSent, after.apiSent, 1),
     ...difference(before.controllerSent, after.controllerSent, 1),
   ];
   return [
-    [`at rest, ${String(seconds)} s: requests beside watches`, print(asked)],
+    [`at rest, ${String(seconds)} s: requests beside watches`, print(requested)],
     ...cpuRows("at rest, each second", { before, after, among: seconds }),
   ];
 }

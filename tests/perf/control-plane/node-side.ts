@@ -173,12 +173,12 @@ export class NodeSide {
     } else if (pod.spec.nodeName === undefined) {
       await this.#bind(name);
     } else {
-      const told = networkStatusOf(pod);
+      const reported = networkStatusOf(pod);
       const isRunning = pod.status?.phase === "Running";
-      if (isRunning && annotations[names.NETWORK_STATUS_ANNOTATION] === told) return done();
+      if (isRunning && annotations[names.NETWORK_STATUS_ANNOTATION] === reported) return done();
       const status = { phase: "Running", podIP: POD_IP, podIPs: [{ ip: POD_IP }] };
       const fields = {
-        metadata: { annotations: { [names.NETWORK_STATUS_ANNOTATION]: told } },
+        metadata: { annotations: { [names.NETWORK_STATUS_ANNOTATION]: reported } },
         ...(isRunning ? {} : { status }),
       };
       await store.patch(PODS, key, { type: "merge", fields }, { subresource: "status" });

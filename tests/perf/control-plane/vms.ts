@@ -56,12 +56,14 @@ function when<T extends KubeObject>(
 /** Keeps the names of the objects of which something is true. */
 function keepNames<T extends KubeObject>(
   cache: Cache<T>,
-  kept: Set<string>,
+  retained: Set<string>,
   isSo: (object: T) => boolean,
 ): void {
   cache.onChange((change) => {
-    if (change.kind !== "deleted" && isSo(change.current)) kept.add(change.current.metadata.name);
-    else kept.delete((change.kind === "deleted" ? change.previous : change.current).metadata.name);
+    if (change.kind !== "deleted" && isSo(change.current))
+      retained.add(change.current.metadata.name);
+    else
+      retained.delete((change.kind === "deleted" ? change.previous : change.current).metadata.name);
   });
 }
 

@@ -20,7 +20,7 @@ const BIN_DIR = "/opt/cni/bin";
 const PLUGIN = join(import.meta.dirname, "../../../packages/adapters/cni/build", TYPE);
 const SOCKETS = "/run/patchbay/vhost-user";
 const ADD = `/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/${VM}/addinterface`;
-const SOON = { withinMs: 120_000 };
+const TIMEOUT = { withinMs: 120_000 };
 /** Of a guest that is sent so much. */
 const ANSWER = { timeoutMs: 300_000 };
 /** Clock ticks in a second. Source: getconf CLK_TCK, 100 on Linux. */
@@ -87,7 +87,7 @@ async function nicOf(machine: Machine, iface: string): Promise<Nic> {
   const mac = await eventually(() => {
     const found = machine.findVmi(VM)?.status?.interfaces?.find(({ name }) => name === iface);
     return found?.hotplug?.phase === "Ready" ? found.mac : undefined;
-  }, SOON);
+  }, TIMEOUT);
   const { lines } = await machine.console(VM).run("report");
   const line = lines.find((each) => each.includes(` mac ${mac} `)) ?? "";
   return { name: /nic (\S+)/.exec(line)?.[1] ?? "", mac };
@@ -130,8 +130,8 @@ async function send(machine: Machine, { name }: Nic): Promise<Flow> {
 async function hear(machine: Machine, { name }: Nic): Promise<Flow> {
   const before = cpuSeconds();
   const { lines } = await machine.console(VM).run(`heard ${name} ${String(SECONDS)}`, ANSWER);
-  const heard = numberIn(lines, /heard (\d+)/);
-  return { perSecond: heard / SECONDS, perCpuSecond: heard / (cpuSeconds() - before) };
+  const received = numberIn(lines, /heard (\d+)/);
+  return { perSecond: received / SECONDS, perCpuSecond: received / (cpuSeconds() - before) };
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -141,8 +141,8 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 async function hearByTap(machine: Machine, nic: Nic): Promise<Flow> {
-  const words = ["pbp-pump", PLAIN.bridge, nic.mac.replaceAll(":", "")];
-  const pump = spawn("perl", ["-e", PUMP, ...words], { stdio: "ignore" });
+  const text = ["pbp-pump", PLAIN.bridge, nic.mac.replaceAll(":", "")];
+  const pump = spawn("perl", ["-e", PUMP, ...text], { stdio: "ignore" });
   try {
     return await hear(machine, nic);
   } finally {
@@ -162,7 +162,7 @@ async function served(
   const since = console.position();
   const dataplane = await Testpmd.start([`${SOCKETS}/${uid}/${nic}.sock`], 1, { forwarding });
   try {
-    await console.waitForLine(/nic added/, { timeoutMs: SOON.withinMs, since });
+    await console.waitForLine(/nic added/, { timeoutMs: TIMEOUT.withinMs, since });
     return await use(await nicOf(machine, "fast"));
   } finally {
     await dataplane.stop();
@@ -173,7 +173,7 @@ async function macOf(machine: Machine, iface: string): Promise<string> {
   const specified = (): string | undefined =>
     machine.findVmi(VM)?.spec.domain.devices?.interfaces?.find(({ name }) => name === iface)
       ?.macAddress;
-  return eventually(specified, SOON);
+  return eventually(specified, TIMEOUT);
 }
 
 async function measure(machine: Machine, rounds: number): Promise<void> {
@@ -185,7 +185,7 @@ async function measure(machine: Machine, rounds: number): Promise<void> {
     networkAttachmentDefinitionName: "fast",
     binding: { name: "fast" },
   };
-  await eventually(() => machine.put(ADD, body).code === 0, SOON);
+  await eventually(() => machine.put(ADD, body).code === 0, TIMEOUT);
   const to = await macOf(machine, "fast");
   const ways: readonly (readonly [string, () => Promise<Flow>])[] = [
     ["from the guest, through a tap", () => send(machine, plain)],

@@ -104,7 +104,7 @@ export async function startExtension(api: Harness, given: Behaviour = {}): Promi
   const name = `ext${String(started)}`;
   const group = `${name}.test.io`;
   const path = `/apis/${group}/v1`;
-  const seen: IncomingMessage[] = [];
+  const observed: IncomingMessage[] = [];
   let probes = 0;
   const backend = await startBackend(api.authority, `${name}.default.svc`, (request, response) => {
     if (request.headers["x-remote-user"] === "system:kube-aggregator" || request.url === path) {
@@ -113,12 +113,12 @@ export async function startExtension(api: Harness, given: Behaviour = {}): Promi
       response.end(JSON.stringify(resourcesOf(group)));
       return;
     }
-    seen.push(request);
+    observed.push(request);
     handle(request, response);
   });
   if (given.upgrade !== undefined) {
     backend.onUpgrade((request, socket) => {
-      seen.push(request);
+      observed.push(request);
       given.upgrade?.(request, socket);
     });
   }
@@ -129,7 +129,7 @@ export async function startExtension(api: Harness, given: Behaviour = {}): Promi
     backend,
     name,
     group,
-    seen,
+    seen: observed,
     probes: () => probes,
     path,
     [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),

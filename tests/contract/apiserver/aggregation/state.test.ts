@@ -239,7 +239,7 @@ test.each([
     want: ["spec.caBundle"],
   },
 ])("an APIService with $name is refused", async ({ metadata, spec, want }) => {
-  const given = {
+  const input = {
     metadata: { name: metadata ?? "v1.refused.test.io" },
     spec: {
       group: "refused.test.io",
@@ -251,7 +251,7 @@ test.each([
       ...spec,
     },
   };
-  const { code, body } = await api.post(API_SERVICES, given);
+  const { code, body } = await api.post(API_SERVICES, input);
   expect([code, body.details.causes.map(({ field }) => field)]).toEqual([422, want]);
 });
 

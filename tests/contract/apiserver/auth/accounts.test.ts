@@ -15,7 +15,7 @@ const SECRETS = "/api/v1/namespaces/default/secrets";
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const ISSUER = "https://kubernetes.default.svc.cluster.local";
 const NAME = "system:serviceaccount:default:";
-const WITHIN = { withinMs: 5000 };
+const TIMEOUT = { withinMs: 5000 };
 
 let api: Harness;
 
@@ -62,15 +62,15 @@ describe("accounts of a namespace", () => {
     const account = "/api/v1/namespaces/fresh/serviceaccounts/default";
     const map = "/api/v1/namespaces/fresh/configmaps/kube-root-ca.crt";
     const there = async (path: string) => (await api.get(path)).code === 200;
-    expect(await eventually(() => there(account), WITHIN)).toBe(true);
+    expect(await eventually(() => there(account), TIMEOUT)).toBe(true);
     const first = (await api.get(account)).body.metadata.uid;
     await api.delete(account);
-    await eventually(() => there(account), WITHIN);
+    await eventually(() => there(account), TIMEOUT);
     expect((await api.get(account)).body.metadata.uid).not.toBe(first);
     await api.patch(map, { data: { "ca.crt": "other" } });
     const restored = async () =>
       (await api.get(map)).body.data?.["ca.crt"] === api.authority.certPem;
-    expect(await eventually(restored, WITHIN)).toBe(true);
+    expect(await eventually(restored, TIMEOUT)).toBe(true);
   });
 
   test("a pod runs as the default account or as one that is there", async () => {
@@ -208,18 +208,18 @@ describe("tokens", () => {
 
   test("a token outlives the server that has signed it, by store and key", async () => {
     const directory = await mkdtemp(join(tmpdir(), "apiserver-tokens-"));
-    const kept = {
+    const retained = {
       storePath: join(directory, "store.sqlite"),
       tokenKeyPem: await createSigningKey(),
     };
-    const first = await startHarness(kept);
+    const first = await startHarness(retained);
     const { body } = await first.post(`${ACCOUNTS}/default/token`, { spec: {} });
     const token = String(body.status?.["token"]);
     await first.close();
-    const second = await startHarness(kept);
+    const second = await startHarness(retained);
     expect((await second.ask("GET", MAPS, { token })).code).toBe(403);
     await second.close();
-    const other = await startHarness({ storePath: kept.storePath });
+    const other = await startHarness({ storePath: retained.storePath });
     expect((await other.ask("GET", MAPS, { token })).code).toBe(401);
     await other.close();
     await rm(directory, { recursive: true });
@@ -248,7 +248,7 @@ describe("tokens", () => {
       const { body } = await api.get(`${SECRETS}/kept`);
       return body.data?.["token"] !== undefined && body;
     };
-    const secret = await eventually(filled, WITHIN);
+    const secret = await eventually(filled, TIMEOUT);
     expect(secret.metadata.annotations).toMatchObject({
       "kubernetes.io/service-account.uid": metadata.uid,
     });
@@ -259,7 +259,7 @@ describe("tokens", () => {
     await api.delete(`${ACCOUNTS}/keeper`);
     expect((await api.ask("GET", MAPS, { token })).code).toBe(401);
     const gone = async () => (await api.get(`${SECRETS}/kept`)).code === 404;
-    expect(await eventually(gone, WITHIN)).toBe(true);
+    expect(await eventually(gone, TIMEOUT)).toBe(true);
   });
 
   test("others find the keys", async () => {

@@ -3,7 +3,7 @@
 import type { Answer, Ask, Harness } from "../harness.ts";
 
 /** Asks as `user`; `line` is a method and a path, as in "GET /api". */
-export function askAs(
+export function requestAs(
   api: Harness,
   given: Ask & { readonly user: string; readonly line: string },
 ): Promise<Answer> {

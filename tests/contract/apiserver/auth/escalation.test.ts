@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "../harness.ts";
-import { askAs } from "./ask-as.ts";
+import { requestAs } from "./ask-as.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const LOCAL = `${RBAC}/namespaces/default`;
@@ -23,8 +23,8 @@ afterAll(async () => {
   await api.close();
 });
 
-function as(user: string, line: string, given?: Ask): Promise<Answer> {
-  return askAs(api, { user, line, ...given });
+function as(user: string, line: string, input?: Ask): Promise<Answer> {
+  return requestAs(api, { user, line, ...input });
 }
 
 function rule(apiGroup: string, resources: readonly string[], verbs: readonly string[]) {
@@ -295,8 +295,8 @@ describe("roles and bindings", () => {
 
 test("default roles get back what was taken, unless their owner says no", async () => {
   const directory = await mkdtemp(join(tmpdir(), "apiserver-roles-"));
-  const kept = { storePath: join(directory, "store.sqlite") };
-  const first = await startHarness(kept);
+  const retained = { storePath: join(directory, "store.sqlite") };
+  const first = await startHarness(retained);
   const autoupdate = "rbac.authorization.kubernetes.io/autoupdate";
   const own = [rule("", ["pods"], ["get"])];
   await first.patch(`${RBAC}/clusterroles/system:discovery`, { rules: own });
@@ -304,7 +304,7 @@ test("default roles get back what was taken, unless their owner says no", async 
   await first.patch(`${RBAC}/clusterroles/system:basic-user`, { metadata, rules: own });
   await first.delete(`${RBAC}/clusterrolebindings/system:discovery`);
   await first.close();
-  const second = await startHarness(kept);
+  const second = await startHarness(retained);
   const rulesOf = async (name: string) =>
     (await second.get(`${RBAC}/clusterroles/${name}`)).body.rules;
   expect(await rulesOf("system:discovery")).toHaveLength(2);

@@ -2,7 +2,7 @@
 // Does the API server know who asks, and let them do what roles and bindings say? Over real TLS.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "../harness.ts";
-import { askAs } from "./ask-as.ts";
+import { requestAs } from "./ask-as.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS = "/api/v1/namespaces/default/configmaps";
@@ -18,8 +18,8 @@ afterAll(async () => {
   await api.close();
 });
 
-function ask(user: string, line: string, given?: Ask): Promise<Answer> {
-  return askAs(api, { user, line, ...given });
+function ask(user: string, line: string, input?: Ask): Promise<Answer> {
+  return requestAs(api, { user, line, ...input });
 }
 
 function subject(user: string) {
@@ -51,12 +51,12 @@ function map(name: string) {
 }
 
 describe("who asks", () => {
-  const nobody = { token: "" };
+  const unprivileged = { token: "" };
 
   test("without credentials one sees health and version, and nothing else", async () => {
-    expect((await api.ask("GET", "/readyz", nobody)).text).toBe("ok");
-    expect((await api.ask("GET", "/version", nobody)).body.major).toBe("1");
-    const { code, body } = await api.ask("GET", "/apis", nobody);
+    expect((await api.ask("GET", "/readyz", unprivileged)).text).toBe("ok");
+    expect((await api.ask("GET", "/version", unprivileged)).body.major).toBe("1");
+    const { code, body } = await api.ask("GET", "/apis", unprivileged);
     expect(code).toBe(403);
     expect(body).toEqual({
       kind: "Status",
@@ -68,7 +68,7 @@ describe("who asks", () => {
       details: {},
       code: 403,
     });
-    expect((await api.ask("GET", MAPS, nobody)).body.message).toBe(
+    expect((await api.ask("GET", MAPS, unprivileged)).body.message).toBe(
       'configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" in the namespace "default"',
     );
   });
@@ -88,7 +88,7 @@ describe("who asks", () => {
 
   test("headers of a front proxy are not believed", async () => {
     const headers = { "x-remote-user": "root", "x-remote-group": "system:masters" };
-    const { body } = await api.ask("GET", MAPS, { ...nobody, headers });
+    const { body } = await api.ask("GET", MAPS, { ...unprivileged, headers });
     expect(body.message).toContain('User "system:anonymous"');
   });
 });

@@ -161,8 +161,8 @@ describe("options", () => {
   test.each([
     { given: { uid: OTHER_UID }, text: "the UID in the precondition" },
     { given: { resourceVersion: "1" }, text: "the ResourceVersion in the precondition (1)" },
-  ])("a precondition that is not met: $text", async ({ given, text }) => {
-    const refused = await api.delete(await makeMap(), { preconditions: given });
+  ])("a precondition that is not met: $text", async ({ given: input, text }) => {
+    const refused = await api.delete(await makeMap(), { preconditions: input });
     expect([refused.code, refused.body.reason]).toEqual([409, "Conflict"]);
     expect(refused.body.message).toContain(text);
   });
@@ -197,8 +197,8 @@ describe("collections", () => {
     const { body } = await api.delete(`${maps}?${query}`);
     expect(body.kind).toBe("ConfigMapList");
     expect(body.items.map(({ metadata }) => metadata.name)).toEqual(gone);
-    const { body: left } = await api.get(`${maps}?labelSelector=like`);
-    expect(left.items).toHaveLength(3 - gone.length);
+    const { body: remaining } = await api.get(`${maps}?labelSelector=like`);
+    expect(remaining.items).toHaveLength(3 - gone.length);
   });
 
   test.each([

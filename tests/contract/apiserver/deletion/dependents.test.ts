@@ -74,14 +74,14 @@ test("a dependent stays while one of its owners lives, and forgets the dead one"
   const references = [...ownedBy(dead).ownerReferences, ...ownedBy(alive).ownerReferences];
   await make("shared", { ownerReferences: references });
   await api.delete(`${MAPS}/dead`);
-  const left = await eventually(
+  const remaining = await eventually(
     async () => {
       const { ownerReferences } = (await api.get(`${MAPS}/shared`)).body.metadata;
       return ownerReferences?.length === 1 ? ownerReferences : undefined;
     },
     { withinMs: 5000 },
   );
-  expect(left[0]?.uid).toBe(alive.metadata.uid);
+  expect(remaining[0]?.uid).toBe(alive.metadata.uid);
 });
 
 test("a namespace is emptied, takes nothing new meanwhile, and goes", async () => {

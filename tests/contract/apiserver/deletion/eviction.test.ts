@@ -6,7 +6,7 @@ import { type Harness, startHarness } from "../harness.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";
 const BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-const SOON = { withinMs: 5000 };
+const TIMEOUT = { withinMs: 5000 };
 
 let api: Harness;
 
@@ -47,7 +47,7 @@ test("a budget tells how many pods it has, and lets as many go as it may", async
   await eventually(async () => {
     const { status } = (await api.get(`${BUDGETS}/two`)).body;
     return status?.["disruptionsAllowed"] === 1;
-  }, SOON);
+  }, TIMEOUT);
   expect((await api.get(`${BUDGETS}/two`)).body.status).toMatchObject({
     expectedPods: 3,
     currentHealthy: 3,

@@ -46,10 +46,10 @@ test("conditions tell what remains", async () => {
     async () => {
       const { status } = (await api.get(path)).body;
       const conditions = (status?.["conditions"] ?? []) as readonly Record<string, string>[];
-      const told = conditions
+      const reported = conditions
         .filter((condition) => condition["status"] === "True")
         .map((condition) => [condition["type"], condition["message"]]);
-      return JSON.stringify(Object.fromEntries(told)) === JSON.stringify(remaining);
+      return JSON.stringify(Object.fromEntries(reported)) === JSON.stringify(remaining);
     },
     { withinMs: 5000 },
   );

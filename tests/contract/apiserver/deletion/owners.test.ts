@@ -12,7 +12,7 @@ import {
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const NOBODY = "11111111-0000-4000-8000-000000000000";
+const UNPRIVILEGED_USER = "11111111-0000-4000-8000-000000000000";
 
 let api: Harness;
 let count = 0;
@@ -53,8 +53,13 @@ async function gone(...paths: readonly string[]): Promise<boolean> {
 
 /** Waits until the collector has judged what was there before: it works in order. */
 async function collected(): Promise<void> {
-  const nobody = { apiVersion: "v1", kind: "ConfigMap", name: "nobody", uid: NOBODY };
-  const probe = await make({ ownerReferences: [nobody] });
+  const unprivileged = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    name: "nobody",
+    uid: UNPRIVILEGED_USER,
+  };
+  const probe = await make({ ownerReferences: [unprivileged] });
   await gone(pathOf(probe));
 }
 
@@ -62,7 +67,7 @@ describe("who owns", () => {
   test.each([
     { what: "another name", more: { name: "another" } },
     { what: "another kind", more: { kind: "Secret" } },
-    { what: "another uid", more: { uid: NOBODY } },
+    { what: "another uid", more: { uid: UNPRIVILEGED_USER } },
   ])("a reference with $what counts for nothing", async ({ more }) => {
     const owner = await make();
     const dependent = await make({ ownerReferences: [refer(owner, more)] });
@@ -71,7 +76,7 @@ describe("who owns", () => {
   });
 
   test("an owner of a kind that nobody serves keeps its dependents", async () => {
-    const owner = { apiVersion: "no.such/v1", kind: "Nothing", name: "n", uid: NOBODY };
+    const owner = { apiVersion: "no.such/v1", kind: "Nothing", name: "n", uid: UNPRIVILEGED_USER };
     const dependent = await make({ ownerReferences: [owner] });
     await collected();
     expect((await api.get(pathOf(dependent))).code).toBe(200);

@@ -53,7 +53,7 @@ async function namesOf(of: ChildServer): Promise<string[]> {
 }
 
 /** Everything that is free goes to somebody else. */
-function takeTheRest(path: string): void {
+function fillDisk(path: string): void {
   const file = openSync(path, "w");
   try {
     for (;;) writeSync(file, Buffer.alloc(4096));
@@ -69,14 +69,14 @@ test("on a full disk things can still be marked and deleted, and made again when
     expect((await server.ask("POST", MAPS, made)).code).toBe(201);
   }
   const hog = join(directory, "hog");
-  takeTheRest(hog);
+  fillDisk(hog);
   await fill(server);
   for (let count = 0; count < 5; count += 1) {
     const path = `${MAPS}/map-${String(count)}`;
     expect((await server.ask("DELETE", path)).code).toBe(200);
     const { body } = await server.ask("GET", path);
-    const letGo = { ...body, metadata: { ...body.metadata, finalizers: [] } };
-    expect((await server.ask("PUT", path, letGo)).code).toBe(200);
+    const withoutFinalizers = { ...body, metadata: { ...body.metadata, finalizers: [] } };
+    expect((await server.ask("PUT", path, withoutFinalizers)).code).toBe(200);
     expect((await server.ask("GET", path)).code).toBe(404);
   }
   const later = { metadata: { name: "later" } };

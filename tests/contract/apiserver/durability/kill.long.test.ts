@@ -96,14 +96,14 @@ test(
     const acknowledged: WatchEvent[] = [];
     server = await ChildServer.start(store);
     const begin = revisionOf((await server.ask("GET", MAPS)).body);
-    const told: WatchEvent[][] = Array.from({ length: WATCHES }, () => []);
+    const reported: WatchEvent[][] = Array.from({ length: WATCHES }, () => []);
     for (let round = 0; round < ROUNDS; round += 1) {
       const running = server;
-      const watches = told.map((events) => openWatch(running, lastRevision(events, begin)));
+      const watches = reported.map((events) => openWatch(running, lastRevision(events, begin)));
       acknowledged.push(...(await writeUntilKilled(running, round)));
       for (const [index, watch] of watches.entries()) {
         await watch[Symbol.asyncDispose]();
-        told[index]?.push(...watch.events);
+        reported[index]?.push(...watch.events);
       }
       server = await ChildServer.start(store);
     }
@@ -116,7 +116,7 @@ test(
     const revisions = truth.map(({ object }) => revisionOf(object));
     expect(revisions).toEqual([...new Set(revisions)].sort((left, right) => left - right));
     expect(acknowledged.filter((write) => !isThere(write, truth))).toEqual([]);
-    for (const events of told) {
+    for (const events of reported) {
       expect(events.length).toBeGreaterThan(0);
       // What a watch told before a crash is the beginning of what the log tells afterwards.
       expect(events).toEqual(truth.slice(0, events.length));

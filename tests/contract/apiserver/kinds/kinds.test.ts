@@ -214,8 +214,8 @@ test.each([
     given: { provisioner: "", reclaimPolicy: "Recycle", volumeBindingMode: "Later" },
     want: ["provisioner Required", "reclaimPolicy NotSupported", "volumeBindingMode NotSupported"],
   },
-])("$path refuses what cannot be", async ({ path, given, want }) => {
-  expect(await causesOf(path, { metadata: { name: "bad" }, ...given })).toEqual(want);
+])("$path refuses what cannot be", async ({ path, given: input, want }) => {
+  expect(await causesOf(path, { metadata: { name: "bad" }, ...input })).toEqual(want);
 });
 
 test.each([

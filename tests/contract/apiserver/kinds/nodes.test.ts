@@ -9,7 +9,7 @@ import { type Harness, startHarness } from "../harness.ts";
 const NODES = "/api/v1/nodes";
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const GRACE_MS = 40_000;
 
 /** Only graces are waited for on the test's clock. */
@@ -56,7 +56,7 @@ test("one that renews its lease stays ready, one that does not is not, until it 
     expect(await ready()).toBe("True");
   }
   await graces.advance(GRACE_MS);
-  await eventually(async () => (await ready()) === "Unknown", WITHIN);
+  await eventually(async () => (await ready()) === "Unknown", TIMEOUT);
   expect(await printed()).toContain('"NotReady"');
   const conditions = [{ type: "Ready", status: "True", lastHeartbeatTime: "2026-01-01T00:01:00Z" }];
   await api.patch(`${NODES}/n/status`, { status: { conditions } });
@@ -68,10 +68,10 @@ test("a change of others is no sign of life", async () => {
   await api.patch(`${NODES}/n`, { metadata: { labels: { a: "b" } } });
   await api.patch(`${LEASES}/n`, { metadata: { labels: { a: "b" } } });
   await graces.advance(1);
-  await eventually(async () => (await ready()) === "Unknown", WITHIN);
+  await eventually(async () => (await ready()) === "Unknown", TIMEOUT);
 });
 
 test("one that is gone is waited for no longer", async () => {
   await api.delete(`${NODES}/n`);
-  await eventually(() => graces.dueMs.length === 0, WITHIN);
+  await eventually(() => graces.dueMs.length === 0, TIMEOUT);
 });

@@ -61,26 +61,26 @@ test("ports of the node are different ones, and stay through changes that do not
 
 test("one that becomes a Service of the node is given a port, and none of another", async () => {
   const first = await api.post(SERVICES, service(ON_NODE));
-  const taken = portsOf(first.body.spec)[0]?.nodePort;
+  const claimed = portsOf(first.body.spec)[0]?.nodePort;
   const { body } = await api.post(SERVICES, service(WEB));
   const path = `${SERVICES}/${body.metadata.name}`;
-  const asked = { spec: { type: "NodePort", ports: [{ port: 80, nodePort: taken }] } };
-  const refused = await api.patch(path, asked);
+  const requested = { spec: { type: "NodePort", ports: [{ port: 80, nodePort: claimed }] } };
+  const refused = await api.patch(path, requested);
   expect([refused.code, refused.body.message]).toEqual([
     422,
     expect.stringContaining("provided port is already allocated"),
   ]);
   const changed = await api.patch(path, { spec: { type: "NodePort" } });
-  expect(portsOf(changed.body.spec)[0]?.nodePort).not.toBe(taken);
+  expect(portsOf(changed.body.spec)[0]?.nodePort).not.toBe(claimed);
 });
 
 test("an address that has been given is free again when its Service is gone", async () => {
-  const asked = service({ ...WEB, clusterIP: "10.96.0.7" }, "asked");
-  expect((await api.post(SERVICES, asked)).code).toBe(201);
+  const requested = service({ ...WEB, clusterIP: "10.96.0.7" }, "asked");
+  expect((await api.post(SERVICES, requested)).code).toBe(201);
   const again = await api.post(SERVICES, service({ ...WEB, clusterIP: "10.96.0.7" }));
   expect(again.body.message).toContain("provided IP is already allocated");
   await api.delete(`${SERVICES}/asked`);
-  expect((await api.post(SERVICES, asked)).code).toBe(201);
+  expect((await api.post(SERVICES, requested)).code).toBe(201);
 });
 
 test("an ExternalName has no address, and gets one when it becomes another", async () => {
@@ -155,6 +155,6 @@ test.each([
 });
 
 test("a Service whose endpoints are given serves the server itself, and warns of nothing", async () => {
-  const given = service({ ports: [{ port: 1 }] }, "endpoints-given");
-  expect((await api.post(SERVICES, given)).headers["warning"]).toBeUndefined();
+  const input = service({ ports: [{ port: 1 }] }, "endpoints-given");
+  expect((await api.post(SERVICES, input)).headers["warning"]).toBeUndefined();
 });

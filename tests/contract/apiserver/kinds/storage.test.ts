@@ -109,9 +109,9 @@ test("a claim stays until no pod on a node names it", async () => {
   await api.post(PODS, pod("waits", {}));
   await api.post(PODS, pod("runs", { nodeName: "n" }));
   await api.delete(`${CLAIMS}/used`);
-  const kept = (await api.get(`${CLAIMS}/used`)).body.metadata;
-  expect(kept.deletionTimestamp).toBeDefined();
-  expect(kept.finalizers).toEqual(["kubernetes.io/pvc-protection"]);
+  const retained = (await api.get(`${CLAIMS}/used`)).body.metadata;
+  expect(retained.deletionTimestamp).toBeDefined();
+  expect(retained.finalizers).toEqual(["kubernetes.io/pvc-protection"]);
   await api.delete(`${PODS}/runs?gracePeriodSeconds=0`);
   expect(await isGone(`${CLAIMS}/used`)).toBe(true);
 });

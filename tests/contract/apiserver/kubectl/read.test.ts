@@ -105,11 +105,11 @@ test.concurrent.each([
 test("a watch tells events, with columns", async () => {
   const watch = session.follow("get secrets -l watched=yes --watch --output-watch-events");
   const exited = once(watch, "exit");
-  const seen: string[] = [];
+  const observed: string[] = [];
   const path = "/api/v1/namespaces/default/secrets";
   await session.api.post(path, { metadata: { name: "seen", labels: { watched: "yes" } } });
   for await (const line of createInterface(watch.stdout)) {
-    seen.push(line.replaceAll(/ +/g, " ").replace(/ \d+s$/, ""));
+    observed.push(line.replaceAll(/ +/g, " ").replace(/ \d+s$/, ""));
     if (line.startsWith("ADDED")) {
       await session.api.delete(`${path}/seen`);
     }
@@ -118,7 +118,7 @@ test("a watch tells events, with columns", async () => {
     }
   }
   await exited;
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     "EVENT NAME TYPE DATA AGE",
     "ADDED seen Opaque 0",
     "DELETED seen Opaque 0",

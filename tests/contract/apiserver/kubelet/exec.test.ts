@@ -39,11 +39,11 @@ test.each([
   { name: "websocket", method: "GET", headers: { upgrade: "websocket" } },
 ])("$name: bytes go both ways, and the end too", async ({ name, method, headers }) => {
   let kubelet: Duplex | undefined;
-  const seen: string[] = [];
+  const observed: string[] = [];
   await using node = await startNode(api, { nodeName: `node-${name}` }, refuse);
   node.backend.onUpgrade((request, socket) => {
-    seen.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
-    seen.push(request.headers.upgrade ?? "", String(request.headers.authorization));
+    observed.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
+    observed.push(request.headers.upgrade ?? "", String(request.headers.authorization));
     kubelet = socket;
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\nhi`);
   });
@@ -53,7 +53,7 @@ test.each([
   expect(socket && (await readBytes(socket, 2)).toString()).toBe("hi");
   socket?.write("ls\n");
   expect(kubelet && (await readBytes(kubelet, 3)).toString()).toBe("ls\n");
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     `kubelet-client ${method} /exec/default/runs-${name}/c?command=sh&command=-c&command=a+b&input=1&output=1`,
     headers.upgrade,
     "undefined",
@@ -64,15 +64,15 @@ test.each([
 });
 
 test("attach is passed on too, to a path of its own", async () => {
-  const seen: string[] = [];
+  const observed: string[] = [];
   await using node = await startNode(api, { nodeName: "attached" }, refuse);
   node.backend.onUpgrade((request, socket) => {
-    seen.push(request.url ?? "");
+    observed.push(request.url ?? "");
     socket.end("HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n");
   });
   const path = await node.pod("attached", "c");
   const { answer } = await upgrade(api, `${path}/attach?stdout=true`, SPDY);
-  expect([answer.statusCode, seen]).toEqual([101, ["/attach/default/attached/c?output=1"]]);
+  expect([answer.statusCode, observed]).toEqual([101, ["/attach/default/attached/c?output=1"]]);
 });
 
 test("a client that leaves is gone at the kubelet, and no longer counted", async () => {
@@ -143,9 +143,9 @@ test("what cannot be asked of a kubelet is refused before", async () => {
 
 test("who may not create pods/exec opens nothing", async () => {
   await using node = await startNode(api, { nodeName: "guarded" }, refuse);
-  const asked: string[] = [];
+  const requested: string[] = [];
   node.backend.onUpgrade((request, socket) => {
-    asked.push(request.url ?? "");
+    requested.push(request.url ?? "");
     socket.destroy();
   });
   const path = await node.pod("guarded", "c");
@@ -158,5 +158,5 @@ test("who may not create pods/exec opens nothing", async () => {
     expect(code).toBe(403);
     expect(message).toContain(`cannot ${verb} resource "pods/exec"`);
   }
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
 });

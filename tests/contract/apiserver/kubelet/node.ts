@@ -54,15 +54,15 @@ export async function startNode(
   { nodeName, dnsName = nodeName }: { readonly nodeName: string; readonly dnsName?: string },
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<TestNode> {
-  const seen: string[] = [];
+  const observed: string[] = [];
   const backend = await startBackend(api.authority, dnsName, (request, response) => {
-    seen.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
+    observed.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
     handle(request, response);
   });
   await registerNode(api, nodeName, backend.port);
   return {
     backend,
-    seen,
+    seen: observed,
     pod: (name, ...containers) => makePod(api, { name, nodeName }, containers),
     [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
   };

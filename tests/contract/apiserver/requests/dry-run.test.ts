@@ -64,9 +64,9 @@ test.each([
 test("a dry run shows what would be: no revision of its own, but a mark", async () => {
   const created = await api.post(`${MAPS}?dryRun=All`, { metadata: { name: "new" } });
   expect(created.body.metadata.resourceVersion).toBeUndefined();
-  const { body: kept } = await api.get(`${MAPS}/kept`);
+  const { body: retained } = await api.get(`${MAPS}/kept`);
   const patched = await api.patch(`${MAPS}/kept?dryRun=All`, { data: { b: "2" } });
-  expect(patched.body.metadata.resourceVersion).toBe(kept.metadata.resourceVersion);
+  expect(patched.body.metadata.resourceVersion).toBe(retained.metadata.resourceVersion);
   const marked = await api.delete(`${MAPS}/held`, { dryRun: ["All"] });
   expect(marked.body.metadata.deletionTimestamp).toBeDefined();
 });

@@ -31,7 +31,7 @@ type Answering = (request: ReviewRequest) => Readonly<Record<string, unknown>>;
 
 /** A webhook with this answer, configured until the test ends. */
 async function answering(
-  given: {
+  input: {
     readonly type: "Mutating" | "Validating";
     readonly name?: string;
     readonly webhook?: object;
@@ -40,7 +40,7 @@ async function answering(
 ): Promise<void> {
   const backend = await startWebhook(api.authority, answer);
   started.push(backend);
-  const { type, name = "hook", webhook = {} } = given;
+  const { type, name = "hook", webhook = {} } = input;
   await configure(api, { type, name, webhook: { ...byUrl(api, backend), ...webhook } });
 }
 
@@ -48,11 +48,11 @@ async function answering(
 function raw(text: string, code = 200): Promise<Backend> {
   return startBackend(api.authority, "hook.default.svc", (request, response) => {
     void (async () => {
-      let asked = "";
+      let requested = "";
       for await (const chunk of request) {
-        asked += String(chunk);
+        requested += String(chunk);
       }
-      const { uid } = (JSON.parse(asked) as { request: { uid: string } }).request;
+      const { uid } = (JSON.parse(requested) as { request: { uid: string } }).request;
       response.writeHead(code, { "content-type": "application/json" });
       response.end(text.replace("TOLD", uid));
     })();
@@ -287,10 +287,10 @@ test("a webhook cannot set what only the server sets", async () => {
 });
 
 test("a webhook that wants it is asked again where a later one changed the object", async () => {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const append = (letter: string): Answering => {
     return ({ object }) => {
-      asked.push(letter);
+      requested.push(letter);
       const order = `${object.data?.["order"] ?? ""}${letter}`;
       return patchAnswer([{ op: "add", path: "/data/order", value: order }]);
     };
@@ -300,21 +300,21 @@ test("a webhook that wants it is asked again where a later one changed the objec
   await answering({ type: "Mutating", name: "b" }, append("b"));
   await answering({ type: "Mutating", name: "c", webhook: ifNeeded }, append("c"));
   const { body } = await api.post(MAPS, aMap("again"));
-  expect(asked).toEqual(["a", "b", "c", "a"]);
+  expect(requested).toEqual(["a", "b", "c", "a"]);
   expect(body.data?.["order"]).toBe("abca");
 });
 
 test("validating webhooks see what the mutating ones made", async () => {
-  const seen: unknown[] = [];
+  const observed: unknown[] = [];
   await answering({ type: "Mutating", name: "z" }, () =>
     patchAnswer([{ op: "add", path: "/data/made", value: "yes" }]),
   );
   await answering({ type: "Validating", name: "a" }, ({ object }) => {
-    seen.push(object.data);
+    observed.push(object.data);
     return { allowed: true };
   });
   await api.post(MAPS, aMap("made"));
-  expect(seen).toEqual([{ a: "1", made: "yes" }]);
+  expect(observed).toEqual([{ a: "1", made: "yes" }]);
 });
 
 test("a webhook of the first review version is spoken to in it", async () => {

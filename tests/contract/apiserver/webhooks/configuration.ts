@@ -67,13 +67,13 @@ export interface Recorder extends AsyncDisposable {
 
 /** Starts a webhook that allows everything; it is asked about what `webhook` says. */
 export async function startRecorder(api: Harness, given: Configured): Promise<Recorder> {
-  const seen: ReviewRequest[] = [];
+  const observed: ReviewRequest[] = [];
   const backend = await startWebhook(api.authority, (request) => {
-    seen.push(request);
+    observed.push(request);
     return { allowed: true };
   });
   await configure(api, { ...given, webhook: { ...byUrl(api, backend), ...given.webhook } });
-  return { backend, seen, [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose]() };
+  return { backend, seen: observed, [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose]() };
 }
 
 /** Takes all configurations away, and the ConfigMaps that tests made. */

@@ -124,9 +124,9 @@ test("rules for a resource do not match its subresources, nor the reverse", asyn
   expect((await api.post(path, widget)).code).toBe(201);
   expect((await api.patch(`${path}/w/status`, { status: { phase: "On" } })).code).toBe(200);
   expect(main.seen.map(({ operation }) => operation)).toEqual(["CREATE"]);
-  expect(status.seen.map((seen) => [seen.subResource, seen.requestSubResource])).toEqual([
-    ["status", "status"],
-  ]);
+  expect(
+    status.seen.map((observed) => [observed.subResource, observed.requestSubResource]),
+  ).toEqual([["status", "status"]]);
   expect(both.seen).toHaveLength(2);
 });
 
@@ -232,17 +232,17 @@ test("a namespace is in itself, and is selected by the labels that it has or get
   await api.post("/api/v1/namespaces/plain/configmaps", aMap("unseen"));
   await api.post("/api/v1/namespaces/watched/configmaps", aMap("seen"));
   await api.delete("/api/v1/namespaces/watched");
-  const told = () =>
+  const reported = () =>
     hook.seen.map(({ operation, kind, name, namespace: at }) =>
       [operation, kind.kind, name, at].join(" "),
     );
-  expect(told().slice(0, 3)).toEqual([
+  expect(reported().slice(0, 3)).toEqual([
     "CREATE Namespace watched watched",
     "CREATE ConfigMap seen watched",
     "DELETE Namespace watched watched",
   ]);
-  const asked = () => told().includes("DELETE ConfigMap seen watched");
-  await eventually(asked, { withinMs: 5000 });
+  const requested = () => reported().includes("DELETE ConfigMap seen watched");
+  await eventually(requested, { withinMs: 5000 });
 });
 
 test("objectSelector looks at both states, scope at where the resource lives", async () => {
@@ -337,8 +337,8 @@ test("a webhook hears of what its match conditions are about", async () => {
   await api.post(MAPS, aMap("chosen"));
   await api.patch(`${MAPS}/chosen`, { data: { a: "2" } });
   await api.delete(`${MAPS}/chosen`);
-  for (const { seen } of [mutating, validating]) {
-    expect(seen.map(({ operation }) => operation)).toEqual(["UPDATE"]);
+  for (const { seen: observed } of [mutating, validating]) {
+    expect(observed.map(({ operation }) => operation)).toEqual(["UPDATE"]);
   }
 });
 

@@ -61,15 +61,15 @@ test("a webhook that denies a deletion keeps the object", async () => {
 });
 
 test("a dry run is told as one, and leaves nothing", async () => {
-  const seen: boolean[] = [];
+  const observed: boolean[] = [];
   await using hook = await startWebhook(api.authority, ({ dryRun }) => {
-    seen.push(dryRun);
+    observed.push(dryRun);
     return { allowed: true };
   });
   await configure(api, { type: "Validating", webhook: byUrl(api, hook) });
   expect((await api.post(`${MAPS}?dryRun=All`, aMap("dry"))).code).toBe(201);
   expect((await api.get(`${MAPS}/dry`)).code).toBe(404);
-  expect(seen).toEqual([true]);
+  expect(observed).toEqual([true]);
 });
 
 test("a webhook behind a Service is found by its endpoints and known by its name", async () => {

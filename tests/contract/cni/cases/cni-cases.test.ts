@@ -21,34 +21,34 @@ function fieldsOf(value: unknown): Fields | undefined {
 }
 
 /** What the row says. Where peers differ, Multus counts; that it refuses counts, and not in which words. */
-function saidBy({ expected }: Row): Fields {
-  const said = fieldsOf(expected["multus"]) ?? expected;
-  return "reject" in said ? { reject: true } : said;
+function summarize({ expected }: Row): Fields {
+  const output = fieldsOf(expected["multus"]) ?? expected;
+  return "reject" in output ? { reject: true } : output;
 }
 
 /** The fields of `said` that were looked at: notes and what only a peer has are no values. */
-function pick(said: Fields, seen: Fields): Fields {
-  return Object.fromEntries(Object.entries(said).filter(([key]) => key in seen));
+function pick(output: Fields, observed: Fields): Fields {
+  return Object.fromEntries(Object.entries(output).filter(([key]) => key in observed));
 }
 
-const told = ROWS.map((row) => {
+const reported = ROWS.map((row) => {
   const verdict = VERDICTS[row.name];
   if (verdict === undefined) return { row, title: row.name };
   const note = "notBuilt" in verdict ? `not built: ${verdict.notBuilt}` : `ours: ${verdict.why}`;
   return { row, verdict, title: `${row.name} (${note})` };
 });
 
-test.each(told.filter(({ verdict }) => verdict === undefined || "ours" in verdict))(
+test.each(reported.filter(({ verdict }) => verdict === undefined || "ours" in verdict))(
   "$row.area: $title",
   async ({ row, verdict }) => {
-    const seen = await judgeOf(row)(row);
-    expect(Object.keys(seen)).not.toEqual([]);
+    const observed = await judgeOf(row)(row);
+    expect(Object.keys(observed)).not.toEqual([]);
     const ours = verdict !== undefined && "ours" in verdict ? verdict.ours : undefined;
-    expect(seen).toEqual(ours ?? pick(saidBy(row), seen));
+    expect(observed).toEqual(ours ?? pick(summarize(row), observed));
   },
 );
 
-test.each(told.filter(({ verdict }) => verdict !== undefined && "notBuilt" in verdict))(
+test.each(reported.filter(({ verdict }) => verdict !== undefined && "notBuilt" in verdict))(
   "$row.area: $title",
   ({ row }) => {
     // A row that is judged is built, and belongs above.

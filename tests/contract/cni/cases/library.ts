@@ -133,8 +133,8 @@ const textFileBusy: Judge = async () => {
 
 const badType: Judge = ({ input }) => {
   const parsed = parseNetworkConfig(JSON.stringify({ type: input["type"] }), "n");
-  const said = parsed.ok ? "" : parsed.causes.map(({ message }) => message).join();
-  return { errorContains: ["must be the file name"].filter((word) => said.includes(word)) };
+  const output = parsed.ok ? "" : parsed.causes.map(({ message }) => message).join();
+  return { errorContains: ["must be the file name"].filter((word) => output.includes(word)) };
 };
 
 const versions: Judge = ({ input }) => ({ supportedVersions: parseVersions(input["stdout"]) });
@@ -198,10 +198,10 @@ const define: Judge = ({ input, expected }) => {
   const [plugin = { type: "" }] = parsed.config.plugins;
   const printed = printPluginConfig(plugin, parsed.config, { capabilityArgs: {} });
   // A configuration without a version has the oldest one; the row does not tell.
-  const told = Object.entries(JSON.parse(printed) as Fields).filter(
+  const reported = Object.entries(JSON.parse(printed) as Fields).filter(
     ([key]) => key in (expected["config"] as Fields),
   );
-  return { config: Object.fromEntries(told) };
+  return { config: Object.fromEntries(reported) };
 };
 
 const defineByFile: Judge = async ({ input }) => {
@@ -213,8 +213,8 @@ const defineByFile: Judge = async ({ input }) => {
   world.putEmptyNad(name);
   await world.putPod({ networks: name });
   await world.pass();
-  const [said = ""] = world.notes.map(({ message }) => message);
-  return { error: /NetworkAttachmentDefinition.*(?=; write the configuration)/.exec(said)?.[0] };
+  const [output = ""] = world.notes.map(({ message }) => message);
+  return { error: /NetworkAttachmentDefinition.*(?=; write the configuration)/.exec(output)?.[0] };
 };
 
 /** A world in which an attachment has that device. */
@@ -232,7 +232,7 @@ async function worldWithDevice(plugins: readonly Fields[], id: string, info?: un
   return world;
 }
 
-const giveDevice: Judge = async ({ input }) => {
+const assignDevice: Judge = async ({ input }) => {
   const { plugins } = input["config"] as { readonly plugins: readonly Fields[] };
   const world = await worldWithDevice(plugins, input["deviceID"] as string);
   await world.pass();
@@ -240,7 +240,7 @@ const giveDevice: Judge = async ({ input }) => {
   return { config: { name: config?.name, plugins: config?.plugins } };
 };
 
-const tellDevice: Judge = async ({ input }) => {
+const reportDevice: Judge = async ({ input }) => {
   const world = await worldWithDevice([{ type: "sriov" }], "x", input["deviceInfo"]);
   world.resultOf = () => input["result"] as CniResult; // as a plugin would print it
   await world.pass();
@@ -252,8 +252,8 @@ export const LIBRARY_ROWS: Readonly<Record<string, Judge>> = {
   "name injected when absent": define,
   "existing name kept even if it differs from the object name": define,
   "no file matches": defineByFile,
-  "deviceID and pciBusID put into every plugin of a list": giveDevice,
-  "PCI device-info": tellDevice,
+  "deviceID and pciBusID put into every plugin of a list": assignDevice,
+  "PCI device-info": reportDevice,
   "invalid JSON in spec.config": define,
   "isolation on, foreign namespace": isolation,
   "isolation on, default namespace implied": isolation,

@@ -58,10 +58,10 @@ function on(look: (machine: Machine, row: Row) => Fields | Promise<Fields>): Jud
   return async (row) => {
     const machine = new Machine();
     try {
-      const seen = await look(machine, row);
+      const observed = await look(machine, row);
       const wanted = row.expected["msgContains"];
-      const isSaid = typeof wanted === "string" && String(seen["msg"]).includes(wanted);
-      const all: Fields = isSaid ? { ...seen, msgContains: wanted } : seen;
+      const isReported = typeof wanted === "string" && String(observed["msg"]).includes(wanted);
+      const all: Fields = isReported ? { ...observed, msgContains: wanted } : observed;
       return Object.fromEntries(Object.entries(all).filter(([key]) => key in row.expected));
     } finally {
       machine.node.close();

@@ -92,15 +92,15 @@ const diff: Judge = ({ input }) => {
   };
 };
 
-const tellStatus: Judge = ({ input, expected }) => {
+const reportStatus: Judge = ({ input, expected }) => {
   const { networkName, result } = input;
   const [first] = expected["entries"] as readonly NetworkStatus[];
   const parsed = parseResult(JSON.stringify(result), "1.0.0");
   if (parsed === undefined) return { entries: undefined };
   // The name that was asked for is not in the row: it is the one that the first entry has.
   const isAuxiliary = first?.interface === "example1";
-  const asked = isAuxiliary ? "example0" : (first?.interface ?? "net1");
-  return { entries: networkStatusesOf(parsed, networkName as string, asked) };
+  const requested = isAuxiliary ? "example0" : (first?.interface ?? "net1");
+  return { entries: networkStatusesOf(parsed, networkName as string, requested) };
 };
 
 const updateStatus: Judge = ({ input }) => {
@@ -173,7 +173,7 @@ const retryBudget: Judge = async ({ input }) => {
 export const POD_AREAS: Readonly<Record<string, Judge>> = {
   "annotation-parse": parseAnnotation,
   "ifname-default": nameInterfaces,
-  "status-form": tellStatus,
+  "status-form": reportStatus,
   "status-update": updateStatus,
   "reconcile-diff": diff,
 };

@@ -108,18 +108,18 @@ export class PluginGuest implements ProcessRunner {
   }
 
   #ask(script: string): Promise<CommandResult> {
-    const asked = this.#last.then(async () => {
+    const requested = this.#last.then(async () => {
       this.#socket.write(`${toBase64(script)}\n`);
-      const [code, said] = (await this.#next()).split(" ");
-      const [stdout, stderr] = (said ?? "").split(":");
+      const [code, output] = (await this.#next()).split(" ");
+      const [stdout, stderr] = (output ?? "").split(":");
       return {
         exitCode: Number(code),
         stdout: fromBase64(stdout),
         stderr: fromBase64(stderr),
       };
     });
-    this.#last = asked.catch(() => undefined); // who asks next is not concerned
-    return asked;
+    this.#last = requested.catch(() => undefined); // who asks next is not concerned
+    return requested;
   }
 
   async #next(): Promise<string> {

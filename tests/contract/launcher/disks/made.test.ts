@@ -216,9 +216,9 @@ describe("block", () => {
     ["data", 0o604, "may not be written by user 107"],
   ])("%s of mode %o %s", (name, mode, reason) => {
     chmodSync(device(), mode);
-    const { status, said } = prepare(["block", name, `${WORK}/device`]);
+    const { status, said: output } = prepare(["block", name, `${WORK}/device`]);
     expect(status).toBe(1);
-    expect(said).toContain(`disk data: ${WORK}/device ${reason}`);
+    expect(output).toContain(`disk data: ${WORK}/device ${reason}`);
   });
 
   test("one that is only read is ready where it may be read", () => {
@@ -227,8 +227,8 @@ describe("block", () => {
   });
 
   test("a file is none", () => {
-    const { status, said } = prepare(["block", "data", "/etc/passwd"]);
-    expect({ status, said }).toEqual({
+    const { status, said: output } = prepare(["block", "data", "/etc/passwd"]);
+    expect({ status, said: output }).toEqual({
       status: 3,
       said: "prepare-disks: disk data: there is no block device /etc/passwd; the claim's volumeMode must be Block",
     });
@@ -305,9 +305,9 @@ describe("iso", () => {
     ["user-data=base64:TEXT", "what is given for user-data is not base64"],
     ["user-data=file:/tmp/work/userdata", "there is nothing for user-data"],
   ])("%s is refused, and no image is made", (content, reason) => {
-    const { status, said } = iso([content], { TEXT: "%%%" });
+    const { status, said: output } = iso([content], { TEXT: "%%%" });
     expect(status).toBe(3);
-    expect(said).toContain(`disk config: ${reason}`);
+    expect(output).toContain(`disk config: ${reason}`);
     expect(image().made()).toEqual([]);
   });
 });

@@ -7,8 +7,8 @@ import { useImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
 
 const image = useImageRoot();
 const work = (...path: readonly string[]): string => image().work(...path);
-const prepare = (words: readonly string[], env: NodeJS.ProcessEnv = {}) =>
-  image().prepare(words, env);
+const prepare = (text: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+  image().prepare(text, env);
 
 describe("an image that is refused", () => {
   test.each([
@@ -38,7 +38,7 @@ describe("an image that is refused", () => {
     const head = Buffer.from(magic, "hex");
     writeFileSync(work("disk.img"), Buffer.concat([head, Buffer.alloc(4096)]));
     chownSync(work("disk.img"), USER, USER);
-    const { status, said } = prepare([
+    const { status, said: output } = prepare([
       "overlay",
       "root",
       `${WORK}/out/a.qcow2`,
@@ -46,7 +46,7 @@ describe("an image that is refused", () => {
       LIMIT,
     ]);
     expect(status).toBe(3);
-    expect(said).toContain(`is compressed by ${program}; unpack it`);
+    expect(output).toContain(`is compressed by ${program}; unpack it`);
     expect(prepare(["file", "root", `${WORK}/disk.img`, LIMIT])).toEqual(READY);
   });
 
@@ -57,8 +57,8 @@ describe("an image that is refused", () => {
     writeFileSync(work("disk.img"), "");
     truncateSync(work("disk.img"), bytes);
     chownSync(work("disk.img"), USER, USER);
-    const words = ["file", "data", `${WORK}/disk.img`, LIMIT];
-    expect(prepare(words)).toMatchObject({
+    const text = ["file", "data", `${WORK}/disk.img`, LIMIT];
+    expect(prepare(text)).toMatchObject({
       status: 3,
       said: expect.stringContaining(reason) as string,
     });
@@ -90,7 +90,7 @@ describe("on a file system without direct I/O", () => {
   ];
   const prepareAll = (all: readonly (readonly string[])[]) =>
     prepare(
-      all.flatMap((words, index) => (index === 0 ? words : ["--", ...words])),
+      all.flatMap((text, index) => (index === 0 ? text : ["--", ...text])),
       { TEXT: "text" },
     );
 
@@ -106,7 +106,7 @@ describe("on a file system without direct I/O", () => {
   });
 
   test("each disk that is to pass the host's memory by is named, with what to do", () => {
-    const { status, said } = prepareAll(groups("direct"));
+    const { status, said: output } = prepareAll(groups("direct"));
     expect(status).toBe(3);
     const wanted = ["data", "root", "more", "small"].map(
       (name) =>
@@ -116,7 +116,7 @@ describe("on a file system without direct I/O", () => {
           ),
         ) as string,
     );
-    expect(said.split("\n")).toEqual(wanted);
+    expect(output.split("\n")).toEqual(wanted);
   });
 
   test("the others are ready", () => {
@@ -126,7 +126,7 @@ describe("on a file system without direct I/O", () => {
 
 describe("several disks", () => {
   test("all that are wrong are named at once, the others are made", () => {
-    const { status, said } = prepare([
+    const { status, said: output } = prepare([
       "file",
       "data",
       `${WORK}/none.img`,
@@ -143,7 +143,7 @@ describe("several disks", () => {
       "1048576",
     ]);
     expect(status).toBe(3);
-    expect(said.split("\n")).toEqual([
+    expect(output.split("\n")).toEqual([
       expect.stringMatching(/^prepare-disks: disk data: there is no file .*; .+$/) as string,
       expect.stringMatching(/^prepare-disks: disk lost: cannot make .*; .+$/) as string,
     ]);
@@ -153,9 +153,9 @@ describe("several disks", () => {
   test("names that somebody chose are printed as text", () => {
     mkdirSync(work("disk"));
     symlinkSync("/etc/passwd", work("disk/\u001b[31m\nprepare-disks: all is well"));
-    const { said } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
-    expect(said).toContain("?[31m prepare-disks: all is well is a symbolic link");
-    expect(said.split("\n")).toHaveLength(1);
+    const { said: output } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
+    expect(output).toContain("?[31m prepare-disks: all is well is a symbolic link");
+    expect(output.split("\n")).toHaveLength(1);
   });
 });
 
@@ -176,9 +176,9 @@ test.each([
   { words: ["usage", "a", "b"] },
   { words: ["direct"] },
   { words: ["direct", "direct", "block", "a", "b"] },
-])("$words is no group", ({ words }) => {
-  const { status, said } = prepare(words);
-  expect({ status, said }).toEqual({
+])("$words is no group", ({ words: text }) => {
+  const { status, said: output } = prepare(text);
+  expect({ status, said: output }).toEqual({
     status: 2,
     said: expect.stringMatching(
       /^prepare-disks: .*see docs\/reference\/prepare-disks\.md$/,

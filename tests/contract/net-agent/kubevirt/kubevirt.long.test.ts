@@ -43,12 +43,12 @@ afterAll(() => machine.close());
 afterEach(async () => {
   for (const vm of begun.splice(0)) await vm.end();
   await eventually(() => {
-    const left = [
+    const remaining = [
       ...journalOf(),
       ...machine.node.leases("addressed"),
       ...machine.node.bridgePorts(),
     ];
-    if (left.length > 0) throw new Error(`left: ${left.join(", ")}`);
+    if (remaining.length > 0) throw new Error(`left: ${remaining.join(", ")}`);
     return true;
   }, WITHIN);
 });

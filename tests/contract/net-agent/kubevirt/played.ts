@@ -166,8 +166,8 @@ export class PlayedVm {
 
   /** What a user marks absent in the running VM; KubeVirt does nothing with ordinal names. */
   async unplug(...ifaces: readonly string[]): Promise<void> {
-    const { seen } = await this.#seen(this.launcher);
-    if (isOrdinal(seen)) return;
+    const { seen: observed } = await this.#seen(this.launcher);
+    if (isOrdinal(observed)) return;
     const interfaces = this.#vmi.interfaces.map((iface) =>
       ifaces.includes(iface.name) ? { ...iface, state: "absent" } : iface,
     );
@@ -204,8 +204,8 @@ export class PlayedVm {
     whileBoth: (source: Launcher, target: Launcher) => Promise<void>,
   ): Promise<Launcher> {
     const source = this.launcher;
-    const seen = await this.#seen(source);
-    const annotation = annotationOfTarget(this.#vmi, seen, this.#version);
+    const observed = await this.#seen(source);
+    const annotation = annotationOfTarget(this.#vmi, observed, this.#version);
     const target = await this.#runLauncher(annotation ?? "");
     await this.#nicsIn(target);
     await whileBoth(source, target);
@@ -237,10 +237,10 @@ export class PlayedVm {
       .filter((iface) => !isAbsent(iface))
       .map(({ name }) => name);
     return eventually(async () => {
-      const { seen } = await this.#seen(launcher);
-      const told = seen.map((entry) => entry.interface);
-      const nics = schemeOf(this.#vmi.networks, seen);
-      return expected.every((name) => told.includes(nics.get(name))) ? nics : undefined;
+      const { seen: observed } = await this.#seen(launcher);
+      const reported = observed.map((entry) => entry.interface);
+      const nics = schemeOf(this.#vmi.networks, observed);
+      return expected.every((name) => reported.includes(nics.get(name))) ? nics : undefined;
     }, WITHIN);
   }
 

@@ -107,6 +107,6 @@ test.each(ROWS.filter((row) => playOf(row) !== undefined))("$area: $name", (row)
 });
 
 test("each is told by a row at least", () => {
-  const told = new Set(ROWS.map(playOf));
-  expect(Object.entries(PLAYED).filter(([, play]) => !told.has(play))).toEqual([]);
+  const reported = new Set(ROWS.map(playOf));
+  expect(Object.entries(PLAYED).filter(([, play]) => !reported.has(play))).toEqual([]);
 });

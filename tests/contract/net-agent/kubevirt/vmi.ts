@@ -185,6 +185,6 @@ export function cleared(vmi: PlayedVmi): PlayedVmi {
   const interfaces = vmi.interfaces.filter(
     (iface) => !isAbsent(iface) || statusOf(vmi, iface.name) !== undefined,
   );
-  const left = new Set(interfaces.map(({ name }) => name));
-  return { ...vmi, interfaces, networks: vmi.networks.filter(({ name }) => left.has(name)) };
+  const remaining = new Set(interfaces.map(({ name }) => name));
+  return { ...vmi, interfaces, networks: vmi.networks.filter(({ name }) => remaining.has(name)) };
 }

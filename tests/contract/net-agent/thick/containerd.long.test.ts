@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { NicDevices, PLUGIN, RESOURCE } from "../nic-devices.ts";
 import { ThickNode, type Inventory } from "./node.ts";
 
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 let node: ThickNode;
 let before: Inventory;
 
@@ -25,22 +25,23 @@ beforeEach(() => {
   before = node.inventory();
 });
 
-const anyTextWith = (words: string): string => expect.stringContaining(words) as string;
+const anyTextWith = (text: string): string => expect.stringContaining(text) as string;
 
 async function expectTold(name: string, ...networks: readonly string[]): Promise<void> {
-  let told: readonly string[] = [];
+  let reported: readonly string[] = [];
   await eventually(async () => {
-    told = await node.told(name);
-    return JSON.stringify(told) === JSON.stringify(networks);
-  }, WITHIN).catch(() => undefined); // shown by the comparison below
-  expect(told).toEqual(networks);
+    reported = await node.told(name);
+    return JSON.stringify(reported) === JSON.stringify(networks);
+  }, TIMEOUT).catch(() => undefined); // shown by the comparison below
+  expect(reported).toEqual(networks);
 }
 
 /** Nothing is left but what was there. */
 async function expectAsBefore(): Promise<void> {
-  await eventually(() => JSON.stringify(node.inventory()) === JSON.stringify(before), WITHIN).catch(
-    () => undefined,
-  ); // shown by the comparison below
+  await eventually(
+    () => JSON.stringify(node.inventory()) === JSON.stringify(before),
+    TIMEOUT,
+  ).catch(() => undefined); // shown by the comparison below
   expect(node.inventory()).toEqual(before);
 }
 
@@ -122,7 +123,7 @@ test("containerd dies in the midst of an ADD, and forgets the sandbox", async ()
   await node.putNad("late", [{ ...node.cni.bridgePlugin(), type: "slow" }]);
   const uid = await node.makePod("six", "blue,late");
   const cut = node.runSandbox("six", uid).catch((error: unknown) => error);
-  await eventually(() => node.inventory().links.length >= before.links.length + 2, WITHIN);
+  await eventually(() => node.inventory().links.length >= before.links.length + 2, TIMEOUT);
   await node.runtime.stop();
   expect(await cut).toBeInstanceOf(Error);
   await node.runtime.start();
@@ -188,7 +189,7 @@ test("CHECK, STATUS and GC of the runtime reach the plugins of the networks", as
   await eventually(async () => {
     expect(await call("GC", valid)).toBeUndefined();
     return readdirSync(held).join() === `${id}.eth0.held`;
-  }, WITHIN);
+  }, TIMEOUT);
   node.writeDefaultNetwork();
   await node.removeSandbox(id);
   await node.deletePod("checked");
@@ -217,11 +218,11 @@ test("a pod that is created has a device for each network of a resource, or no s
   const nics = new NicDevices(node.cni);
   const devices = nics.make(2);
   const kubelet = new TestPodResources(node.podResourcesSocket);
-  for (const [name, given] of [
+  for (const [name, input] of [
     ["both", devices],
     ["short", devices.slice(1)],
   ] as const) {
-    kubelet.pods.push({ namespace: "ns1", name, containers: [{ [RESOURCE]: given }] });
+    kubelet.pods.push({ namespace: "ns1", name, containers: [{ [RESOURCE]: input }] });
   }
   await kubelet.start();
   try {

@@ -25,7 +25,7 @@ export const PLUGIN = join(
 const NAMESPACE = "ns1";
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 /** What is on the node of pods' networks. */
 export interface Inventory {
@@ -88,7 +88,7 @@ export class ThickNode {
     const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } };
     await this.#api.post("/api/v1/namespaces", namespace);
     await this.#api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
-    await eventually(async () => (await this.#api.get(NADS)).code === 200, WITHIN);
+    await eventually(async () => (await this.#api.get(NADS)).code === 200, TIMEOUT);
   }
 
   /** The network of every pod; another name is another network. */

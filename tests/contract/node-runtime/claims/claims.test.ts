@@ -9,12 +9,12 @@ import { PODS, RuntimeMachine, shellPod } from "../machine.ts";
 import { deleteDataVolumes, diskOf, fill, isFilled, readerOf, serveStorage } from "./fill.ts";
 
 const IMAGES_MS = 180_000;
-const STORY_MS = 120_000;
+const TEST_TIMEOUT_MS = 120_000;
 /** Longer than the waits within, which say what is left. */
 const CLEANUP_MS = 400_000;
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES = "/api/v1/persistentvolumes";
-const SOON = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 const MEBIBYTE = 2 ** 20;
 let machine: RuntimeMachine;
 
@@ -39,10 +39,10 @@ async function nothingStored(): Promise<void> {
     const objects = (await machine.api.get(VOLUMES)).body.items.map(
       ({ metadata }) => metadata.name,
     );
-    const left = [...objects, ...readdirSync(machine.path("claims"))];
-    if (left.length > 0) throw new Error(left.join(" "));
+    const remaining = [...objects, ...readdirSync(machine.path("claims"))];
+    if (remaining.length > 0) throw new Error(remaining.join(" "));
     return true;
-  }, SOON);
+  }, TIMEOUT);
 }
 
 async function makeClaim(name: string, spec: Readonly<Record<string, unknown>> = {}) {
@@ -91,7 +91,7 @@ test(
   "what a pod has written is there for the next one, as a member of the pod's group, and goes with the claim",
   async () => {
     await makeClaim("data");
-    await eventually(async () => (await reasons()).includes("WaitForFirstConsumer"), SOON);
+    await eventually(async () => (await reasons()).includes("WaitForFirstConsumer"), TIMEOUT);
     expect((await claim()).status).toEqual({ phase: "Pending" });
     await machine.create(claimed("writer", "id && echo kept > /v/file && sync"));
     await succeed("writer");
@@ -114,7 +114,7 @@ test(
     await machine.api.delete(`${CLAIMS}/data`);
     await nothingStored();
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
@@ -124,8 +124,8 @@ test(
     const unscheduled = (): readonly string[] =>
       pods.events.flatMap(({ object }) => {
         const { conditions = [] } = object.status as NonNullable<Pod["status"]>; // a pod, as the server keeps it
-        const told = conditions.filter(({ reason }) => reason === "Unschedulable");
-        return told.map(({ message = "" }) => `${object.metadata.name}: ${message}`);
+        const reported = conditions.filter(({ reason }) => reason === "Unschedulable");
+        return reported.map(({ message = "" }) => `${object.metadata.name}: ${message}`);
       });
     await makeClaim("data");
     await machine.create(claimed("first", "true"));
@@ -135,9 +135,9 @@ test(
     const volumes = [{ name: "v", persistentVolumeClaim: { claimName: "named" } }];
     await machine.create(claimed("second", "true", { volumes }));
     const want = 'second: persistentvolumeclaim "named" names volume "old", which does not exist';
-    await eventually(() => unscheduled().includes(want), SOON);
+    await eventually(() => unscheduled().includes(want), TIMEOUT);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
@@ -148,7 +148,7 @@ test(
     await machine.create(claimed("writer", write));
     expect((await machine.inPhase("writer", "Succeeded")).status?.phase).toBe("Succeeded");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
@@ -174,10 +174,10 @@ test(
     );
     await succeed("reader");
     await machine.create(claimed("mounter", "true"));
-    await eventually(async () => (await reasons()).includes("FailedMount"), SOON);
+    await eventually(async () => (await reasons()).includes("FailedMount"), TIMEOUT);
     await machine.api.delete(`${PODS}/mounter?gracePeriodSeconds=0`);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
@@ -196,14 +196,14 @@ test(
     await eventually(async () => {
       const { state, attempt } = await machine.container(metadata.uid ?? "");
       return state === "RUNNING" && attempt > 0;
-    }, SOON);
+    }, TIMEOUT);
     const { body } = await machine.api.get(VOLUMES);
     expect(body.items).toHaveLength(1);
     await machine.api.delete(`${PODS}/user?gracePeriodSeconds=0`);
     await nothingStored();
     expect((await machine.api.get(`${CLAIMS}/data`)).code).toBe(404);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
@@ -216,12 +216,12 @@ test(
         .then((pod) => pod?.status?.conditions?.map(({ message }) => message) ?? []);
     await eventually(
       async () => (await messages()).includes('persistentvolumeclaim "data" not found'),
-      SOON,
+      TIMEOUT,
     );
     await makeClaim("data");
     await machine.inPhase("early", "Succeeded");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
@@ -235,16 +235,16 @@ test(
     await machine.api.patch(at, { spec: { persistentVolumeReclaimPolicy: "Retain" } });
     await machine.api.delete(`${CLAIMS}/data`);
     const phaseOf = async (): Promise<unknown> => (await machine.api.get(at)).body.status;
-    await eventually(async () => JSON.stringify(await phaseOf()).includes("Released"), SOON);
+    await eventually(async () => JSON.stringify(await phaseOf()).includes("Released"), TIMEOUT);
     expect(existsSync(machine.path("claims", String(spec["volumeName"]), "volume.img"))).toBe(true);
     await machine.api.patch(at, { spec: { claimRef: null } });
-    await eventually(async () => JSON.stringify(await phaseOf()).includes("Available"), SOON);
+    await eventually(async () => JSON.stringify(await phaseOf()).includes("Available"), TIMEOUT);
     await makeClaim("data", { volumeName: spec["volumeName"] });
     await machine.create(claimed("reader", 'test "$(cat /v/file)" = kept'));
     await succeed("reader");
     await machine.api.patch(at, { spec: { persistentVolumeReclaimPolicy: "Delete" } });
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
@@ -259,5 +259,5 @@ test(
     await succeed("reader-of-copy");
     expect((await machine.pods()).map(({ metadata }) => metadata.name)).toEqual([]);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );

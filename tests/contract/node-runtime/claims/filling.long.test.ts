@@ -10,7 +10,7 @@ import { RuntimeMachine, shellPod } from "../machine.ts";
 import { deleteDataVolumes, diskOf, fill, isFilled, readerOf, serveStorage } from "./fill.ts";
 
 const IMAGES_MS = 180_000;
-const STORY_MS = 180_000;
+const TEST_TIMEOUT_MS = 180_000;
 const CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/data";
 const CUT_OFF_BYTES = 2 ** 20;
 let machine: RuntimeMachine;
@@ -46,7 +46,7 @@ afterAll(async () => {
   await deleteDataVolumes(machine);
   await machine.clear();
   await machine.close();
-}, STORY_MS);
+}, TEST_TIMEOUT_MS);
 
 test(
   "a download that the machine's end cuts off leaves no disk in use, and is filled afterwards",
@@ -62,5 +62,5 @@ test(
     await machine.create(readerOf("data", "whole"));
     await machine.inPhase("reader-of-data", "Succeeded");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );

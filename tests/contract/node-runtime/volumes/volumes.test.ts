@@ -21,7 +21,7 @@ const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const KUBEVIRTS_PATH = "/apis/kubevirt.io/v1/namespaces/default/kubevirts";
 const KUBEVIRT = `${KUBEVIRTS_PATH}/kubevirt`;
 const CORE = "/api/v1/namespaces/default";
-const SOON = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const MEBIBYTE = 2 ** 20;
 let node: VolumeNode;
 
@@ -128,7 +128,7 @@ describe("a claim", () => {
 
 describe("a directory of the node with disks of VMs", () => {
   const path = (name: string): string => join(node.directory, name);
-  const asking = (name: string) => ({
+  const request = (name: string) => ({
     volumes: [{ name: "v", hostPath: { path: path(name), type: "Directory" } }],
   });
   const configure = async (featureGates: readonly string[], ...directories: string[]) => {
@@ -140,7 +140,7 @@ describe("a directory of the node with disks of VMs", () => {
 
   beforeAll(async () => {
     for (const definition of customResourceDefinitions()) await node.api.post(CRDS, definition);
-    await eventually(async () => (await node.api.ask("GET", KUBEVIRTS_PATH)).code === 200, SOON);
+    await eventually(async () => (await node.api.ask("GET", KUBEVIRTS_PATH)).code === 200, TIMEOUT);
     const metadata = { name: "kubevirt" };
     const object = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata, spec: {} };
     const { code, text } = await node.api.post(KUBEVIRTS_PATH, object);
@@ -150,7 +150,7 @@ describe("a directory of the node with disks of VMs", () => {
   test("is the pod's while the configuration names it, without what is behind it", async () => {
     mkdirSync(path("disks"));
     writeFileSync(path("disks/disk.img"), "data");
-    const pod = await node.createPod("host-disk", asking("disks"));
+    const pod = await node.createPod("host-disk", request("disks"));
     const failed = { code: "RUNTIME_VOLUME_FAILED" };
     await expect(node.prepare(pod)).rejects.toMatchObject(failed);
     await configure([], "disks");
@@ -170,7 +170,7 @@ describe("a directory of the node with disks of VMs", () => {
     await configure(["HostDisk"], "outer", "outer/inner");
     mkdirSync(path("outer"));
     symlinkSync("/etc", path("outer/inner"));
-    const pod = await node.createPod("host-link", asking("outer/inner"));
+    const pod = await node.createPod("host-link", request("outer/inner"));
     await expect(node.prepare(pod)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
     await node.remove(pod);
   });
@@ -202,10 +202,13 @@ describe("ConfigMaps and Secrets", () => {
     const [config = "", about = ""] = paths.values();
     expect(read(config, "a")).toBe("1");
     const { uid = "" } = pod.metadata;
-    await eventually(() => node.pods.listBy("uid", uid).length === 1, SOON);
+    await eventually(() => node.pods.listBy("uid", uid).length === 1, TIMEOUT);
     await putConfigMap("config", { a: "2", c: "2" });
     await node.api.patch(`${CORE}/pods/shown`, { metadata: { labels: { app: "y" } } });
-    await eventually(() => read(config, "a") === "2" && read(about, "labels") === 'app="y"', SOON);
+    await eventually(
+      () => read(config, "a") === "2" && read(about, "labels") === 'app="y"',
+      TIMEOUT,
+    );
     expect([read(config, "b"), read(config, "c")]).toEqual([undefined, "2"]);
     await node.remove(pod);
   });
@@ -219,11 +222,11 @@ describe("ConfigMaps and Secrets", () => {
       code: "RUNTIME_VOLUME_FAILED",
       details: { volume: "v", reason: 'secret "late" not found' },
     });
-    const told: string[] = [];
-    const stop = node.deps.objects.onChange((uid) => told.push(uid));
+    const reported: string[] = [];
+    const stop = node.deps.objects.onChange((uid) => reported.push(uid));
     const data = { key: Buffer.from("hidden").toString("base64") };
     await node.api.post(`${CORE}/secrets`, { metadata: { name: "late" }, data });
-    await eventually(() => told.includes(pod.metadata.uid ?? ""), SOON);
+    await eventually(() => reported.includes(pod.metadata.uid ?? ""), TIMEOUT);
     stop();
     const [path = ""] = (await node.prepare(pod)).values();
     expect(read(path, "key")).toBe("hidden");

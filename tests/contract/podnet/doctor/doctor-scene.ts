@@ -136,12 +136,12 @@ export class DoctorScene {
     this.known = [];
     this.asksDhcp = true;
     const other = hasLeft ? [] : ["--dhcp-host=02:00:00:00:5e:99,10.9.0.50"];
-    const words = ["netns", "exec", this.lan, "dnsmasq", ...DNSMASQ, ...other];
-    const server = spawn("ip", words, { stdio: ["ignore", "ignore", "pipe"] });
+    const text = ["netns", "exec", this.lan, "dnsmasq", ...DNSMASQ, ...other];
+    const server = spawn("ip", text, { stdio: ["ignore", "ignore", "pipe"] });
     this.#servers.push(server);
-    let said = "";
-    server.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
-    await eventually(() => said.includes("started"), { withinMs: 20_000 });
+    let output = "";
+    server.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    await eventually(() => output.includes("started"), { withinMs: 20_000 });
   }
 
   /** The uplink and the gateway are at ports of a switch, whose VLANs may differ. */
@@ -192,8 +192,8 @@ export class DoctorScene {
 
   /** Runs a program in a namespace until the scene ends. */
   say(place: "guest" | "lan", ...argv: readonly string[]): void {
-    const words = ["netns", "exec", this[place], ...argv];
-    this.#servers.push(spawn("ip", words, { stdio: "ignore" }));
+    const text = ["netns", "exec", this[place], ...argv];
+    this.#servers.push(spawn("ip", text, { stdio: "ignore" }));
   }
 
   /** As the guest's agent tells it. */

@@ -14,7 +14,7 @@ const [WITH_DPDK, WITHOUT] = [
 ];
 const SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
 const BRIDGE = "ovs0";
-const SOON = { withinMs: 60_000 };
+const TIMEOUT = { withinMs: 60_000 };
 
 /** One that runs, with a bridge. */
 export class OpenVswitch {
@@ -88,7 +88,7 @@ export class OpenVswitch {
     const file = join(this.#directory, "conf.db");
     execFileSync("ovsdb-tool", ["create", file, SCHEMA]);
     this.#spawn("ovsdb-server", file, `--remote=p${this.#database}`);
-    await eventually(() => this.#isAnswered(), SOON);
+    await eventually(() => this.#isAnswered(), TIMEOUT);
     this.#ask("--no-wait", "init");
     if (netns === undefined) await this.#startDpdk();
     else this.#spawn("ip", "netns", "exec", netns, WITHOUT, this.#database);
@@ -110,7 +110,7 @@ export class OpenVswitch {
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error("Open vSwitch has ended");
       return this.#ask("get", "Open_vSwitch", ".", "dpdk_initialized") === "true";
-    }, SOON);
+    }, TIMEOUT);
   }
 
   #isAnswered(): boolean {

@@ -22,7 +22,7 @@ function forwardingOf(forwarding: Forwarding): readonly string[] {
 function argumentsOf(
   sockets: readonly string[],
   queues: number,
-  { forwarding = { mode: "io" }, isAsked = false }: TestpmdHow,
+  { forwarding = { mode: "io" }, isAsked: isRequest = false }: TestpmdHow,
 ): readonly string[] {
   const devices = sockets.flatMap((path, index) => [
     "--vdev",
@@ -40,7 +40,7 @@ function argumentsOf(
     ...devices,
     "--",
     ...forwardingOf(forwarding),
-    isAsked ? "--interactive" : "--auto-start",
+    isRequest ? "--interactive" : "--auto-start",
     "--no-lsc-interrupt",
     "--total-num-mbufs=16384",
     `--rxq=${String(queues)}`,

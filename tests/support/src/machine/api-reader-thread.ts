@@ -93,8 +93,8 @@ async function answer(question: ApiQuestion): Promise<ApiAnswer> {
 
 parentPort?.on("message", (question: ApiQuestion) => {
   const { isAnswered, port } = question;
-  void answer(question).then((told) => {
-    port.postMessage(told);
+  void answer(question).then((reported) => {
+    port.postMessage(reported);
     Atomics.store(isAnswered, 0, 1);
     Atomics.notify(isAnswered, 0);
     port.close();

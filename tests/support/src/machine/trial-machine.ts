@@ -46,9 +46,9 @@ export function endTrial(machine: Machine): string {
   machine.close();
   const { dataDir } = machine;
   // Without its settings it has not begun to come up, though what it is to have may lie there.
-  const said = existsSync(join(dataDir, SETTINGS)) ? machine.patchbay("down", "--purge") : "";
+  const output = existsSync(join(dataDir, SETTINGS)) ? machine.patchbay("down", "--purge") : "";
   removeDirectory(dirname(dataDir));
-  return said;
+  return output;
 }
 
 async function endAbandoned(root: string): Promise<void> {
