@@ -66,7 +66,7 @@ test.each([
   },
   { name: "an unknown distribution", given: "" },
 ])(
-  "on $name nothing is printed for apt, and the message names releases and packages",
+  "on $name prints nothing for apt and names the supported releases and packages",
   ({ name, given: input }) => {
     const { code, names, stderr } = listPackages(input);
     expect(code).toBe(3);

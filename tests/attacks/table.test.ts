@@ -51,19 +51,19 @@ const rows = readRows();
 const tested = readTested();
 
 describe("the table of attacks", () => {
-  test("has each number from 1 on once", () => {
+  test("has each number from 1 once", () => {
     const numbers = rows.flatMap((row) => row.numbers);
     expect(numbers).toEqual(numbersOf(`1-${String(numbers.length)}`));
   });
 
-  test("knows three outcomes, and gives a reason for two", () => {
+  test("uses three outcomes and gives a reason for two", () => {
     const others = rows.filter(
       ({ outcome }) => !/^(repelled$|open: .{10}|decision: .{10})/.test(outcome),
     );
     expect(others).toEqual([]);
   });
 
-  test("has a test for each attack that is repelled, and for no other", () => {
+  test("has a test for each repelled attack, and no other", () => {
     const repelled = rows
       .filter(({ outcome }) => outcome === "repelled")
       .flatMap(({ numbers }) => numbers);

@@ -36,7 +36,7 @@ const LOOKS = [
 ] as const;
 
 describe.each(LOOKS)("$name", (look) => {
-  test("axe finds nothing in the rack, in details, with changes and in the form; nothing is wider than the window", async () => {
+  test("axe finds no violations in rack, details, changes and form; nothing is wider than the window", async () => {
     await using panel = await open(undefined, look);
     const { page } = panel;
     await page.waitForSelector(".plug");

@@ -8,7 +8,7 @@ import { RACK, vmiOf } from "./objects.ts";
 const { browser, open } = createBench();
 const [DB, MAIL] = RACK;
 
-test("a rack: units, sockets, plugs with their state in words, jacks, and a cable for each plug", async () => {
+test("a rack shows units, sockets, plugs with their state, jacks, and a cable for each plug", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.waitForSelector(".plug");
@@ -32,7 +32,7 @@ test("a rack: units, sockets, plugs with their state in words, jacks, and a cabl
   expect(panel.complaints).toEqual([]);
 });
 
-test("what is wrong is said in words: the reason, the node's message, who can help", async () => {
+test("describes faults in text: the reason, the node's message, and who can help", async () => {
   await using panel = await open();
   await panel.page.getByRole("button", { name: /^interface uplink/ }).click();
   const details = panel.page.getByRole("complementary", { name: "Details" });
@@ -63,7 +63,7 @@ test("a VM's events are among its details", async () => {
   ]);
 });
 
-test("what was done with a NIC is listed, also from before the page was opened", async () => {
+test("lists the history of a NIC, also from before the page was opened", async () => {
   await using panel = await open();
   await panel.page
     .getByRole("button", { name: /^interface storage in use/ })
@@ -76,7 +76,7 @@ test("what was done with a NIC is listed, also from before the page was opened",
   );
 });
 
-test("a plug that somebody makes elsewhere moves here: each phase, with its time", async () => {
+test("shows a plug made elsewhere with each phase and its time", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   expect(MAIL).toBeDefined();
@@ -99,7 +99,7 @@ test("a plug that somebody makes elsewhere moves here: each phase, with its time
   expect(await steps.nth(3).textContent()).toMatch(/Ready\+\d+\.\d\d s$/);
 });
 
-test("what goes through a NIC is a curve, for whoever may see the VM", async () => {
+test("draws a NIC's traffic as a curve for users who may see the VM", async () => {
   await using panel = await open();
   let bytes = 0;
   panel.cluster.traffic = () => {
@@ -113,7 +113,7 @@ test("what goes through a NIC is a curve, for whoever may see the VM", async () 
   await expect.poll(() => panel.page.locator(".received-word").textContent()).toMatch(/\d kB\/s$/);
 });
 
-test("at which hop frames of a NIC die is told to whoever asks", async () => {
+test("shows on request at which hop a NIC's frames are dropped", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   cluster.way = (iface) => ({
@@ -137,7 +137,7 @@ test("at which hop frames of a NIC die is told to whoever asks", async () => {
   expect(rows).toEqual(["✓guestit answers at its tap", "✗uplinkeno1: it is downset it up"]);
 });
 
-test("search and filters leave what is looked for", async () => {
+test("search and filters show only matches", async () => {
   await using panel = await open();
   const { page } = panel;
   const names = () => page.locator(".unit-name").allTextContents();
@@ -153,7 +153,7 @@ test("search and filters leave what is looked for", async () => {
   await page.getByText("No VM fits").waitFor();
 });
 
-test("a watch that breaks is taken up again, and the page says so meanwhile", async () => {
+test("resumes a broken watch and shows it meanwhile", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   await page.getByText("live", { exact: true }).waitFor();
@@ -163,7 +163,7 @@ test("a watch that breaks is taken up again, and the page says so meanwhile", as
   await expect.poll(() => page.getByText("not connected").count()).toBe(1);
 });
 
-test("a server that is frozen is not called live", async () => {
+test("does not show a frozen server as live", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.clock.install();
@@ -181,7 +181,7 @@ test("a server that is frozen is not called live", async () => {
   await expect.poll(() => page.getByText("not connected").count()).toBe(1);
 });
 
-test("a link is for one browser: it may load the page again, and another says what to do", async () => {
+test("a link works for one browser, which may reload the page; another browser is told what to do", async () => {
   await using panel = await open();
   const { page } = panel;
   const link = panel.panel.link();
@@ -207,7 +207,7 @@ test("a link is for one browser: it may load the page again, and another says wh
   expect(retained).toBe('[["patchbay-link","patchbay-theme"],{},""]');
 });
 
-test("a page whose way in is lost asks for it again", async () => {
+test("a page whose session ended requests a new link", async () => {
   await using panel = await open();
   let requested = 0;
   const page = await panel.openAnother(async (opened) => {
@@ -224,7 +224,7 @@ test("a page whose way in is lost asks for it again", async () => {
   expect(requested).toBeGreaterThanOrEqual(3);
 });
 
-test("a page to whom nobody answers says so", async () => {
+test("a page whose server does not answer shows it", async () => {
   await using panel = await open();
   const page = await panel.openAnother((opened) =>
     opened.route("**/session", (route) => route.abort()),
@@ -233,7 +233,7 @@ test("a page to whom nobody answers says so", async () => {
   await expect.poll(() => text.count()).toBe(1);
 });
 
-test("without a VM it says how to make one", async () => {
+test("explains how to create a VM when there is none", async () => {
   await using panel = await open((cluster) => {
     fill(cluster, []);
   });

@@ -39,7 +39,7 @@ function speaker(): unknown {
   return manifest;
 }
 
-describe("on the cluster that is named", () => {
+describe("on the named cluster", () => {
   const room = new Room();
   let restore = (): void => undefined;
 
@@ -67,12 +67,12 @@ describe("on the cluster that is named", () => {
     }
   }, BOOT_MS);
 
-  test("a guest is as its hook wants it", () => {
+  test("a guest has the domain that its hook returns", () => {
     const started = room.inLauncher(MARKED, "sh", "-c", "cat /proc/[0-9]*/cmdline");
     expect(started).toContain(`manufacturer=${MAKER}`);
   });
 
-  test("its pod goes when it has ended, though the hook runs on", async () => {
+  test("its pod ends after the guest, although the hook keeps running", async () => {
     const { name } = room.launcher(MARKED).metadata;
     room.patchbay("stop", MARKED);
     await eventually(
@@ -81,7 +81,7 @@ describe("on the cluster that is named", () => {
     );
   });
 
-  test("a launcher that asks for sockets has a directory of them, which it cannot write to", () => {
+  test("a launcher that requests sockets has a read-only directory for them", () => {
     const path = "/run/patchbay/vhost-user";
     const [directory = "none"] = room.inLauncher(SPEAKER, "ls", path).split("\n");
     expect(directory).toMatch(/^sockets-\d+$/);

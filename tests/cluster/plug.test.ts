@@ -7,7 +7,7 @@ import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
 const VM = "alpha";
 const TEMPLATE = "/spec/template/spec";
 
-describe("on the cluster that is named", () => {
+describe("on the named cluster", () => {
   const room = new Room();
 
   beforeAll(async () => {
@@ -49,7 +49,7 @@ describe("on the cluster that is named", () => {
     );
   }
 
-  test("a NIC is plugged by the command line, and the guest sees it", async () => {
+  test("plugs a NIC by the command line, and the guest sees it", async () => {
     const since = room.console(VM).length;
     room.patchbay(
       "addinterface",
@@ -63,13 +63,13 @@ describe("on the cluster that is named", () => {
     await expectObserved("first", since);
   });
 
-  test("and unplugged", async () => {
+  test("unplugs it", async () => {
     const since = room.console(VM).length;
     room.patchbay("removeinterface", VM, "--name", "first", "--wait");
     await expectGone("first", since);
   });
 
-  test("a NIC is plugged by a patch of the VM's template, and the guest sees it", async () => {
+  test("plugs a NIC by a patch of the VM's template, and the guest sees it", async () => {
     const since = room.console(VM).length;
     const nic = { name: "second", network: "blue" };
     const operations = [
@@ -80,7 +80,7 @@ describe("on the cluster that is named", () => {
     await expectObserved("second", since);
   });
 
-  test("and stays over a restart of the VM", async () => {
+  test("keeps it across a restart of the VM", async () => {
     const before = room.vmi(VM).metadata.uid;
     const mac = room.iface(VM, "second")?.mac;
     room.patchbay("restart", VM);
@@ -90,7 +90,7 @@ describe("on the cluster that is named", () => {
     expect(macNow).toBe(mac);
   });
 
-  test("a network that is not there is refused", () => {
+  test("rejects a missing network", () => {
     expect(() =>
       room.patchbay(
         "addinterface",

@@ -64,7 +64,7 @@ describe("the command line", () => {
     ({ document }) => document !== "docs/reference/config.md",
   );
 
-  test("each `patchbay …` is a command with such flags", () => {
+  test("each `patchbay …` is a command with these flags", () => {
     expect(lines.length).toBeGreaterThan(15);
     const problems = lines.flatMap((line) => {
       const problem = problemOf(line);
@@ -91,7 +91,7 @@ describe("npm scripts", () => {
 });
 
 describe("kubectl", () => {
-  test("the documents use nothing that kubectl 1.20 does not know", () => {
+  test("the documents use nothing that kubectl 1.20 does not support", () => {
     const lines = findCommandLines(documents, "kubectl");
     expect(lines.filter(({ text }) => text.includes("--subresource")).map(printMention)).toEqual(
       [],

@@ -26,7 +26,7 @@ function sourcesOf(folder: string): readonly string[] {
 /** Objects that are passed on as they are. */
 const AROUND_GUEST = /\.(chassis|dnsConfig|tolerations\[\]|downwardAPI\.fields\[\])\./;
 
-test("every field that is acted on is named by code that acts", () => {
+test("every supported field is named by code that implements it", () => {
   const sources = [
     ...READERS.flatMap((name) => sourcesOf(`${name}/src`)),
     readFileSync(join(PACKAGES, ALIASES), "utf8"),

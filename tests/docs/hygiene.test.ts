@@ -23,7 +23,7 @@ const REGISTRY = new RegExp(
   "gi",
 );
 
-test("no file names a directory of somebody's machine", () => {
+test("no file names a directory of a developer's machine", () => {
   expect(findMentions(files, MACHINE_PATH).map(printMention)).toEqual([]);
 });
 
@@ -40,7 +40,7 @@ test("the lock files hold no download address", () => {
   expect(findMentions(locks, /"resolved": "([a-z+]+:.*)"/g).map(printMention)).toEqual([]);
 });
 
-test("hack/install runs with the Node.js that programs run with", () => {
+test("hack/install uses the Node.js version of the programs", () => {
   const [bootstrap, project] = ["hack/tools/package.json", "package.json"].map(
     // Our own files.
     (path) => JSON.parse(readText(path)) as { readonly optionalDependencies: object },
@@ -85,7 +85,7 @@ const KINDS: readonly RegExp[] = [
   new RegExp(`^hack/guest/debian/(dpkg\\.cfg|files/${FOLDERS}${NAME})$`),
 ];
 
-test("each file is of a kind that belongs where it is", () => {
+test("each file has a type that belongs in its place", () => {
   const isKnown = (path: string): boolean => KINDS.some((kind) => kind.test(path));
   expect(listFiles().filter((path) => !isKnown(path))).toEqual([]);
 });
@@ -101,11 +101,11 @@ test.each([
   "packages/control-plane/core/dist/index.js",
   "tests/e2e/core",
   "docs/picture.png",
-])("%s would be noticed", (path) => {
+])("detects %s", (path) => {
   expect(KINDS.some((kind) => kind.test(path))).toBe(false);
 });
 
-test("every file of code begins with its licence", () => {
+test("every code file begins with its license", () => {
   const code = files.filter(({ path }) =>
     /^(packages|tests|hack)\/.*\.(tsx?|js|cjs|cc|h)$/.test(path),
   );

@@ -56,8 +56,8 @@ function isLinkGood({ document, text }: Mention): boolean {
   return anchor === undefined || anchorsOf(path).includes(anchor);
 }
 
-describe("what the documents point at exists", () => {
-  test("files and folders of the repository in backquotes", () => {
+describe("targets of links in documents exist", () => {
+  test("files and folders of the repository in backticks", () => {
     const paths = findCodeSpans(documents).filter(
       ({ text }) => IN_REPOSITORY.test(text) && !BUILT.test(text),
     );
@@ -65,7 +65,7 @@ describe("what the documents point at exists", () => {
     expect(paths.filter((path) => !isThere(path)).map(printMention)).toEqual([]);
   });
 
-  test("sources and, in a package's README, folders, from wherever they are named", () => {
+  test("sources and, in a package's README, folders, relative to any folder", () => {
     const tails = tailsOf(listFiles());
     const isPackage = (document: string): boolean => /^packages\/.*README\.md$/.test(document);
     const named = findCodeSpans(documents).filter(
@@ -109,20 +109,20 @@ describe("packages", () => {
     dirname(path),
   );
 
-  test.each(packages)("%s has a README that is read in a minute", (folder) => {
+  test.each(packages)("%s has a short README", (folder) => {
     expect(existsSync(join(ROOT, folder, "README.md"))).toBe(true);
     const lines = readText(`${folder}/README.md`).trimEnd().split("\n");
     expect(lines.length).toBeLessThanOrEqual(README_LINES_MAX);
   });
 
-  test("the architecture has a line for each", () => {
+  test("the architecture has a line for each package", () => {
     const text = readText("ARCHITECTURE.md");
     const missing = packages.filter((folder) => !text.includes(`| \`${basename(folder)}\``));
     expect(missing).toEqual([]);
   });
 });
 
-test("each decision is in the index of the documents", () => {
+test("the index of documents lists each decision", () => {
   const index = readText("docs/README.md");
   const missing = listFiles("docs/adr/*.md").filter(
     (path) => !index.includes(`(${path.replace("docs/", "")})`),

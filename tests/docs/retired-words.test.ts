@@ -92,13 +92,13 @@ class WordFinder {
 const RETIRED = parseRetired(readText(GLOSSARY));
 const finder = new WordFinder(RETIRED);
 
-test("the glossary names words, and what each is kept out of", () => {
+test("the glossary lists words and where each is forbidden", () => {
   expect(RETIRED.length).toBeGreaterThan(15);
   const known = (scope: string): scope is Scope => SCOPES.some((each) => each === scope);
   expect(RETIRED.filter(({ scopes }) => !scopes.every(known))).toEqual([]);
 });
 
-describe("a retired word is found", () => {
+describe("finds a retired word", () => {
   test.each([
     { name: "in an identifier", path: "a.ts", text: "function addressWishOf() {}" },
     { name: "in a constant", path: "a.ts", text: "const PATIENCE_MS = 1;" },

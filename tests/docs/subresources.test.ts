@@ -30,11 +30,11 @@ function rightsOf(role: string): readonly string[] {
 /** Whoever sees packets sees what the guest's users send. */
 const ADMIN_ONLY = ["get virtualmachineinstances/capture"];
 
-test("an admin has all of them and no other", () => {
+test("an admin has all of them and no others", () => {
   expect([...rightsOf("kubevirt.io:admin")].sort()).toEqual([...new Set(wanted)].sort());
 });
 
-test("who edits has all of them but packets, and no other", () => {
+test("an editor has all of them except packets, and no others", () => {
   const left = wanted.filter((right) => !ADMIN_ONLY.includes(right));
   expect([...rightsOf("kubevirt.io:edit")].sort()).toEqual([...new Set(left)].sort());
 });

@@ -74,14 +74,14 @@ describe.each(walks)("$path", ({ steps }) => {
     expect(wrong).toEqual([]);
   });
 
-  test("calls pure what is", () => {
+  test("marks pure steps as pure", () => {
     const wrong = steps.filter(
       ({ paths, isPure }) => isPure !== paths.every((path) => PURE.test(path)),
     );
     expect(wrong).toEqual([]);
   });
 
-  test("stays with what each process loads", () => {
+  test("names only modules that each process loads", () => {
     expect(steps.filter((step) => !isReached(step))).toEqual([]);
   });
 });

@@ -37,12 +37,12 @@ function quotedReasons(path: string): readonly string[] {
 }
 
 describe("error codes", () => {
-  test("each one is in the reference", () => {
+  test("the reference lists each one", () => {
     const page = readText("docs/reference/errors.md");
     expect(codes.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
   });
 
-  test("each one that a document names is in the catalogue", () => {
+  test("the catalog contains each one that a document names", () => {
     const prefixes = [...new Set(codes.map((code) => code.split("_")[0] ?? ""))];
     // Variables of a program's environment look alike, and stand in the page of flags.
     const isCode = new RegExp(`^(${prefixes.join("|")})_[A-Z_]+$`);
@@ -57,11 +57,11 @@ describe("error codes", () => {
 describe("phases and reasons", () => {
   const page = readText("docs/reference/phases.md");
 
-  test.each(Object.keys(IFACE_PHASES))("phase %s of an iface is explained", (phase) => {
+  test.each(Object.keys(IFACE_PHASES))("explains phase %s of an iface", (phase) => {
     expect(page).toContain(`\`${phase}\``);
   });
 
-  test.each(Object.keys(RUN_PHASES))("phase %s of a VMI is explained", (phase) => {
+  test.each(Object.keys(RUN_PHASES))("explains phase %s of a VMI", (phase) => {
     expect(page).toContain(`\`${phase}\``);
   });
 
@@ -71,7 +71,7 @@ describe("phases and reasons", () => {
     "packages/control-plane/net-agent/src/reconcilers/pod/act.ts",
     "packages/control-plane/net-agent/src/reconcilers/pod/tell.ts",
     "packages/control-plane/virt-handler/src/reconcilers/vmi/announce.ts",
-  ])("reasons of %s are explained", (path) => {
+  ])("explains the reasons of %s", (path) => {
     const explained = page + readText("docs/reference/reasons.md");
     const reasons = quotedReasons(path);
     expect(reasons.length).toBeGreaterThan(1);
@@ -85,7 +85,7 @@ describe("annotations, labels and finalizers", () => {
     /_(ANNOTATION|LABEL|FINALIZER|RESOURCE)$/.test(name) ? [String(value)] : [],
   );
 
-  test("each one is explained", () => {
+  test("explains each one", () => {
     expect(texts.length).toBeGreaterThan(5);
     expect(texts.filter((text) => !page.includes(`\`${text}\``))).toEqual([]);
   });

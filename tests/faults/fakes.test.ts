@@ -17,7 +17,7 @@ afterAll(() => {
 });
 
 test.each(STORIES)(
-  "$name ends the same after a death at any of its actions",
+  "$name has the same result after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
   async (scenario) => {
     const { length: points } = await expectSameEnd(scenario, () => ({

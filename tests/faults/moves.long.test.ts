@@ -35,7 +35,7 @@ const LONG: readonly Story[] =
   process.env["FAULT_POINTS"] === "all"
     ? [
         {
-          name: "a guest moves there and back",
+          name: "a guest migrates there and back",
           before: [ONE],
           act: async (cluster) => {
             await moveTo("node2", cluster);
@@ -48,14 +48,14 @@ const LONG: readonly Story[] =
 
 const SCENARIOS: readonly Story[] = [
   {
-    name: "a guest moves",
+    name: "a guest migrates",
     before: [ONE, TWO],
     act: (cluster) => moveTo("node2", cluster),
     after: ["one", "two"],
   },
   ...LONG,
   {
-    name: "a guest moves, and its VM is deleted meanwhile",
+    name: "a guest migrates, and its VM is deleted meanwhile",
     before: [ONE],
     act: async (cluster) => {
       await cluster.askForMove("asked");
@@ -77,7 +77,7 @@ function twoNodes(): World {
 }
 
 test.each(SCENARIOS)(
-  "$name: it ends the same after a death at any of its actions",
+  "$name: the result is the same after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
   async (scenario) => {
     const points = await expectSameEnd(scenario, twoNodes);
@@ -96,7 +96,7 @@ describe("kinds of deaths", () => {
     expect(died.filter(deaths).length).toBeGreaterThan(0);
   });
 
-  test("each death of a migration is of one kind at least", () => {
+  test("each migration death has at least one kind", () => {
     const unnamed = died.filter((death) => !WHO_DIES.some(({ deaths }) => deaths(death)));
     expect(unnamed).toEqual([]);
   });

@@ -20,7 +20,7 @@ async function requestsOf(scenario: Pick<Story, "before" | "act">): Promise<read
   }
 }
 
-test("a plug is eight requests", async () => {
+test("a plug takes eight requests", async () => {
   const act = nicsBecome([ONE, TWO]);
   expect(await requestsOf({ before: [ONE], act })).toEqual([
     "net-agent create events",
@@ -34,7 +34,7 @@ test("a plug is eight requests", async () => {
   ]);
 });
 
-test("an unplug that the guest grants at once is twelve", async () => {
+test("an unplug that the guest completes immediately takes twelve", async () => {
   const act = nicsBecome([ONE, { ...TWO, state: "absent" }]);
   expect(await requestsOf({ before: [ONE, TWO], act })).toEqual([
     "net-agent create events",

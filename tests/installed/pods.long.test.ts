@@ -187,7 +187,7 @@ afterAll(async () => {
   for (const step of undo.reverse()) await step();
 }, 300_000);
 
-test("the four services run as pods, and the machine's own do not", async () => {
+test("the four services run as pods, and the machine's own do not run", async () => {
   await expectReadyPods();
   for (const service of SERVICES) {
     expect(existsSync(`/proc/${String(machine.pidOf(service))}`)).toBe(false);
@@ -203,7 +203,7 @@ async function metricsOf(pod: Pod, token?: string): Promise<number> {
   return (await askPod(pod, { ...door, ...(token !== undefined && { token }) })).code;
 }
 
-test("metrics are read by who is bound to the role for it, of every service, and by nobody else", async () => {
+test("the metrics of every service are readable with the role for them only", async () => {
   const token = async (): Promise<string> => {
     const path = "/api/v1/namespaces/patchbay/serviceaccounts/virt-handler/token";
     const { text } = await client.requestRaw({ method: "POST", path, body: { spec: {} } });
@@ -232,7 +232,7 @@ test.each([
   { service: "virt-api", port: "https" },
   { service: "virt-controller", port: "metrics" },
   { service: "virt-handler", port: "metrics" },
-])("$service tells by which configuration it goes, as KubeVirt's suite asks", async (row) => {
+])("$service reports its configuration, as KubeVirt's suite expects", async (row) => {
   const list = machine.read("/apis/kubevirt.io/v1/kubevirts") as { items: KubeVirt[] }; // as it was asked
   const wanted = Number(list.items[0]?.metadata.resourceVersion);
   const selector = encodeURIComponent(`kubevirt.io=${row.service}`);
@@ -260,7 +260,7 @@ test("a VM starts", async () => {
   expect(machine.findVmi("alpha")?.status?.phase).toBe("Running");
 });
 
-test("its guest stands still and goes on, by the virt-handler of its node", async () => {
+test("its guest is paused and resumed by its node's virt-handler", async () => {
   const path = SUBRESOURCES.replace("virtualmachines", "virtualmachineinstances");
   const isPaused = (): boolean =>
     (machine.findVmi("alpha")?.status?.conditions ?? []).some(({ type }) => type === "Paused");
@@ -272,7 +272,7 @@ test("its guest stands still and goes on, by the virt-handler of its node", asyn
 });
 
 test.each(SERVICES)(
-  "a NIC goes in and out, and %s is killed in the middle of both",
+  "a NIC is plugged and unplugged, and %s is killed during both",
   async (service) => {
     const guest = machine.console("alpha");
     const since = guest.position();
@@ -293,7 +293,7 @@ test.each(SERVICES)(
   },
 );
 
-test("nothing is left of the NICs, and the guest has not noticed anything else", () => {
+test("nothing is left of the NICs, and the guest kept running undisturbed", () => {
   const journal = join(machine.dataDir, "net-agent/journal");
   expect(existsSync(journal) ? readdirSync(journal) : []).toEqual([]);
   expect(

@@ -16,7 +16,7 @@ afterAll(() => {
   machine.delete("vm", VM);
 });
 
-test("its guest is shut down, it waits, and it runs again after an uncordon", async () => {
+test("shuts its guest down, waits, and runs it again after an uncordon", async () => {
   machine.apply(vmManifest({ name: VM, pcieRootPorts: FEW_PORTS }));
   await machine.booted(VM);
   const uid = machine.findVmi(VM)?.metadata.uid;

@@ -49,7 +49,7 @@ function logged(message: string): readonly string[] {
     .filter((line) => line.includes(`"${message}"`));
 }
 
-test("the server is strict: what it stores is not what it was sent", () => {
+test("the server is strict: it stores less than it was sent", () => {
   const { name = "" } = machine.findPod("alpha")?.metadata ?? {};
   // kubectl hides the managers.
   const pod = machine.find("pod", name);
@@ -58,7 +58,7 @@ test("the server is strict: what it stores is not what it was sent", () => {
   expect(pod?.status?.conditions?.[0]).toHaveProperty("lastProbeTime", null);
 });
 
-test("a guest boots from a kernel that was copied, since the server keeps no volume of its image", () => {
+test("a guest boots from a copied kernel, because the server drops its image volume", () => {
   const pod = machine.findPod("alpha");
   const volumes = pod?.spec.volumes?.filter(({ name }) => name === "kernel-boot");
   expect(volumes).toEqual([{ name: "kernel-boot", emptyDir: { sizeLimit: "512Mi" } }]);
@@ -72,7 +72,7 @@ test("a guest boots from a kernel that was copied, since the server keeps no vol
   ]);
 });
 
-test("a NIC goes in and out", async () => {
+test("a NIC is plugged and unplugged", async () => {
   const since = machine.console("alpha").position();
   addInterface("alpha", { name: "first", network: "blue" });
   const { mac = "" } = await expectReady("alpha", "first");
@@ -85,7 +85,7 @@ test("a NIC goes in and out", async () => {
 /** Letters that Go's encoder escapes: a server finds none of them equal that is sent as it is. */
 const WORDS = "a->b, <nil> & none";
 
-test("a NIC goes in and out while an error with arrows stands in what each report tests", async () => {
+test("a NIC is plugged and unplugged while a status contains an error with arrows", async () => {
   machine.apply(bridgeNetworkManifest("arrows", "pbs-arrows", WORDS));
   addInterface("alpha", { name: "arrows", network: "arrows" });
   await eventually(() => ifaceStatus("alpha", "arrows")?.hotplug?.message?.includes(WORDS), {
@@ -106,19 +106,19 @@ test.each([
   "/apis/kubevirt.io/v1/virtualmachines",
   "/apis/kubevirt.io/v1/virtualmachineinstances",
   "/api/v1/pods",
-])("at rest nobody writes to %s, whatever the server has filled in", async (path) => {
+])("writes nothing to %s at rest, whatever the server defaults", async (path) => {
   // The last report of what came before may still be on its way. A loop that writes without need never rests.
   await eventually(() => writesTo(path) === "", { withinMs: CHANGE_MS });
 });
 
-test("a NIC goes in promptly after watches were quiet", async () => {
+test("a NIC is plugged promptly after quiet watches", async () => {
   const requested = performance.now();
   addInterface("alpha", { name: "quiet", network: "blue" });
   await expectReady("alpha", "quiet");
   expect(performance.now() - requested).toBeLessThan(PROMPT_MS);
 });
 
-test("a NIC goes out while the server restarts", async () => {
+test("a NIC is unplugged while the server restarts", async () => {
   removeInterface("alpha", "quiet");
   const pid = killApiServer();
   await untilRestarted(pid);
@@ -126,7 +126,7 @@ test("a NIC goes out while the server restarts", async () => {
   expect(machine.pidOf("apiserver")).not.toBe(pid);
 });
 
-test("a NIC goes in while the server restarts, and the next one promptly", async () => {
+test("a NIC is plugged while the server restarts, and the next one promptly", async () => {
   addInterface("alpha", { name: "broken", network: "blue" });
   await untilRestarted(killApiServer());
   await expectReady("alpha", "broken");
@@ -136,6 +136,6 @@ test("a NIC goes in while the server restarts, and the next one promptly", async
   expect(performance.now() - requested).toBeLessThan(2 * PROMPT_MS);
 });
 
-test("nothing that was sent was dropped; the volume by which was asked was never to be made", () => {
+test("nothing that was sent was dropped, and the image volume was never requested", () => {
   expect(logged("the API server sent a warning")).toEqual([]);
 });

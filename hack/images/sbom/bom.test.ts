@@ -29,7 +29,7 @@ const components = (
   }
 ).components;
 
-test("each package is there once, with address and licences", () => {
+test("lists each package once, with its address and licenses", () => {
   expect(Object.fromEntries(components.map(({ purl, licenses }) => [purl, licenses]))).toEqual({
     "pkg:deb/debian/libacl1@2.3.1-3?arch=amd64": [
       { license: { name: "LGPL-2+-like" } },

@@ -76,7 +76,7 @@ test.each([
     code: 201,
   },
 ])(
-  "attack 61: $count objects at once with $what hold nobody up",
+  "attack 61: $count concurrent objects with $what do not block other clients",
   async ({ count, what, body, code }) => {
     await api.longestTurnMs();
     const posts = Array.from({ length: count }, (_, index) => {
@@ -92,7 +92,7 @@ test.each([
   },
 );
 
-test("attack 61: small patches of a large object hold nobody up, nor does a list of large ones", async () => {
+test("attack 61: small patches of a large object and lists of large objects do not block other clients", async () => {
   await api.ask("PATCH", `${MAPS}/target`, `{"data":{${FITTING}}}`);
   await api.longestTurnMs();
   const work = [
@@ -105,13 +105,13 @@ test("attack 61: small patches of a large object hold nobody up, nor does a list
   expect(await api.longestTurnMs()).toBeLessThan(TURN_MS);
 });
 
-test("attack 61: 20,000 lines of YAML are refused at once", async () => {
+test("attack 61: rejects 20,000 lines of YAML immediately", async () => {
   const body = `metadata:\n  name: y\ndata:\n${FITTING.replaceAll(",", "\n").replaceAll('"k', '  "k')}`;
   const answer = await api.sendAs("application/yaml", MAPS, body);
   expect(answer.code).toBe(413);
 });
 
-test("attack 61: an object beyond 1.5 MiB is refused, and what was wrong is told a hundred times at most", async () => {
+test("attack 61: rejects an object larger than 1.5 MiB and reports at most a hundred errors", async () => {
   const env = [{ name: "A", value: "x".repeat(1_600_000) }];
   const pod = { metadata: { name: "p" }, spec: { containers: [{ name: "c", image: "i", env }] } };
   const large = await api.ask("POST", "/api/v1/namespaces/default/pods", JSON.stringify(pod));

@@ -34,7 +34,7 @@ async function watchUnread(): Promise<TLSSocket> {
   return socket;
 }
 
-test("attack 63: watches that nobody reads, and large objects", async () => {
+test("attack 63: closes watches of large objects whose clients do not read", async () => {
   const sockets: TLSSocket[] = [];
   for (let index = 0; index < WATCHES; index += 1) sockets.push(await watchUnread());
   const more = await api.ask("GET", `${MAPS}?watch=1&timeoutSeconds=1`);
@@ -60,7 +60,7 @@ test("attack 63: watches that nobody reads, and large objects", async () => {
   expect((await api.memory()).most - before.now).toBeLessThan(GROWTH_MAX);
 });
 
-test("attack 63: large answers that nobody takes are cut off", async () => {
+test("attack 63: cuts off large responses that the client does not read", async () => {
   const before = await api.memory();
   const sockets: TLSSocket[] = [];
   for (let index = 0; index < 100; index += 1) {
@@ -74,7 +74,7 @@ test("attack 63: large answers that nobody takes are cut off", async () => {
   for (const socket of sockets) socket.destroy();
 });
 
-test("attack 62: watches beyond one user's share are refused, and those within it hear what happens", async () => {
+test("attack 62: rejects watches beyond a user's quota; watches within it still receive events", async () => {
   const sockets: TLSSocket[] = [];
   const received: Promise<unknown>[] = [];
   for (let index = 0; index < WATCHES; index += 1) {

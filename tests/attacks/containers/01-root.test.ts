@@ -31,7 +31,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-test("attack 1: programs that a pod mounts over those of its image run as its user alone", async () => {
+test("attack 1: programs that a pod mounts over its image's programs run as the pod's user", async () => {
   const image = names.LAUNCHER_IMAGE;
   const volumes = ["out", "bin"].map((name) => ({ name, emptyDir: {} }));
   const out = { name: "out", mountPath: "/out" };
@@ -80,21 +80,24 @@ describe.each(["pod", "container"])("in the security context of a %s", (place) =
   };
 
   test.each([-1, 0, 2 ** 32 - 1, 2 ** 32, 2 ** 31])(
-    "attack 2: user %s is refused in words",
+    "attack 2: rejects user %s with a message",
     async (runAsUser) => {
       const text = await createOrMessage(podWith("user", { runAsUser }));
       expect(text ?? (await findStartFailure(machine, "user"))).toContain("runAsUser");
     },
   );
 
-  test.each([0, 42, -1, 2 ** 32])("attack 3: group %s is refused in words", async (runAsGroup) => {
-    const text = await createOrMessage(podWith("group", { runAsUser: 107, runAsGroup }));
-    expect(text ?? (await findStartFailure(machine, "group"))).toContain("runAsGroup");
-  });
+  test.each([0, 42, -1, 2 ** 32])(
+    "attack 3: rejects group %s with a message",
+    async (runAsGroup) => {
+      const text = await createOrMessage(podWith("group", { runAsUser: 107, runAsGroup }));
+      expect(text ?? (await findStartFailure(machine, "group"))).toContain("runAsGroup");
+    },
+  );
 });
 
 test.each([{ fsGroup: 42 }, { supplementalGroups: [42] }, { fsGroup: 0 }])(
-  "attack 3: a pod is of no group of the system's by %j",
+  "attack 3: a pod cannot join a system group with %j",
   async (context) => {
     const securityContext = { runAsUser: 107, runAsGroup: 107, ...context };
     const text = await createOrMessage(scriptPod("group", "id -G >/out/id", { securityContext }));
@@ -102,7 +105,7 @@ test.each([{ fsGroup: 42 }, { supplementalGroups: [42] }, { fsGroup: 0 }])(
   },
 );
 
-test("attack 4: the launcher's image as a volume shows the image, and nothing of the host", async () => {
+test("attack 4: the launcher image as a volume shows the image's files and none of the host's", async () => {
   const look = `ls /image/usr/bin/virt-launcher; cat /image${host}/secret; ls -A /image/proc /image/run`;
   const pod = scriptPod("a", `{ ${look}; } >/out/seen 2>/out/errors; true`) as Pod; // as it was built
   const [container] = pod.spec.containers;
@@ -122,7 +125,7 @@ test("attack 4: the launcher's image as a volume shows the image, and nothing of
   expect(await readOut(machine, "a", "errors")).toContain("/secret: No such file or directory");
 });
 
-describe("a VM whose kernel's image is the launcher's", () => {
+describe("a VM that uses the launcher image as its kernel image", () => {
   function launcherOf(kernelPath: string, keepsImageVolumes: boolean): Pod {
     const vmi = aVmi();
     const container = { image: names.LAUNCHER_IMAGE, kernelPath };
@@ -145,7 +148,7 @@ describe("a VM whose kernel's image is the launcher's", () => {
   }
 
   test.each(["/secret", "/../../../secret"])(
-    "attack 5: copies no file of the host at …%s",
+    "attack 5: copies no host file from …%s",
     async (path) => {
       const pod = launcherOf(`${host}${path}`, false);
       await machine.create(pod);
@@ -156,7 +159,7 @@ describe("a VM whose kernel's image is the launcher's", () => {
     },
   );
 
-  test("attack 5: finds no file of the host in the image's volume", async () => {
+  test("attack 5: finds no host file in the image's volume", async () => {
     const launcher = launcherOf(join(host, "secret"), true);
     const [container] = launcher.spec.containers;
     const look = `cat ${names.KERNEL_BOOT_DIR}${host}/secret; ls ${names.KERNEL_BOOT_DIR}/usr/bin/virt-launcher`;
@@ -183,7 +186,7 @@ describe("a VM whose kernel's image is the launcher's", () => {
   });
 });
 
-describe("an image that was made to be root", () => {
+describe("an image built to gain root", () => {
   const NUMBER = "4294967296";
   const image = "localhost/tenant/rooted:1";
   const etc = {
@@ -206,14 +209,14 @@ describe("an image that was made to be root", () => {
   });
 
   test.each([{}, { runAsNonRoot: true }])(
-    "attack 92: by a user whose name is a number does not run with %j",
+    "attack 92: does not run with %j when the image's user is a name that is a number",
     async (context) => {
       await machine.create(podAs(context));
       expect(await findStartFailure(machine, "a")).toContain(`its image runs as ${NUMBER}`);
     },
   );
 
-  test("attack 93: by its groups gives none of them, nor root's", async () => {
+  test("attack 93: the image's supplementary groups grant no group, not even root's", async () => {
     await machine.create(podAs({ runAsUser: 1000 }));
     const ids = (await readOut(machine, "a", "ids")).replaceAll(/\s+/g, " ").trim();
     expect(ids).toMatch(/^Uid:( 1000){4} Gid:( 1000){4} Groups: 1000$/);

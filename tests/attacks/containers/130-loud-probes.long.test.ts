@@ -36,7 +36,7 @@ beforeAll(async () => {
 }, STARTS_MS);
 afterAll(() => bench.close(), STARTS_MS);
 
-test("attack 130: probes that say 15 MiB each fail, and cost the node next to nothing", async () => {
+test("attack 130: probes that print 15 MiB fail and cost the node little", async () => {
   const { runtime, chatterer, speaker } = bench;
   const request = { containerId: id, timeoutSeconds: 60 };
   // The connection is made by the first.

@@ -46,7 +46,7 @@ async function worksInPod(): Promise<readonly string[]> {
   return (await readOut(probed.machine, "a", "said")).trimEnd().split("\n");
 }
 
-test("attack 24: a launcher makes no user namespace, by whichever call", async () => {
+test("attack 24: a launcher cannot create a user namespace with any system call", async () => {
   // So that nothing fails for another reason.
   expect(worksOutside()).toEqual([...NAMESPACES, ...KEYS, "done"]);
   const works = await worksInPod();
@@ -54,7 +54,7 @@ test("attack 24: a launcher makes no user namespace, by whichever call", async (
   expect(works).toContain("done");
 });
 
-test("attack 25: a launcher reaches no keyring, neither its user's nor one of its own", async () => {
+test("attack 25: a launcher cannot reach its user's keyring or create one", async () => {
   const works = await worksInPod();
   expect(works.filter((line) => KEYS.includes(line))).toEqual([]);
   expect(works).toContain("done");

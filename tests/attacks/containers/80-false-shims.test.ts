@@ -83,7 +83,7 @@ function mountsOfBench(): readonly string[] {
   return lines.filter((line) => line.includes(containerd.directory));
 }
 
-test("attack 80: a pod's process in the words of a shim has nothing killed or unmounted", async () => {
+test("attack 80: a pod process with a shim's command line causes no kill and no unmount", async () => {
   await runFalseShim("path", "../../../..");
   await runFalseShim("id", "f".repeat(64));
   const pids = await eventually(

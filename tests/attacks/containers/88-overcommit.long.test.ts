@@ -60,7 +60,7 @@ async function reasonsOf(name: string): Promise<readonly string[]> {
     .map((one) => one.reason);
 }
 
-test("attack 88: a pod of more memory than the node has waits, or is refused where it names the node", async () => {
+test("attack 88: a pod that requests more memory than the node has waits, or is rejected if it names the node", async () => {
   await machine.create(greedyPod("waits"));
   expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Insufficient memory.");
   await eventually(async () => (await reasonsOf("waits")).includes("FailedScheduling"), TIMEOUT);
@@ -70,7 +70,7 @@ test("attack 88: a pod of more memory than the node has waits, or is refused whe
   expect(await machine.runtime.listSandboxes()).toEqual([]);
 });
 
-test("attack 88: there are as many places for pods as the node says, also for those that name it", async () => {
+test("attack 88: enforces the node's pod capacity, also for pods that name the node", async () => {
   const names = Array.from({ length: PLACES + 1 }, (_, index) => `idle-${String(index)}`);
   for (const name of names) await machine.create(idlePod(name));
   const refused = await eventually(async () => {
@@ -85,7 +85,7 @@ test("attack 88: there are as many places for pods as the node says, also for th
   expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Too many pods.");
 });
 
-test("attack 89: variables that double are refused before they are made, and the user is told", async () => {
+test("attack 89: rejects environment variables that expand exponentially and reports it to the user", async () => {
   const env = Array.from({ length: 28 }, (_unused, index) => ({
     name: `V${String(index)}`,
     value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
@@ -112,7 +112,7 @@ function limitOf(...names: readonly string[]): number {
   return Number(readFileSync(file, "utf8"));
 }
 
-test("attack 88: pods together have less than the machine, and who asked for nothing is ended first", async () => {
+test("attack 88: all pods together use less memory than the machine, and pods without requests are killed first", async () => {
   await machine.create(scriptPod("a", "cat /proc/self/oom_score_adj >/out/score"));
   expect(await readOut(machine, "a", "score")).toBe("1000\n");
   const memory = limitOf("memory.max", "memory.limit_in_bytes");

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.close());
 
-test("attack 98: the programs of 200 exec sessions that are left do not stay", async () => {
+test("attack 98: the programs of 200 abandoned exec sessions are killed", async () => {
   const { containerId, path } = await node.pod("attacked", "while :; do busybox sleep 1; done");
   const sockets: Duplex[] = [];
   const codes = await Promise.all(

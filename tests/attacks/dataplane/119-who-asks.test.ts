@@ -37,26 +37,26 @@ test.each([
     spec: { containers: [{}], initContainers: [{ resources: { limits: ALL } }] },
   },
 ])(
-  "attack 119: a tenant's pod asks for the sockets of all VMs of its node, by $name",
+  "attack 119: rejects a tenant's pod that requests the sockets of all VMs of its node, by $name",
   ({ spec }) => {
     expect(allows(spec)).toBe(false);
   },
 );
 
 test.each([
-  { name: "for nothing", spec: { containers: [{ name: "c" }] } },
+  { name: "no dataplane socket", spec: { containers: [{ name: "c" }] } },
   {
-    name: "for a directory of its own",
+    name: "its own directory",
     spec: {
       containers: [{ resources: { limits: { "vhost-user.patchbay.io/sockets": "1", cpu: "1" } } }],
       initContainers: [{ resources: { requests: { cpu: "1" } } }],
     },
   },
-])("pods that ask $name are created", ({ spec }) => {
+])("creates pods that request $name", ({ spec }) => {
   expect(allows(spec)).toBe(true);
 });
 
-test("each pod is judged that is created in a namespace without the label", () => {
+test("checks every pod in a namespace without the label", () => {
   expect(policy.spec).toMatchObject({
     failurePolicy: "Fail",
     matchConstraints: { resourceRules: [{ operations: ["CREATE"], resources: ["pods"] }] },

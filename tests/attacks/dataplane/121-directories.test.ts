@@ -69,7 +69,7 @@ function link(): void {
   node.sockets.link(POD, SOCKET);
 }
 
-test("attack 121: a link to the node in the place of a pod's directory, before the launcher mounts it", async () => {
+test("attack 121: rejects a link to the node in place of a pod's directory before the launcher mounts it", async () => {
   renameSync(node.madeIn(ID), node.madeIn("aside"));
   symlinkSync(node.here("/root"), node.madeIn(ID));
   // What the runtime mounts is no directory that the dataplane has.
@@ -108,7 +108,7 @@ const BAD: readonly { readonly name: string; readonly put: (path: string) => unk
   },
   { name: "a FIFO", put: (path) => execFileSync("mkfifo", [path]) },
   {
-    name: "a link to another's socket",
+    name: "a link to another pod's socket",
     put: (path) => {
       symlinkSync(node.here("/root/docker.sock"), path);
     },
@@ -122,7 +122,7 @@ const BAD: readonly { readonly name: string; readonly put: (path: string) => unk
   },
 ];
 
-test.each(BAD)("attack 122: $name where a socket is to be", async ({ put }) => {
+test.each(BAD)("attack 122: rejects $name in place of a socket", async ({ put }) => {
   await put(node.here(SOCKET.path));
   const observed = node.sockets.look(POD, SOCKET);
   expect(observed).toMatchObject({
@@ -134,7 +134,7 @@ test.each(BAD)("attack 122: $name where a socket is to be", async ({ put }) => {
   expectUntouched();
 });
 
-test("attack 122: a socket that becomes a link to another's, and a socket again, while it is looked at", async () => {
+test("attack 122: a socket that alternates between a socket and a link to another pod's socket is not followed", async () => {
   await listen(node.here("/run/good.sock"));
   const script = `while :; do ln -s "$1" "$3.a" && mv -T "$3.a" "$3"; ln "$2" "$3.b" && mv -T "$3.b" "$3"; done`;
   const paths = ["/root/docker.sock", "/run/good.sock", SOCKET.path].map((path) => node.here(path));
@@ -157,7 +157,7 @@ test("attack 122: a socket that becomes a link to another's, and a socket again,
   expectUntouched();
 });
 
-test("attack 123: a pod that keeps its directory open beyond its end sees nothing of the next one's", async () => {
+test("attack 123: a pod that keeps its directory open after its end cannot see the next pod's files", async () => {
   const retained = openSync(node.shownOf(ID), "r");
   try {
     node.forget("victim");

@@ -80,7 +80,7 @@ function link(): void {
   node.sockets.link(POD, SOCKET);
 }
 
-test("a socket of a dataplane that is not root is its launcher's to connect to, and nobody else's", async () => {
+test("only the launcher can connect to a socket of an unprivileged dataplane", async () => {
   await listenAsDataplane(SOCKET.path);
   expect(node.sockets.look(POD, SOCKET).state).toBe("found");
   link();
@@ -96,8 +96,8 @@ test("a socket of a dataplane that is not root is its launcher's to connect to, 
 });
 
 test.each([
-  { name: "looks what another pod's dataplane directory has", argv: ["ls"] },
-  { name: "makes something there", argv: ["touch"], file: "x" },
+  { name: "cannot read another pod's dataplane directory", argv: ["ls"] },
+  { name: "cannot create a file there", argv: ["touch"], file: "x" },
 ])("attack 125: a launcher $name", ({ argv, file = "" }) => {
   for (const id of [ID, "sockets-1"]) {
     expect(() => {
@@ -107,10 +107,10 @@ test.each([
 });
 
 test.each([
-  { name: "puts a link in the place of a pod's directory", argv: ["ln", "-sfT", "/etc"] },
-  { name: "takes the directory away", argv: ["rmdir"] },
-  { name: "opens it to others", argv: ["chmod", "0777"] },
-])("attack 125: the dataplane that is not root $name", ({ argv }) => {
+  { name: "replaces a pod's directory with a link", argv: ["ln", "-sfT", "/etc"] },
+  { name: "removes the directory", argv: ["rmdir"] },
+  { name: "opens the directory to all users", argv: ["chmod", "0777"] },
+])("attack 125: an unprivileged dataplane $name", ({ argv }) => {
   expect(() => {
     run(DATAPLANE, ...argv, node.madeIn(ID));
   }).toThrow();
@@ -118,7 +118,7 @@ test.each([
   expect(statSync(node.madeIn(ID)).mode & 0o7777).toBe(0o2770);
 });
 
-test("attack 125: it looks at what launchers are shown, or changes that", () => {
+test("attack 125: an unprivileged dataplane cannot read or change the directories that launchers see", () => {
   for (const argv of [["ls"], ["touch"]]) {
     expect(() => {
       run(DATAPLANE, ...argv, `${node.shownOf(ID)}/`);
@@ -131,20 +131,23 @@ test.each([
   { name: "root's", owner: { uid: 0, gid: 0 } },
   { name: "of a service's group", owner: { uid: 0, gid: 61_020 } },
   { name: "a launcher's", owner: LAUNCHER },
-])("attack 125: it names another socket of the node, $name, as its own", async ({ owner }) => {
-  const foreign = node.here("/run/docker.sock");
-  const server = createServer();
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(foreign, resolve));
-  chownSync(foreign, owner.uid, owner.gid);
-  linkSync(foreign, node.here(SOCKET.path));
-  expect(node.sockets.look(POD, SOCKET).state).toBe("refused");
-  expect(link).toThrow();
-  expect(statSync(foreign)).toMatchObject(owner);
-  expect(readdirSync(node.shownOf(ID))).toEqual([]);
-});
+])(
+  "attack 125: an unprivileged dataplane cannot offer another socket of the node, $name, as its own",
+  async ({ owner }) => {
+    const foreign = node.here("/run/docker.sock");
+    const server = createServer();
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(foreign, resolve));
+    chownSync(foreign, owner.uid, owner.gid);
+    linkSync(foreign, node.here(SOCKET.path));
+    expect(node.sockets.look(POD, SOCKET).state).toBe("refused");
+    expect(link).toThrow();
+    expect(statSync(foreign)).toMatchObject(owner);
+    expect(readdirSync(node.shownOf(ID))).toEqual([]);
+  },
+);
 
-test("attack 125: it leaves what it likes in a pod's directory, and nothing of that is the next pod's", async () => {
+test("attack 125: files that an unprivileged dataplane leaves in a pod's directory do not reach the next pod", async () => {
   run(DATAPLANE, "ln", "-s", "/etc", `${node.madeIn(ID)}/out`);
   run(DATAPLANE, "mkdir", "-p", `${node.madeIn(ID)}/deep/er`);
   node.forget("one");

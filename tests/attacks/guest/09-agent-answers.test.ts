@@ -11,7 +11,7 @@ beforeAll(() => {
 
 afterAll(() => node.close());
 
-test("attack 9: 1,024 NICs with names of 9 kB are cut where they are read, and the child lives", async () => {
+test("attack 9: truncates 1,024 NICs with 9 kB names when it reads them, and the child survives", async () => {
   const neighbor = await node.neighbour();
   const connection = await node.attack("an agent with long names");
   for (let turn = 0; turn < 3; turn += 1) {
@@ -27,7 +27,7 @@ test("attack 9: 1,024 NICs with names of 9 kB are cut where they are read, and t
   expect(node.pids).toHaveLength(1);
 });
 
-test("attack 9: 40,000 addresses of 200 bytes are cut in number and length, and the child lives", async () => {
+test("attack 9: truncates 40,000 addresses of 200 bytes in number and length, and the child survives", async () => {
   const neighbor = await node.neighbour();
   const connection = await node.attack("an agent with long addresses");
   for (let turn = 0; turn < 3; turn += 1) {

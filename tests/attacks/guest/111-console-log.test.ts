@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.close());
 
-test("attack 111: what a guest prints reaches the log as it is, runs nowhere, and hides nothing behind it", async () => {
+test("attack 111: guest output reaches the log unchanged, is not executed, and hides no log line", async () => {
   await node.pod("shouter", SCRIPT);
   const last = async (): Promise<string> =>
     (await node.session.kubectl("logs shouter --tail=1")).out;

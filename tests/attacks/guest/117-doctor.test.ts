@@ -46,7 +46,7 @@ function answerFor(ip: string): string {
   return frame(EVERYBODY, MAC, arp({ op: 2, mac: MAC, ip, asks: "0.0.0.0" }));
 }
 
-test("attack 117: a guest that floods answers from many MACs is told to have them, and no more", async () => {
+test("attack 117: a guest that floods replies from many MACs is reported to have them and harms nothing else", async () => {
   floodFrom(scene.guest, answerFor(ADDRESS), true);
   const observed = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
   const received = observed.traces.flatMap(({ by }) => by);
@@ -54,7 +54,7 @@ test("attack 117: a guest that floods answers from many MACs is told to have the
   expect(observed.links.nodePeer?.up).toBe(true);
 });
 
-test("attack 117: a guest that answers for the gateway hides nothing but from itself", async () => {
+test("attack 117: a guest that answers for the gateway affects only its own result", async () => {
   run("ip", "-n", scene.lan, "addr", "del", `${GATEWAY}/24`, "dev", "lan0");
   floodFrom(scene.guest, answerFor(GATEWAY), false);
   const { hops } = await scene.examine();
@@ -64,7 +64,7 @@ test("attack 117: a guest that answers for the gateway hides nothing but from it
   expect(JSON.stringify(output)).not.toContain(OTHER);
 });
 
-test("attack 117: frames that answer no question are not heard", async () => {
+test("attack 117: ignores frames that answer no request", async () => {
   const [, requested] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
   floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(requested)), false);
   const { traces } = await scene.doctor.examine(scene.nic());

@@ -36,7 +36,7 @@ function sizes(): readonly number[] {
 }
 
 test(
-  "attack 29: a flood of the console keeps four files, and the guest goes on",
+  "attack 29: a console flood is limited to four files, and the guest keeps running",
   { timeout: 180_000 },
   async () => {
     const guest = await pod.boot();

@@ -23,7 +23,7 @@ function sendAs(guest: string, mac: string, count: number): void {
   run("ip", "netns", "exec", guest, "perl", "-e", script, frame, index);
 }
 
-test("attack 36: frames with the bridge's MAC change nothing for anybody", async () => {
+test("attack 36: frames with the bridge's MAC affect no other guest", async () => {
   const host = addHost(namespaces);
   const attacker = await addGuest({ namespaces, host }, 1, "veth");
   const other = await addGuest({ namespaces, host }, 2, "veth");

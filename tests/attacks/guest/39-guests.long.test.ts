@@ -50,7 +50,7 @@ async function attack(behavior: string, vmi: VirtualMachineInstance): Promise<vo
   await eventually(() => loop.vmi?.status?.interfaces !== undefined, { withinMs: 20_000 });
 }
 
-test("attack 39: a guest that refuses an unplug is asked no sooner than after 10 s, and it is told", async () => {
+test("attack 39: retries an unplug that the guest refuses after 10 s at the earliest, and reports it", async () => {
   await attack("refuses every unplug", runningVmi("absent"));
   await eventually(() => loop.longestPauseMs >= UNPLUG_PAUSE_MS, { withinMs: 20_000 });
   expect(loop.vmi?.status?.interfaces?.[0]?.hotplug).toMatchObject({
@@ -61,7 +61,7 @@ test("attack 39: a guest that refuses an unplug is asked no sooner than after 10
   expect(loop.writes).toBeLessThan(5);
 });
 
-test("attack 40: an agent that raves is heard a few times, and nothing of what it says is told that is no name", async () => {
+test("attack 40: processes a flooding agent's reports only a few times and reports only valid names", async () => {
   await attack("an agent that rages", runningVmi(undefined));
   await eventually(() => loop.passes >= ALARMS, { withinMs: 20_000 });
   expect(loop.writes).toBeLessThan(5);

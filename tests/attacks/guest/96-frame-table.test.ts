@@ -102,7 +102,7 @@ test("the table has at least 60 frames, no two of which are the same", () => {
 describe.each([
   { held: "addresses", guard: ADDRESSES },
   { held: "mac", guard: MAC },
-] as const)("a guest that is held to its $held", ({ held, guard }) => {
+] as const)("a guest restricted to its $held", ({ held, guard }) => {
   let seen: ReadonlySet<string>;
 
   beforeAll(async () => {
@@ -117,7 +117,7 @@ describe.each([
 /** Pause frames end at the next link, always. Source: linux net/bridge/br_input.c, br_handle_frame */
 const PAUSE = /^0180c2000001/;
 
-test("all of them get out where nobody is held, LLDP, 802.1X and LACP too", async () => {
+test("an unrestricted guest can send all of them, also LLDP, 802.1X and LACP", async () => {
   const seen = await passed();
   const lost = FRAMES.filter(({ hex }) => !PAUSE.test(hex) && !isObserved(hex, seen));
   expect(lost.map(({ name }) => name)).toEqual([]);

@@ -39,7 +39,7 @@ const LOOK = `qemu-img info --backing-chain /run/disks/root.qcow2 | while read -
     [ "$a $b" != "file format:" ] || echo "$c"; done >/out/formats
   qemu-img dd -f qcow2 -O raw bs=1024 count=1 if=/run/disks/root.qcow2 of=/out/sectors`;
 
-test("attack 73: a qcow2 file in a qcow2 file named raw is bytes that the guest sees", async () => {
+test("attack 73: a qcow2 file inside a qcow2 file named raw is raw data to the guest", async () => {
   await addDiskImage(
     bench.machine,
     { name: "nested", path: "disk/disk.raw" },
@@ -52,7 +52,7 @@ test("attack 73: a qcow2 file in a qcow2 file named raw is bytes that the guest 
   expect(sectors).toContain("/etc/shadow\0"); // its name, not what is in it
 });
 
-test("attack 75: a vmdk that hides what it is, is bytes that the guest sees", async () => {
+test("attack 75: a vmdk that hides its format is raw data to the guest", async () => {
   const hidden = Buffer.from(`#\n${DESCRIPTOR}`.padEnd(4096, "\n"));
   await addDiskImage(bench.machine, { name: "hidden", path: "disk/disk.img" }, hidden);
   await bench.machine.create(imagePod("a", "hidden", LOOK));
@@ -60,7 +60,7 @@ test("attack 75: a vmdk that hides what it is, is bytes that the guest sees", as
   expect(await readOut(bench.machine, "a", "sectors")).toContain(`#\n${DESCRIPTOR}`);
 });
 
-test("attack 77: a sparse bomb takes no room when it is copied", async () => {
+test("attack 77: copying a sparse bomb uses no disk space", async () => {
   const bomb = Buffer.alloc(3 * COPY_MIB * 2 ** 20);
   await addDiskImage(bench.machine, { name: "bomb", path: "disk/disk.img" }, bomb);
   const script = "stat -c '%s %b' /run/volumes/root/disk/disk.img >/out/size";
@@ -68,7 +68,7 @@ test("attack 77: a sparse bomb takes no room when it is copied", async () => {
   expect(await readOut(bench.machine, "a", "size")).toBe(`${String(bomb.length)} 0\n`);
 });
 
-test("attack 77: a bomb of data ends at its volume's size, and this is told", async () => {
+test("attack 77: a data bomb stops at its volume's size, and the failure is reported", async () => {
   const bomb = Buffer.alloc(2 * COPY_MIB * 2 ** 20, "boom");
   await addDiskImage(bench.machine, { name: "bomb", path: "disk/disk.img" }, bomb);
   let message = "";

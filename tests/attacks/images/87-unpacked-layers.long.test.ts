@@ -87,7 +87,7 @@ afterAll(async () => {
 }, TEST_TIMEOUT_MS);
 
 test(
-  "attack 87: a layer that unpacks to more than an image may have is stopped and removed, and a neighbour stays",
+  "attack 87: stops and removes a layer that unpacks beyond the image limit, without harm to other pods",
   async () => {
     const script = "dd if=/dev/zero of=/out/own bs=1M count=100 && sleep 600";
     const neighbor = {

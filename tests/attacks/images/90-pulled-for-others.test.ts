@@ -93,7 +93,7 @@ function theft(name: string, container: Partial<Container>): Promise<string> {
   return ask({ namespace: "other", name, container });
 }
 
-test("attack 90: an image that a secret of one namespace has opened is asked for again for another one", async () => {
+test("attack 90: an image pulled with one namespace's secret is authorized again for another namespace", async () => {
   const image = `${closed.host}/team/secret:1`;
   const pull = { image, imagePullPolicy: "IfNotPresent" } as const;
   const spec = { imagePullSecrets: [{ name: "pull" }] };
@@ -111,7 +111,7 @@ test("attack 90: an image that a secret of one namespace has opened is asked for
   expect(await theft("later", pull)).toMatch(/ImagePull/);
 });
 
-test("attack 91: an image that was added is not pulled over, and one of localhost is never pulled", async () => {
+test("attack 91: does not pull over an added image, and never pulls an image of localhost", async () => {
   const image = `${open.host}/team/added:1`;
   await addImage(machine, image, filesOf("administrator"));
   const before = await machine.runtime.findImage(image);

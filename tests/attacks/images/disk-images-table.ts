@@ -154,7 +154,7 @@ export function testRefusedDisks(
     readonly claims: readonly RefusedClaim[];
   },
 ): void {
-  test.each(rows.images)("attack $number: $name is refused", async ({ make, reason, number }) => {
+  test.each(rows.images)("attack $number: rejects $name", async ({ make, reason, number }) => {
     const { machine, images } = bench();
     const name = `disk-${String(number)}`;
     await addDiskImage(machine, { name, path: "disk/disk.qcow2" }, make(images));
@@ -164,7 +164,7 @@ export function testRefusedDisks(
     expect(message).toContain(reason);
   });
 
-  test.each(rows.links)("attack 78: a disk that is a link to %s is refused", async (target) => {
+  test.each(rows.links)("attack 78: rejects a disk that is a link to %s", async (target) => {
     const { machine } = bench();
     await addDiskImage(machine, { name: "link", path: "disk/disk.img" }, (path) => {
       symlinkSync(target, path);
@@ -175,7 +175,7 @@ export function testRefusedDisks(
   });
 
   test.each(rows.claims)(
-    "attack 79: a claim's file made by `$fill` is refused",
+    "attack 79: rejects a claim's file made by `$fill`",
     async ({ fill, reason }) => {
       const { machine } = bench();
       await machine.create(claimPod("a", fill));

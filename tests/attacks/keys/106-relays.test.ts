@@ -64,7 +64,7 @@ async function visit(
 const greeting = (change: object = {}): string =>
   `${JSON.stringify({ migration: MIGRATION, channel: "libvirt", ...change })}\n`;
 
-test("attack 106: the source's node gets to libvirt, once, though strangers came before", async () => {
+test("attack 106: the source node reaches libvirt, once, although other clients connected first", async () => {
   const itself = await bench.identityOf(SOURCE);
   expect(await visit({}, greeting())).toBe("");
   expect(await visit(itself, greeting())).toBe("libvirt");
@@ -77,7 +77,7 @@ test("attack 106: the source's node gets to libvirt, once, though strangers came
 test.each([
   { who: "another node", name: "node-3", groups: [names.RELAY_GROUP], said: greeting() },
   {
-    who: "another client of the authority of that name",
+    who: "another client of the same authority with that name",
     name: SOURCE,
     groups: [],
     said: greeting(),
@@ -89,30 +89,30 @@ test.each([
     said: greeting({ migration: "0" }),
   },
   {
-    who: "the node that asks for another channel there",
+    who: "the node that requests another channel",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
     said: greeting({ channel: "memory" }),
   },
   {
-    who: "another node that says that the guest is off",
+    who: "another node that reports that the guest is off",
     name: "node-3",
     groups: [names.RELAY_GROUP],
     said: `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`,
   },
   {
-    who: "one that says nothing",
+    who: "a client that sends nothing",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
     said: "",
   },
   {
-    who: "one that says very much",
+    who: "a client that sends too much",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
     said: "x".repeat(1_000_000),
   },
-])("attack 106: $who does not", async ({ name, groups, said: output }) => {
+])("attack 106: rejects $who", async ({ name, groups, said: output }) => {
   const identity = await bench.identityOf(name, groups);
   expect(await visit(identity, output)).toBe("");
   await eventually(() => words.some(({ kind }) => kind === "refused"), { withinMs: 10_000 });
@@ -120,7 +120,7 @@ test.each([
   expect(words).not.toContainEqual({ kind: "gone" });
 });
 
-test("attack 106: a node with a certificate of its own making does not", async () => {
+test("attack 106: rejects a node with a self-signed certificate", async () => {
   const otherClient = await RelayBench.make();
   try {
     expect(await visit(await otherClient.identityOf(SOURCE), greeting())).toBe("");
@@ -130,7 +130,7 @@ test("attack 106: a node with a certificate of its own making does not", async (
   }
 });
 
-test("attack 132: so many connections that say nothing do not keep it out, nor its word that the guest is off", async () => {
+test("attack 132: many silent connections block neither the source node nor its report that the guest is off", async () => {
   const itself = await bench.identityOf(SOURCE);
   const silent: Socket[] = [];
   try {

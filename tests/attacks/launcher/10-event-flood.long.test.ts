@@ -29,10 +29,10 @@ async function openOrCutOff(
 
 // Early: what is asked for fails while events are handed out, and libvirt lets go of it twice.
 test.each([
-  { which: "floods of events whose connections end", behaviour: "floods" },
-  { which: "floods that begin while events are asked for", behaviour: "floods early" },
+  { which: "event floods whose connections end", behaviour: "floods" },
+  { which: "floods that start during the event registration", behaviour: "floods early" },
 ])(
-  "attack 10: $which leave a neighbour its events, and their child",
+  "attack 10: $which do not affect a neighbor's events or the child",
   async ({ behaviour: behavior }) => {
     node = new AttackedNode();
     const neighbor = await node.neighbour();
@@ -70,7 +70,7 @@ test.each([
   },
 );
 
-test("attack 10: a child that stands still is noticed and replaced", async () => {
+test("attack 10: detects and replaces a child that hangs", async () => {
   node = new AttackedNode({ beatMs: 300 });
   const neighbor = await node.neighbour();
   process.kill(node.pids[0] ?? 0, "SIGSTOP");
@@ -79,7 +79,7 @@ test("attack 10: a child that stands still is noticed and replaced", async () =>
   expect(node.pids).toHaveLength(2);
 });
 
-test("attack 10: a child without threads to spare refuses a connection and lives", async () => {
+test("attack 10: a child without spare threads refuses a connection and survives", async () => {
   node = new AttackedNode();
   const neighbor = await node.neighbour();
   const { uid, gid } = LAUNCHER;

@@ -24,7 +24,7 @@ afterEach(() => bench.close());
 test.each([
   { what: "a link to another launcher's libvirt", isDirectory: false },
   { what: "a link in place of the directory of libvirt's socket", isDirectory: true },
-])("attack 107: $what leads the target's relay nowhere", async ({ isDirectory }) => {
+])("attack 107: $what does not redirect the target's relay", async ({ isDirectory }) => {
   const foreign = join(makeOwnDirectory(join(bench.directory, "foreign")), "libvirt-sock");
   let visits = 0;
   const victim = createServer(() => (visits += 1)).listen(foreign);
@@ -50,7 +50,7 @@ test.each([
   expect(visits).toBe(0);
 });
 
-test("attack 107: what is in the way of the source's sockets is not written through, and nothing outside is removed", async () => {
+test("attack 107: does not write through files in place of the source's sockets, and removes nothing outside", async () => {
   const secret = join(bench.directory, "secret");
   const tree = join(bench.directory, "tree");
   mkdirSync(tree);

@@ -76,7 +76,7 @@ async function info(): Promise<unknown> {
   }
 }
 
-describe("attack 108: a hook answers", () => {
+describe("attack 108: rejects hook replies", () => {
   test.each<{
     name: string;
     answer: (stream: ServerHttp2Stream) => void;
@@ -92,7 +92,7 @@ describe("attack 108: a hook answers", () => {
       code: "HOOK_FAILED",
     },
     {
-      name: "little that unpacks to much",
+      name: "a small message that unpacks to a large one",
       answer: (stream) => {
         stream.end(message(gzipSync(Buffer.alloc(64 * MIB)), { packed: true }));
       },
@@ -101,7 +101,7 @@ describe("attack 108: a hook answers", () => {
       infoTimeoutMs: 60_000,
     },
     {
-      name: "one small message after the other, without end",
+      name: "an endless sequence of small messages",
       answer: (stream) => {
         pour(stream, message(Buffer.alloc(0)));
       },
@@ -137,10 +137,10 @@ describe("attack 108: a hook answers", () => {
   test.each([
     { name: "noise", noise: Buffer.alloc(64 * 1024, "noise ") },
     {
-      name: "frames that say nothing",
+      name: "empty frames",
       noise: Buffer.from("000000040000000000".repeat(1000), "hex"),
     },
-  ])("$name in place of HTTP/2, without end", async ({ noise }) => {
+  ])("endless $name in place of HTTP/2", async ({ noise }) => {
     const server = createServer((peer) => {
       peer.on("error", () => undefined);
       peer.on("drain", () => {
@@ -155,7 +155,7 @@ describe("attack 108: a hook answers", () => {
   });
 });
 
-test("attack 109: a hook puts a link to a socket of root's in the place of its own, and nobody is sent there", async () => {
+test("attack 109: does not follow a hook's link to a root socket in place of its own", async () => {
   const visitors: unknown[] = [];
   const server = createServer((peer) => visitors.push(peer));
   const own = join(directory, "root.sock");
@@ -178,7 +178,7 @@ const DOMAIN = readFileSync(
 
 test.each([
   {
-    name: "takes away a NIC",
+    name: "removes a NIC",
     answer: (xml: string) => xml.replace(/<interface.*?<\/interface>/s, ""),
     says: "/domain/devices/interface[ua-net0]: a hook cannot take it away",
   },
@@ -189,16 +189,16 @@ test.each([
     says: "/domain/devices/disk: a hook cannot give the guest a disk",
   },
   {
-    name: "takes another's MAC",
+    name: "uses another guest's MAC",
     answer: (xml: string) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:77"),
     says: "/domain/devices/interface[ua-net1]/mac/@address: a hook cannot make it",
   },
   {
-    name: "takes more memory than its pod has",
+    name: "requests more memory than its pod has",
     answer: (xml: string) => xml.replace(">128<", ">12800<"),
     says: "/domain/memory: a hook cannot change it",
   },
-])("attack 110: a hook $name, and the guest does not start", async ({ answer, says }) => {
+])("attack 110: does not start the guest when a hook $name", async ({ answer, says }) => {
   const hookPoints = [{ name: "OnDefineDomain", priority: 0 }];
   const served = await serveHook(socket, {
     info: { name: "hostile", versions: ["v1alpha3"], hookPoints },

@@ -43,7 +43,7 @@ async function medianFirstPass(names: readonly string[]): Promise<number> {
   return medianOf(passes);
 }
 
-test("attack 11: launchers whose listener is another process each time keep no thread of the child", async () => {
+test("attack 11: launchers whose listener process changes each time hold no thread of the child", async () => {
   const node = new AttackedNode({ openTimeoutMs: 200, stuckAfterMs: 5000, stuckMax: 0 });
   try {
     const neighbor = await node.neighbour();
@@ -60,7 +60,7 @@ test("attack 11: launchers whose listener is another process each time keep no t
   }
 });
 
-test("attack 11: a pass over a VM waits for none of fifty launchers that hang", async () => {
+test("attack 11: a pass over a VM does not wait for fifty hung launchers", async () => {
   await loop.addLauncher("honest", "honest");
   const hung = HUNG.map((behavior, index) => ({
     behaviour: behavior,

@@ -67,7 +67,7 @@ test.each([
   await expectUnhurt();
 });
 
-test("attack 17: errors of 4 MB are cut before they leave the child", async () => {
+test("attack 17: truncates 4 MB errors before they leave the child", async () => {
   const connection = await node.attack("errors of 4 MB");
   await expect(connection.findDomain("default_vm1")).rejects.toMatchObject({
     code: "LIBVIRT_REFUSED",

@@ -109,12 +109,12 @@ test.each([
       writeFileSync(socketPath, "");
     },
   },
-])("attack 18: $what for the socket is refused at once", async ({ put }) => {
+])("attack 18: rejects $what in place of the socket immediately", async ({ put }) => {
   put();
   await expect(launchers.open(POD)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
 });
 
-test("attack 18: a socket for datagrams is not connected to", async () => {
+test("attack 18: does not connect to a datagram socket", async () => {
   const bind = `use Socket; $| = 1; socket(my $s, PF_UNIX, SOCK_DGRAM, 0) or die $!;
     bind($s, pack_sockaddr_un("libvirt-sock")) or die $!; print "bound"; sleep 60;`;
   const child = spawn("perl", ["-e", bind], {
@@ -126,7 +126,7 @@ test("attack 18: a socket for datagrams is not connected to", async () => {
   await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_UNREACHABLE" });
 });
 
-test("attack 19: directories that are replaced all the time never lead to another's socket", async () => {
+test("attack 19: directories that are replaced continuously never lead to another launcher's socket", async () => {
   const elsewhere = join(base, "elsewhere");
   makeOwnDirectory(elsewhere);
   await run(LISTEN, elsewhere);
@@ -162,7 +162,7 @@ test("attack 19: directories that are replaced all the time never lead to anothe
   expect(outcomes.size, "how many outcomes there were").toBeGreaterThan(1);
 });
 
-test("attack 20: a socket that is renamed during a session is the same socket", async () => {
+test("attack 20: keeps using a socket that is renamed during a session", async () => {
   const node = new AttackedNode();
   try {
     const address = await node.daemons.start("honest");

@@ -58,7 +58,7 @@ function rage(step: string): void {
 }
 
 test.each(Object.entries(STORMS))(
-  "attack 21: a storm of %s costs a tenth of a core",
+  "attack 21: a storm of %s costs at most a tenth of a core",
   async (_name, step) => {
     rage(step);
     await eventually(() => wakes > 0, { withinMs: 5000 });

@@ -56,7 +56,7 @@ function worksForRoot(): readonly string[] {
   return readFileSync(output, "utf8").trimEnd().split("\n");
 }
 
-test("attack 23: a launcher makes no link, tap, raw socket, mount or device, enters no namespace, sets no sysctl", async () => {
+test("attack 23: a launcher cannot create links, taps, raw sockets, mounts or devices, enter namespaces or set sysctls", async () => {
   // So that no attempt fails for another reason.
   expect(worksForRoot()).toEqual(expect.arrayContaining(ATTEMPTS));
   const works = await sayInPod();
@@ -64,7 +64,7 @@ test("attack 23: a launcher makes no link, tap, raw socket, mount or device, ent
   expect(works).toContain("done");
 });
 
-test("attack 37: the API server is not reached from the pod network", async () => {
+test("attack 37: the API server is unreachable from the pod network", async () => {
   const port = Number(new URL(probed.machine.api.server.url).port);
   const connection = createConnection(port, "127.0.0.1");
   await once(connection, "connect");
@@ -72,7 +72,7 @@ test("attack 37: the API server is not reached from the pod network", async () =
   expect(await sayInPod(String(port), probed.machine.gateway, "127.0.0.1")).toEqual(["done"]);
 });
 
-test("attack 49: a pod that asks for the host's namespaces is refused in words", async () => {
+test("attack 49: rejects a pod that requests host namespaces, with a message", async () => {
   await probed.machine.create(
     attackingPod([], { hostNetwork: true, hostPID: true, hostIPC: true }),
   );
@@ -80,7 +80,7 @@ test("attack 49: a pod that asks for the host's namespaces is refused in words",
   for (const field of ["hostNetwork", "hostPID", "hostIPC"]) expect(text).toContain(field);
 });
 
-test("attack 49: a pod that asks for privileges is refused in words", async () => {
+test("attack 49: rejects a privileged pod, with a message", async () => {
   const pod = attackingPod([]) as Pod; // as it was built
   const securityContext = {
     privileged: true,
@@ -92,7 +92,7 @@ test("attack 49: a pod that asks for privileges is refused in words", async () =
   for (const field of ["privileged", "capabilities.add"]) expect(text).toContain(field);
 });
 
-test("attack 49: a path of the host in a pod is refused in words", async () => {
+test("attack 49: rejects a hostPath volume, with a message", async () => {
   const volumes = [
     { name: "out", emptyDir: {} },
     { name: "host", hostPath: { path: "/" } },

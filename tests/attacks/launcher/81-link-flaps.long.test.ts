@@ -95,7 +95,7 @@ const STORMS: Readonly<Record<string, () => readonly string[]>> = {
 };
 
 test.each(Object.entries(STORMS))(
-  "attack 81: flapping of %s costs a tenth of a core, and delays no other",
+  "attack 81: flapping %s costs at most a tenth of a core and delays no other launcher",
   async (_name, commandOf) => {
     const args = ["netns", "exec", ATTACKER, ...commandOf()];
     storm = spawn("ip", args, { stdio: "ignore", detached: true });

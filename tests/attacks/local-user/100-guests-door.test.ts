@@ -114,7 +114,7 @@ async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise
   return promise;
 }
 
-test("attack 100: without a certificate, or with another authority's, nobody gets through the handshake", async () => {
+test("attack 100: the handshake fails without a certificate or with another authority's", async () => {
   const other = await createAuthority("guests", createClock());
   const otherClient = await issue(other, "virt-api");
   for (const shown of [{}, otherClient]) {
@@ -124,7 +124,7 @@ test("attack 100: without a certificate, or with another authority's, nobody get
 });
 
 test.each(["virt-handler", "jane", "virt-api.patchbay.svc"])(
-  "attack 100: %s with a certificate of the authority is told nothing",
+  "attack 100: tells %s with the authority's certificate nothing",
   async (name) => {
     const answer = await ask(await issue(own, name), RESET);
     expect(answer).toEqual([401, '{"message":"Unauthorized"}']);
@@ -133,13 +133,13 @@ test.each(["virt-handler", "jane", "virt-api.patchbay.svc"])(
 
 test.each([
   { what: "a guest of another node", path: ELSEWHERE },
-  { what: "a path out of the guests", path: RESET.replace("vm1", "..%2f..%2fvm1") },
-  { what: "a request that there is not", path: RESET.replace("reset", "destroy") },
-])("attack 100: virt-api itself is refused $what", async ({ path }) => {
+  { what: "a path that leaves the guests", path: RESET.replace("vm1", "..%2f..%2fvm1") },
+  { what: "an unknown request", path: RESET.replace("reset", "destroy") },
+])("attack 100: rejects $what even for virt-api", async ({ path }) => {
   expect(await ask(api, path)).toEqual([404, expect.any(String)]);
 });
 
-test("attack 100: heads without an end and a body that is huge keep nobody waiting", async () => {
+test("attack 100: endless headers and a huge body do not block other clients", async () => {
   const { certPem: cert, keyPem: key } = api;
   for (let index = 0; index < SLOW; index += 1) {
     const place = { host: "127.0.0.1", port: door.port, servername: "virt-handler" };

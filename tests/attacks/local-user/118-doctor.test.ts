@@ -35,7 +35,7 @@ function doctorOf(namespace: string, name: string, query = "interface=blue"): st
   return `${GROUP}/v1/namespaces/${namespace}/virtualmachineinstances/${name}/doctor?${query}`;
 }
 
-test("attack 118: who only views, and nobody, are not told", async () => {
+test("attack 118: rejects viewers and unprivileged users", async () => {
   const unprivileged = await machine.person();
   for (const person of [viewer, unprivileged]) {
     expect(await person.ask("GET", doctorOf("default", "one"))).toMatchObject({ code: 403 });
@@ -44,16 +44,19 @@ test("attack 118: who only views, and nobody, are not told", async () => {
 
 test.each([
   { name: "a VM of another namespace", path: doctorOf("kube-system", "one"), code: 403 },
-  { name: "a VM that is not there", path: doctorOf("default", "one"), code: 404 },
-  { name: "a VM by a way to another", path: doctorOf("default", "..%2f..%2fone"), code: 40 },
+  { name: "a missing VM", path: doctorOf("default", "one"), code: 404 },
+  { name: "a path that leads to another VM", path: doctorOf("default", "..%2f..%2fone"), code: 40 },
   { name: "a change", path: doctorOf("default", "one"), code: 4, method: "PUT" },
   { name: "no interface", path: doctorOf("default", "one", ""), code: 400 },
   {
-    name: "what is not known",
+    name: "an unknown field",
     path: doctorOf("default", "one", "interface=a&link=eno1"),
     code: 400,
   },
-])("attack 118: who edits one namespace is refused $name", async ({ path, code, method }) => {
-  const answer = await editor.ask(method ?? "GET", path);
-  expect(String(answer.code)).toMatch(new RegExp(`^${String(code)}`));
-});
+])(
+  "attack 118: rejects $name for a user who edits one namespace",
+  async ({ path, code, method }) => {
+    const answer = await editor.ask(method ?? "GET", path);
+    expect(String(answer.code)).toMatch(new RegExp(`^${String(code)}`));
+  },
+);

@@ -86,19 +86,19 @@ function holdersOf(path: string): readonly string[] {
   });
 }
 
-test("attack 26: what the shell that ran `up` had open reaches no pod and no component", async () => {
+test("attack 26: files that the shell of `up` had open reach no pod and no component", async () => {
   kubectl(["create", "-f", "-"], JSON.stringify(POD));
   const phase = ["get", "pod", "thief", "-o", "jsonpath={.status.phase}"];
   await eventually(() => kubectl(phase) === "Running", { withinMs: 20_000 });
   expect(holdersOf(secret)).toEqual([]);
 });
 
-test("attack 67: a name that was taken before `up` does not keep the machine down", () => {
+test("attack 67: a socket name taken before `up` does not prevent the start", () => {
   expect(squatter.listening).toBe(true);
   expect(kubectl(["get", "--raw", "/readyz"])).toBe("ok");
 });
 
-test("attack 67: the lock is a file that nobody else can open", () => {
+test("attack 67: only root can open the lock file", () => {
   const lock = join(dataDir, "run", "supervisor.lock");
   expect(spawnSync("flock", ["-n", lock, "true"]).status).toBe(1);
   const asUnprivilegedUser = spawnSync("flock", ["-n", lock, "true"], {
@@ -108,7 +108,7 @@ test("attack 67: the lock is a file that nobody else can open", () => {
   expect(asUnprivilegedUser.stderr.toString()).toContain("Permission denied");
 });
 
-test("attack 68: keys, objects, logs and states are root's alone", () => {
+test("attack 68: keys, objects, logs and states are readable by root only", () => {
   const isOpen = (path: string): boolean => (statSync(path).mode & 0o077) !== 0;
   const entries = readdirSync(dataDir).filter((name) => isOpen(join(dataDir, name)));
   expect(entries.sort()).toEqual(["containerd", "pods", "standalone.json"]);

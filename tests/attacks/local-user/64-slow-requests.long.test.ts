@@ -40,11 +40,11 @@ async function expectAllClosed(waiting: readonly Socket[]): Promise<void> {
 const HEAD = `POST ${MAPS} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`;
 
 test.each([
-  { what: "heads without an end", text: HEAD },
-  { what: "bodies without an end", text: `${HEAD}content-length: 3000000\r\n\r\n{` },
-  { what: "chunks without an end", text: `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n` },
+  { what: "endless headers", text: HEAD },
+  { what: "endless bodies", text: `${HEAD}content-length: 3000000\r\n\r\n{` },
+  { what: "endless chunks", text: `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n` },
   { what: "silence", text: "" },
-])("attack 64: $what are cut off", async ({ text }) => {
+])("attack 64: cuts off $what", async ({ text }) => {
   const waiting: Socket[] = [];
   for (let index = 0; index < SLOW; index += 1) {
     const socket = keep(await api.connect());
@@ -54,7 +54,7 @@ test.each([
   await expectAllClosed(waiting);
 });
 
-test("attack 64: a watch goes on for longer than a request may take to come", async () => {
+test("attack 64: a watch may last longer than the time limit for receiving a request", async () => {
   const socket = keep(await api.connect());
   let output = "";
   socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
@@ -71,7 +71,7 @@ test("attack 64: a watch goes on for longer than a request may take to come", as
   expect(socket.closed).toBe(false);
 });
 
-test("attack 65: of 2,000 connections by nobody only the last ones stay, and others are served", async () => {
+test("attack 65: of 2,000 unauthenticated connections only the newest stay, and other clients are served", async () => {
   const unauthenticated: Socket[] = [];
   for (let round = 0; round < 20; round += 1) {
     for (let index = 0; index < 100; index += 1) {
@@ -86,7 +86,7 @@ test("attack 65: of 2,000 connections by nobody only the last ones stay, and oth
   expect(await api.ask("GET", MAPS)).toMatchObject({ code: 200 });
 });
 
-test("attack 84: a head of more than 32 KiB is not read", async () => {
+test("attack 84: rejects headers larger than 32 KiB", async () => {
   const socket = keep(await api.connect());
   let output = "";
   socket.on("data", (chunk: Buffer) => (output += chunk.toString()));

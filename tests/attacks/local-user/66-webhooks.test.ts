@@ -25,7 +25,7 @@ function review(namespace: string): object {
   };
 }
 
-describe("where the API server shows a certificate", () => {
+describe("when the API server presents a certificate", () => {
   let machine: VirtApiMachine;
 
   beforeAll(async () => {
@@ -43,7 +43,7 @@ describe("where the API server shows a certificate", () => {
     { who: "another client of the authority", name: "jane" },
     { who: "an agent", name: "system:serviceaccount:patchbay:virt-handler" },
     { who: "the front proxy", name: "front-proxy-client" },
-  ])("attack 66: $who gets no answer", async ({ name }) => {
+  ])("attack 66: rejects $who", async ({ name }) => {
     const otherClient = await machine.person(name);
     for (const path of REQUESTS) {
       const answer = await otherClient.ask("POST", `${machine.url}${path}`, review("default"));
@@ -59,7 +59,7 @@ describe("where the API server shows a certificate", () => {
   });
 });
 
-describe("where it shows none", () => {
+describe("when the API server presents no certificate", () => {
   let machine: VirtApiMachine;
 
   beforeAll(async () => {
@@ -68,7 +68,7 @@ describe("where it shows none", () => {
   });
   afterAll(() => machine[Symbol.asyncDispose]());
 
-  test("attack 66: no VM of another namespace is named, to strangers and to tenants", async () => {
+  test("attack 66: does not reveal VMs of another namespace to unauthenticated clients or tenants", async () => {
     const otherClient = await machine.person();
     const { body } = await otherClient.ask("POST", `${machine.url}/validate`, review("other"));
     const output = JSON.stringify(body);

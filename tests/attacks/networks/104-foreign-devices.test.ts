@@ -50,18 +50,21 @@ async function ask(nic: string, deviceID: string): Promise<void> {
 test.each([
   { whose: "another pod's", nic: "net1", device: () => victims },
   { whose: "nobody's", nic: "net2", device: () => orphaned },
-])("attack 104: a device that is $whose is not to be had by its name", async ({ nic, device }) => {
-  await expect.poll(() => attachedTo("victim"), { timeout: WITHIN_MS }).toEqual(["net1"]);
-  await ask(nic, device());
-  await expect
-    .poll(() => machine.errors(NAMESPACE, "attacker"), { timeout: WITHIN_MS })
-    .toMatchObject({ [nic]: { reason: "NoDevice" } });
-  expect(await attachedTo("attacker")).toEqual([]);
-  expect(await attachedTo("victim")).toEqual(["net1"]);
-  expect(nics.onHost([mine, orphaned])).toEqual([mine, orphaned]);
-});
+])(
+  "attack 104: rejects a device that belongs to $whose when requested by name",
+  async ({ nic, device }) => {
+    await expect.poll(() => attachedTo("victim"), { timeout: WITHIN_MS }).toEqual(["net1"]);
+    await ask(nic, device());
+    await expect
+      .poll(() => machine.errors(NAMESPACE, "attacker"), { timeout: WITHIN_MS })
+      .toMatchObject({ [nic]: { reason: "NoDevice" } });
+    expect(await attachedTo("attacker")).toEqual([]);
+    expect(await attachedTo("victim")).toEqual(["net1"]);
+    expect(nics.onHost([mine, orphaned])).toEqual([mine, orphaned]);
+  },
+);
 
-test("its own device it has by its name", async () => {
+test("assigns its own device by name", async () => {
   await ask("net3", mine);
   await expect.poll(() => attachedTo("attacker"), { timeout: WITHIN_MS }).toEqual(["net3"]);
   expect(nics.given("ADD", "net3").deviceID).toBe(mine);

@@ -119,22 +119,25 @@ const ROWS = [
   },
 ] as const;
 
-test.each(ROWS)("attack 6: a pod $name is no launcher", async ({ metadata, owned }) => {
-  const own = await scene.pod();
-  const vmi = await scene.vmi();
-  const ownerReferences = owned ? (own.metadata.ownerReferences ?? []) : [];
-  const name = metadata.name === "launcher" ? own.metadata.name : metadata.name;
-  const evil = impostor(vmi, { ...metadata, name, ownerReferences });
-  await admin.store.create(PODS, evil);
-  await runImpostor(evil);
-  await scene.runPod();
-  await scene.vmiWhen(({ status }) => status?.phase === "Scheduled");
-  const { status, metadata: reported } = await scene.vmi();
-  expect(status?.activePods).toEqual({ [own.metadata.uid ?? ""]: "node1" });
-  expect(reported.labels?.[names.NODE_NAME_LABEL]).toBe("node1");
-});
+test.each(ROWS)(
+  "attack 6: a pod $name is not used as the launcher",
+  async ({ metadata, owned }) => {
+    const own = await scene.pod();
+    const vmi = await scene.vmi();
+    const ownerReferences = owned ? (own.metadata.ownerReferences ?? []) : [];
+    const name = metadata.name === "launcher" ? own.metadata.name : metadata.name;
+    const evil = impostor(vmi, { ...metadata, name, ownerReferences });
+    await admin.store.create(PODS, evil);
+    await runImpostor(evil);
+    await scene.runPod();
+    await scene.vmiWhen(({ status }) => status?.phase === "Scheduled");
+    const { status, metadata: reported } = await scene.vmi();
+    expect(status?.activePods).toEqual({ [own.metadata.uid ?? ""]: "node1" });
+    expect(reported.labels?.[names.NODE_NAME_LABEL]).toBe("node1");
+  },
+);
 
-test("attack 6: a VMI whose own pod is gone ends, whatever pods say they are its", async () => {
+test("attack 6: a VMI whose own pod is gone ends, although other pods claim to be its launcher", async () => {
   const own = await scene.pod();
   const vmi = await scene.vmi();
   const evil = impostor(vmi, {
@@ -153,7 +156,7 @@ test("attack 6: a VMI whose own pod is gone ends, whatever pods say they are its
   );
 });
 
-test("attack 6: a pod that has the launcher's name beforehand is told, not taken over", async () => {
+test("attack 6: reports a pod that already has the launcher's name and does not adopt it", async () => {
   await scene.pod();
   const other = new Scene(admin, "other");
   controller.freeze("virtualmachineinstances");

@@ -23,7 +23,7 @@ afterEach(async () => {
   rmSync(podsDir, { recursive: true });
 });
 
-test("attack 6: the launcher of another VMI is not worked with, and the VMI says so", async () => {
+test("attack 6: does not use another VMI's launcher, and reports it on the VMI", async () => {
   mkdirSync(join(podsDir, POD_UID));
   const ids = { id: POD_UID, podUid: POD_UID, netnsPath: "/nonexistent", netnsInode: "1" };
   const sandboxes = createFakeSandboxes();

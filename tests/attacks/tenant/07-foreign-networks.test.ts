@@ -45,7 +45,7 @@ test.each([
       labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE, [names.CREATED_BY_LABEL]: "x" },
     },
   },
-])("attack 7: a foreign namespace's network, named $what", async ({ what, metadata }) => {
+])("attack 7: rejects another namespace's network, named $what", async ({ what, metadata }) => {
   const name = `seven-${String(what.length)}`;
   const sandbox = await machine.runPod({
     namespace: TENANT,
@@ -57,7 +57,7 @@ test.each([
   expect(machine.node.nics(sandbox)).toEqual([]);
 });
 
-test("attack 8: a pod that asks for more addresses than the owner's pool has", async () => {
+test("attack 8: a pod cannot request more addresses than the owner's pool has", async () => {
   const networks = Array.from({ length: 60 }, () => `${OWNER}/blue`).join(",");
   await machine.runPod({ namespace: TENANT, name: "eight", networks });
   expect(await errorsOf("eight")).toEqual(["NetworkForbidden"]);
@@ -65,7 +65,7 @@ test("attack 8: a pod that asks for more addresses than the owner's pool has", a
   await expectServed(OWNER, "mine");
 });
 
-test("attack 8: an annotation of 260 elements, and one of 131,072", async () => {
+test("attack 8: rejects an annotation of 260 elements and one of 131,072", async () => {
   const many = (count: number): string => Array.from({ length: count }, () => "a").join(",");
   await machine.runPod({ namespace: TENANT, name: "hoard", networks: many(260) });
   await machine.runPod({ namespace: TENANT, name: "flood", networks: many(100_000) });
@@ -79,7 +79,7 @@ test("attack 8: an annotation of 260 elements, and one of 131,072", async () => 
   expect(reported).toHaveLength(1);
 });
 
-test("attack 8: an annotation that grows beyond all bounds takes nothing away from its pod", async () => {
+test("attack 8: an annotation that grows without limit does not detach the pod's networks", async () => {
   await machine.putNad(TENANT, "blue", [machine.node.layer2Plugin()]);
   await expectServed(TENANT, "grows");
   await machine.ask(TENANT, "grows", "x".repeat(200_000));

@@ -48,7 +48,7 @@ async function ask(path: string): Promise<string> {
   }
 }
 
-test("attack 131: the path of one's own VM that is no other's is answered for that VM", async () => {
+test("attack 131: an unambiguous path of the tenant's own VM opens that VM", async () => {
   const output = await ask(`${OF_MINE}/vm/console`);
   expect(output).toMatch(/^HTTP\/1\.1 404 /);
   expect(output).toContain(`virtualmachineinstances.kubevirt.io \\"vm\\" not found`);

@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-test("attack 51: nobody, and a certificate of one's own making, get nothing", async () => {
+test("attack 51: rejects anonymous requests and self-signed certificates", async () => {
   const unprivileged = await machine.person();
   expect(await unprivileged.ask("GET", SECRETS)).toMatchObject({ code: 403 });
   const forger = await createAuthority("test", createClock());
@@ -53,7 +53,7 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString("base64url");
 }
 
-test("attack 52: tokens that are not signed by the server are nobody's", async () => {
+test("attack 52: rejects tokens that the server did not sign", async () => {
   const path = `${CORE}/default/serviceaccounts/default/token`;
   const { body } = await machine.api.post(path, { spec: {} });
   const token = String(body.status?.["token"]);
@@ -94,7 +94,7 @@ test.each([
   ["impersonate-uid: 1\r\nimpersonate-user: tenant"],
   ["x-remote-user: kubernetes-admin"],
   ["x-remote-group: system:masters"],
-])("attack 53: a tenant does not act for others by %j", async (headers) => {
+])("attack 53: a tenant cannot impersonate by %j", async (headers) => {
   const output = await raw(
     `GET ${SECRETS} HTTP/1.1\r\nhost: a\r\n${headers}\r\nconnection: close\r\n\r\n`,
   );
@@ -120,7 +120,7 @@ test.each([
   },
   {
     number: 54,
-    what: "a role that is added to others",
+    what: "a role that is aggregated into others",
     path: `${RBAC}/clusterroles`,
     body: {
       metadata: {
@@ -132,7 +132,7 @@ test.each([
   },
   {
     number: 54,
-    what: "a binding to the administrator's role",
+    what: "a binding to cluster-admin",
     path: `${RBAC}/namespaces/default/rolebindings`,
     body: { roleRef: CLUSTER_ADMIN, subjects: SELF },
   },
@@ -154,7 +154,7 @@ test.each([
     path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     body: { spec: {} },
   },
-])("attack $number: a tenant does not make $what", async ({ path, body }) => {
+])("attack $number: a tenant cannot create $what", async ({ path, body }) => {
   expect(await tenant.ask("POST", path, { metadata: { name: "x" }, ...body })).toMatchObject({
     code: 403,
   });
@@ -172,12 +172,12 @@ test.each([
   { number: 58, path: `${SECRETS}?watch=1` },
   { number: 58, path: "/api/v1/secrets?fieldSelector=metadata.namespace%3Ddefault" },
   { number: 58, path: `${SECRETS}?fieldSelector=metadata.name%3Dcrown` },
-])("attack $number: a tenant gets nothing by %j", async ({ path }) => {
+])("attack $number: a tenant gains nothing by %j", async ({ path }) => {
   const output = await raw(`GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
   expect(output).toMatch(/^HTTP\/1\.1 40[034] /);
 });
 
-test("attack 56: a request that could be read in two ways is read in none", async () => {
+test("attack 56: rejects an ambiguous request", async () => {
   const hidden = `GET ${SECRETS}/crown HTTP/1.1\r\nhost: a\r\n\r\n`;
   const head = `POST ${CORE}/default/configmaps HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`;
   const output = await raw(
@@ -187,7 +187,7 @@ test("attack 56: a request that could be read in two ways is read in none", asyn
   expect(output.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
-test("attack 59: a body that is packed is not unpacked", async () => {
+test("attack 59: does not decompress a compressed body", async () => {
   const headers = { "content-encoding": "gzip", "content-type": "application/json" };
   const body = "\u001f\u008b";
   const answer = await machine.api.ask("POST", `${CORE}/default/configmaps`, { body, headers });
@@ -198,8 +198,8 @@ test.each([
   { what: "100 MB", body: `{"a":"${"b".repeat(100_000_000)}"}` },
   { what: "10,000 levels", body: `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}` },
   { what: "a NUL in a name", body: '{"metadata":{"name":"a\\u0000b"}}' },
-  { what: "half a text", body: '{"metadata":{"name":"a"' },
-])("attack 60: a body of $what is refused", async ({ body }) => {
+  { what: "a truncated text", body: '{"metadata":{"name":"a"' },
+])("attack 60: rejects a body of $what", async ({ body }) => {
   const first = `POST ${CORE}/default/configmaps HTTP/1.1\r\nhost: a\r\nconnection: close`;
   const length = `content-length: ${String(Buffer.byteLength(body))}`;
   const output = await raw(
@@ -219,7 +219,7 @@ const FORBIDDEN = [
   { resource: "users", verb: "impersonate" },
 ];
 
-test.each(COMPONENTS)("attack 70: %s reads no secrets and gives out no rights", async (name) => {
+test.each(COMPONENTS)("attack 70: %s neither reads secrets nor grants rights", async (name) => {
   const user = `system:serviceaccount:patchbay:${name}`;
   const reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
   for (const what of FORBIDDEN) {
@@ -229,7 +229,7 @@ test.each(COMPONENTS)("attack 70: %s reads no secrets and gives out no rights", 
   }
 });
 
-describe("attack 124: a tenant whose guest moves", () => {
+describe("attack 124: a tenant whose guest migrates", () => {
   const OWN = "/apis/kubevirt.io/v1/namespaces/default";
   const MIGRATIONS = `${OWN}/virtualmachineinstancemigrations`;
   const vmi = { kind: "VirtualMachineInstance", metadata: { name: "mover" } };
@@ -255,13 +255,13 @@ describe("attack 124: a tenant whose guest moves", () => {
   };
 
   test.each(["system-critical", "user-triggered", "system-maintenance"])(
-    "does not say that it is %s",
+    "cannot claim that it is %s",
     async (priority) => {
       expect(await requestFor(tenant, "urgent", { priority })).toMatchObject(refused);
     },
   );
 
-  test("does not say so in the name of virt-handler or virt-api, whose accounts may not either", async () => {
+  test("cannot impersonate virt-handler or virt-api, whose accounts may not either", async () => {
     for (const name of ["virt-handler", "virt-api"]) {
       const account = await machine.person(`system:serviceaccount:patchbay:${name}`);
       const answer = await requestFor(account, "urgent", { priority: "system-critical" });
@@ -269,7 +269,7 @@ describe("attack 124: a tenant whose guest moves", () => {
     }
   });
 
-  test("asks for it without, and makes it no more urgent afterwards", async () => {
+  test("requests it without the fields and cannot raise its priority later", async () => {
     // virt-api hears of the VMI by a watch.
     await expect.poll(() => requestFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
     const spec = { priority: "system-critical" };
@@ -279,7 +279,7 @@ describe("attack 124: a tenant whose guest moves", () => {
     await machine.api.ask("DELETE", `${MIGRATIONS}/plain`);
   });
 
-  test("stands behind virt-controller, which says so", async () => {
+  test("waits behind virt-controller, which reports it", async () => {
     const controller = await machine.person("system:serviceaccount:patchbay:virt-controller");
     const answer = await requestFor(controller, "drain", { priority: "system-critical" });
     expect(answer).toMatchObject({ code: 201 });

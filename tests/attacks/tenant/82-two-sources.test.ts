@@ -60,14 +60,14 @@ describe.each([
     at: "containers[0].envFrom",
   },
   {
-    what: "a probe that asks in two ways",
+    what: "a probe with two handlers",
     container: { livenessProbe: { exec: { command: ["true"] }, tcpSocket: { port: 1 } } },
     at: "containers[0].livenessProbe.tcpSocket",
   },
 ])("$what", ({ container = {}, volume = { emptyDir: {} }, at }) => {
   const pod = podOf(container, volume);
 
-  test("attack 82: is refused by the API server, in a pod and in a template", async () => {
+  test("attack 82: the API server rejects it in a pod and in a template", async () => {
     expect(await refusedFields(PODS, pod)).toContain(`spec.${at}`);
     const labels = { app: "a" };
     const spec = {
@@ -78,7 +78,7 @@ describe.each([
     expect(await refusedFields(DEPLOYMENTS, deployment)).toContain(`spec.template.spec.${at}`);
   });
 
-  test("attack 82: is refused by the node, whoever let it in", () => {
+  test("attack 82: the node rejects it even if the API server accepted it", () => {
     expect(podProblems(pod).map(({ message }) => message)).toEqual([
       expect.stringMatching(/^must be one of \w+, \w+$/),
     ]);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-test("attack 84: a timeout of 30,000 digits holds nobody up", async () => {
+test("attack 84: a timeout of 30,000 digits does not block other clients", async () => {
   await using extension = await startExtension(api);
   await api.ask("GET", extension.path);
   const before = process.threadCpuUsage();

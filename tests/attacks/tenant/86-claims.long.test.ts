@@ -104,7 +104,7 @@ class Node {
   }
 }
 
-test("attack 86: of three claims of 5 GiB on a disk of 6 one is made, and the others are told why they wait", async () => {
+test("attack 86: provisions one of three 5 GiB claims on a 6 GiB disk and reports why the others wait", async () => {
   const node = new Node();
   const modes = ["Filesystem", "Block", "Filesystem"] as const;
   for (const number of NUMBERS) {
@@ -124,7 +124,7 @@ test("attack 86: of three claims of 5 GiB on a disk of 6 one is made, and the ot
   );
 });
 
-test("attack 86: on a disk that older claims fill, whoever writes them goes, not a neighbour", async () => {
+test("attack 86: on a disk full of older claims, evicts the pod that writes, not its neighbor", async () => {
   const small = join(disk, "small");
   mkdirSync(small);
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=256m", "none", small]);

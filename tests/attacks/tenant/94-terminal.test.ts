@@ -80,7 +80,7 @@ async function entryWith(fields: object): Promise<object> {
   return { name: `default/${element?.name ?? ""}`, interface: element?.interface, ...fields };
 }
 
-test("attack 94: addresses, MACs, NICs and devices that are none go into no status", async () => {
+test("attack 94: writes no invalid addresses, MACs, NICs or devices into a status", async () => {
   const fields = { mac: EVIL, ips: [EVIL, "10.0.0.9"], "device-info": EVIL };
   const foreign = { name: EVIL, interface: EVIL, default: true, ips: 5 };
   await annotate(names.NETWORK_STATUS_ANNOTATION, [await entryWith(fields), foreign]);
@@ -104,7 +104,7 @@ const CALLS: readonly { readonly call: string; readonly see?: typeof observed }[
 ];
 
 test.each(CALLS)(
-  "attack 94: $call shows what a tenant wrote, and obeys none of it",
+  "attack 94: $call prints a tenant's text without interpreting it",
   async ({ call, see = observed }) => {
     const hotplug = { type: "Plug", phase: "Attaching", reason: EVIL, message: EVIL } as const;
     await scene.reportVmi({
@@ -117,7 +117,7 @@ test.each(CALLS)(
   },
 );
 
-test("attack 94: what an error repeats is shown, and obeyed by nothing", async () => {
+test("attack 94: prints text quoted in an error without interpreting it", async () => {
   const text = await seenOfProcess("explain", "victim", EVIL);
   expect(text).toContain(String.raw`\u001b]0;owned\u0007`);
   expect(text).not.toMatch(OBEYED);

@@ -210,7 +210,7 @@ async function startDhcp(): Promise<{
   return { socket, leases, said: () => output };
 }
 
-test("dhcp, with its daemon and a server in a namespace: a lease is taken, and kept no longer than the NIC", async () => {
+test("dhcp, with its daemon and a server in a namespace: releases the lease with the NIC", async () => {
   const { socket, leases, said: output } = await startDhcp();
   const ipam = { type: "dhcp", daemonSocketPath: socket };
   const request = requestOf([{ ...node.layer2Plugin(), ipam }], {});

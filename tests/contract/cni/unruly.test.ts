@@ -51,11 +51,11 @@ function pluginOf(name: string, add: string): AttachmentRequest {
 test.each([
   { name: "dies", then: "kill -9 $$", want: /^exit code/ },
   {
-    name: "dies with a word",
+    name: "dies with a message",
     then: "echo out of luck >&2; exit 3",
     want: /exit code 3: out of luck/,
   },
-  { name: "says nothing", then: "exit 0", want: /not a CNI result/ },
+  { name: "prints nothing", then: "exit 0", want: /not a CNI result/ },
   { name: "prints garbage", then: "head -c 4096 /dev/urandom", want: /not a CNI result/ },
   {
     name: "prints garbage and fails",
@@ -74,11 +74,11 @@ test.each([
     want: /more than \d+ bytes/,
   },
   {
-    name: "fails with 1 MB of words",
+    name: "fails with 1 MB of text",
     then: "head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 1",
     want: /exit code 1: x/,
   },
-])("one that $name is told in a few words, and what it made goes", async ({ then, want }) => {
+])("reports a plugin that $name briefly and undoes its changes", async ({ then, want }) => {
   const request = unruly("unruly", then);
   const error: unknown = await cni.add(request).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "CNI_PLUGIN_FAILED", details: { plugin: "unruly" } });
@@ -98,18 +98,21 @@ function isRunning(file: string): boolean {
 }
 
 test.each([
-  { name: "a child in its group", start: "sleep 600" },
-  { name: "one in a session of its own", start: "setsid sleep 600" },
+  { name: "a child in its process group", start: "sleep 600" },
+  { name: "a child in its own session", start: "setsid sleep 600" },
   {
-    name: "one in a session of its own that has closed all that it had",
+    name: "a child in its own session that closed all descriptors",
     start: "setsid sleep 600 0</dev/null 1>/dev/null 2>/dev/null",
   },
-])("one that works and leaves $name is a success, and the child ends", async ({ start }) => {
-  const file = join(node.directory, "pid");
-  const request = pluginOf("unruly", `${start} & echo $! > ${file}; exec /usr/lib/cni/bridge`);
-  const result = await cni.add(request);
-  expect(node.nics(sandbox)).toEqual(["net1"]);
-  await expect.poll(() => isRunning(file)).toBe(false);
-  await cni.del(request, result);
-  expect(node.nics(sandbox)).toEqual([]);
-});
+])(
+  "a plugin that succeeds and leaves $name is a success, and the child ends",
+  async ({ start }) => {
+    const file = join(node.directory, "pid");
+    const request = pluginOf("unruly", `${start} & echo $! > ${file}; exec /usr/lib/cni/bridge`);
+    const result = await cni.add(request);
+    expect(node.nics(sandbox)).toEqual(["net1"]);
+    await expect.poll(() => isRunning(file)).toBe(false);
+    await cni.del(request, result);
+    expect(node.nics(sandbox)).toEqual([]);
+  },
+);

@@ -13,11 +13,11 @@ afterAll(async () => {
   await bench.close();
 });
 
-test("its part that speaks CRI is there", async () => {
+test("provides its CRI services", async () => {
   expect(await bench.ctr("plugins", "ls", "id==cri")).toMatch(/cri .* ok/);
 });
 
-test("one that was killed starts again", async () => {
+test("restarts after a kill", async () => {
   const first = bench.process ?? { pid: 0, startTime: "" };
   await bench.end("SIGKILL");
   expect(await isRunning(first)).toBe(false);

@@ -46,7 +46,7 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-test("a directory is the same image each time, whoever has touched its files", async () => {
+test("a directory produces the same image each time, regardless of ownership and times", async () => {
   const one = await makeArchive("one", "kernel");
   const two = await makeArchive("two", "kernel");
   await importImage(deps(), { archive: one, id: "one" }, NAME);
@@ -56,7 +56,7 @@ test("a directory is the same image each time, whoever has touched its files", a
   expect(new Set(images.map(({ digest }) => digest)).size).toBe(1);
 });
 
-test("a name that was added is told as one, until it names something else", async () => {
+test("reports an added name as added until it refers to another image", async () => {
   expect(await listAdded(deps())).toEqual([NAME, OTHER]);
   expect(await listAdded(deps(), NAME)).toEqual([NAME]);
   const { layout } = bench;
@@ -73,7 +73,7 @@ test("a name that was added is told as one, until it names something else", asyn
   await bench.ctr("images", "rm", "--sync", fetched);
 });
 
-test("an archive takes the place of what had the name, of which nothing stays", async () => {
+test("an archive replaces the image of its name without remains", async () => {
   const archive = await makeArchive("three", "another kernel");
   await importImage(deps(), { archive, id: "three" }, NAME);
   await removeImage(deps(), OTHER);
@@ -82,7 +82,7 @@ test("an archive takes the place of what had the name, of which nothing stays", 
   expect((await bench.ctr("images", "ls", "--quiet")).trim().split("\n")).toHaveLength(2);
 });
 
-test("a container that runs from an image keeps its layers, a shim that is killed leaves nothing", async () => {
+test("a running container retains its image's layers; a killed shim leaves nothing", async () => {
   const { layout } = bench;
   const below = ["--fifo-dir", join(layout.directory, "fifo"), "--runc-root", layout.runcRoot];
   await bench.ctr("run", "--detach", ...below, NAME, "it", "/busybox", "sleep", "60");
@@ -96,13 +96,13 @@ test("a container that runs from an image keeps its layers, a shim that is kille
   await bench.ctr("containers", "delete", "it");
 });
 
-test("an image that is removed is gone with its layers, once nothing runs from it", async () => {
+test("a removed image is deleted with its layers when no container runs from it", async () => {
   await removeImage(deps(), NAME); // once more: gone is success
   expect(await bench.ctr("images", "ls", "--quiet")).toBe("");
   expect(await bench.ctr("content", "ls", "--quiet")).toBe("");
 });
 
-test("another containerd of the machine sees nothing of it", async () => {
+test("another containerd of the machine sees no image of it", async () => {
   const archive = await makeArchive("four", "kernel");
   await importImage(deps(), { archive, id: "four" }, NAME);
   const another = await startContainerdBench();
@@ -121,7 +121,7 @@ test("another containerd of the machine sees nothing of it", async () => {
   await removeImage(deps(), NAME);
 });
 
-test("what is no archive is refused, and leaves nothing", async () => {
+test("rejects an invalid archive and leaves nothing", async () => {
   const archive = join(work, "no-archive");
   await writeFile(archive, "text");
   await expect(importImage(deps(), { archive, id: "no" }, NAME)).rejects.toMatchObject({

@@ -27,7 +27,7 @@ function podThatWaits(message: string): Pod {
   };
 }
 
-test("a mount that is an image is refused in words that are known", async () => {
+test("an image mount is rejected with a known message", async () => {
   const { runtime } = bench;
   const sandbox = sandboxConfigFor(bench, "one");
   const id = await runtime.runSandbox(sandbox);

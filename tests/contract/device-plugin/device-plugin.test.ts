@@ -78,7 +78,7 @@ async function offered(healthy: number = OFFER.count): Promise<void> {
   await eventually(isSo, TIMEOUT);
 }
 
-test("it is registered, listed, and given to containers", async () => {
+test("registers, lists and allocates the device", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -107,7 +107,7 @@ test("it is registered, listed, and given to containers", async () => {
   ).rejects.toMatchObject({ code: 3, details: `${RESOURCE} has no device kvm-1` });
 });
 
-test("its health is that of its file, told when that changes", async () => {
+test("reports the health of its file when it changes", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -123,7 +123,7 @@ test("its health is that of its file, told when that changes", async () => {
   expect(kubelet.registrations).toHaveLength(1);
 });
 
-test("what containers get is as the device is when they are given it", async () => {
+test("containers get the device as it is at allocation", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -141,7 +141,7 @@ test("what containers get is as the device is when they are given it", async () 
   expect(lstatSync(path)).toMatchObject({ uid: 0, gid: 0 });
 });
 
-test("a device that has just come is given, though it is still found out that it was gone", async () => {
+test("allocates a new device although its absence is still being detected", async () => {
   const held = Promise.withResolvers<undefined>();
   const observed: string[] = [];
   await kubelet.start();
@@ -165,7 +165,7 @@ test("a device that has just come is given, though it is still found out that it
   expect(copied()).toBe("character special file 10:201 107:107 600");
 });
 
-test("where it cannot be made nothing is given, and why is told", async () => {
+test("allocates nothing and reports why when the device cannot be created", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -177,7 +177,7 @@ test("where it cannot be made nothing is given, and why is told", async () => {
   });
 });
 
-test("a device that is not there from the start is counted, and not healthy", async () => {
+test("counts a missing device as unhealthy", async () => {
   rmSync(join(directory, "host/dev/net"), { recursive: true });
   await kubelet.start();
   offer();
@@ -188,7 +188,7 @@ test("a device that is not there from the start is counted, and not healthy", as
   expect(kubelet.registrations).toHaveLength(1);
 });
 
-test("after each restart of the kubelet it is registered again", async () => {
+test("registers again after each kubelet restart", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -201,7 +201,7 @@ test("after each restart of the kubelet it is registered again", async () => {
   expect(await kubelet.allocate(RESOURCE, [1])).toHaveLength(1);
 });
 
-test("when its socket is taken away it is made and registered anew", async () => {
+test("recreates and registers a deleted socket", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -211,7 +211,7 @@ test("when its socket is taken away it is made and registered anew", async () =>
   expect(await kubelet.allocate(RESOURCE, [1])).toHaveLength(1);
 });
 
-test("it waits for a kubelet that comes later, and says so once", async () => {
+test("waits for a kubelet that starts later and logs it once", async () => {
   offer();
   const waits = (): number => log.lines.filter(({ message }) => /waiting/.test(message)).length;
   await eventually(() => waits() === 1, TIMEOUT);
@@ -220,7 +220,7 @@ test("it waits for a kubelet that comes later, and says so once", async () => {
   expect(waits()).toBe(1);
 });
 
-test("a kubelet that refuses is asked again, and its reason is told once", async () => {
+test("retries a kubelet that refuses, and logs its reason once", async () => {
   kubelet.refusal = "the name is taken";
   await kubelet.start();
   offer();
@@ -233,7 +233,7 @@ test("a kubelet that refuses is asked again, and its reason is told once", async
   await offered();
 });
 
-test("when it is stopped nothing of it is left", async () => {
+test("leaves nothing when stopped", async () => {
   await kubelet.start();
   offer();
   await offered();

@@ -49,7 +49,7 @@ describe.each([
   });
 });
 
-test("a device that two containers have is one device", async () => {
+test("counts a device of two containers once", async () => {
   await startKubelet(true);
   const containers = [{ "vendor.io/nic": ["b", "a"] }, { "vendor.io/nic": ["c", "a"] }];
   kubelet.pods.push({ namespace: "ns1", name: "pod", containers });
@@ -59,7 +59,7 @@ test("a device that two containers have is one device", async () => {
   expect(kubelet.calls).toEqual(["Get"]);
 });
 
-test("on a node without device plugins no pod has any device", async () => {
+test("on a node without device plugins no pod has a device", async () => {
   await startKubelet(true);
   const devices = createNoPodDevices();
   expect([...(await devices.find({ namespace: "ns1", name: "a" }))]).toEqual([]);

@@ -25,7 +25,7 @@ function accessOf(path: string): string {
   return `${String(uid)}:${String(gid)} ${(mode & 0o7777).toString(8)}`;
 }
 
-test("a container gets what is shown of a directory of its own, which is there by then", async () => {
+test("a container gets its own existing directory", async () => {
   const mount = (id: string) => ({
     containerPath: `/run/patchbay/vhost-user/${id}`,
     hostPath: `/run/patchbay/vhost-user-shown/${id}`,
@@ -45,7 +45,7 @@ test("a container gets what is shown of a directory of its own, which is there b
   ).rejects.toMatchObject({ code: 3, details: `${SOCKETS.resource} has no device sockets-3` });
 });
 
-test("the dataplane gets all of them, to write", async () => {
+test("the dataplane gets all directories, writable", async () => {
   const path = "/run/patchbay/vhost-user";
   expect(await node.kubelet.allocate(ALL_SOCKETS.resource, [1])).toEqual([
     { ...NOTHING, mounts: [{ containerPath: path, hostPath: path, readOnly: false }] },
@@ -53,7 +53,7 @@ test("the dataplane gets all of them, to write", async () => {
   expect(accessOf(node.here(path))).toBe("0:0 755");
 });
 
-test("the next pod finds nothing of the one before", async () => {
+test("the next pod finds nothing of the previous one", async () => {
   await node.admit("one", "sockets-0");
   for (const path of [node.madeIn("sockets-0"), node.shownOf("sockets-0")]) {
     writeFileSync(join(path, "left"), "");
@@ -64,7 +64,7 @@ test("the next pod finds nothing of the one before", async () => {
   expect(readdirSync(node.shownOf("sockets-0"))).toEqual([]);
 });
 
-test("one goes when no pod has it any more; pods keep theirs, and so do others of this host", async () => {
+test("removes a directory when no pod uses it; other pods and other users of the host keep theirs", async () => {
   await node.directories.make("another-machines");
   await node.admit("one", "sockets-0");
   await node.admit("two", "sockets-1");
@@ -76,7 +76,7 @@ test("one goes when no pod has it any more; pods keep theirs, and so do others o
   expect(await node.directories.list()).toEqual(["another-machines", "sockets-1"]);
 });
 
-test("nothing goes while the kubelet does not say, which is told once", async () => {
+test("removes nothing while the kubelet does not answer, and logs it once", async () => {
   await node.admit("one", "sockets-0");
   node.podResources.close();
   node.forget("one");
@@ -91,7 +91,7 @@ test("nothing goes while the kubelet does not say, which is told once", async ()
   expect(reported()).toBe(1);
 });
 
-test("a node on which no directory can be made offers none, tells why, and offers them once it can", async () => {
+test("a node that cannot create directories offers none, reports why, and offers them once it can", async () => {
   const unfit = new SocketsNode();
   const reported = (): readonly unknown[] =>
     unfit.log.lines

@@ -117,7 +117,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     root = rootOf(name);
   });
 
-  test("is run by a user without rights, who may start all that is needed", () => {
+  test("runs as an unprivileged user, who may start all required programs", () => {
     const { config } = readArchive(archive).config;
     expect(config).toMatchObject(expected.config);
     expect(readFileSync(join(root, "etc/passwd"), "utf8")).toContain(`:${config.User}:`);
@@ -126,7 +126,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     for (const file of expected.files) inRoot("test", "-r", file);
   });
 
-  test("has the packages that are listed, in dpkg's list and in its bill", () => {
+  test("has the listed packages, in dpkg's list and in its bill of materials", () => {
     // What list-packages has said to whoever made the image or found it made, for as long as it would say the same.
     const listed = readFileSync(join(CACHE, `${name}.packages`), "utf8")
       .trim()
@@ -141,7 +141,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     expect(billed.toSorted()).toEqual(listed.toSorted());
   });
 
-  test("has every library that its programs and libraries ask for", () => {
+  test("has every library that its programs and libraries need", () => {
     const find = ["find", root, "-xdev", "-type", "f", "(", "-perm", "-100", "-o"];
     const names = ["-name", "*.so*", "-o", "-name", "*.node", ")", "-printf", "/%P\\n"];
     const files = run([...find, ...names])
@@ -156,7 +156,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     expect(reported).toContain("libc.so.6 => /lib");
   });
 
-  test("has no program that gives rights, no file that others may write, nothing of this machine", () => {
+  test("has no setuid program, no world-writable file, nothing of this machine", () => {
     const find = (...args: readonly string[]) => run(["find", root, "-xdev", ...args]);
     expect(find("-type", "f", "-perm", "/6000")).toBe("");
     expect(find("-type", "f", "-perm", "/0002")).toBe("");
@@ -166,7 +166,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     }
   });
 
-  test("has no manuals and languages, but the copyright of each package", () => {
+  test("has no manuals and languages, but each package's copyright", () => {
     const docs = run([
       "find",
       join(root, "usr/share/doc"),
@@ -187,7 +187,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
   });
 });
 
-test("the services' packages are there with all that is read beside their code", () => {
+test("the services' packages include all files read beside their code", () => {
   const list = run(["find", join(rootOf("patchbay"), "usr/lib/patchbay"), "-printf", "%P\\n"]);
   const inImage = new Set(list.split("\n"));
   const own = [...new Set([...inImage].map((path) => PACKAGE.exec(path)?.[0]))].filter(

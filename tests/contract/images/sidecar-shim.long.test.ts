@@ -99,7 +99,7 @@ async function connected<T>(use: (hook: HookSidecar) => Promise<T>): Promise<T> 
 
 const points = (...names: readonly string[]) => names.map((name) => ({ name, priority: 0 }));
 
-describe("a command line of KubeVirt's", () => {
+describe("a KubeVirt command line", () => {
   test.each([
     {
       name: "of examples/vmi-with-sidecar-hook.yaml, smbios",
@@ -125,13 +125,13 @@ describe("a command line of KubeVirt's", () => {
       versions: ["v1alpha3"],
       hookPoints: points("OnDefineDomain", "Shutdown"),
     },
-  ])("$name is taken", async ({ args, versions, hookPoints }) => {
+  ])("accepts $name", async ({ args, versions, hookPoints }) => {
     addProgram("onDefineDomain", BY_NAME);
     await listening(start(args));
     expect(await connected((hook) => hook.info())).toEqual({ name: "shim", versions, hookPoints });
   });
 
-  test("of a version that nobody speaks ends it, with what is known", async () => {
+  test("ends with the known versions for an unknown version", async () => {
     const child = start(["--version", "v1alpha9"]);
     let output = "";
     child.stderr?.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
@@ -142,17 +142,17 @@ describe("a command line of KubeVirt's", () => {
 });
 
 describe.each([
-  { how: "by name, as KubeVirt's smbios", text: BY_NAME },
-  { how: "by place, as KubeVirt's scripts", text: BY_PLACE },
-])("a program that reads what it is given $how", ({ text }) => {
-  test("is given the VMI and the domain", async () => {
+  { how: "by name, like KubeVirt's smbios", text: BY_NAME },
+  { how: "by position, like KubeVirt's scripts", text: BY_PLACE },
+])("a program that reads its input $how", ({ text }) => {
+  test("receives the VMI and the domain", async () => {
     addProgram("onDefineDomain", text);
     await listening(start(["--version", "v1alpha2"]));
     const requested = { version: "v1alpha2", domainXml: DOMAIN, vmi: VMI } as const;
     expect(await connected((hook) => hook.onDefineDomain(requested))).toBe(`${VMI}\n${DOMAIN}`);
   });
 
-  test("is given the VMI and cloud-init's data", async () => {
+  test("receives the VMI and cloud-init's data", async () => {
     addProgram("preCloudInitIso", text);
     await listening(start(["--version", "v1alpha3"]));
     const data = '{"UserData": "#!/bin/sh\\necho $HOME"}';
@@ -162,7 +162,7 @@ describe.each([
   });
 });
 
-test("a program that fails is told of in its own words, and whose hook it is in the log", async () => {
+test("reports a failed program with its own output and names the hook in the log", async () => {
   addProgram("onDefineDomain", "#!/bin/sh\necho 'no baseBoard' >&2\nexit 4\n");
   const output = await listening(start([], { NETWORK_BINDING_PLUGIN_NAME: "passt" }));
   expect(output).toContain("for the binding passt");
@@ -173,7 +173,7 @@ test("a program that fails is told of in its own words, and whose hook it is in 
   });
 });
 
-test("it ends by itself when the guest has ended", async () => {
+test("ends by itself when the guest has ended", async () => {
   const child = start(["--version", "v1alpha3"]);
   await listening(child);
   const ended = once(child, "exit");

@@ -98,7 +98,7 @@ async function migrateSlowly(): Promise<{ readonly moved: Promise<unknown> }> {
 
 const lives = (pod: LauncherPod): boolean => pod.pids("libvirtd").length > 0;
 
-test("the launcher that a guest has left stays until it is told to end, and the one to which it has come ends with it", async () => {
+test("the source launcher stays until it is told to end, and the target launcher ends with the guest", async () => {
   await migrate();
   await there().virsh("resume", "vm");
   const received = openGuestConsole({
@@ -113,7 +113,7 @@ test("the launcher that a guest has left stays until it is told to end, and the 
   expect(await here().exitCode(2000)).toBe(0);
 });
 
-test("a launcher to which a guest has not come in the end stays until it is told to end, and ends at once", async () => {
+test("a target launcher whose migration failed stays until it is told to end, and ends immediately", async () => {
   const { moved } = await migrateSlowly();
   for (const qemu of there().pids("qemu")) process.kill(qemu, "SIGKILL");
   expect(await moved).toBeInstanceOf(Error);
@@ -123,7 +123,7 @@ test("a launcher to which a guest has not come in the end stays until it is told
   expect(await there().exitCode(2000)).toBe(0);
 });
 
-test("a launcher that is told to end while a guest comes ends at once, and the guest stays where it is", async () => {
+test("a target launcher told to end during a migration ends immediately, and the guest stays at its source", async () => {
   const { moved } = await migrateSlowly();
   await there().terminate();
   expect(await there().exitCode(2000)).toBe(0);
@@ -131,7 +131,7 @@ test("a launcher that is told to end while a guest comes ends at once, and the g
   expect((await guest.run("report")).code).toBe(0);
 });
 
-test("a launcher whose log is behind the guest that comes waits for the log, and ends", async () => {
+test("a target launcher whose console log lags waits for the log and ends", async () => {
   const { moved } = await migrateSlowly();
   // As if virtlogd had not written it yet.
   const log = there().log("vm");
@@ -150,7 +150,7 @@ test("a launcher whose log is behind the guest that comes waits for the log, and
   expect(await moved).toBeInstanceOf(Error);
 });
 
-test("a guest whose launcher is told to end while it leaves stays, and is shut down", async () => {
+test("a source launcher told to end during a migration keeps the guest and shuts it down", async () => {
   const { moved } = await migrateSlowly();
   await here().terminate();
   expect(await moved).toBeInstanceOf(Error);

@@ -62,11 +62,11 @@ async function runTail(): Promise<readonly [code: number | null, printed: string
   return [code, Buffer.concat(printed).toString()];
 }
 
-test("a launcher that has ended before keeps it no longer than it takes to print", async () => {
+test("a launcher that ended earlier delays it no longer than it takes to print", async () => {
   expect(await runTail()).toEqual([0, LINE]);
 }, 60_000);
 
-test("a launcher that ends just before its end is waited for has been noticed", async () => {
+test("detects a launcher that ends just before the wait starts", async () => {
   // Who lives holds the pipe open, as the launcher does.
   const alive = join(directory, "alive");
   const launcher = spawn("sh", ["-c", `exec 9<>"${alive}"; exec sleep 1000`], {

@@ -32,7 +32,7 @@ async function certificateOf({ state }: LauncherPod): Promise<string> {
   return bytes.subarray(at, at + 400).toString("hex");
 }
 
-test("a guest has the same TPM in its next launcher, another guest has another", async () => {
+test("a guest has the same TPM in its next launcher, and another guest has another", async () => {
   const first = await bench.launch({ devices: TPM });
   await first.boot();
   const certificate = await certificateOf(first);

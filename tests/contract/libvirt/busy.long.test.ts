@@ -90,7 +90,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test("while a domain is migrated, a plug and an unplug are told so after 30 s, and work afterwards", async () => {
+test("during a migration plug and unplug fail after 30 s as busy, and work afterwards", async () => {
   const one = await open();
   const other = await open();
   const third = await open();

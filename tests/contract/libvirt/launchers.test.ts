@@ -132,7 +132,7 @@ describeLaunchersContract("processes in namespaces", () =>
 );
 
 describe("launchers", () => {
-  test("a launcher's libvirt is reached by its descriptor alone", async () => {
+  test("reaches a launcher's libvirt only through its descriptor", async () => {
     const cacheDirectory = makeOwnDirectory(join(base, "cache"));
     const daemon = await startSessionDaemon({ runDirectory: launcherDirectory, cacheDirectory });
     sandboxInode = daemon.netnsInode;
@@ -171,7 +171,7 @@ describe("launchers", () => {
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_UNREACHABLE" });
   });
 
-  test("a launcher at whose socket nobody listens any more is told from one without a socket", async () => {
+  test("distinguishes a launcher whose socket has no listener from one without a socket", async () => {
     await end(await startListener(socketPath));
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_NOT_LISTENING" });
   });
@@ -238,13 +238,13 @@ describe("launchers", () => {
         sandboxInode = "1";
       },
     },
-  ])("$name is refused", async ({ arrange }) => {
+  ])("rejects $name", async ({ arrange }) => {
     await arrange();
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
   });
 
   test.each(["", "..", "../pods", `${UID}/x`, "a".repeat(64), "x\0y"])(
-    "%j is no pod",
+    "rejects %j as a pod",
     async (uid) => {
       await expect(launchers.open({ ...POD, uid })).rejects.toMatchObject({
         code: "OS_PATH_REFUSED",
@@ -252,7 +252,7 @@ describe("launchers", () => {
     },
   );
 
-  test("launchers that were opened, refused and closed leave no descriptor and no thread", async () => {
+  test("launchers that were opened, rejected and closed leave no descriptor and no thread", async () => {
     await startListener(socketPath);
     const inode = sandboxInode;
     const useOnce = async (): Promise<void> => {
@@ -267,7 +267,7 @@ describe("launchers", () => {
     expect(countOpen()).toEqual(before);
   });
 
-  test("the coming of a socket is told", async () => {
+  test("reports a new socket", async () => {
     const controller = new AbortController();
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const reportWhenReached = (): void => {

@@ -152,7 +152,7 @@ class Watch {
   }
 }
 
-describe("a domain that moves runs nowhere twice", () => {
+describe("a migrating domain never runs twice", () => {
   let bench: RealBench;
   let source: HypervisorConnection;
   let requested: Migration;
@@ -195,7 +195,7 @@ describe("a domain that moves runs nowhere twice", () => {
     return found;
   }
 
-  test("when the way between the daemons breaks", async () => {
+  test("when the connection between the daemons breaks", async () => {
     const failure = await moveAnd(() => {
       bench.breakWay("vm1");
     });
@@ -236,7 +236,7 @@ describe("a domain that moves runs nowhere twice", () => {
     return bench.hypervisor.open({ kind: "socket", fd });
   }
 
-  test("when the source's daemon dies once all is over: paused in both places, and it goes on where the plan says", async () => {
+  test("when the source's daemon dies after completion: paused in both places, resumed where the plan says", async () => {
     const target = await bench.hypervisor.open(bench.target);
     const hold = bench.daemons.target.pid;
     const moved = moveAnd(() => {
@@ -282,7 +282,7 @@ describe("a domain that moves runs nowhere twice", () => {
     expect(await watch.both()).toEqual([]);
   });
 
-  test("when nothing breaks, and it goes on as soon as it is off where it was", async () => {
+  test("without a fault, resumed as soon as the source is off", async () => {
     expect(await moveAnd(() => undefined)).toBeUndefined();
     expect(await stateAt(bench.source)).toMatchObject({ state: "shutoff", move: "left" });
     const target = await bench.hypervisor.open(bench.target);

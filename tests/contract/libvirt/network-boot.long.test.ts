@@ -76,7 +76,7 @@ function leases(): string {
   return spawnSync("cat", [join(base, "leases")], { encoding: "utf8" }).stdout;
 }
 
-test("a NIC with a boot order loads a kernel from the network, and passes on its arguments", async () => {
+test("a NIC with a boot order loads a kernel from the network and passes its arguments", async () => {
   const nic = iface(1);
   const xml = definitionOf(base, vmiWith(nic), [nic]).replace(
     /target dev="[^"]*"/,

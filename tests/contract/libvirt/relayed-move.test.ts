@@ -120,7 +120,7 @@ async function lasting(): Promise<void> {
   await expect.poll(() => steering.readJob("vm1")).toMatchObject({ state: "running" });
 }
 
-test("a guest goes over, its node says that it is off there, and it goes on; the names of the sockets are gone", async () => {
+test("a guest migrates, its node reports it off, and it resumes; the socket files are removed", async () => {
   await start();
   const { sending, words: text } = await startRelays();
   expect(await move()).toBeUndefined();
@@ -136,7 +136,7 @@ test("a guest goes over, its node says that it is off there, and it goes on; the
   );
 });
 
-test("what a guest has written to a disk of its launcher's own goes along, by a way of its own", async () => {
+test("migrates the content of the launcher's own disk over a separate channel", async () => {
   const disks = makeDisks();
   await start(xml.replace("<interface ", `${DISK_XML}<interface `));
   await startRelays({ connections: { libvirt: 1, memory: 1, disks: 1 } });
@@ -150,7 +150,7 @@ test("what a guest has written to a disk of its launcher's own goes along, by a 
   expect(execFileSync("qemu-io", check, { encoding: "utf8" })).not.toMatch(/failed/);
 });
 
-test("a disk of its own that nobody asks for stays, and the guest with it", async () => {
+test("a disk that the target does not request stays, and so does the guest", async () => {
   makeDisks();
   await start(xml.replace("<interface ", `${DISK_XML}<interface `));
   await startRelays();
@@ -168,7 +168,7 @@ test.each([
     strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGKILL"),
   },
   {
-    who: "the target's relay stands still",
+    who: "the target's relay hangs",
     strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGSTOP"),
   },
 ])("when $who in the middle, the guest stays where it is", async ({ strike }) => {
@@ -182,7 +182,7 @@ test.each([
   expect((await steering.findDomain("vm1"))?.state).toBe("running");
 });
 
-test("a guest that would go for long goes at once when it may stand still for that", async () => {
+test("a slow migration completes immediately when it may pause the guest", async () => {
   await start();
   await startRelays();
   await steering.setMaxSpeed("vm1", 1);

@@ -124,7 +124,7 @@ afterAll(async () => {
   rmSync(base, { recursive: true });
 });
 
-test("each guest has its NIC with two pairs of queues", { timeout: BOOT_MS }, async () => {
+test("each guest has its NIC with two queue pairs", { timeout: BOOT_MS }, async () => {
   for (const guest of guests) {
     await guest.waitForLine(/^guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
     const { lines } = await guest.run("report", PING);
@@ -142,7 +142,7 @@ async function expectReplies(): Promise<void> {
   }
 }
 
-test("and they reach each other", { timeout: BOOT_MS }, async () => {
+test("the guests reach each other", { timeout: BOOT_MS }, async () => {
   for (const [index, guest] of guests.entries()) {
     await guest.run(`address eth0 10.99.7.${String(index + 1)}/24`, PING);
   }

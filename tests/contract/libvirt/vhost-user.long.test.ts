@@ -103,18 +103,18 @@ afterAll(async () => {
   rmSync(base, { recursive: true });
 });
 
-test("the domain is ready for such NICs, and says so", async () => {
+test("the domain supports such NICs and reports it", async () => {
   const { sharesMemory, hasNoNicVectors } = await live();
   expect({ sharesMemory, hasNoNicVectors }).toEqual({ sharesMemory: true, hasNoNicVectors: true });
 });
 
-test("a device whose dataplane is away is refused at once", async () => {
+test("rejects a device whose dataplane is down immediately", async () => {
   await expect(connection.attachDevice(DOMAIN, nic(), "live")).rejects.toMatchObject({
     code: "LIBVIRT_REFUSED",
   });
 });
 
-test("a socket of root's is the launcher's to use once it is shared, and the device is what it was written", async () => {
+test("the launcher can use a shared root socket, and the device matches its XML", async () => {
   dataplane = await Testpmd.start([SOCKET.path], 2);
   const sockets = createVhostSockets({ ...PLACES, podsDir: base });
   sockets.link(POD, SOCKET);
@@ -126,13 +126,13 @@ test("a socket of root's is the launcher's to use once it is shared, and the dev
   ]);
 });
 
-test("its link cannot be set", async () => {
+test("cannot set its link state", async () => {
   await expect(connection.updateDevice(DOMAIN, nic(false), "live")).rejects.toMatchObject({
     code: "LIBVIRT_UNSUPPORTED",
   });
 });
 
-test("it goes, also where the dataplane is gone", async () => {
+test("detaches it, also when the dataplane is down", async () => {
   await dataplane?.stop();
   dataplane = undefined;
   await connection.detachDevice(DOMAIN, ALIAS, "live");
@@ -141,7 +141,7 @@ test("it goes, also where the dataplane is gone", async () => {
   await eventually(async () => (await live()).nics.length === 0, { withinMs: 30_000 });
 });
 
-test("a dataplane that is not root serves it the same, in the group that may, and takes its socket along", async () => {
+test("an unprivileged dataplane serves it the same through its group, and removes its socket", async () => {
   const places = { ...PLACES, dataplaneGroup: MEMBER.gid };
   await createVhostDirectories(places).make(ID);
   chmodSync(DIRECTORY, 0o2771); // QEMU has no mount of its own here, and must come through

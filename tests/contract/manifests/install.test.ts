@@ -158,7 +158,7 @@ const removed = (arg: string): string => `  - net-agent: ${arg}`;
 const added = (arg: string): string => `  + net-agent: ${arg}`;
 
 describe("install", () => {
-  test("makes everything, in strict mode, and a second time changes nothing", async () => {
+  test("creates all objects in strict mode, and changes nothing the second time", async () => {
     const first = await patchbayProcess("install");
     // The embedded server has nobody for some of the kinds, and says so.
     const reported = /acts on a (\w+), it is only kept: /;
@@ -176,7 +176,7 @@ describe("install", () => {
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
   });
 
-  test("changes what is to be another, and leaves what virt-api has written", async () => {
+  test("updates what differs and preserves what virt-api wrote", async () => {
     await patchbay("install");
     const operations = [{ op: "add", path: "/webhooks/0/clientConfig/caBundle", value: "eA==" }];
     await api.patch(`${WEBHOOKS}/patchbay`, operations, "application/json-patch+json");
@@ -210,7 +210,7 @@ describe("install", () => {
     );
   });
 
-  test("keeps the settings that are not named again, and what people have set", async () => {
+  test("preserves settings that are not named again and manual settings", async () => {
     const flags = ["--image", "r/p:1", "--launcher-image", "r/l:1", "--mode", "alone"];
     await patchbay("install", ...flags, "--pod-creation", "--kubelet-root-dir", "/data/kubelet");
     const configuration = { developerConfiguration: { useEmulation: true } };
@@ -246,7 +246,7 @@ describe("install", () => {
     expect(agent).toContain('"r/p:1"');
   });
 
-  test("keeps what an operator changed in services, over defaults of the server", async () => {
+  test("preserves an operator's changes of services over server defaults", async () => {
     await patchbay("install");
     const container = {
       name: "net-agent",
@@ -267,7 +267,7 @@ describe("install", () => {
     expect((await api.get(AGENT)).body.spec).toEqual(JSON.parse(text));
   });
 
-  test("shows what it would do, and does nothing", async () => {
+  test("prints what it would do and changes nothing", async () => {
     const { lines, exitCode } = await patchbay("install", "--dry-run");
     expect(exitCode).toBe(0);
     expect(lines.filter((line) => !line.includes("would be created"))).toEqual([]);
@@ -278,7 +278,7 @@ describe("install", () => {
     expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
   });
 
-  test("leaves the networks of Multus alone, also at the end", async () => {
+  test("leaves the networks of Multus unchanged, also at uninstall", async () => {
     await api.post(DEFINITIONS, MULTUS);
     expect([...changesIn(await patchbay("install"))].sort()).toEqual(["created", "left alone"]);
     await patchbay("uninstall");
@@ -292,7 +292,7 @@ describe("install", () => {
       path: "/api/v1/namespaces",
       object: { apiVersion: "v1", kind: "Namespace", metadata: { name: "patchbay" } },
     },
-  ])("refuses beside $what, names it and touches nothing", async ({ what, path, object }) => {
+  ])("stops beside $what, names it and changes nothing", async ({ what, path, object }) => {
     await api.post(path, object);
     const definitions = await names(DEFINITIONS);
     const output = await patchbay("install");
@@ -331,7 +331,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
     return answers.map(({ body }) => body);
   }
 
-  test("makes one DaemonSet, what it needs and the kind of networks; KubeVirt's stays as it was", async () => {
+  test("creates one DaemonSet, its dependencies and the network kind; KubeVirt stays unchanged", async () => {
     const before = await theirs();
     const output = await patchbay("install", "--only", "net-agent", "--mode", "multus-dynamic");
     expect(output.exitCode).toBe(0);
@@ -353,7 +353,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
     expect(await theirs()).toEqual(before);
   });
 
-  test("goes again while there are VMs of KubeVirt, and leaves all of it", async () => {
+  test("uninstalls while VMs of KubeVirt exist and leaves them unchanged", async () => {
     const before = await theirs();
     await patchbay("install", "--only", "net-agent");
     const output = await patchbay("uninstall");
@@ -363,7 +363,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
     expect(await theirs()).toEqual(before);
   });
 
-  test("leaves the networks of Multus alone, with theirs", async () => {
+  test("leaves the networks of Multus and their kind unchanged", async () => {
     await api.post(DEFINITIONS, MULTUS);
     const output = await patchbay("install", "--only", "net-agent");
     expect(output.lines).toContain(
@@ -373,7 +373,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
     expect(await names(DEFINITIONS)).toContain(MULTUS.metadata.name);
   });
 
-  test("is refused with what it has no use for", async () => {
+  test("rejects options that it does not use", async () => {
     for (const flags of [
       ["--only", "virt-api"],
       ["--only", "net-agent", "--launcher-image", "r/l:1"],
@@ -402,7 +402,7 @@ describe("uninstall", () => {
     return remaining.flat();
   }
 
-  test("leaves nothing of an installation, and what was there stays", async () => {
+  test("removes the whole installation and nothing else", async () => {
     const before = await names("/apis/rbac.authorization.k8s.io/v1/clusterroles");
     await patchbay("install");
     expect(await ours()).not.toEqual([]);
@@ -414,7 +414,7 @@ describe("uninstall", () => {
     expect((await patchbay("uninstall")).exitCode).toBe(0);
   });
 
-  test("refuses while there is a VM, names it and touches nothing", async () => {
+  test("stops while a VM exists, names it and changes nothing", async () => {
     await patchbay("install");
     await api.delete(`${WEBHOOKS}/patchbay`); // nobody answers them here
     await api.delete(WEBHOOKS.replace("mutating", "validating") + "/patchbay");
@@ -433,7 +433,7 @@ describe("uninstall", () => {
     expect(await kinds()).toEqual([]);
   });
 
-  test("keeps networks and their kind, with --with-objects, too", async () => {
+  test("preserves networks and their kind, also with --with-objects", async () => {
     await patchbay("install");
     await api.post(NADS, {
       apiVersion: "k8s.cni.cncf.io/v1",
@@ -453,7 +453,7 @@ describe("uninstall", () => {
     expect(await names(DEFINITIONS)).toEqual([]);
   });
 
-  test("keeps another kind with objects unless --with-objects is given", async () => {
+  test("preserves another kind with objects unless --with-objects is given", async () => {
     await patchbay("install");
     const policies = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies";
     const policy = { apiVersion: "migrations.kubevirt.io/v1alpha1", kind: "MigrationPolicy" };

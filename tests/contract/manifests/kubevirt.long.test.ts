@@ -61,7 +61,7 @@ function fieldsNamedBy(message: string): readonly string[] {
   return named.filter((part) => part.startsWith("spec.")).sort();
 }
 
-describe("a manifest for KubeVirt is stored as it is, and not started with other hardware than it asks for", () => {
+describe("stores a KubeVirt manifest as it is and does not start it with other hardware", () => {
   test.each([
     {
       file: "refused-vm.yaml",
@@ -98,7 +98,7 @@ describe("a manifest for KubeVirt is stored as it is, and not started with other
   });
 });
 
-describe("a manifest for KubeVirt of which everything is built", () => {
+describe("a KubeVirt manifest whose fields are all supported", () => {
   test.each([
     { file: "quickstart-vm.yaml", printed: "Stopped", missing: [] },
     {
@@ -106,7 +106,7 @@ describe("a manifest for KubeVirt of which everything is built", () => {
       printed: "ErrorPvcNotFound",
       missing: ["spec.volumes[0].persistentVolumeClaim"],
     },
-  ])("$file is stored, and is $printed", async ({ file, printed, missing }) => {
+  ])("stores $file, which is $printed", async ({ file, printed, missing }) => {
     const vm = vmOf(file);
     await createStrictly(vm);
     const stored = await eventually(
@@ -127,7 +127,7 @@ test.each([
   ["spec.template.spec.domain.memory.gest", { domain: { memory: { gest: "1Gi" } } }],
   ["spec.template.spec.network", { domain: {}, network: [] }],
   ["spec.template.spec.networks[0].mutlus", { domain: {}, networks: [{ name: "a", mutlus: {} }] }],
-])("a misspelt field is refused by its name: %s", async (field, spec) => {
+])("rejects a misspelled field by its name: %s", async (field, spec) => {
   const { apiVersion, kind } = vmOf("refused-vm.yaml");
   const metadata = { name: "misspelt", namespace: "default" };
   const vm = { apiVersion, kind, metadata, spec: { running: false, template: { spec } } };

@@ -32,7 +32,7 @@ async function readOverlay(folder: "base" | "net-agent-only"): Promise<readonly 
 }
 
 test.each(["base", "net-agent-only"] as const)(
-  "kustomize makes of %s what is read",
+  "kustomize renders %s as expected",
   async (folder) => {
     const read = await readOverlay(folder);
     expect(byName(await kustomize(folder))).toEqual(byName(read));
@@ -40,7 +40,7 @@ test.each(["base", "net-agent-only"] as const)(
 );
 
 test.each(["base", "net-agent-only"] as const)(
-  "kustomize makes of pod-creation/%s what install --pod-creation takes",
+  "kustomize renders pod-creation/%s like install --pod-creation",
   async (folder) => {
     const read = await readOverlay(folder);
     const claimed = withSettings(read, { podCreation: true });

@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-test("a launcher whose VM is to be migrated and cannot be is not evicted, and it says why", async () => {
+test("rejects the eviction of a launcher whose VM must migrate and cannot, and states why", async () => {
   const message = /VMI staying is configured with an eviction strategy but is not live-migratable/;
   // virt-api hears of VMIs by its watch.
   const answer = await eventually(
@@ -65,11 +65,11 @@ test("a launcher whose VM is to be migrated and cannot be is not evicted, and it
   });
 });
 
-test("a launcher of a VM that need not be migrated is evicted", async () => {
+test("evicts a launcher of a VM that need not migrate", async () => {
   expect((await evict(await run("going", "LiveMigrateIfPossible"))).code).toBe(201);
 });
 
-test("a launcher whose guest can leave is not evicted, by whoever drains; its VMI is told", async () => {
+test("rejects the eviction of a migratable launcher for any client and marks its VMI", async () => {
   const pod = await run("leaving", "LiveMigrate", "True");
   const output = async (text: string): Promise<boolean> => {
     const { code, body } = await evict(pod);
@@ -83,7 +83,7 @@ test("a launcher whose guest can leave is not evicted, by whoever drains; its VM
   await eventually(() => output(`Evacuation in progress: ${triggered}`), { withinMs: 20_000 });
 });
 
-test("no migration is made of a VM that cannot be migrated, and of none that is not there", async () => {
+test("rejects a migration of a VM that cannot migrate or does not exist", async () => {
   const migrate = (vmiName: string) =>
     admin.ask("POST", MIGRATIONS, {
       ...KUBEVIRT,

@@ -51,7 +51,7 @@ async function versions(): Promise<readonly (string | undefined)[]> {
   return body.items.map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`);
 }
 
-test("kubectl applies them, and the supervisor then finds nothing to change", async () => {
+test("after kubectl applies them the supervisor finds nothing to change", async () => {
   const output = await apply();
   expect(output).toHaveLength((await readObjects()).length);
   expect(output.filter((line) => !line.endsWith(" created"))).toEqual([]);
@@ -60,7 +60,7 @@ test("kubectl applies them, and the supervisor then finds nothing to change", as
   expect(await versions()).toEqual(before);
 });
 
-test("each right is granted, also in a namespace, and its neighbours are not", async () => {
+test("grants each right, also in a namespace, and no similar one", async () => {
   const isAllowed = async (right: Right): Promise<unknown> => {
     const { user, verb, resource: text, namespace = "ns", name = "any" } = right;
     const [whole = "", subresource = ""] = text.split("/");

@@ -46,7 +46,7 @@ interface ApiGroup {
   readonly versions: readonly { readonly version: string }[];
 }
 
-test("every version is discovered, and v1 preferred", async () => {
+test("discovery lists every version and prefers v1", async () => {
   const { text } = await admin.requestRaw({ method: "GET", path: "/apis/kubevirt.io" });
   const { preferredVersion, versions } = JSON.parse(text) as ApiGroup;
   expect(preferredVersion.version).toBe("v1");
@@ -61,7 +61,7 @@ test("every version is discovered, and v1 preferred", async () => {
   }
 });
 
-test("a VMI of v1alpha2 is kept as it was written, and seen, watched and changed in each version", async () => {
+test("stores a v1alpha2 VMI as written and serves it in each version", async () => {
   const vmi = readOldVmi();
   expect(vmi.apiVersion).toBe("kubevirt.io/v1alpha2");
   const observed = new Map<string, VirtualMachineInstance>();
@@ -99,7 +99,7 @@ test("a VMI of v1alpha2 is kept as it was written, and seen, watched and changed
   expect(await admin.store.find(VIRTUAL_MACHINE_INSTANCES, KEY)).toBeUndefined();
 });
 
-test("a wrong value and a misspelt field are refused in every version", async () => {
+test("rejects a wrong value and a misspelled field in every version", async () => {
   for (const version of VERSIONS) {
     const post = (spec: object): Promise<unknown> =>
       admin.requestRaw({

@@ -80,7 +80,7 @@ async function write(account: string, path: string, body: object): Promise<void>
   expect(code).toBe(200);
 }
 
-test("a plug's four writes by the control plane and two of the node are four calls", async () => {
+test("a plug's four control plane writes and two node writes cause four webhook calls", async () => {
   observed.length = 0;
   await write("virt-api", VM, { spec: { template: { spec: NICS } } });
   await write("virt-controller", VMI, { spec: NICS });
@@ -96,7 +96,7 @@ test("a plug's four writes by the control plane and two of the node are four cal
   ]);
 });
 
-test("what somebody writes is filled in and judged, but for labels", async () => {
+test("defaults and validates user writes, except labels", async () => {
   observed.length = 0;
   await write("jane", VM, { metadata: { labels: { a: "b" } } });
   await write("jane", VM, { spec: { runStrategy: "Halted" } });

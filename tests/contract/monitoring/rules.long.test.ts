@@ -68,12 +68,12 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("Prometheus takes the rules", () => {
+test("Prometheus accepts the rules", () => {
   const output = promtool(["check", "rules"], "rules.yaml", stringify(spec));
   expect(output).toContain(`SUCCESS: ${String(rules.length)} rules found`);
 });
 
-test("Prometheus takes what the dashboard asks", () => {
+test("Prometheus accepts the dashboard's queries", () => {
   const requested = questions.map(({ expr }, index) => ({ record: `q${String(index)}`, expr }));
   const text = stringify({ groups: [{ name: "dashboard", rules: requested }] });
   const output = promtool(["check", "rules"], "dashboard.yaml", text);
@@ -81,7 +81,7 @@ test("Prometheus takes what the dashboard asks", () => {
 });
 
 test.each([...rules.map(({ alert, expr }) => ({ title: alert, expr })), ...questions])(
-  "$title asks for what the docs say is told",
+  "$title queries documented metrics",
   ({ expr }) => {
     const names = [...expr.matchAll(METRIC)].map(([name]) => name.replace(PARTS, ""));
     expect(names.filter((name) => !documented.has(name))).toEqual([]);
@@ -95,7 +95,7 @@ describe.each(rules)("$alert", ({ alert, annotations }) => {
     expect(readFileSync(join(ROOT, page), "utf8")).toMatch(new RegExp(`^## ${alert}$`, "m"));
   });
 
-  test("fires when it should, and not when not", () => {
+  test("fires only when it should", () => {
     const scenarios = STORIES.filter((scenario) => scenario.alert === alert);
     expect(new Set(scenarios.map(({ fires }) => fires))).toEqual(new Set([true, false]));
     writeFileSync(join(directory, "rules.yaml"), stringify(spec));
@@ -115,7 +115,7 @@ describe.each(rules)("$alert", ({ alert, annotations }) => {
   });
 });
 
-test("kubectl makes manifests of the folder, the dashboard among them", () => {
+test("kubectl renders the folder with its dashboard", () => {
   const text = execFileSync("kubectl", ["kustomize", FOLDER], { encoding: "utf8" });
   const objects = parseAllDocuments(text).map(
     // What kubectl prints.

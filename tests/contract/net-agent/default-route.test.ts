@@ -38,7 +38,7 @@ async function runPod(name: string, gateway: string): Promise<(...text: string[]
   return (...text) => run("ip", "-n", id, ...text).trim();
 }
 
-test("they go by it, whatever its plugin set, and come back as they were", async () => {
+test("a NIC's default route replaces the pod's, whatever its plugin set, and the old routes return", async () => {
   const ip = await runPod("moved", "10.55.0.9");
   const [entry] = await eventually(async () => {
     const entries = await machine.networkStatus(NAMESPACE, "moved");
@@ -55,7 +55,7 @@ test("they go by it, whatever its plugin set, and come back as they were", async
   expect(ip("route", "show", "default")).toBe(CLUSTERS);
 });
 
-test("a gateway that the network does not reach is told, and the pod keeps its route", async () => {
+test("reports a gateway outside the network, and the pod retains its route", async () => {
   const ip = await runPod("kept", "192.0.2.9");
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, "kept"));

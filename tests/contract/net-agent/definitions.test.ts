@@ -52,7 +52,7 @@ test.each([
       '{"cniVersion":"1.0.0","type":"bridge","bridge":"BRIDGE","ipam":{"type":"no-such-ipam"}}',
     want: /^Warning PluginMissing .*no-such-ipam.*correct the name in spec\.config/,
   },
-])("a network that is $name tells it", async ({ name, config, want }) => {
+])("reports a network that is $name", async ({ name, config, want }) => {
   await machine.putNad(NAMESPACE, name, config.replace("BRIDGE", machine.node.bridge));
   await machine.runPod({ namespace: NAMESPACE, name, networks: name });
   const [event] = await firstEventsOf(name);
@@ -65,7 +65,7 @@ test.each([
   expect(`Warning ${error?.reason ?? ""} ${error?.message ?? ""}`).toBe(event);
 });
 
-test("a network without a configuration is the one of a file, and without a file it tells what is there", async () => {
+test("a network without a configuration uses a file, and without a file lists the existing ones", async () => {
   const list = { cniVersion: "1.0.0", name: "filed", plugins: [machine.node.layer2Plugin()] };
   machine.putDefinitionFile("05-broken.conf", "{");
   machine.putDefinitionFile("10-filed.conflist", JSON.stringify(list));
@@ -84,7 +84,7 @@ test("a network without a configuration is the one of a file, and without a file
   expect(machine.node.nics(sandbox)).toEqual(["net1"]);
 });
 
-test("a network whose range is exhausted tells it, and whoever waits learns what to do", async () => {
+test("reports an exhausted range with the next step for waiting pods", async () => {
   const range = { from: "10.55.0.5", to: "10.55.0.5" };
   await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
   await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });

@@ -61,7 +61,7 @@ async function expectNics(
   await expect.poll(look, { timeout: WITHIN_MS }).toEqual({ nics: wanted, errors });
 }
 
-test("without a kubelet the attachment waits, and says what for; as soon as there is one it has its device", async () => {
+test("without a kubelet the attachment waits and states why; with a kubelet it gets its device", async () => {
   const [device = ""] = devices;
   const info = { type: "pci", version: "1.1.0", pci: { "pci-address": device } };
   const reported = join(machine.deviceInfoDir, "dp");
@@ -90,7 +90,7 @@ test("without a kubelet the attachment waits, and says what for; as soon as ther
   expect(nics.onHost(devices)).toEqual(devices.slice(1));
 });
 
-test("the next one has the other device, and the third none, until one has gone", async () => {
+test("the next attachment gets the other device, and the third waits until one is free", async () => {
   await machine.ask(NAMESPACE, "two", "fast@net1,fast@net2,fast@net3");
   await expectNics("two", ["net1", "net2"], { net3: "NoDevice" });
   expect(nics.given("ADD", "net2").deviceID).toBe(devices[1]);
@@ -102,7 +102,7 @@ test("the next one has the other device, and the third none, until one has gone"
   expect(await machine.errors(NAMESPACE, "two")).toEqual({});
 });
 
-test("the devices are the host's again, and nothing is told of them any more", async () => {
+test("returns the devices to the host and removes them from the status", async () => {
   await machine.ask(NAMESPACE, "two", "");
   await expectNics("two", []);
   expect(nics.onHost(devices)).toEqual(devices);

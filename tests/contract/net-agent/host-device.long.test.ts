@@ -92,7 +92,7 @@ async function expectAsBefore(before: readonly string[]): Promise<void> {
   await expect.poll(look, { timeout: TIMEOUT.withinMs }).toEqual(before);
 }
 
-test("an unplug gives it back, whatever the guest has done to it", async () => {
+test("an unplug returns it, whatever the guest has changed", async () => {
   const before = look();
   const sandbox = await borrow();
   for (const words of ["down", "address 02:00:00:00:9d:99 mtu 1300", "up"]) {
@@ -103,7 +103,7 @@ test("an unplug gives it back, whatever the guest has done to it", async () => {
   await machine.removePod(POD, sandbox);
 });
 
-test("so does the end of a pod whose namespace has gone, and the kernel has given it another name", async () => {
+test("the end of a pod returns it, although the namespace is deleted and the kernel renamed it", async () => {
   const before = look();
   const sandbox = await borrow();
   // What the kernel does with hardware; of other kinds it removes what is in a namespace that goes.
@@ -116,7 +116,7 @@ test("so does the end of a pod whose namespace has gone, and the kernel has give
   expect(ip("-o", "link")).not.toContain("dev7");
 });
 
-test("so does a removal by force, after its plugin has failed again and again", async () => {
+test("a forced removal returns it after repeated plugin failures", async () => {
   await machine.putNad(NAMESPACE, "stubborn", [{ type: "host-device", device: "card0" }]);
   const before = look();
   const sandbox = await borrow("stubborn");

@@ -67,7 +67,7 @@ afterAll(async () => {
 });
 
 describe.each(["plain", "declared", "both"])("host-local, %s", (network) => {
-  test("gives again what is free, whatever it has given meanwhile", async () => {
+  test("reassigns a free address despite other assignments in between", async () => {
     const first = await attach(network);
     const other = await attach(network);
     await detach(first.name);
@@ -77,7 +77,7 @@ describe.each(["plain", "declared", "both"])("host-local, %s", (network) => {
     expect(other.ips).not.toEqual(first.ips);
   });
 
-  test("gives another where somebody has it, and it is told why", async () => {
+  test("assigns another address when it is in use, and reports why", async () => {
     const owner = await attach(network);
     const late = await attach(network, owner.ips);
     expect(late.ips).toHaveLength(owner.ips.length);
@@ -92,8 +92,8 @@ describe.each(["plain", "declared", "both"])("host-local, %s", (network) => {
 test.each([
   { name: "of the network's gateway", ips: ["10.55.0.1"] },
   { name: "of another network", ips: ["192.0.2.7"] },
-  { name: "of a family that it has not", ips: ["fd00::9"] },
-])("an address $name is preferred in vain", async ({ ips }) => {
+  { name: "of a family that the network does not have", ips: ["fd00::9"] },
+])("ignores the preference for an address $name", async ({ ips }) => {
   const { name, ips: input } = await attach("plain", ips);
   expect(input).toHaveLength(1);
   expect(input).not.toEqual(ips);
@@ -101,7 +101,7 @@ test.each([
   expect(machine.node.leases("plain")).not.toContain(ips[0]);
 });
 
-test("IPAM that would give whatever it is told is not asked", async () => {
+test("does not pass preferences to IPAM that assigns any requested address", async () => {
   const { name, ips } = await attach("fixed", ["10.55.0.1"]);
   expect(ips).toEqual(["10.55.1.9"]);
   expect(await reported(name)).toContain("this network does not take requests for addresses");

@@ -63,7 +63,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     await machine.putNad(NAMESPACE, type, [plugin]);
   });
 
-  test("is attached although nobody can give it the guest's MAC, and the wiring does", async () => {
+  test("is attached although the kernel refuses the guest's MAC, which the wiring sets", async () => {
     const pod = { namespace: NAMESPACE, name: `launcher-${type}` };
     const metadata = { ownerReferences: [owner] };
     const sandbox = await machine.runPod({ ...pod, networks: requested(type), metadata });
@@ -83,7 +83,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     expect(card).toContain(before);
   });
 
-  test("that its VMI does not control is refused: a person asked for that MAC", async () => {
+  test("rejects a pod that its VMI does not control, because a user requested that MAC", async () => {
     const pod = { namespace: NAMESPACE, name: `impostor-${type}` };
     const metadata = { ownerReferences: [{ ...owner, controller: false }] };
     const sandbox = await machine.runPod({ ...pod, networks: requested(type), metadata });
@@ -95,7 +95,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
   });
 });
 
-test("what the runtime made when the pod was created is unplugged, and its second DEL does no harm", async () => {
+test("unplugs what the runtime created with the pod, and its second DEL does no harm", async () => {
   const pod = { namespace: NAMESPACE, name: "cold" };
   // A launcher's name, by which the agent knows it as its own, also when the request goes before the agent has looked.
   const interfaceName = "pod0000000c01d";

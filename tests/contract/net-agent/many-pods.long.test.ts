@@ -61,7 +61,7 @@ beforeAll(async () => {
 
 afterAll(() => machine.close());
 
-test("all get both, of at most eight plugins at a time, and then give both back", async () => {
+test("attaches both with at most eight plugins at a time, and detaches both", async () => {
   for (const { namespace, name } of ALL) {
     await eventually(
       async () => (await machine.networkStatus(namespace, name)).length === 2,

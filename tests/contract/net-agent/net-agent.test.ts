@@ -155,7 +155,7 @@ afterAll(async () => {
   node.close();
 });
 
-test("networks come and go with the annotation, and a SIGTERM ends the agent well", async () => {
+test("attaches and detaches networks with the annotation, and SIGTERM stops the agent cleanly", async () => {
   await ask([{ name: "blue", interface: "net1", mac: MAC }]);
   await expectStatus("net1");
   expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", address: MAC }]);
@@ -188,7 +188,7 @@ function masqueradeRules(): readonly string[] {
   return all.filter((line) => line.includes(sandbox.id));
 }
 
-test("masquerading rules go with a NIC whose addresses the guest has taken", async () => {
+test("removes masquerade rules with a NIC whose addresses the guest has", async () => {
   await putNad("masked", [{ ...node.bridgePlugin(), ipMasq: true, isGateway: true }]);
   await ask([{ name: "masked", interface: "net1" }]);
   await expectStatus("net1");
@@ -199,7 +199,7 @@ test("masquerading rules go with a NIC whose addresses the guest has taken", asy
   expect(masqueradeRules()).toEqual([]);
 });
 
-test.each(["bridge", "ptp"])("a pod that ends leaves no masquerading rules of %s", async (type) => {
+test.each(["bridge", "ptp"])("a pod that ends leaves no masquerade rules of %s", async (type) => {
   await putNad("masked", [{ ...node.bridgePlugin(), type, ipMasq: true }]);
   await ask([{ name: "masked", interface: "net1" }]);
   await expectStatus("net1");
@@ -211,7 +211,7 @@ test.each(["bridge", "ptp"])("a pod that ends leaves no masquerading rules of %s
   expect(node.leases("masked")).toEqual([]);
 });
 
-test("what a plugin holds for nobody is freed when the agent starts, and not what a pod has", async () => {
+test("at start frees what a plugin holds for no pod and preserves what a pod uses", async () => {
   node.addKeeper();
   const plugins = [{ type: "keeper", dir: node.binDir }];
   const config = JSON.stringify({ cniVersion: "1.1.0", plugins });
@@ -232,7 +232,7 @@ test("what a plugin holds for nobody is freed when the agent starts, and not wha
   expect(existsSync(join(node.binDir, `${sandbox.id}.net1.held`))).toBe(true);
 });
 
-test("a network that comes later is attached when it comes", async () => {
+test("attaches a network that is created later", async () => {
   await ask([{ name: "later", interface: "net1" }]);
   const errors = await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), TIMEOUT);
   expect(JSON.parse(errors)).toMatchObject({ net1: { reason: "NetworkNotFound" } });
@@ -241,7 +241,7 @@ test("a network that comes later is attached when it comes", async () => {
   expect(await annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
 });
 
-test("a pod that is deleted while the agent is dead leaves neither lease nor link", async () => {
+test("a pod deleted while the agent is down leaves neither lease nor link", async () => {
   await ask([{ name: "blue", interface: "net1" }]);
   await expectStatus("net1");
   await killAgent();
@@ -252,7 +252,7 @@ test("a pod that is deleted while the agent is dead leaves neither lease nor lin
   expect(node.bridgePorts()).toEqual([]);
 });
 
-test("a network whose definition is deleted is detached as it was attached", async () => {
+test("detaches a network with a deleted definition as it was attached", async () => {
   await ask([{ name: "blue", interface: "net1" }]);
   await expectStatus("net1");
   await api.delete(`${NADS}/blue`);
@@ -262,7 +262,7 @@ test("a network whose definition is deleted is detached as it was attached", asy
   expect(node.nics(sandbox)).toEqual([]);
 });
 
-test("an agent that is killed in the middle of ADD is followed by one that ends it cleanly", async () => {
+test("after a kill during ADD the next agent undoes it", async () => {
   // The plugin makes the NIC and then does not come back, the first time.
   const observed = join(node.directory, "seen");
   node.addPlugin(
@@ -283,7 +283,7 @@ test("an agent that is killed in the middle of ADD is followed by one that ends 
   expect(node.bridgePorts()).toHaveLength(1);
 });
 
-test("an IPAM plugin that outlives the agent and its own caller is ended before anything else is begun", async () => {
+test("ends an IPAM plugin that outlives the agent and its caller before new work", async () => {
   const observed = join(node.directory, "orphan");
   node.addPlugin(
     "slow-ipam",
@@ -301,7 +301,7 @@ test("an IPAM plugin that outlives the agent and its own caller is ended before 
   await expectStatus("net1");
 });
 
-test("a network whose plugin can do nothing without its daemon lets go of its name", async () => {
+test("a network whose plugin needs a missing daemon releases its name", async () => {
   await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
   await ask([{ name: "dhcp", interface: "net1" }]);
   await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), TIMEOUT);
@@ -313,7 +313,7 @@ test("a network whose plugin can do nothing without its daemon lets go of its na
   await expectEvents("RemovedInterfaceByForce");
 });
 
-test("where KubeVirt's kinds are not installed, a pod that names a VMI as its owner is like any other", async () => {
+test("without KubeVirt's kinds a pod with a VMI owner is like any other", async () => {
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm" };
   const ownerReferences = [{ ...owner, uid: "none", controller: true }];
   await api.patch(`${PODS}/pod`, { metadata: { ownerReferences } });
@@ -331,7 +331,7 @@ test("where KubeVirt's kinds are not installed, a pod that names a VMI as its ow
   });
 });
 
-test("a plugin that cannot clean up holds up the end of its pod for a few seconds only", async () => {
+test("a plugin that cannot clean up delays the end of its pod by a few seconds only", async () => {
   await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
   await ask([{ name: "dhcp", interface: "net1" }]);
   await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), TIMEOUT);
@@ -343,9 +343,9 @@ test("a plugin that cannot clean up holds up the end of its pod for a few second
 /** What can be seen when the agent dies; a later moment may have come as well. */
 const MOMENTS: readonly { readonly name: string; readonly seen: () => Promise<boolean> }[] = [
   { name: "the intent is written", seen: () => Promise.resolve(existsSync(rowsDirectory())) },
-  { name: "the first NIC is there", seen: () => Promise.resolve(node.nics(sandbox).length >= 1) },
-  { name: "all NICs are there", seen: () => Promise.resolve(node.nics(sandbox).length === 4) },
-  { name: "the status tells it", seen: async () => (await networkStatus()).length === 4 },
+  { name: "the first NIC exists", seen: () => Promise.resolve(node.nics(sandbox).length >= 1) },
+  { name: "all NICs exist", seen: () => Promise.resolve(node.nics(sandbox).length === 4) },
+  { name: "the status reports it", seen: async () => (await networkStatus()).length === 4 },
 ];
 
 function rowsDirectory(): string {
@@ -353,7 +353,7 @@ function rowsDirectory(): string {
 }
 
 test.each(MOMENTS)(
-  "an agent that is killed at a plug and an unplug once $name",
+  "kills the agent at a plug and an unplug once $name",
   async ({ seen: observed }) => {
     const wanted = ["net1", "net2", "net3", "net4"].map((name, index) => ({
       name: index % 2 === 0 ? "blue" : "green",

@@ -76,7 +76,7 @@ async function errorOf(pod: string): Promise<string> {
   return `${error?.reason ?? ""} ${error?.message ?? ""}`;
 }
 
-describe("nobody asks, and yet it is told of", () => {
+describe("is reported without a pod that uses it", () => {
   test.each([
     { name: "no-json", config: "{", reason: "NetworkInvalid", says: /is not a JSON object/ },
     {
@@ -109,7 +109,7 @@ describe("nobody asks, and yet it is told of", () => {
     expect([event, ...others]).toEqual([`Warning ${reason} ${message}`]);
   });
 
-  test("kubectl shows it in a column, and beside it one that can be used", async () => {
+  test("kubectl shows it in a column, beside a usable one", async () => {
     await machine.putNad(NAMESPACE, "good", [machine.node.layer2Plugin()]);
     await waitFor("no-json", "NetworkInvalid");
     const table = await machine.kubectl("get", "nad");
@@ -128,7 +128,7 @@ function addLink(name: string): void {
   run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
 }
 
-test("a link that comes and goes: the definition is not touched, nor written at rest", async () => {
+test("a link that appears and disappears: the definition is not written at rest", async () => {
   const master = machine.node.nameLink("m");
   await machine.putNad(NAMESPACE, "on-link", [{ type: "macvlan", master }]);
   await waitFor("on-link", "NodeLinkUnfit");
@@ -162,7 +162,7 @@ test("a plugin that is installed later", async () => {
   expect(await waitFor("late", "PluginMissing")).toContain("late-plugin");
 });
 
-test("addresses that are used up, until one is given back", async () => {
+test("an exhausted range until one address is free", async () => {
   const range = { from: "10.55.0.5", to: "10.55.0.5" };
   await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
   await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });
@@ -178,7 +178,7 @@ test("addresses that are used up, until one is given back", async () => {
   await waitFor("small", undefined);
 });
 
-test("a VLAN on a bridge is told of where the kernel cannot filter them", async () => {
+test("reports a VLAN on a bridge where the kernel cannot filter VLANs", async () => {
   await machine.runPod({ namespace: NAMESPACE, name: "makes-bridge", networks: "good" });
   await eventually(() => machine.node.bridgePorts().length > 0, TIMEOUT);
   const bridge = machine.node.nameLink("v");
@@ -195,7 +195,7 @@ test("a VLAN on a bridge is told of where the kernel cannot filter them", async 
   expect(outcome).toBe(want);
 });
 
-test("ipvlan is told of as soon as the launcher of a VM asks for it", async () => {
+test("reports ipvlan as soon as a VM's launcher requests it", async () => {
   const master = machine.node.addParent();
   await machine.putNad(NAMESPACE, "shared-mac", [{ type: "ipvlan", master }]);
   const { kind } = VIRTUAL_MACHINE_INSTANCES;
@@ -219,7 +219,7 @@ test("ipvlan is told of as soon as the launcher of a VM asks for it", async () =
   );
 });
 
-test("what another node says stays beside it, unless there is no such node", async () => {
+test("preserves another node's report unless that node is deleted", async () => {
   const metadata = { name: "node-0" };
   await machine.admin.store.create(NODES, { apiVersion: "v1", kind: NODES.kind, metadata });
   await machine.putNad(NAMESPACE, "two", '{"cniVersion":"1.0.0","type":"no-such-plugin"}');
@@ -241,7 +241,7 @@ test("what another node says stays beside it, unless there is no such node", asy
   rmSync(join(machine.node.binDir, "no-such-plugin"));
 });
 
-test("where the kind is Multus' own, which has no status, events tell it", async () => {
+test("uses events for Multus' own kind, which has no status", async () => {
   await using other = await AgentMachine.start(async ({ store }) => {
     const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, NAD_KIND);
     // As Multus brings it.

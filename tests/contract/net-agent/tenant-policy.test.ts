@@ -54,7 +54,7 @@ async function waitUntilAttached(pod: string): Promise<void> {
   );
 }
 
-test("what is refused is attached as soon as the configuration allows it", async () => {
+test("attaches a rejected network as soon as the configuration allows it", async () => {
   await machine.putNad(TENANT, "blue", [machine.node.bridgePlugin()]);
   await machine.runPod({ namespace: TENANT, name: "waits", networks: "blue" });
   expect(await errorOf("waits")).toMatch(
@@ -65,13 +65,13 @@ test("what is refused is attached as soon as the configuration allows it", async
   expect(await machine.errors(TENANT, "waits")).toEqual({});
 });
 
-test("what cannot be understood is refused where it is written", async () => {
+test("rejects an invalid policy at admission", async () => {
   await expect(setPolicy({ masters: ["eth1", "e*0"], paths: ["/run/../etc"] })).rejects.toThrow(
     /spec\.configuration\.network\.tenantPolicy\.masters\[1\]/,
   );
 });
 
-test("where the kind lets it pass it is told in its events, and the policy of before stays", async () => {
+test("where the kind accepts it, reports it in events and retains the previous policy", async () => {
   const { store } = machine.admin;
   const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, KUBEVIRT_KIND);
   const text = JSON.stringify(kind);
@@ -93,7 +93,7 @@ test("where the kind lets it pass it is told in its events, and the policy of be
   await waitUntilAttached("second");
 });
 
-test("without KubeVirt's kinds the flags alone count", async () => {
+test("without KubeVirt's kinds only the flags apply", async () => {
   await using other = await AgentMachine.start(async ({ store }) => {
     await store.delete(CUSTOM_RESOURCE_DEFINITIONS, KUBEVIRT_KIND);
   });
@@ -108,7 +108,7 @@ test("without KubeVirt's kinds the flags alone count", async () => {
   expect(error?.message).toMatch(/allow it by the flag of net-agent that is named$/);
 });
 
-test("beside Multus a tenant's network on the node's own bridge is attached and reported", async () => {
+test("beside Multus attaches and reports a tenant's network on the node's own bridge", async () => {
   await using other = await AgentMachine.start(undefined, { tenantPolicyMode: "auto" });
   await other.addNamespace(TENANT);
   const bridge = other.node.nameLink("own");

@@ -45,7 +45,7 @@ async function killRunc(directory: string, number: number): Promise<void> {
   throw new Error(`only ${String(seen.size)} processes of runc were seen`);
 }
 
-describe("in the middle of a start", () => {
+describe("during a start", () => {
   let machine: RuntimeMachine;
 
   beforeAll(async () => {
@@ -80,7 +80,7 @@ describe("in the middle of a start", () => {
   }
 
   test.each([1, 2])(
-    "runc is killed, the %i. of the start",
+    "runc is killed, call %i of the start",
     async (number) => {
       const killed = killRunc(machine.containerd.directory, number);
       await machine.create(POD);
@@ -119,7 +119,7 @@ describe("in the middle of a start", () => {
     150_000,
   );
 
-  test("a control group that runc has left behind its shim is found, and goes", async () => {
+  test("finds and removes a control group that runc left beside its shim", async () => {
     const hierarchies = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"]; // of version 1, of version 2
     const root = hierarchies.find((path) => existsSync(path)) ?? "";
     const remaining = join(root, machine.containerd.cgroupParent, "0a".repeat(32));
@@ -132,7 +132,7 @@ describe("in the middle of a start", () => {
     await expectGone();
   });
 
-  test("a reboot: the pod comes up in a new sandbox, and counts on", async () => {
+  test("a reboot: the pod starts in a new sandbox and continues its restart count", async () => {
     await machine.create(POD);
     await expectOneRun();
     await machine.stopRuntime("SIGKILL");

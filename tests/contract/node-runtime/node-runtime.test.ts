@@ -25,7 +25,7 @@ describe("node-runtime", () => {
     await machine.close();
   });
 
-  test("registers its node with the devices that are there", async () => {
+  test("registers its node with the existing devices", async () => {
     const node = await machine.api.get(`/api/v1/nodes/${NODE}`);
     expect(node.body.status).toMatchObject({
       allocatable: { "devices.kubevirt.io/tun": "1k" },
@@ -35,7 +35,7 @@ describe("node-runtime", () => {
     });
   });
 
-  test("renews the lease of its node and writes nothing else into it", async () => {
+  test("renews its node's lease and changes nothing else in it", async () => {
     const lease = async () => (await machine.api.get(LEASE)).body;
     const node = async () => (await machine.api.get(`/api/v1/nodes/${NODE}`)).body;
     const [before, nodeBefore] = [await lease(), await node()];
@@ -79,7 +79,7 @@ describe("node-runtime", () => {
     expect(now?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
 
-  test("deletes a pod: nothing is left", async () => {
+  test("deletes a pod without leftovers", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -97,7 +97,7 @@ describe("node-runtime", () => {
     expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(exitCode);
   });
 
-  test("waits for an image that is not there, says which, and goes on when it comes", async () => {
+  test("waits for a missing image, names it, and continues when it exists", async () => {
     await machine.removeGuestImage();
     await machine.create(launcherPod("a"));
     const waiting = await eventually(
@@ -112,7 +112,7 @@ describe("node-runtime", () => {
     await machine.inPhase("a", "Running");
   });
 
-  test("a pod of root is refused, with the field", async () => {
+  test("rejects a root pod with the field", async () => {
     await machine.create(shellPod("a", "exit 0", { securityContext: { runAsUser: 0 } }));
     const { status } = await machine.inPhase("a", "Failed");
     expect(status?.reason).toBe("PodForbidden");
@@ -120,7 +120,7 @@ describe("node-runtime", () => {
     expect(await machine.runtime.listSandboxes()).toEqual([]);
   });
 
-  test("does not bind a pod whose node selector does not fit", async () => {
+  test("does not bind a pod whose node selector does not match", async () => {
     await machine.create(launcherPod("a", { nodeSelector: { rack: "7" } }));
     const scheduled = await eventually(
       async () =>
@@ -152,7 +152,7 @@ describe("node-runtime", () => {
     return (await promisify(execFile)("kubectl", argv, { timeout: 120_000 })).stdout;
   }
 
-  test("a drain ends its pods, and takes no new ones before it is uncordoned", async () => {
+  test("a drain ends its pods, and the node accepts no new ones before it is uncordoned", async () => {
     const labels = { app: "a" };
     const pod = shellPod("goes", "sleep 600") as { readonly metadata: object };
     await machine.create({ ...pod, metadata: { ...pod.metadata, labels } });
@@ -180,7 +180,7 @@ describe("node-runtime", () => {
     await machine.inPhase("waits", "Succeeded");
   });
 
-  test("a taint ends the pods that do not tolerate it, at once or after their time", async () => {
+  test("a taint ends pods that do not tolerate it, immediately or after their toleration", async () => {
     const tolerations = [{ key: "maintenance", operator: "Exists" }] as const;
     await machine.create(shellPod("stays", "sleep 600", { tolerations }));
     await machine.create(shellPod("goes", "sleep 600", { terminationGracePeriodSeconds: 1 }));
@@ -191,7 +191,7 @@ describe("node-runtime", () => {
     await kubectl("taint", "nodes", NODE, "maintenance-");
   });
 
-  test("sees the end of a container that ended while it was away", async () => {
+  test("detects the end of a container that ended while it was down", async () => {
     await machine.create(shellPod("a", "sleep 2"));
     await machine.inPhase("a", "Running");
     await machine.stopRuntime("SIGKILL");
@@ -199,7 +199,7 @@ describe("node-runtime", () => {
     expect((await machine.inPhase("a", "Succeeded")).metadata.name).toBe("a");
   });
 
-  test("a shim that was killed takes its guest along, which is told", async () => {
+  test("a killed shim ends its guest, which is reported", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -211,7 +211,7 @@ describe("node-runtime", () => {
     await machine.nothingRemains(10_000);
   });
 
-  test("containerd may die: the guest runs on, and its end is told when containerd is back", async () => {
+  test("containerd may die: the guest keeps running, and its end is reported when containerd is back", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
@@ -225,7 +225,7 @@ describe("node-runtime", () => {
     await machine.nothingRemains(10_000);
   });
 
-  test("after a reboot a pod that ran has failed, and deleting it gives its address back", async () => {
+  test("after a reboot a running pod has failed, and deleting it frees its address", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -239,7 +239,7 @@ describe("node-runtime", () => {
     await machine.nothingRemains(10_000);
   });
 
-  test("removes what is left of a pod whose object was taken away by force meanwhile", async () => {
+  test("removes the remains of a pod whose object was force-deleted meanwhile", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -251,7 +251,7 @@ describe("node-runtime", () => {
   });
 
   test.each(["creation", ...MOMENTS] as const)(
-    "killed after the %s in the start of a pod, it still starts it once",
+    "killed after the %s during a pod's start, it still starts it once",
     async (moment) => {
       await machine.addGuestImage();
       await machine.create(launcherPod("a"));

@@ -47,13 +47,13 @@ describe("kubectl logs", () => {
     await untilEnded(pod.containerId);
   });
 
-  test("shows everything, of both streams, and lines that the runtime has cut whole", async () => {
+  test("prints both streams in full and joins lines that the runtime split", async () => {
     const lengths = (text: string) => text.split("\n").map((line) => line.length);
     expect(lengths((await kubectl("logs spoken")).out)).toEqual([3, 3, 5, long.length, 0]);
     expect(lengths((await kubectl("logs spoken --tail=1")).out)).toEqual([long.length, 0]);
   });
 
-  test("shows the end, the beginning, and when", async () => {
+  test("prints the end, the beginning, and timestamps", async () => {
     expect((await kubectl("logs spoken --tail=2 --limit-bytes=7")).out).toBe("three\n0");
     expect((await kubectl("logs spoken --limit-bytes=5")).out).toMatch(/^one\nt$/);
     const { out } = await kubectl("logs spoken --timestamps --limit-bytes=39");
@@ -61,7 +61,7 @@ describe("kubectl logs", () => {
     expect((await kubectl("logs spoken --since=1h --tail=3")).out).toContain("three");
   });
 
-  test("shows the run before", async () => {
+  test("prints the previous run", async () => {
     expect((await kubectl("logs spoken -p")).err).toContain("previous terminated container");
     const id = await pod.again("echo again");
     await untilEnded(id);
@@ -69,7 +69,7 @@ describe("kubectl logs", () => {
     expect((await kubectl("logs spoken --previous --limit-bytes=4")).out).toBe("one\n");
   });
 
-  test("-f shows what comes, and ends with the container", async () => {
+  test("-f follows until the container ends", async () => {
     const counting = await node.pod(
       "counting",
       "i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo $i; busybox sleep 0.2; done",
@@ -78,7 +78,7 @@ describe("kubectl logs", () => {
     await untilEnded(counting.containerId);
   });
 
-  test("says what there is not", async () => {
+  test("reports a missing log", async () => {
     expect((await kubectl("logs spoken -c other")).err).toContain(
       "container other is not valid for pod spoken",
     );
@@ -91,7 +91,7 @@ describe("kubectl exec", () => {
     await node.pod("running", STAY);
   });
 
-  test("runs a program: its outputs apart, and how it ended", async () => {
+  test("runs a program with separate outputs and its exit code", async () => {
     const { code, out, err } = await kubectl(
       "exec running -- sh -c",
       "echo out; echo err >&2; exit 3",
@@ -117,7 +117,7 @@ describe("kubectl exec", () => {
     return output;
   }
 
-  test("-i passes on what is typed, and its end", async () => {
+  test("-i sends input and its end", async () => {
     const command = ["kubectl", "exec", "-i", "running", "--", "busybox", "cat"] as const;
     expect(await speak([...command], "typed\ndone\n")).toBe("typed\ndone\n");
   });
@@ -130,13 +130,13 @@ describe("kubectl exec", () => {
     expect(output).toContain("typed");
   });
 
-  test("much goes through, and nothing is lost", async () => {
+  test("transfers large data without loss", async () => {
     const { out } = await kubectl("exec running -- sh -c", "busybox seq 1 60000");
     expect(out.trimEnd().split("\n")).toHaveLength(60_000);
     expect(out.endsWith("\n60000\n")).toBe(true);
   });
 
-  test("kubectl attach shows what the container's own program says from then on", async () => {
+  test("kubectl attach prints what the container's own program prints from then on", async () => {
     await node.pod("talking", "while :; do echo word; busybox sleep 0.2; done");
     const attached = node.session.follow("attach talking");
     let output = "";
@@ -145,7 +145,7 @@ describe("kubectl exec", () => {
     attached.kill();
   });
 
-  test("says what cannot be run, and where nothing can", async () => {
+  test("reports what cannot be executed", async () => {
     const missing = await kubectl("exec running -- no-such-program");
     expect([missing.code, missing.err]).toEqual([
       expect.any(Number),
@@ -170,7 +170,7 @@ describe("a WebSocket", () => {
     return upgrade(node.session.api, path, { ...STREAM, "sec-websocket-protocol": protocol });
   }
 
-  test("runs a program where the runtime knows its protocol", async () => {
+  test("runs a program where the runtime supports its protocol", async () => {
     const { answer, socket } = await open("v4.channel.k8s.io");
     expect([answer.statusCode, answer.headers["sec-websocket-protocol"]]).toEqual([
       101,
@@ -186,7 +186,7 @@ describe("a WebSocket", () => {
     socket?.destroy();
   });
 
-  test("is refused so that today's clients fall back, or works, where the protocol is newer", async () => {
+  test("newer protocols are rejected so that current clients fall back, or work", async () => {
     const { answer, socket } = await open("v5.channel.k8s.io");
     socket?.destroy();
     const works = [101, answer.headers["sec-websocket-protocol"]];
@@ -198,7 +198,7 @@ describe("a WebSocket", () => {
 });
 
 describe("logs that grow", () => {
-  test("are rotated under whoever follows them, and no line is lost", async () => {
+  test("are rotated under their followers without lost lines", async () => {
     const stop = new AbortController();
     const { runtime } = node.bench;
     const deps = { runtime, files: createFiles(), clock: createClock(), log: createSilentLogger() };

@@ -68,7 +68,7 @@ function keepCopyUnderStrictMask(path: string): string {
   return execFileSync(process.execPath, argv, { encoding: "utf8" }).trim();
 }
 
-test("a copy of /dev/null is one, in a directory of root's that all may read", async () => {
+test("a copy of /dev/null works in a root directory that all users may read", async () => {
   const path = join(directory, "run/devices/null");
   expect(keepCopyUnderStrictMask(path)).toBe("made");
   expect(say(path)).toEqual(["c", "1", "3", "107", "107", "600"]);
@@ -80,7 +80,7 @@ test("a copy of /dev/null is one, in a directory of root's that all may read", a
   expect(readdirSync(dirname(path))).toEqual(["null"]);
 });
 
-test("what a process has left that died in the middle is no hindrance", async () => {
+test("the remains of a killed process do not interfere", async () => {
   const path = join(directory, "null");
   writeFileSync(`${path}.new`, "");
   writeFileSync(path, "");

@@ -22,7 +22,7 @@ test.each([
   expect(stdout.trim().split("\n").at(-1)).toBe("umask 22");
 });
 
-test("so have the supervisor and the API server, whose children inherit it", async () => {
+test("the supervisor and the API server, whose children inherit it, have umask 022", async () => {
   const main = join(PACKAGES, "standalone/supervisor/dist/main.js");
   const options = `NODE_OPTIONS=--import "data:text/javascript,${REPORT}"`;
   const script = `umask 077; exec node ${main} --help`;

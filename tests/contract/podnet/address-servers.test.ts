@@ -131,7 +131,7 @@ describe("a server", () => {
     namespaces.close();
   });
 
-  test("has a user of its own, three capabilities, and the namespace only", async () => {
+  test("has its own user, three capabilities, and only the namespace", async () => {
     const { pod, guest } = makePair(namespaces);
     await start(pod, SERVED_NIC);
     const [pid = "", ...more] = serverPids();
@@ -170,7 +170,7 @@ describe("a server", () => {
     expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
   });
 
-  test("keeps no file system in use that was mounted when it started", async () => {
+  test("holds no file system that was mounted when it started", async () => {
     const { pod } = makePair(namespaces);
     const directory = mkdtempSync(join(tmpdir(), "mounted-"));
     run("mount", "-t", "tmpfs", "none", directory);
@@ -186,7 +186,7 @@ describe("a server", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("serves where its agent may not mount anything, as in some containers", async () => {
+  test("works where its agent may not mount, as in some containers", async () => {
     const { pod, guest } = makePair(namespaces);
     const directory = mkdtempSync(join(tmpdir(), "no-mount-"));
     symlinkSync("/bin/false", join(directory, "mount"));
@@ -202,7 +202,7 @@ describe("a server", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("leaves nothing behind when it is killed, or who waits for it is", async () => {
+  test("leaves nothing behind when it or its parent is killed", async () => {
     const { pod } = makePair(namespaces);
     const remaining = (): string =>
       run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
@@ -214,7 +214,7 @@ describe("a server", () => {
     }
   });
 
-  test("tells routes, MTU, names and what a person asks for", async () => {
+  test("announces routes, MTU, names and custom options", async () => {
     const { pod, guest } = makePair(namespaces);
     const nic: ServedNic = {
       ...SERVED_NIC,
@@ -255,7 +255,7 @@ describe("a server", () => {
     });
   });
 
-  test("tells of a way out, and of name servers, at the NIC that has them only", async () => {
+  test("announces a gateway and name servers only at the NIC that has them", async () => {
     const ipv4 = {
       address: "10.9.0.5/24",
       server: "169.254.75.10/32",
@@ -279,7 +279,7 @@ describe("a server", () => {
     expect(reported("eth1")).toEqual(["10.8.0.5"]);
   });
 
-  test("gives the name servers that the pod's annotation has for the network", async () => {
+  test("announces the name servers that the pod's annotation has for the network", async () => {
     // Pod authors can forge the annotation: what is no address or name does not reach dnsmasq.
     const nameservers = ["10.9.0.53", "1.1.1.1,option:router", 7];
     const search = ["corp.example", "lab.example", "a,b", "-x"];
@@ -293,7 +293,7 @@ describe("a server", () => {
     });
   });
 
-  test("is told no more than one name for a name", async () => {
+  test("receives at most one name per host", async () => {
     const { pod } = makePair(namespaces);
     const nic = { ...SERVED_NIC, hostname: "guest1,10.9.0.6" };
     await expect(servers.start(namespaces.open(pod), nic)).rejects.toMatchObject({
@@ -302,7 +302,7 @@ describe("a server", () => {
     expect(serverPids()).toEqual([]);
   });
 
-  test("serves what fits of more routes, domains and NTP servers than an option holds", async () => {
+  test("truncates routes, domains and NTP servers to what an option holds", async () => {
     const numbers = Array.from({ length: 80 }, (_none, at) => at);
     const routes = numbers.map((at) => ({
       destination: `10.${String(at + 50)}.0.0/24`,
@@ -329,7 +329,7 @@ describe("a server", () => {
     expect(nics.map(({ leftOut }) => leftOut?.length)).toEqual([1, 1, 1]);
   });
 
-  test("accepts each list of search domains that was cut to fit", () => {
+  test("accepts each list of search domains that was truncated to fit", () => {
     const label = fc.stringMatching(/^[a-z]{1,20}$/);
     const domain = fc
       .tuple(fc.array(label, { maxLength: 3 }), fc.constantFrom("lan", "svc.cluster.local", "b.c"))
@@ -348,7 +348,7 @@ describe("a server", () => {
     );
   });
 
-  test("serves NICs with equal addresses or equal MACs, each its own address", async () => {
+  test("serves NICs with equal addresses or equal MACs, each with its own address", async () => {
     const ipv4 = (address: string): ServedNic["lease"] => ({
       ipv4: { address, server: "169.254.75.10/32", routes: [] },
     });
@@ -384,7 +384,7 @@ describe("a server", () => {
     expect(addresses).toEqual(["fd09::5", "fd09::6", "fd48::7"]);
   });
 
-  test("that was left is ended by a successor", async () => {
+  test("left behind by a killed agent is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
     const remaining = await servers.start(namespaces.open(pod), SERVED_NIC);
     await createDhcpServers({ runner: createProcessRunner(), family }).endLeft();
@@ -393,7 +393,7 @@ describe("a server", () => {
   });
 });
 
-describe("what CNI gave to a NIC", () => {
+describe("a NIC's CNI result", () => {
   const namespaces = new Namespaces();
   afterEach(() => {
     namespaces.close();

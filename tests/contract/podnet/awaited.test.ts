@@ -65,7 +65,7 @@ function framesAt(guest: string): number {
   return Number(run("ip", "netns", "exec", guest, "cat", path));
 }
 
-test("a pod that awaits a guest is heard nowhere, and nothing waits in its tap; once the guest is here it is heard there", async () => {
+test("a pod that awaits a guest stays silent and queues nothing in its tap, and receives frames once the guest is here", async () => {
   ping(here, "10.9.0.2");
   expect(heardAt()).toEqual(["pod1pod1"]);
   await awaitGuest("02:00:00:00:5e:99");
@@ -82,7 +82,7 @@ test("a pod that awaits a guest is heard nowhere, and nothing waits in its tap; 
   expect(heardAt()).toEqual(["pod9pod1"]);
 });
 
-test("one whose NIC has the guest's MAC lets go of it before it is on the bridge", async () => {
+test("a NIC with the guest's MAC gives up the MAC before it joins the bridge", async () => {
   ping(here, "10.9.0.2");
   await awaitGuest(WIRING.mac);
   const nic = run("ip", "-n", `${PREFIX}-pod9`, "-br", "link", "show", "pod1");
@@ -99,7 +99,7 @@ function believedMacs(): readonly (string | undefined)[] {
   );
 }
 
-test("who has heard the guest elsewhere, or another MAC for its addresses, believes its pod again", async () => {
+test("neighbors that learned the guest elsewhere, or another MAC for it, learn the pod again", async () => {
   const network = makeNetwork();
   const wrong = "02:00:00:00:5e:99";
   await awaitGuest(wrong);
@@ -120,7 +120,7 @@ test("who has heard the guest elsewhere, or another MAC for its addresses, belie
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
 
-test("two macvlans of one parent: the pod that the guest has left lets go of its MAC for the other", async () => {
+test("two macvlans of one parent: the source pod gives up its MAC for the target", async () => {
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:07";
   const wiring = { ...guestWiring(1), mac };
@@ -141,7 +141,7 @@ test("two macvlans of one parent: the pod that the guest has left lets go of its
   expect(views.map(({ isWired }) => isWired(wiring))).toEqual([false, true]);
 });
 
-test("two macvlans of one parent: two pods without their guest do not have one MAC", async () => {
+test("two macvlans of one parent: two pods without their guest have different MACs", async () => {
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:08";
   const wiring = { ...guestWiring(1), mac };

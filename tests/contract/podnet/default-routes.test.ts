@@ -46,7 +46,7 @@ describeDefaultRoutesContract("of the kernel", () => {
   });
 });
 
-describe("a route comes back with all that it had", () => {
+describe("restores a route with all its attributes", () => {
   const namespaces = new Namespaces();
   let netns: NetnsHandle;
   let ip: Ip;
@@ -94,14 +94,14 @@ describe("a route comes back with all that it had", () => {
     await routes.remove(netns, route);
   });
 
-  test("what refuses, and other tables, are no default routes", async () => {
+  test("ignores unreachable routes and other tables", async () => {
     ip("route", "add", "unreachable", "default", "metric", "99");
     ip("route", "add", "default", "via", "10.9.1.1", "table", "100");
     expect(await routes.list(netns)).toEqual([]);
     ip("route", "flush", "table", "100");
   });
 
-  test("a gateway that nobody reaches is refused in the kernel's words", async () => {
+  test("rejects an unreachable gateway with the kernel's message", async () => {
     await expect(routes.add(netns, { link: "two", gateway: "192.0.2.1" })).rejects.toThrow(
       /route add default via 192\.0\.2\.1 dev two.*ENETUNREACH|EHOSTUNREACH/,
     );

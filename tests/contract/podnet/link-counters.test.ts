@@ -66,14 +66,14 @@ describe("a reading", () => {
     namespaces.close();
   });
 
-  test("leaves every thread of this process where it was", async () => {
+  test("leaves every thread of this process in its namespace", async () => {
     const before = readFileSync("/proc/self/net/dev", "utf8").includes(" one:");
     await Promise.all(Array.from({ length: 64 }, () => createLinkCounters().read(netns)));
     expect(before).toBe(false);
     expect(readFileSync("/proc/self/net/dev", "utf8")).not.toContain(" one:");
   });
 
-  test("lists every link, also in 200 readings at once", async () => {
+  test("lists every link, also in 200 concurrent readings", async () => {
     const counters = createLinkCounters();
     const all = await Promise.all(Array.from({ length: 200 }, () => counters.read(netns)));
     expect(all.map((links) => links.length)).toEqual(Array(200).fill(3));

@@ -103,7 +103,7 @@ class Watched {
   }
 }
 
-describe("of a wired NIC it is told within a second that", () => {
+describe("reports within a second when, for a wired NIC,", () => {
   let watched: Watched;
   beforeEach(async () => {
     watched = new Watched();
@@ -165,14 +165,14 @@ describe("of a wired NIC it is told within a second that", () => {
       },
     },
     {
-      name: "an address was put back on the NIC",
+      name: "an address was added to the NIC again",
       link: nic,
       change: (pod) => {
         pod.ip("addr", "add", "10.9.0.77/24", "dev", nic);
       },
     },
     {
-      name: "an IPv6 address was put on the NIC",
+      name: "an IPv6 address was added to the NIC",
       link: nic,
       change: (pod) => {
         pod.ip("addr", "add", "fd09::77/64", "dev", nic);
@@ -201,28 +201,28 @@ describe("of a wired NIC it is told within a second that", () => {
       },
     },
     {
-      name: "the bridge answers",
+      name: "the bridge answers ARP",
       link: bridge,
       change: (pod) => {
         pod.ip("link", "set", bridge, "arp", "on");
       },
     },
     {
-      name: "the bridge snoops",
+      name: "the bridge snoops multicast",
       link: bridge,
       change: (pod) => {
         pod.ip("link", "set", bridge, "type", "bridge", "mcast_snooping", "1");
       },
     },
     {
-      name: "the entry for the guest is gone",
+      name: "the forwarding entry for the guest is missing",
       link: tap,
       change: (pod) => {
         run("bridge", "-n", pod.pod, "fdb", "del", mac, "dev", tap, "master");
       },
     },
     {
-      name: "the guest is looked for behind the NIC",
+      name: "the guest is expected behind the NIC",
       link: nic,
       change: (pod) => {
         run("bridge", "-n", pod.pod, "fdb", "replace", mac, "dev", nic, "master", "static");
@@ -234,7 +234,7 @@ describe("of a wired NIC it is told within a second that", () => {
     await eventually(() => watched.isTold(index), { withinMs: 1000 });
   });
 
-  test("nothing is told of what its traffic makes the pod's kernel know of its neighbours", async () => {
+  test("ignores neighbor changes that the guest's traffic causes", async () => {
     // Of the loopback, which has no other news: a carrier's may come a second after it came up.
     watched.ip("neigh", "add", "10.9.0.9", "lladdr", OTHER_MAC, "dev", "lo");
     watched.ip("link", "add", "later", "type", "bridge");
@@ -243,7 +243,7 @@ describe("of a wired NIC it is told within a second that", () => {
     expect(watched.isTold(watched.indexOf("lo"))).toBe(false);
   });
 
-  test("anything may have changed when more has than can be told, and afterwards it goes on", async () => {
+  test("reports an overflow as a change of anything and continues", async () => {
     const script = [1400, 1401].map((mtu) => `link set lo mtu ${String(mtu)}\n`).join("");
     run("sh", "-c", `printf '${script.repeat(2000)}' | ip -n ${watched.pod} -batch -`);
     await eventually(() => watched.told.includes("unknown"), { withinMs: 2000 });
@@ -258,7 +258,7 @@ describe("of a wired NIC it is told within a second that", () => {
   });
 });
 
-test("a namespace that is watched costs one descriptor, which goes with the watch", () => {
+test("a watched namespace uses one descriptor, which is closed with the watch", () => {
   const namespaces = new Namespaces();
   const stop = new AbortController();
   try {
@@ -279,7 +279,7 @@ test("a namespace that is watched costs one descriptor, which goes with the watc
   }
 });
 
-test("a descriptor that is another namespace by now is refused, and one that is none", () => {
+test("rejects a descriptor of another namespace and an invalid one", () => {
   const namespaces = new Namespaces();
   const file = openSync("/dev/null", "r");
   const { signal } = new AbortController();

@@ -103,22 +103,22 @@ describe("a guest behind the pod", () => {
     expect(ask(host, POD[family])).toMatch(new RegExp(`^guest (::ffff:)?${SERVER[family]}$`));
   });
 
-  test("is reached from the pod at 127.0.0.1, as from its gateway", () => {
+  test("is reachable from the pod at 127.0.0.1, as from its gateway", () => {
     expect(ask(pod, "127.0.0.1")).toBe("guest ::ffff:10.0.2.1");
   });
 
-  test("passes pings both ways, of the size that the pod's NIC takes", () => {
+  test("passes pings both ways up to the pod NIC's MTU", () => {
     expect(ping(guest, "-s", "1372", SERVER.ipv4)).toContain(" 0% packet loss");
     expect(ping(guest, "-6", SERVER.ipv6)).toContain(" 0% packet loss");
     expect(ping(host, POD.ipv4)).toContain(" 0% packet loss");
   });
 
-  test("is not reached past the list of ports, at its own address", () => {
+  test("is unreachable at unlisted ports and at its own address", () => {
     run("ip", "-n", host, "route", "add", "10.0.2.2/32", "via", POD.ipv4);
     expect(ask(host, "10.0.2.2")).toBe("");
   });
 
-  test("does not reach the pod's loopback", () => {
+  test("cannot reach the pod's loopback", () => {
     run(
       "ip",
       "netns",
@@ -134,7 +134,7 @@ describe("a guest behind the pod", () => {
     expect(() => ping(guest, "127.0.0.1")).toThrow("Command failed");
   });
 
-  test("is let in at the listed ports only when there is a list", async () => {
+  test("accepts only the listed ports when there is a list", async () => {
     const other = { protocol: "tcp", first: 81, last: 90 } as const;
     const own = { protocol: "tcp", first: PORT, last: PORT } as const;
     await makeNetwork().wireTap(netns, { ...WIRING, ports: [other] });
@@ -146,7 +146,7 @@ describe("a guest behind the pod", () => {
     expect(ask(host, POD.ipv6)).toContain("guest");
   });
 
-  test("is seen to be wired, and not when anything of it is missing", async () => {
+  test("is detected as wired, and not when any part is missing", async () => {
     const inPod = (...text: readonly string[]): string => run("ip", "netns", "exec", pod, ...text);
     const breaks: readonly (readonly string[])[] = [
       ["nft", "flush", "chain", "inet", "patchbay-eth0", "inward"],
@@ -169,7 +169,7 @@ describe("a guest behind the pod", () => {
     expect(ask(host, POD.ipv4)).toContain("guest");
   });
 
-  test("leaves nothing behind, and the pod its addresses", async () => {
+  test("leaves nothing behind and restores the pod's addresses", async () => {
     await makeNetwork().unwireTap(netns, WIRING);
     await makeNetwork().unwireTap(netns, WIRING);
     const links = await makeNetwork().listLinks(netns);
@@ -181,7 +181,7 @@ describe("a guest behind the pod", () => {
   });
 });
 
-test("an agent in a container writes settings by way of the process that it is told, whatever process 1 is", async () => {
+test("an agent in a container writes sysctls through the given process, whatever process 1 is", async () => {
   const own = new Namespaces();
   try {
     const name = own.add("contained");
@@ -198,7 +198,7 @@ test("an agent in a container writes settings by way of the process that it is t
   }
 });
 
-describe("a wiring that is cut short", () => {
+describe("an interrupted wiring", () => {
   const own = new Namespaces();
   const guard = { macs: [GUEST_MAC], serves: false, addresses: ["10.0.2.2"] };
   const wiring: MasqueradeWiring = { ...WIRING, guard };
@@ -226,7 +226,7 @@ describe("a wiring that is cut short", () => {
     return { isCut, seen: observed, after: { isWired, rules, links } };
   }
 
-  test("after any of its commands is seen to be none, and is finished by the next", async () => {
+  test("is detected as incomplete after any of its commands and completed by the next", async () => {
     const outcomes = [await cutAfter(0)];
     while (outcomes.at(-1)?.isCut === true) outcomes.push(await cutAfter(outcomes.length));
     expect(outcomes.length).toBeGreaterThan(15);

@@ -150,7 +150,7 @@ function sceneIn(namespaces: Namespaces, root: string, close: () => Promise<void
 
 describeNodeNicsContract("of the kernel", () => Promise.resolve(makeScene()));
 
-describe("a NIC comes back with all that it had", () => {
+describe("restores a NIC with all its settings", () => {
   let scene: NodeNicsScene;
   beforeEach(() => {
     scene = makeScene();
@@ -186,7 +186,7 @@ describe("a NIC comes back with all that it had", () => {
       words: "addr add fd09:8::1/64 valid_lft 9000 preferred_lft 8000 nodad dev card0",
     },
     {
-      name: "a route with all that there is",
+      name: "a route with all attributes",
       words: "route add 198.51.100.0/24 via 10.9.1.9 dev card0 metric 5 mtu 1300 src 10.9.1.3",
     },
     {
@@ -194,7 +194,7 @@ describe("a NIC comes back with all that it had", () => {
       words: "route add 198.51.100.0/24 via 169.254.1.1 dev card0 onlink",
     },
     {
-      name: "a route that goes by two NICs",
+      name: "a multipath route over two NICs",
       words:
         "route add 198.51.100.0/24 nexthop via 10.9.1.9 dev card0 nexthop via 169.254.1.1 dev card1 onlink",
     },
@@ -209,7 +209,7 @@ describe("a NIC comes back with all that it had", () => {
     expect(look()).toEqual(before);
   });
 
-  test("but for what the kernel refuses, which is told", async () => {
+  test("except what the kernel refuses, which is reported", async () => {
     const nic = await scene.nics.find(scene.host, { by: "name", name: "card0" });
     if (nic === undefined) throw new Error("there is no card0");
     scene.lend();

@@ -59,7 +59,7 @@ describePacketCapturesContract("tcpdump", () => {
   });
 });
 
-test("who reads a stranger's filter may open packet sockets, and nothing else", async () => {
+test("the process that parses a tenant's filter may only open packet sockets", async () => {
   const namespaces = new Namespaces();
   try {
     const netns = namespaces.open(makePod(namespaces));

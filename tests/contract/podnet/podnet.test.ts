@@ -68,7 +68,7 @@ describe("frames", () => {
     expect(ping(first, "-s", "1372", "10.9.0.2")).toContain(" 0% packet loss");
   });
 
-  test("are not answered by the pod for the address that the guest owns", async () => {
+  test("the pod does not answer for the guest's address", async () => {
     const first = await addGuest({ namespaces, host }, 1, "veth");
     await addGuest({ namespaces, host }, 2, "veth");
     // 10.9.0.102 was on the pod's NIC before it was wired.
@@ -76,7 +76,7 @@ describe("frames", () => {
     expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
   });
 
-  test("still pass when the wiring was cut short before the forwarding entries", async () => {
+  test("still pass when the wiring was interrupted before the forwarding entries", async () => {
     const first = await addGuest({ namespaces, host }, 1, "macvlan");
     const second = await addGuest({ namespaces, host }, 2, "macvlan");
     const pod = `${PREFIX}-pod1`;
@@ -89,13 +89,13 @@ describe("frames", () => {
   });
 });
 
-describe("a guest that sends with a MAC that is not its own", () => {
+describe("a guest that sends with another MAC", () => {
   const namespaces = new Namespaces();
   afterEach(() => {
     namespaces.close();
   });
 
-  test("does not make the bridge look for that MAC behind the tap", async () => {
+  test("does not make the bridge learn that MAC behind the tap", async () => {
     const host = addHost(namespaces);
     const pod = namespaces.add("pod");
     const guest = namespaces.add("guest");
@@ -135,7 +135,7 @@ describe("taps", () => {
     expect(details).toMatchObject([{ ifname: "tap1", user: 107, group: 107 }]);
   });
 
-  test("tell whether QEMU has them open, and one that is made again is not", async () => {
+  test("report whether QEMU has them open, and a recreated one is not", async () => {
     const isOpen = async (): Promise<boolean | undefined> =>
       (await makeNetwork().listLinks(netns)).find(({ name }) => name === "tap1")?.carrier;
     expect(await isOpen()).toBe(false);
@@ -169,7 +169,7 @@ describe("taps", () => {
   });
 });
 
-describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (kind) => {
+describe.each(["veth", "macvlan"])("an interrupted wiring around a %s", (kind) => {
   const namespaces = new Namespaces();
   let host: string;
   beforeAll(() => {
@@ -226,7 +226,7 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
     return { isCut, seen: observed, after };
   }
 
-  test("after any of its commands is seen to be none, and is finished by the next", async () => {
+  test("is detected as incomplete after any of its commands and completed by the next", async () => {
     let commands = 0;
     let last = await cutAfter(commands);
     const outcomes = [last];

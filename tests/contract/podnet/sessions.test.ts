@@ -59,7 +59,7 @@ afterEach(() => {
   namespaces.close();
 });
 
-test("a session that ends under a pass does not lead it into another pod's namespace", async () => {
+test("a session that ends during a pass does not lead it into another pod's namespace", async () => {
   const hypervisor = createFakeHypervisor();
   hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
   const sessions = createSessions({
@@ -85,7 +85,7 @@ test("a session that ends under a pass does not lead it into another pod's names
   expect(linksIn("two")).not.toContain("tap1");
 });
 
-test("a namespace whose descriptor has gone to another is refused", async () => {
+test("rejects a namespace whose descriptor was reused", async () => {
   const one = netnsOf("one");
   closeSync(one.fd);
   const two = netnsOf("two");

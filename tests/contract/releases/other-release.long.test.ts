@@ -58,7 +58,7 @@ afterAll(() => {
 }, WITHIN_MS);
 
 test(
-  "hack/install brings all that the demo needs, and no package that only tests need",
+  "hack/install installs what the demo needs, and no package that only tests need",
   { timeout: WITHIN_MS },
   () => {
     runInRoot("hack/install && hack/guest/make-image .cache/guest");
@@ -81,7 +81,7 @@ test("hack/demo plugs and unplugs NICs there", { timeout: WITHIN_MS }, () => {
   expect(shown).toContain("no VM, VMI or pod is left");
 });
 
-test("the stories of plug, swap and unplug pass there", { timeout: WITHIN_MS }, () => {
+test("the tests of plug, swap and unplug pass there", { timeout: WITHIN_MS }, () => {
   const files = ["plug/plug", "plug/swap", "unplug/unplug"].map(
     (name) => `tests/e2e/${name}.test.ts`,
   );

@@ -156,7 +156,7 @@ function requestAs(
   return ask("node1", KEY, request);
 }
 
-test("virt-api asks, and is told what came of it", async () => {
+test("virt-api sends a request and receives the result", async () => {
   const client = await issue(own, "virt-api", "client");
   expect(await requestAs(client, own.certPem)).toEqual({ code: 200, body: {} });
   expect(requested).toEqual(["ns/vm pause"]);
@@ -178,7 +178,7 @@ test("virt-api asks, and is told what came of it", async () => {
   });
 });
 
-test("a client of the same authority by another name is told 401", async () => {
+test("a client of the same authority with another name gets 401", async () => {
   const client = await issue(own, "alice", "client");
   expect(await requestAs(client, own.certPem)).toMatchObject({ code: 401 });
   expect(requested).toEqual([]);
@@ -186,8 +186,8 @@ test("a client of the same authority by another name is told 401", async () => {
 
 test.each([
   { name: "of another authority", of: () => issue(others, "virt-api", "client") },
-  { name: "that is a server's", of: () => issue(own, "virt-api", "server") },
-])("a certificate $name does not get through", async ({ of }) => {
+  { name: "of a server", of: () => issue(own, "virt-api", "server") },
+])("rejects a certificate $name", async ({ of }) => {
   await expect(requestAs(await of(), own.certPem)).rejects.toMatchObject({
     code: "API_NODE_UNREACHABLE",
   });
@@ -197,13 +197,13 @@ test.each([
 test.each([
   { name: "another authority's", caOf: () => others.certPem },
   { name: "nobody's", caOf: () => "" },
-])("virt-api asks nobody whose certificate is not $name", async ({ caOf }) => {
+])("virt-api sends no request to a server without $name certificate", async ({ caOf }) => {
   const client = await issue(own, "virt-api", "client");
   await expect(requestAs(client, caOf())).rejects.toMatchObject({ code: "API_NODE_UNREACHABLE" });
   expect(requested).toEqual([]);
 });
 
-test("a server of the authority that is no virt-handler is not asked", async () => {
+test("sends no request to a server of the authority that is not virt-handler", async () => {
   const other = await serve(await issue(own, "somebody", "server"));
   const ask = createSendToHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port: other.port }),
@@ -217,7 +217,7 @@ test("a server of the authority that is no virt-handler is not asked", async () 
   expect(requested).toEqual([]);
 });
 
-test("a node without virt-handler is told", async () => {
+test("reports a node without virt-handler", async () => {
   const ask = createSendToHandler({
     find: () => Promise.resolve(undefined),
     credentials: () => Promise.reject(new Error("not asked")),
@@ -238,7 +238,7 @@ describe("a console", () => {
     return open("node1", { ...KEY, name }, request);
   }
 
-  test("is bytes both ways, until one side ends", async () => {
+  test("streams both ways until one side ends", async () => {
     const opened = await openAs(await issue(own, "virt-api", "client"), own.certPem);
     if (!("stream" in opened)) throw new Error("it was refused");
     opened.stream.write("root\n");
@@ -248,7 +248,7 @@ describe("a console", () => {
     await once(opened.stream, "close");
   });
 
-  test("is let go of when whoever asked for it has gone meanwhile", async () => {
+  test("is closed when its client has disconnected meanwhile", async () => {
     const { certPem: cert, keyPem: key } = await issue(own, "virt-api", "client");
     const answered = Promise.withResolvers<undefined>();
     hold = answered.promise;
@@ -276,7 +276,7 @@ describe("a console", () => {
     await eventually(() => guests.at(-1)?.destroyed === true, { withinMs: 10_000 });
   });
 
-  test("ends with virt-handler, whose process it would keep", async () => {
+  test("ends when virt-handler stops", async () => {
     const ending = new AbortController();
     const other = await serve(await issue(own, "virt-handler", "server"), ending);
     const client = await issue(own, "virt-api", "client");
@@ -293,22 +293,22 @@ describe("a console", () => {
     await other.closed;
   });
 
-  test("that cannot be had is told, as what it is", async () => {
+  test("reports why it is unavailable", async () => {
     const client = await issue(own, "virt-api", "client");
     expect(await openAs(client, own.certPem, "other")).toEqual({
       refused: { code: 409, body: { message: "the console of other is in use" } },
     });
   });
 
-  test("is not for a client of the same authority by another name", async () => {
+  test("rejects a client of the same authority with another name", async () => {
     const client = await issue(own, "alice", "client");
     expect(await openAs(client, own.certPem)).toMatchObject({ refused: { code: 401 } });
   });
 
   test.each([
     { name: "of another authority", of: () => issue(others, "virt-api", "client") },
-    { name: "that is a server's", of: () => issue(own, "virt-api", "server") },
-  ])("is not for a certificate $name", async ({ of }) => {
+    { name: "of a server", of: () => issue(own, "virt-api", "server") },
+  ])("rejects a certificate $name", async ({ of }) => {
     await expect(openAs(await of(), own.certPem)).rejects.toMatchObject({
       code: "API_NODE_UNREACHABLE",
     });

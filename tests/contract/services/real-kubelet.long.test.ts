@@ -212,7 +212,7 @@ function readyOf({ conditions = [] }: NonNullable<VirtualMachineInstance["status
   return conditions.find(({ type }) => type === "Ready");
 }
 
-test("a runtime that is silent is told of on pod, VMI and command line, and work goes on once it answers", async () => {
+test("reports a silent runtime on pod, VMI and command line, and continues once it answers", async () => {
   runtime.isAway = true;
   const pod = await startVmi("vm1");
   const { name, uid = "" } = pod.metadata;
@@ -247,7 +247,7 @@ test("a runtime that is silent is told of on pod, VMI and command line, and work
   }, TIMEOUT);
 });
 
-test("a launcher that the kubelet has refused says why, and has no NIC that is ready", async () => {
+test("a launcher that the kubelet rejected reports why and has no ready NIC", async () => {
   const pod = await startVmi("vm2");
   await tell(pod, REFUSED_STATUS);
   await eventually(async () => (await vmiStatus("vm2")).phase === "Failed", TIMEOUT);

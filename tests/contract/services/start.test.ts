@@ -56,7 +56,7 @@ afterAll(async () => {
 });
 
 test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-runtime"] as const)(
-  "%s whose start fails is gone, after it has begun to tell that it lives",
+  "%s exits when its start fails after it became live",
   async (name) => {
     const { port } = claimed.address() as AddressInfo; // it listens at a port
     const failing = start(name, "--metrics-port", String(port));
@@ -68,14 +68,14 @@ test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-run
   },
 );
 
-test("net-agent that cannot look at the host's namespaces is gone too, with watches open", async () => {
+test("net-agent exits when it cannot inspect the host's namespaces, also with open watches", async () => {
   const failing = startAgent("--host-process", NO_PROCESS);
   expect((await failing.until("failed")).reason).toContain(`/proc/${NO_PROCESS}/ns/net`);
   await eventually(() => failing.exitCode !== undefined, TIMEOUT);
   expect(failing.exitCode).toBe(1);
 });
 
-test("net-agent is ready while the container runtime answers, and lives without it", async () => {
+test("net-agent is ready while the container runtime answers and live without it", async () => {
   runtime.isAway = true;
   const agent = startAgent();
   await agent.until("waiting for the container runtime");

@@ -72,7 +72,7 @@ afterAll(async () => {
   for (const owner of ["ours", "others"]) await files.remove(join(results, `${id}-${owner}`));
 }, UP_MS);
 
-test("images that pods need are imported, with progress", async () => {
+test("imports the images that pods need, with progress", async () => {
   expect(lines.join("\n")).toMatch(/importing image virt-launcher, \d+ MB/);
   expect(await ourCtr("images", "ls", "--quiet")).toContain(PAUSE);
 });
@@ -84,7 +84,7 @@ async function patchbay(...args: readonly string[]): Promise<{ code: number; sai
 }
 
 test(
-  "an image that a VM starts from is not removed, whichever way they write its name",
+  "does not remove an image that a VM uses, in any spelling of its name",
   async () => {
     const source = join(dataDir, "source");
     await files.ensureDirectory(source);
@@ -120,7 +120,7 @@ test(
 );
 
 test(
-  "what runs in containers survives the death of containerd, which comes back",
+  "containers survive the death of containerd, which restarts",
   async () => {
     await runContainer("one");
     const before = await ownProcess("containerd");
@@ -132,7 +132,7 @@ test(
 );
 
 test(
-  "a second up adopts it after the death of the supervisor, and imports nothing again",
+  "a second up adopts containerd after the supervisor's death and imports nothing again",
   async () => {
     const before = await ownProcess("containerd");
     const supervisor = await ownProcess("supervisor");
@@ -161,7 +161,7 @@ async function keepResult(owner: string, config: string): Promise<void> {
 }
 
 test(
-  "down leaves no process, socket, mount, group or result, and takes nobody else's",
+  "down leaves no process, socket, mount, group or result, and removes no foreign ones",
   async () => {
     await runContainer("two");
     const sockets = await Promise.all(["one", "two"].map(shimSocketOf));

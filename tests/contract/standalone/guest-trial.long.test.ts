@@ -54,7 +54,7 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-test("a guest boots, a broken kernel is told, what has no kernel is not tried; nothing is left", async () => {
+test("boots a guest, reports a broken kernel, skips images without one, and leaves nothing", async () => {
   const { outcomes, left: remaining } = await tryAll();
   expect(outcomes).toEqual([
     ["docker.io/library/broken:latest", { problem: expect.stringMatching(/\S/) as unknown }],

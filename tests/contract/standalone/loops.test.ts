@@ -39,7 +39,7 @@ function attach(machine: string): string {
   return execFileSync("losetup", ["--find", "--show", file], { encoding: "utf8" }).trim();
 }
 
-test("a device that was left goes, another machine's stays", async () => {
+test("removes leftover loop devices and preserves other machines'", async () => {
   attach("machine");
   const other = attach("machine-2");
   const log = createFakeLogger();

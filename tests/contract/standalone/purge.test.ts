@@ -53,7 +53,7 @@ async function purge(): Promise<void> {
   await down({ dataDir, purge: true, print: (line) => output.push(line) });
 }
 
-test("of a mount point the content goes, and the mount stays, with what is the file system's", async () => {
+test("purges the content of a mount point, and preserves the mount and the file system's own files", async () => {
   execFileSync("mount", ["-t", "tmpfs", "none", dataDir]);
   fill();
   await purge();
@@ -62,7 +62,7 @@ test("of a mount point the content goes, and the mount stays, with what is the f
   expect(output.at(-1)).toBe(`${dataDir} is empty; it is a mount point, and stays`);
 });
 
-test("a purge that died halfway is finished by the next one", async () => {
+test("the next purge completes one that died", async () => {
   fill();
   const images = join(dataDir, "images");
   // Another name of a file is made in 13 µs, and a file, also an empty one, was seen to take 130 to 600.

@@ -112,7 +112,7 @@ async function expectStartedAnew(program: ComponentProgram): Promise<void> {
 }
 
 test(
-  "a service that stands still is killed and started anew, and so is the API server",
+  "kills and restarts a hung service, also the API server",
   async () => {
     for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
     const deps = { files, clock: createClock(), runner, paths };
@@ -135,7 +135,7 @@ async function shownAt(port: number, ca: string): Promise<{ readonly endMs: numb
 }
 
 test(
-  "certificates that end soon are made anew, and services that show older ones are started again, one by one",
+  "renews certificates before they expire and restarts services with older ones, one by one",
   async () => {
     for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
     const real = createClock();

@@ -42,27 +42,27 @@ async function openAndEnd(): Promise<void> {
   endTrial(await openTrial(ROOT, "test"));
 }
 
-test("what a process left that is dead is taken down and removed", async () => {
+test("removes the machine of a dead process", async () => {
   const remaining = trialOf(DEAD);
   await openAndEnd();
   expect(existsSync(remaining)).toBe(false);
 });
 
-test("so is what it left before the machine began to come up", async () => {
+test("removes what it left before the machine began to start", async () => {
   const remaining = trialOf(DEAD);
   rmSync(join(remaining, "data/standalone.json"));
   await openAndEnd();
   expect(existsSync(remaining)).toBe(false);
 });
 
-test("what a living process has stays, and so does what no run has made", async () => {
+test("preserves the machines of a live process and foreign ones", async () => {
   const startTime = await readProcessStartTime(process.pid);
   const retained = [trialOf({ pid: process.pid, startTime }), trialOf(undefined)];
   await openAndEnd();
   expect(retained.map((directory) => existsSync(directory))).toEqual([true, true]);
 });
 
-test("a link that another user has put there is not followed", async () => {
+test("does not follow a link that another user put there", async () => {
   const remaining = trialOf(DEAD);
   const elsewhere = remaining.replace("patchbay-test-", "elsewhere-");
   renameSync(remaining, elsewhere);

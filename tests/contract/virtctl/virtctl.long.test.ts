@@ -173,25 +173,25 @@ async function send(row: Row, version: string): Promise<readonly [number, string
   return [code, kind === "Status" || code === 200 ? message : "no Status"];
 }
 
-test.each(ROWS)("virtctl $command, of a VM that is $state: $code", async (row) => {
+test.each(ROWS)("virtctl $command of a VM that is $state: $code", async (row) => {
   for (const version of ["v1", "v1alpha3"] as const) {
     await bringAbout(machine.api, row.state);
     expect(await send(row, version)).toEqual([row.code, row.message]);
   }
 });
 
-test("no answer is the bare 404 of a path that is not there", () => {
+test("no reply is the bare 404 of an unknown path", () => {
   expect(ROWS.filter(({ message }) => message.endsWith("the requested resource"))).toEqual([]);
 });
 
-test("what is asked of a guest is done to it", () => {
+test("requests change the guest", () => {
   const requested = new Set(node.daemon.calls);
   for (const call of ["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"]) {
     expect(requested).toContain(`${call} ${DOMAIN}`);
   }
 });
 
-test("the API server tells of both versions, and of their documents", async () => {
+test("discovery lists both versions and their documents", async () => {
   const { body } = await admin.ask("GET", "/openapi/v3");
   expect(body).toMatchObject({
     paths: {

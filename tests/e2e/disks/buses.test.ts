@@ -38,7 +38,7 @@ beforeAll(async () => {
   };
 }, BOOT_MS);
 
-test("each is there, with its size, what it may be used for, and its name", async () => {
+test("each disk is present with its size, access mode and name", async () => {
   const { lines } = await machine.console(NAME).run("disks");
   const found = lines.map((line) => line.replace(/^.*?disk \S+ /, "").trimEnd()).sort();
   expect(found.filter((line) => !line.startsWith("kib 0 "))).toEqual([

@@ -39,7 +39,7 @@ async function refusalOf(want: string): Promise<void> {
   await eventually(isReported, { withinMs: CHANGE_MS });
 }
 
-test("a VM has a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {
+test("a VM uses a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {
   const path = join(directory, "data.img");
   const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
   const volume = { hostDisk: { path, type: "DiskOrCreate", capacity: "8Mi" } };

@@ -49,7 +49,7 @@ afterAll(() => {
 
 describe("a manifest", () => {
   test(
-    "of a VM that is not to run is stored; it runs when it is started, behind the pod's address",
+    "of a stopped VM is stored; it runs when it is started, behind the pod's address",
     { timeout: START_MS },
     async () => {
       addEmptyImage("quay.io/kubevirt/cirros-container-disk-demo");
@@ -75,7 +75,7 @@ describe("a manifest", () => {
     },
   );
 
-  test("with hardware that is not there is stored and not started, and all of it is named", async () => {
+  test("with unsupported hardware is stored and not started, and names all of it", async () => {
     apply("refused-vm");
     const message = await syncErrorOf("refused");
     const fields = ["accessCredentials", "gpus", "hugepages"];
@@ -88,7 +88,7 @@ describe("a manifest", () => {
     expect(machine.findVmi("refused")).toBeUndefined();
   });
 
-  test("with a Service, EFI, rng, clock and a claim is refused for nothing, and waits for its claim", async () => {
+  test("with a Service, EFI, rng, clock and a claim is accepted and waits for its claim", async () => {
     apply("pvc-vm-services");
     await eventually(() => printableStatus("web") === "ErrorPvcNotFound", {
       withinMs: CHANGE_MS,

@@ -93,7 +93,7 @@ afterAll(async () => {
   for (const vm of [VM, PEER]) await expectGone(vm, NIC);
 });
 
-describe("under a guest that goes on running", () => {
+describe("under a running guest", () => {
   test.each<{ name: string; spoil: () => void; isMended: () => boolean }>([
     {
       name: "the tap is moved to another bridge",
@@ -119,11 +119,11 @@ describe("under a guest that goes on running", () => {
       isMended: () => findLink(tap)?.linkinfo?.info_slave_data?.learning === false,
     },
     {
-      name: "an address is put back on the pod's NIC",
+      name: "an address is added to the pod's NIC again",
       spoil: () => ipIn(podUid, "addr", "add", `${PEER_ADDRESS}/24`, "dev", podNic),
       isMended: () => findLink(podNic)?.addr_info.length === 0,
     },
-  ])("$name, which is mended", async ({ name, spoil, isMended }) => {
+  ])("repairs it when $name", async ({ name, spoil, isMended }) => {
     expect(isPlugged()).toBe(true);
     const { ifindex } = findLink(tap) ?? {};
     const ms = await mendedAfter(spoil, isMended);
@@ -133,7 +133,7 @@ describe("under a guest that goes on running", () => {
     expect(isPlugged()).toBe(true);
   });
 
-  test("links of ours that belong to nobody are removed", async () => {
+  test("removes orphaned links of ours", async () => {
     const isGone = (): boolean => !linksOf(podUid).includes(ORPHAN);
     const ms = await mendedAfter(
       () => ipIn(podUid, "link", "add", ORPHAN, "type", "bridge"),
@@ -148,11 +148,11 @@ describe("under a guest that goes on running", () => {
   });
 });
 
-describe("the guest gets its NIC anew, at the same place, when", () => {
+describe("the guest gets its NIC again at the same PCI address when", () => {
   test.each<{ name: string; spoil: () => void }>([
     { name: "its tap is deleted", spoil: () => ipIn(podUid, "link", "del", tap) },
     {
-      name: "its device is taken out by hand",
+      name: "its device is detached by hand",
       spoil: () => virsh(VM, "detach-device-alias", `ua-${NIC}`, "--live"),
     },
   ])("$name", async ({ name, spoil }) => {
@@ -178,7 +178,7 @@ test.each([
   "its bridge was gone",
   "were changed by something else",
   "its device was gone",
-])("it was told that %s", async (text) => {
+])("reported that %s", async (text) => {
   const reported = await eventually(() => driftsTold().find((message) => message.includes(text)), {
     withinMs: CHANGE_MS,
   });

@@ -157,7 +157,7 @@ afterAll(() => {
   configure([], null);
 });
 
-test("without the gate a VM with hooks is not started, and it is said who can change that", async () => {
+test("without the feature gate a VM with hooks is not started, and the condition says who can change that", async () => {
   configure([], { sidecarImage: SHIM });
   start("marked", [hook("marks.sh"), CLAIMED], { default: "passt", args1: "slirp" });
   const isReported = (): boolean => reported("marked").includes("hooks of VMs are switched off");
@@ -166,7 +166,7 @@ test("without the gate a VM with hooks is not started, and it is said who can ch
   configure(["Sidecar"], { sidecarImage: SHIM });
 });
 
-test("the guest is as its hook wants it, with its own NIC as it was", async () => {
+test("the guest has its hook's changes and its own unchanged NIC", async () => {
   await machine.booted("marked");
   const xml = virsh("marked", "dumpxml");
   expect(xml).toContain("<entry name='manufacturer'>Radical Edward</entry>");
@@ -174,27 +174,27 @@ test("the guest is as its hook wants it, with its own NIC as it was", async () =
   expect(await guestNic("marked", mac)).not.toBe("");
 });
 
-test("an interface whose binding is a hook has the NIC that the hook has made", async () => {
+test("an interface with a hook binding has the NIC that the hook defined", async () => {
   expect(await expectReady("marked", "default")).toMatchObject({ mac: MADE_MAC });
   expect(await guestNic("marked", MADE_MAC)).not.toBe("");
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-2")).toContain("for the binding passt");
 });
 
-test("so has one whose hook has written it into QEMU's arguments", async () => {
+test("an interface with a hook in QEMU's arguments has its NIC", async () => {
   await expectReady("marked", "args1");
   expect(await guestNic("marked", ARGS_MAC)).not.toBe("");
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-3")).toContain("for the binding slirp");
 });
 
-test("it finds on cloud-init's disk what a hook has made of it, by a program of a claim", async () => {
+test("cloud-init's disk has the content that a hook program from a claim produced", async () => {
   const { lines } = await machine.console("marked").run("text cidata user-data");
   const texts = lines.flatMap((line) => /^text (.*)$/.exec(line)?.[1] ?? []);
   expect(texts.map((text) => text.trimEnd())).toEqual(["#!/bin/sh", "# of its hook", "echo ready"]);
 });
 
-test("and NICs come as into any other", async () => {
+test("NICs are plugged as into any other guest", async () => {
   const before = (await guestNics("marked")).length;
   addInterface("marked", { name: "red2", network: "red" });
   const { mac = "" } = await expectReady("marked", "red2");
@@ -202,7 +202,7 @@ test("and NICs come as into any other", async () => {
   expect(await guestNics("marked")).toHaveLength(before + 1);
 });
 
-test("its hook hears of the end, and the pod goes", async () => {
+test("its hook is notified of the end, and the pod ends", async () => {
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   const log = machine.kubectl("logs", pod, "-c", "hook-sidecar-0");
   // Asked twice, and by nobody else.
@@ -211,7 +211,7 @@ test("its hook hears of the end, and the pod goes", async () => {
   await eventually(() => machine.findVmi("marked") === undefined, { withinMs: REPORT_TIMEOUT_MS });
 });
 
-test("a hook that takes away a NIC keeps the guest from starting, and it is said what to do", async () => {
+test("a hook that removes a NIC prevents the guest's start, and the next step is reported", async () => {
   start("taken", [hook("takes-nic.sh")]);
   await eventually(() => reported("taken").startsWith("HookAnswerRefused"), {
     withinMs: REPORT_TIMEOUT_MS,
@@ -222,7 +222,7 @@ test("a hook that takes away a NIC keeps the guest from starting, and it is said
   expect(machine.findVmi("taken")?.status?.phase).toBe("Scheduled");
 });
 
-test("a hook that dies ends the start, with its last words", async () => {
+test("a hook that dies ends the start with its last output", async () => {
   start("dead", [hook("marks.sh", ["--version", "v1alpha9"])]);
   await eventually(() => reported("dead").startsWith("HookSidecarEnded"), {
     withinMs: REPORT_TIMEOUT_MS,

@@ -94,7 +94,7 @@ afterAll(() => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
 
-test("a VM whose binding is not registered is not started, and its condition says so", async () => {
+test("a VM with an unregistered binding is not started, and its condition says so", async () => {
   apply("network.yaml");
   apply("vm-tap.yaml");
   const isReported = (): boolean => {
@@ -106,7 +106,7 @@ test("a VM whose binding is not registered is not started, and its condition say
   await eventually(isReported, { withinMs: REPORT_TIMEOUT_MS });
 });
 
-test("once it is, its guest starts; without the plugin the NIC waits, with the plugin's name", async () => {
+test("once it is registered its guest starts; without the plugin the NIC waits and names it", async () => {
   register("binding-tap.yaml");
   await machine.booted("with-tap");
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.reason === "PluginMissing", {
@@ -116,7 +116,7 @@ test("once it is, its guest starts; without the plugin the NIC waits, with the p
   expect(machine.patchbay("explain", "with-tap", "tap1")).toContain("PluginMissing");
 });
 
-test("the plugin comes, and with it the NIC: the guest reaches the other side of its tap", async () => {
+test("installing the plugin completes the NIC: the guest reaches the other end of its tap", async () => {
   copyFileSync(join(FILES, "example-tap"), PLUGIN);
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.phase === "Ready", {
     withinMs: REPORT_TIMEOUT_MS,
@@ -125,7 +125,7 @@ test("the plugin comes, and with it the NIC: the guest reaches the other side of
   expect(await ping("with-tap", "10.8.20.1")).toEqual({ sent: 3, received: 3 });
 });
 
-test("a hook's binding makes the NIC that the guest has from its start", async () => {
+test("a hook's binding defines the NIC that the guest boots with", async () => {
   machine.delete("vm", "with-tap");
   register("binding-hook.yaml");
   apply("vm-hook.yaml");

@@ -33,7 +33,7 @@ afterAll(async () => {
   await node?.end();
 });
 
-test("a drain ends when the guest is on the other node, where it is the same guest", async () => {
+test("a drain ends when the guest runs on the other node as the same guest", async () => {
   const isMigratable = (): boolean =>
     machine
       .findVmi(VM)

@@ -115,7 +115,7 @@ async function expectThere(target: string): Promise<void> {
   expect(await ping(GUEST, "10.9.8.2")).toEqual({ sent: 3, received: 3 });
 }
 
-test.each(["there", "back"])("a guest moves to the other node: %s", async (name) => {
+test.each(["there", "back"])("a guest migrates to the other node: %s", async (name) => {
   const target = otherNode(GUEST, nodes);
   requestMigration(GUEST, name);
   await expectMoved(name);
@@ -127,7 +127,7 @@ function counts(): unknown {
   return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
 }
 
-test("a guest whose migration is cancelled on its way, as virtctl does it, is heard where it is, and nothing of it is left elsewhere", async () => {
+test("a migration canceled by virtctl leaves the guest reachable at its source and nothing elsewhere", async () => {
   const [source, before] = [nodeOf(GUEST), counts()];
   machine.apply(slowPolicy(POLICY));
   machine.kubectl("label", "vmi", GUEST, `pace=${POLICY}`);
@@ -182,7 +182,7 @@ test.each([
       machine.kubectl("delete", "pod", targetPod, "--wait=false");
     },
   },
-])("a guest stays when $name dies on its way", async ({ name, strike }) => {
+])("a guest stays when $name dies during its migration", async ({ name, strike }) => {
   const source = nodeOf(GUEST);
   const move = name.replaceAll(/[^a-z]/gi, "-").toLowerCase();
   requestMigration(GUEST, move);
@@ -192,7 +192,7 @@ test.each([
   await expectStayed(source);
 });
 
-test("it goes the next time", async () => {
+test("the next migration succeeds", async () => {
   const source = nodeOf(GUEST);
   machine.kubectl("label", "vmi", GUEST, "pace-");
   requestMigration(GUEST, "again");
@@ -200,7 +200,7 @@ test("it goes the next time", async () => {
   expect(nodeOf(GUEST)).not.toBe(source);
 });
 
-test("it goes on at its target when virt-handler there dies as it has come, before it has let it go on", async () => {
+test("resumes at its target when virt-handler there dies after the guest arrived and before it resumed", async () => {
   const target = otherNode(GUEST, nodes);
   const remaining = newestQemu(GUEST);
   requestMigration(GUEST, "handover");
@@ -254,7 +254,7 @@ async function writeDisks(text: string): Promise<void> {
   }
 }
 
-test("disks of a guest's pod go along, and a claim that both nodes see is the same device there, and back", async () => {
+test("migrates the disks of a guest's pod, and a shared claim is the same device there and back", async () => {
   applySharedClaim(machine, CLAIM);
   machine.apply(chestManifest());
   await machine.booted(DISKS);

@@ -147,7 +147,7 @@ async function expectMove(frames: Frames, stream: NumberStream, guest: unknown):
 }
 
 test(
-  "it moves while it is pinged and sends, runs in one place, and is what it was",
+  "migrates under traffic both ways, runs in one place, and stays the same guest",
   async () => {
     const before = { guest: await guestAsItIs(), counts: counts() };
     const mac = ifaceStatus(VM, LATE.name)?.mac ?? "";

@@ -73,13 +73,13 @@ afterAll(async () => {
   for (const { vm } of GUESTS) await expectGone(vm, NETWORK);
 });
 
-test("frames as large as the network's MTU, which the guest's NIC has by itself", async () => {
+test("frames up to the network's MTU, which the guest's NIC has automatically", async () => {
   const { lines } = await machine.console("alpha").run("report");
   expect(lines.find((line) => line.includes(GUESTS[0]?.mac ?? ""))).toContain(`mtu ${String(MTU)}`);
   await expectAnswer("10.78.0.2", MTU - HEADERS);
 });
 
-test("frames with a tag", async () => {
+test("tagged frames", async () => {
   for (const [index, nic] of nics.entries()) await run(index, `tag ${nic} 7`);
   await setAddresses(
     nics.map((nic) => `${nic}.7`),
@@ -89,11 +89,11 @@ test("frames with a tag", async () => {
   await expectAnswer("10.78.7.2");
 });
 
-test("multicast, to a group of which only the other guest is a member", async () => {
+test("multicast to a group that only the other guest joined", async () => {
   await expectAnswer(`${SOLICITED_NODE}%${nics[0] ?? ""}`);
 });
 
-test("IPv6, whose neighbours find one another", async () => {
+test("IPv6 with neighbor discovery", async () => {
   await setAddresses(nics, "fd78::", 64);
   await expectAnswer("fd78::2");
 });
@@ -101,7 +101,7 @@ test("IPv6, whose neighbours find one another", async () => {
 describe("the doctor", () => {
   const BRIDGE = "pbt-jumbo";
 
-  test("finds no hop dead where frames pass", async () => {
+  test("finds no dead hop where frames pass", async () => {
     expect(await examine("alpha", NETWORK)).toMatchObject({ code: 0, dead: "" });
   });
 

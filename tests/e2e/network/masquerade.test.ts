@@ -72,7 +72,7 @@ afterAll(() => {
   machine.delete("vm", VM);
 });
 
-test("it has an address of its own network, and the pod's for all others", async () => {
+test("it has a private address and the pod's address for all other hosts", async () => {
   await expectBehindPod();
 });
 

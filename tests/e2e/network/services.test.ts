@@ -93,7 +93,7 @@ afterAll(() => {
   machine.deleteIfPresent("service", ...SERVICES);
 });
 
-test("the address of a Service leads to the guest, from the host and from a guest", async () => {
+test("a Service's address leads to the guest, from the host and from a guest", async () => {
   const options = ["--port", "80", "--target-port", String(PORT)];
   machine.patchbay("expose", "vm", VM, "--name", "web", ...options);
   const { clusterIP } = service("web").spec;
@@ -102,7 +102,7 @@ test("the address of a Service leads to the guest, from the host and from a gues
   expect(await fetched(clusterIP, 81)).toBeUndefined();
 });
 
-test("kubectl shows where it leads, in the older form too", async () => {
+test("kubectl shows its endpoints, in the older form too", async () => {
   const place = `${machine.findPod(VM)?.status?.podIP ?? ""}:${String(PORT)}`;
   const address = machine.findPod(VM)?.status?.podIP ?? "";
   const isListed = (): boolean =>
@@ -114,7 +114,7 @@ test("kubectl shows where it leads, in the older form too", async () => {
   );
 });
 
-test("a port of the node leads to the guest", async () => {
+test("a node port leads to the guest", async () => {
   const options = ["--port", "80", "--target-port", String(PORT), "--type", "NodePort"];
   machine.patchbay("expose", "vmi", VM, "--name", "web-node", ...options);
   const nodePort = service("web-node").spec.ports[0]?.nodePort ?? 0;
@@ -123,7 +123,7 @@ test("a port of the node leads to the guest", async () => {
   expect(await inGuest(CLIENT, `fetch ${node} ${String(nodePort)}`)).toContain(LOOPBACK);
 });
 
-test("the name of a headless Service is the guest's address; the name server goes on after it was killed", async () => {
+test("a headless Service resolves to the guest's address, and the name server survives a kill", async () => {
   const options = ["--port", String(PORT), "--cluster-ip", "None"];
   machine.patchbay("expose", "vm", VM, "--name", "web-names", ...options);
   const resolver = new Resolver();
@@ -143,7 +143,7 @@ test("the name of a headless Service is the guest's address; the name server goe
   await eventually(async () => (await requested()).includes(pod), TIMEOUT);
 });
 
-test("a Service that changes leads elsewhere, and to nobody", async () => {
+test("a changed Service leads to its new endpoints, or to none", async () => {
   const { clusterIP } = service("web").spec;
   const change = (spec: object): void => {
     machine.patch("service", "web", { spec });
@@ -184,7 +184,7 @@ async function withHostOnBlue(act: () => Promise<void>): Promise<void> {
   }
 }
 
-test("the address of a Service leads to what a guest has on the network that the Service names", async () => {
+test("a Service leads to a guest's address on the network that it names", async () => {
   addInterface(VM, { name: NIC, network: "blue" });
   await expectReady(VM, NIC);
   const attachments = machine.findVmi(VM)?.status?.attachments ?? [];
@@ -222,7 +222,7 @@ test("the address of a Service leads to what a guest has on the network that the
   await expectGone(VM, NIC);
 });
 
-test("what leads nowhere is refused, and nothing is left", async () => {
+test("rejects invalid Services and leaves nothing", async () => {
   const { clusterIP } = service("web").spec;
   const before = traces();
   machine.delete("service", ...SERVICES);

@@ -99,7 +99,7 @@ afterAll(async () => {
   await plugger.close();
 });
 
-test("nothing grows, no packet is lost on the other NICs, the last rounds cost what the first did", async () => {
+test("nothing grows, no packet is lost on the other NICs, the last rounds cost as much as the first", async () => {
   for (let count = 0; count < WARM_UP; count += 1) await round();
   const before = { onHost: inventories(), held: await heldByServices() };
   // Each VM has one that pings, or that is pinged.

@@ -49,7 +49,7 @@ function stored(): readonly string[] {
   return readdirSync(join(machine.dataDir, "claims"));
 }
 
-test("a claim that names no class keeps what pods write, and nothing of it stays when it is deleted", async () => {
+test("a claim without a class retains what pods write and leaves nothing when deleted", async () => {
   const before = stored();
   machine.apply({
     apiVersion: "v1",

@@ -56,7 +56,7 @@ const OTHERS: readonly Victim[] = [
     },
   },
   {
-    name: "the process in which virt-handler speaks to libvirt",
+    name: "virt-handler's libvirt child",
     kill: () => {
       kill(...childrenOf(machine.pidOf("virt-handler")));
     },
@@ -71,7 +71,7 @@ const OTHERS: readonly Victim[] = [
 ];
 
 describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
-  test("in the middle of a plug, and in the middle of an unplug", async () => {
+  test("during a plug and an unplug", async () => {
     const { kill: strike, hold } = victim;
     const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
     const before = { links: linksOf(podUid), leases: leaseFiles("pbt-blue") };

@@ -163,7 +163,7 @@ async function deathsOf(service: string): Promise<number> {
 }
 
 test.each(SERVICES)(
-  "%s dies right after an action of a plug and of an unplug: everything is as without",
+  "%s dies after each action of a plug and an unplug: the result is the same",
   { timeout: isWhole ? 3_600_000 : 120_000 },
   async (service) => {
     expect(await deathsOf(service)).toBeGreaterThan(0);

@@ -43,7 +43,7 @@ function readyNodes(): readonly string[] {
   return list.items.filter(isReady).map(({ metadata }) => metadata.name);
 }
 
-test("a VM that selects the second node runs there, and reaches one of the first over a network of both", async () => {
+test("a VM that selects the second node runs there and reaches the first over a shared network", async () => {
   expect(readyNodes()).toHaveLength(2);
   const nics = [{ name: "default" }, { name: "both", network: "red" }];
   const nodeSelector = { "kubernetes.io/hostname": NAME };
@@ -59,7 +59,7 @@ test("a VM that selects the second node runs there, and reaches one of the first
   expect(await ping(GUEST, "10.9.7.2")).toEqual({ sent: 3, received: 3 });
 });
 
-test("it goes without a trace, and the machine's own node stays", async () => {
+test("it is removed without leftovers, and the machine's own node stays", async () => {
   const { dataDir = "" } = node ?? {};
   machine.delete("vmi", GUEST);
   await node?.end();

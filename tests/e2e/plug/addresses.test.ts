@@ -115,7 +115,7 @@ function swapNetwork(iface: string, network: string): void {
   machine.patch("vm", VM, [{ op: "replace", path, value: network }]);
 }
 
-test("of both families after a swap from a network of one, and the status tells soon", async () => {
+test("of both families after a swap from a single-family network, reported promptly", async () => {
   addInterface(VM, { name: "mover", network: "old-lan" });
   const before = await expectReady(VM, "mover");
   expect(await ask("mover", "lease")).toContain("lease 10.78.7.");
@@ -144,7 +144,7 @@ test("of both families after a swap from a network of one, and the status tells 
   await expectGone(VM, "mover");
 });
 
-test("again after the guest has rebooted, with each NIC where it was", async () => {
+test("again after the guest has rebooted, with each NIC at its address", async () => {
   const before = await guestNics(VM);
   const since = machine.console(VM).position();
   await machine.console(VM).run("reboot");

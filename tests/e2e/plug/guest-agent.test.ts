@@ -64,7 +64,7 @@ test.each([
   expect(ifaceStatus(VM, name)?.infoSource).toContain("guest-agent");
 });
 
-test("addresses that the guest took by itself are told, with their source, and stay with the NIC", async () => {
+test("reports addresses that the guest configured itself, with their source, at their NIC", async () => {
   const cidrs = ["10.99.7.2/24", "10.99.7.3/24", "fd99:7::2/64"];
   for (const cidr of cidrs) await setAddress(VM, "red1", cidr);
   const status = await eventually(
@@ -89,7 +89,7 @@ test("addresses that the guest took by itself are told, with their source, and s
   expect(all.filter(({ name }) => name === undefined)).toEqual([]);
 });
 
-test("the agent is told, and the guest's kernel as it says it itself", async () => {
+test("reports the agent and the guest's kernel", async () => {
   const { conditions = [], guestOSInfo } = await eventually(
     () => {
       const status = machine.findVmi(VM)?.status;
@@ -117,7 +117,7 @@ function readyOf(): unknown {
   return machine.findVmi(VM)?.status?.conditions?.find(({ type }) => type === "Ready");
 }
 
-test("that it has no default route is found by its own list of routes", async () => {
+test("detects a missing default route from the guest's own routes", async () => {
   // What DHCP would give it, but for the way out.
   const { ipAddress = "" } = await expectReady(VM, "default");
   await setAddress(VM, "default", `${ipAddress}/24`);
@@ -125,7 +125,7 @@ test("that it has no default route is found by its own list of routes", async ()
   expect(found).toMatchObject({ code: 1, dead: "guest NoDefaultRoute" });
 });
 
-test("a guest is ready as soon as what its probe asks for answers, and its VM too", async () => {
+test("a guest and its VM are ready as soon as its probe succeeds", async () => {
   expect(readyOf()).toMatchObject({ status: "False", reason: "ContainersNotReady" });
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
   for (const order of [`lease ${nic}`, `serve ${String(PORT)}`]) {
@@ -147,7 +147,7 @@ function launcherEvents(vm: string): readonly string[] {
     .map(({ reason, message }) => `${reason}: ${message}`);
 }
 
-test("a guest that its probe finds dead is ended, and its VM starts another one", async () => {
+test("a guest that fails its liveness probe is ended, and its VM starts another one", async () => {
   const restarted = await eventually(
     () => {
       const vmi = machine.findVmi(DEAF);

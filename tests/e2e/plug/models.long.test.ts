@@ -85,13 +85,13 @@ async function reported(name: string): Promise<GuestNic> {
   return { mac, pciAddress };
 }
 
-test("a guest starts with a NIC of each model, where the status says", async () => {
+test("a guest starts with a NIC of each model, at the reported addresses", async () => {
   for (const { name } of MODELS) await guestSees(await reported(name));
   expect(await guestNics(VM)).toHaveLength(MODELS.length + 1);
   expect(machine.findVmi(VM)?.status?.pciePorts?.free).toBe(FEW_PORTS);
 });
 
-test("what needs I/O ports sits on the root complex, all others in ports", () => {
+test("models that need I/O ports are on the root complex, all others in ports", () => {
   const onRoot = MODELS.map(({ name }) => name).filter(
     (name) => ifaceStatus(VM, name)?.pciAddress?.startsWith("0000:00:") === true,
   );
@@ -105,7 +105,7 @@ function modelOf(name: string): string | undefined {
   return /<model type='([^']+)'/.exec(device ?? "")?.[1];
 }
 
-test("a VM of an instancetype and a preference is what they say, and is stored as it was written", () => {
+test("a VM with an instancetype and a preference has their settings and is stored as written", () => {
   const { cpu, memory, devices } = machine.findVmi(VM)?.spec.domain ?? {};
   expect({ cpu, memory, rng: devices?.rng }).toEqual({
     cpu: { sockets: 1, cores: 1, threads: 1 },
@@ -117,7 +117,7 @@ test("a VM of an instancetype and a preference is what they say, and is stored a
   expect(machine.kubectl("get", "vm", VM, "-o", `jsonpath=${path}`)).toBe("tiny");
 });
 
-test("a NIC that is plugged later, and names no model, has the preferred one; a changed preference changes nothing", async () => {
+test("a NIC plugged later without a model uses the preferred one, also after the preference changes", async () => {
   const changed = { ...OLD, spec: { devices: { preferredInterfaceModel: "rtl8139" } } };
   machine.apply(changed);
   const body = { name: "later", networkAttachmentDefinitionName: "red" };
@@ -129,7 +129,7 @@ test("a NIC that is plugged later, and names no model, has the preferred one; a 
   await expectGone(VM, "later");
 });
 
-test("a guest sees the index that an iface asks for", async () => {
+test("a guest sees the ACPI index that an iface requests", async () => {
   const { mac } = await reported("intel-pcie");
   const line = await machine.console(VM).waitForLine(new RegExp(`nic added .* mac ${mac}`), {
     timeoutMs: CHANGE_MS,
@@ -138,7 +138,7 @@ test("a guest sees the index that an iface asks for", async () => {
   expect(line).toMatch(/ index 7$/);
 });
 
-test("those that work in a port go in while the guest runs, and out again", async () => {
+test("models that work in a port are plugged and unplugged while the guest runs", async () => {
   const names = plug("e1000", "e1000e", "rtl8139", "vmxnet3");
   const nics = await Promise.all(names.map(reported));
   for (const nic of nics) await guestSees(nic);
@@ -147,7 +147,7 @@ test("those that work in a port go in while the guest runs, and out again", asyn
   for (const nic of nics) await guestSees(nic, false);
 });
 
-test("those that need I/O ports wait when they are declared, and say why", async () => {
+test("declared models that need I/O ports wait and state why", async () => {
   const names = plug("ne2k_pci", "pcnet");
   for (const name of names) {
     const { hotplug } = await eventually(
@@ -163,7 +163,7 @@ test("those that need I/O ports wait when they are declared, and say why", async
   }
 });
 
-test("those that need I/O ports are refused when they are asked for", () => {
+test("rejects requests for models that need I/O ports", () => {
   const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
   const body = { name: "late", networkAttachmentDefinitionName: "red", model: "ne2k_pci" };
   const { code, stderr } = machine.put(path, body);
@@ -172,7 +172,7 @@ test("those that need I/O ports are refused when they are asked for", () => {
   expect(ifaceStatus(VM, "late")).toBeUndefined();
 });
 
-test("a model that is none is refused with the path of its field", () => {
+test("rejects an unknown model with the path of its field", () => {
   expect(() => plug("ne1000")).toThrow(
     /spec\.template\.spec\.domain\.devices\.interfaces\[7\]\.model/,
   );

@@ -59,7 +59,7 @@ describe("network blue is plugged into", () => {
   });
 
   // Addresses that no other story gives out, else another NIC would answer for a link that is down.
-  test("and the guests reach one another over it", async () => {
+  test("the guests reach each other over it", async () => {
     await setAddress("alpha", "blue1", "10.8.0.1/24");
     await setAddress("beta", "blue1", "10.8.0.2/24");
     await setAddress("gamma", "blue1", "10.8.0.3/24");
@@ -68,7 +68,7 @@ describe("network blue is plugged into", () => {
     expect(await ping("gamma", "10.8.0.1")).toEqual({ sent: 3, received: 3 });
   });
 
-  test("and the link of one goes down and up under the running guest", async () => {
+  test("the link of one is set down and up under the running guest", async () => {
     const nics = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces ?? [];
     const index = nics.findIndex(({ name }) => name === "blue1");
     const setLink = async (state: "down" | "up"): Promise<void> => {
@@ -115,13 +115,13 @@ describe("network blue is plugged into", () => {
     await expectReady("beta", "blue1");
   }
 
-  test("and one whose tap is deleted under QEMU is made again, at a restart where QEMU would abort", async () => {
+  test("recreates a NIC whose tap is deleted under QEMU, at a reboot that would abort QEMU", async () => {
     const since = machine.console("beta").position();
     await deleteTap();
     await (qemuMajor > 7 ? expectKeptUntilRestart() : expectPluggedAgain(since));
   });
 
-  test("with the MAC that the VM's template has, the same in VMI, pod, domain and guest", async () => {
+  test("uses the MAC of the VM's template in VMI, pod, domain and guest", async () => {
     const status = await expectReady("alpha", "blue1");
     const template = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces;
     const vmi = machine.findVmi("alpha");

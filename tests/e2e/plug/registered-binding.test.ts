@@ -72,7 +72,7 @@ afterAll(async () => {
   rmSync(made ?? PLUGIN, { recursive: true });
 });
 
-test("a binding that nobody registered, or that has a hook, is not plugged, and it is said why", async () => {
+test("does not plug an unregistered binding or one with a hook, and states why", async () => {
   expect(ask("direct1", "direct", "own-tap").stderr).toContain("is not registered");
   register({ "own-tap": { domainAttachmentType: "tap", sidecarImage: "example.com/sidecar" } });
   const isReported = (): boolean =>
@@ -80,7 +80,7 @@ test("a binding that nobody registered, or that has a hook, is not plugged, and 
   await eventually(isReported, { withinMs: CHANGE_MS });
 });
 
-test("the guest gets the tap that the network's plugin made, and the binding's network comes along", async () => {
+test("the guest uses the tap that the network's plugin created, with the binding's network", async () => {
   const networkAttachmentDefinition = "default/along";
   register({
     "own-tap": { domainAttachmentType: "tap", networkAttachmentDefinition, sidecarImage: null },
@@ -98,7 +98,7 @@ test("the guest gets the tap that the network's plugin made, and the binding's n
   expect(await ping(VM, "10.8.9.1")).toEqual({ sent: 3, received: 3 });
 });
 
-test("and both go when it is unplugged", async () => {
+test("both are removed by an unplug", async () => {
   const { podInterfaceName = "" } = await expectReady(VM, "direct1");
   const hash = podInterfaceName.slice("pod".length);
   const podUid = machine.findPod(VM)?.metadata.uid ?? "";

@@ -38,14 +38,14 @@ describe("several NICs", () => {
     for (const name of names) await expectGone("alpha", name);
   });
 
-  test("a third NIC on a network that the VM is on already", async () => {
+  test("a third NIC on a network that the VM already uses", async () => {
     addInterface("alpha", { name: "blue2", network: "blue" });
     await setAddress("alpha", "blue2", "10.9.1.1/24");
     await setAddress("beta", "base", "10.9.1.2/24");
     expect(await ping("beta", "10.9.1.1")).toEqual({ sent: 3, received: 3 });
   });
 
-  test("several at once, each at an address of its own", async () => {
+  test("several at once, each with its own address", async () => {
     const nics = [
       { name: "red1", network: "red" },
       { name: "red2", network: "red" },
@@ -60,7 +60,7 @@ describe("several NICs", () => {
     expect(statuses).toHaveLength(2);
   });
 
-  test("kubectl describe vm tells what became of each, once, in order, and how long it took", async () => {
+  test("kubectl describe vm reports each NIC once, in order, with its time", async () => {
     removeInterface("alpha", "red2");
     await expectGone("alpha", "red2");
     const lines = (): readonly string[] =>
@@ -90,7 +90,7 @@ describe("several NICs", () => {
     expect(outs[0]).toBeGreaterThan(Math.max(...reds));
   });
 
-  test("patchbay history tells what was done with one that is gone, and how long each phase took", () => {
+  test("patchbay history shows a removed NIC with the time of each phase", () => {
     const lines = machine.patchbay("history", "alpha", "red2").trimEnd().split("\n").slice(1);
     expect(lines.map((line) => line.split(/ {3,}/u).slice(1))).toEqual([
       ["red2", "Plug", "default/red", seconds, phases("Pending", "Wiring"), outcome],
@@ -98,7 +98,7 @@ describe("several NICs", () => {
     ]);
   });
 
-  test("the NIC on the default pod network cannot be removed, and the refusal says so", () => {
+  test("rejects the removal of the NIC on the default pod network", () => {
     const before = machine.findVm("alpha")?.metadata.generation;
     const path = `${SUBRESOURCES}/virtualmachines/alpha/removeinterface`;
     const { code, stderr } = machine.put(path, { name: "default" });

@@ -180,7 +180,7 @@ afterAll(async () => {
 });
 
 describe("the link of a NIC", () => {
-  test("goes down and up, as its guest sees by the carrier", async () => {
+  test("is set down and up, visible to its guest by the carrier", async () => {
     expect(await carrier()).toBe("1");
     setInterface("--link", "down");
     expect(machine.patchbay("get", "interfaces", VM)).toMatch(/^mover +\S*blue .* down /m);
@@ -193,7 +193,7 @@ describe("the link of a NIC", () => {
 });
 
 describe("a NIC on another network", () => {
-  test("reaches the new peer and not the old one, with its MAC and its PCI address", async () => {
+  test("reaches the new peer and not the old one, with the same MAC and PCI address", async () => {
     const pingers = { blue: new Pinger("blue"), red: new Pinger("red") };
     try {
       await isAnswered(pingers.blue, SOME);
@@ -223,7 +223,7 @@ describe("a NIC on another network", () => {
     }
   });
 
-  test("leaves nothing of the old one in the pod", async () => {
+  test("leaves nothing of the old network in the pod", async () => {
     const alone = (): boolean => {
       const { attachments = [], interfaces = [] } = machine.findVmi(VM)?.status ?? {};
       const reported = attachments.filter(({ name }) => name === NIC);
@@ -242,7 +242,7 @@ describe("a NIC on another network", () => {
     );
   });
 
-  test("stays where it is while the other one cannot be had, and says why", async () => {
+  test("stays on the old network while the new one is unavailable, and states why", async () => {
     const pinger = new Pinger("red");
     try {
       await isAnswered(pinger);

@@ -48,7 +48,7 @@ const REFUSED: readonly Refused[] = [
     says: [/networkAttachmentDefinitionName: .*nowhere/],
   },
   {
-    name: "duplicate name: another network has it",
+    name: "duplicate name: used on another network",
     path: `${ALPHA}/addinterface`,
     body: { name: "base", networkAttachmentDefinitionName: "red" },
     status: 409,
@@ -83,14 +83,14 @@ const REFUSED: readonly Refused[] = [
     says: [/name: .*default network/],
   },
   {
-    name: "the VMI does not run",
+    name: "the VMI is not running",
     path: `${SUBRESOURCES}/virtualmachineinstances/waiting/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 409,
     says: [/not running/],
   },
   {
-    name: "there is no such VM",
+    name: "missing VM",
     path: `${SUBRESOURCES}/virtualmachines/nobody/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 404,
@@ -98,7 +98,7 @@ const REFUSED: readonly Refused[] = [
   },
 ];
 
-describe("a request is refused", () => {
+describe("rejects a request", () => {
   test.each(REFUSED)("$name: $status", async ({ path, body, status, says }) => {
     const before = machine.findVm("alpha")?.metadata.generation;
     const refusal = await client
@@ -114,7 +114,7 @@ describe("a request is refused", () => {
     expect(machine.findVm("alpha")?.metadata.generation).toBe(before);
   });
 
-  test("a user's own edit of a VMI that a VM owns, with the command to use instead", () => {
+  test("rejects a user's edit of a VMI that a VM owns, with the command to use instead", () => {
     const patch = JSON.stringify([{ op: "remove", path: "/spec/networks/0" }]);
     const { code, stderr } = machine.try([
       "kubectl",

@@ -12,7 +12,7 @@ function diagnose(): { readonly code: number; readonly lines: readonly string[] 
   return { code, lines: stdout.split("\n") };
 }
 
-test("a machine that is whole: its processes, API, webhooks, certificates and node are", () => {
+test("a healthy machine: processes, API, webhooks, certificates and node are ok", () => {
   const { lines } = diagnose();
   const output = lines.filter((line) => !line.includes("network ") && !line.includes("fix: "));
   expect(output.filter((line) => !line.startsWith("ok "))).toEqual([""]);
@@ -33,7 +33,7 @@ test("a machine that is whole: its processes, API, webhooks, certificates and no
   }
 });
 
-test("a network that cannot be made here is told with what to do, and the exit code says so", async () => {
+test("reports an unusable network with the next step, and the exit code shows it", async () => {
   const config = { cniVersion: "0.4.0", name: "lost", type: "macvlan", master: "no-such-link" };
   machine.apply({
     apiVersion: "k8s.cni.cncf.io/v1",

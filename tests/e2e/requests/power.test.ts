@@ -33,7 +33,7 @@ afterAll(() => {
   machine.deleteIfPresent("vm", VM);
 });
 
-test("a guest that is paused stands still until it is resumed", async () => {
+test("a paused guest stays paused until it is resumed", async () => {
   ask("pause");
   await eventually(() => conditions().includes("Paused"), TIMEOUT);
   await eventually(() => / Paused +False/.test(printed()), TIMEOUT);
@@ -45,7 +45,7 @@ test("a guest that is paused stands still until it is resumed", async () => {
   await eventually(() => / Running +True/.test(printed()), TIMEOUT);
 });
 
-test("a guest tells of itself by its agent", () => {
+test("a guest describes itself through its agent", () => {
   expect(machine.read(`${VMI}/guestosinfo`)).toMatchObject({
     fsInfo: { disks: [] },
     fsFreezeStatus: "thawed",
@@ -59,20 +59,17 @@ test("a guest tells of itself by its agent", () => {
   expect(machine.read(`${VMI}/filesystemlist`)).toMatchObject({ metadata: {}, items: [] });
 });
 
-test.each(["reset", "softreboot"])(
-  "%s starts the guest anew, and it is the same VMI",
-  async (how) => {
-    const { uid } = machine.findVmi(VM)?.metadata ?? {};
-    const guest = machine.console(VM);
-    const since = guest.position();
-    ask(how);
-    await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
-    const after = machine.findVmi(VM);
-    expect([after?.metadata.uid, after?.status?.phase]).toEqual([uid, "Running"]);
-  },
-);
+test.each(["reset", "softreboot"])("%s reboots the guest, and it is the same VMI", async (how) => {
+  const { uid } = machine.findVmi(VM)?.metadata ?? {};
+  const guest = machine.console(VM);
+  const since = guest.position();
+  ask(how);
+  await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
+  const after = machine.findVmi(VM);
+  expect([after?.metadata.uid, after?.status?.phase]).toEqual([uid, "Running"]);
+});
 
-test("a VM that is started paused waits, and goes when it is stopped by force", async () => {
+test("a VM started paused waits, and a forced stop ends it", async () => {
   machine.patchbay("stop", VM, "--wait");
   const path = `${SUBRESOURCES}/virtualmachines/${VM}`;
   expect(machine.put(`${path}/start`, { paused: true })).toMatchObject({ code: 0 });

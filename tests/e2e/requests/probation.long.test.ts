@@ -65,7 +65,7 @@ afterAll(() => {
   removeLinks();
 });
 
-test("what works stays, and a link that is set down later is named", async () => {
+test("a working NIC stays, and a link that is set down later is named", async () => {
   link("set", SWITCH, "up");
   const { code, stdout, stderr } = plug();
   expect(stderr).toBe("");
@@ -105,7 +105,7 @@ test("a fault outside the pod is reported, and the interface stays", () => {
 test.each([
   { what: "is unplugged", more: [], stands: "it was taken out again", stays: false },
   { what: "stays with --keep", more: ["--keep"], stands: "as --keep says", stays: true },
-])("what another host's equal address stops $what", ({ more, stands, stays }) => {
+])("a NIC that fails because of another host's equal address $what", ({ more, stands, stays }) => {
   link("set", SWITCH, "up");
   if (!stays) claimAddress();
   const { code, stderr } = plug(...more);

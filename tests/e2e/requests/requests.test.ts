@@ -32,7 +32,7 @@ afterAll(() => {
   machine.delete("vm", NAME);
 });
 
-test("start makes its VMI, restart makes another one, and stop ends that", async () => {
+test("start creates its VMI, restart replaces it, and stop ends it", async () => {
   expect(machine.findVmi(NAME)).toBeUndefined();
   machine.patchbay("start", NAME);
   const first = await uidOtherThan("");
@@ -42,7 +42,7 @@ test("start makes its VMI, restart makes another one, and stop ends that", async
   await eventually(() => machine.findVmi(NAME) === undefined, { withinMs: CHANGE_MS });
 });
 
-test("stop waits until the VM says that it has stopped, and a plug then waits for nothing", async () => {
+test("stop waits until the VM reports that it has stopped, and a plug then waits for nothing", async () => {
   machine.patchbay("start", NAME);
   await uidOtherThan("");
   machine.patchbay("stop", NAME, "--wait");
@@ -58,12 +58,12 @@ test.each([
   { what: ["namespaces"], want: ["default", "kube-node-lease"] },
   { what: ["interfaces", NAME], want: ["later"] },
   { what: ["images"], want: ["guest"] },
-])("completion knows $what", ({ what, want }) => {
+])("completion lists $what", ({ what, want }) => {
   const names = machine.patchbay("complete", ...what).split("\n");
   expect(names).toEqual(expect.arrayContaining(want));
 });
 
-test("a NIC goes into a VMI without a VM by the VMI's own subresource, and out again", async () => {
+test("a NIC is plugged into a VMI without a VM by the VMI's own subresource, and unplugged", async () => {
   const path = `${SUBRESOURCES}/virtualmachineinstances/gamma`;
   const nic = { name: "own", networkAttachmentDefinitionName: "red" };
   expect(machine.put(`${path}/addinterface`, nic)).toMatchObject({ code: 0 });

@@ -40,7 +40,7 @@ async function portOf(...args: readonly string[]): Promise<number> {
   return Number(/127\.0\.0\.1:(\d+)/.exec(line)?.[1]);
 }
 
-test("what is typed on a console reaches the guest, and its answer comes back", async () => {
+test("console input reaches the guest, and its reply is shown", async () => {
   let tries = 0;
   await eventually(() => {
     tries += 1;
@@ -53,7 +53,7 @@ test("what is typed on a console reaches the guest, and its answer comes back", 
   }, TIMEOUT);
 });
 
-test("what the guest prints is the log of a container beside it, and kubectl means the guest's", async () => {
+test("a sidecar container's log has the guest's console, and kubectl uses it by default", async () => {
   const { name = "" } = machine.findPod(VM)?.metadata ?? {};
   const logOf = (...args: readonly string[]): string => machine.kubectl("logs", name, ...args);
   const log = await eventually(() => {
@@ -80,7 +80,7 @@ test("a viewer sees the guest's screen", async () => {
   expect(colours.size).toBeGreaterThan(1);
 });
 
-test("a picture of the screen comes by the API alone, while somebody looks at it", async () => {
+test("takes a screenshot through the API while a viewer is connected", async () => {
   const port = await portOf("vnc", VM);
   const viewer = connect({ host: "127.0.0.1", port });
   await takePicture(viewer);
@@ -94,7 +94,7 @@ test("a picture of the screen comes by the API alone, while somebody looks at it
   viewer.destroy();
 });
 
-test("a port of the guest is at a local one", async () => {
+test("forwards a port of the guest to a local one", async () => {
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
   for (const order of [`lease ${nic}`, `serve ${PORT}`]) {
     const { code, lines } = await machine.console(VM).run(order, { timeoutMs: CHANGE_MS });
@@ -108,7 +108,7 @@ test("a port of the guest is at a local one", async () => {
   expect(text).toContain(ifaceStatus(VM, "default")?.mac);
 });
 
-test("packets of a NIC are a capture that tcpdump reads, and an event tells who looked", async () => {
+test("a packet capture is readable by tcpdump, and an event names the user", async () => {
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
   const file = join(machine.dataDir, "alpha.pcap");
   const flags = ["-w", file, "--duration", "60s", "--bytes", "2Ki"];
@@ -140,7 +140,7 @@ test("packets of a NIC are a capture that tcpdump reads, and an event tells who 
   expect(stdout).toMatch(/BOOTP\/DHCP, Request from/);
 });
 
-test("a filter that is none is told in its own words, and leaves no file", () => {
+test("an invalid filter is reported with tcpdump's message and leaves no file", () => {
   const file = join(machine.dataDir, "none.pcap");
   const { code, stderr } = machine.try([
     "patchbay",

@@ -27,8 +27,8 @@ afterAll(async () => {
   machine.deleteIfPresent("vm", VM, PANICKED);
 });
 
-describe("a guest that is paused", () => {
-  test("gets a NIC, and sees it when it is resumed", async () => {
+describe("a paused guest", () => {
+  test("gets a NIC and sees it when it is resumed", async () => {
     const since = subject.guest.position();
     virsh(VM, "suspend");
     await subject.plug();
@@ -37,7 +37,7 @@ describe("a guest that is paused", () => {
     await subject.guest.waitForLine(/nic added/, { timeoutMs: CHANGE_MS, since });
   });
 
-  test("keeps a NIC with all that belongs to it until it is resumed", async () => {
+  test("retains a NIC with all its parts until it is resumed", async () => {
     const before = subject.belongings();
     virsh(VM, "suspend");
     subject.unplug();
@@ -55,7 +55,7 @@ describe("a guest that is paused", () => {
     expect(subject.links()).toEqual(subject.linksAtRest);
   });
 
-  test("lets go of a NIC that it has never seen", async () => {
+  test("releases a NIC that it has never seen", async () => {
     virsh(VM, "suspend");
     await subject.plug();
     subject.unplug();
@@ -66,8 +66,8 @@ describe("a guest that is paused", () => {
   });
 });
 
-describe("a guest that runs", () => {
-  test("lets go of a NIC that has just come", async () => {
+describe("a running guest", () => {
+  test("releases a NIC that was just plugged", async () => {
     addInterface(VM, { name: NIC, network: "blue" });
     await eventually(() => hasDevice(VM, NIC), { withinMs: CHANGE_MS });
     subject.unplug();
@@ -75,7 +75,7 @@ describe("a guest that runs", () => {
     expect(subject.links()).toEqual(subject.linksAtRest);
   });
 
-  test("lets go of a NIC that it has no driver for", async () => {
+  test("releases a NIC without a driver", async () => {
     expect(await subject.guest.run("driver off")).toMatchObject({ code: 0 });
     const since = subject.guest.position();
     await subject.plug();
@@ -86,9 +86,9 @@ describe("a guest that runs", () => {
   });
 });
 
-describe("a guest that boots", () => {
+describe("a booting guest", () => {
   test(
-    "lets go of a NIC though firmware may have lost the request",
+    "releases a NIC although firmware may have lost the request",
     { timeout: 2 * BOOT_AND_ASK_MS },
     async () => {
       await subject.plug();
@@ -124,8 +124,8 @@ describe("a guest that boots", () => {
   );
 });
 
-describe("a guest that has panicked", () => {
-  test("keeps a NIC, which is told once with the way out, until it is reset", async () => {
+describe("a panicked guest", () => {
+  test("retains a NIC, reported once with the next step, until it is reset", async () => {
     const {
       faults,
       refused,

@@ -59,7 +59,7 @@ describe("a NIC is unplugged", () => {
         ]);
       },
     },
-  ])("$name, and nothing of it is left", async ({ ask }) => {
+  ])("$name, without leftovers", async ({ ask }) => {
     const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
     const linksBefore = linksOf(podUid);
     const leasesBefore = leaseFiles("pbt-blue");
@@ -83,7 +83,7 @@ describe("a NIC is unplugged", () => {
   });
 });
 
-test("a NIC that gets another name in a running VM is unplugged, and plugged with its MAC", async () => {
+test("a NIC renamed in a running VM is unplugged and plugged with its MAC", async () => {
   addInterface("alpha", NIC);
   const before = await expectReady("alpha", NIC.name);
   const index = String(indexOf(NIC.name));
@@ -99,7 +99,7 @@ test("a NIC that gets another name in a running VM is unplugged, and plugged wit
   await expectGone("alpha", "renamed");
 });
 
-describe("an unplug that the guest has not yet granted", () => {
+describe("an unplug that the guest has not completed", () => {
   // Without its ACPI hotplug driver a guest never lets go of a device.
   const stubborn = { name: "stubborn", kernelArgs: `${KERNEL_ARGS} acpiphp.disable=1` };
 
@@ -114,7 +114,7 @@ describe("an unplug that the guest has not yet granted", () => {
     machine.delete("vm", "stubborn");
   });
 
-  test("is taken back by adding the same again", async () => {
+  test("is canceled by adding the same NIC again", async () => {
     const before = await expectReady("stubborn", "keep");
     removeInterface("stubborn", "keep");
     await eventually(() => ifaceStatus("stubborn", "keep")?.hotplug?.phase === "Detaching", {

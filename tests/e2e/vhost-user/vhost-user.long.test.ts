@@ -154,19 +154,19 @@ afterAll(async () => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
 
-test("a guest has such a NIC from its start, with one pair of queues where it is emulated, else with one for each processor", async () => {
+test("a guest boots with such a NIC, with one queue pair under emulation, else one per vCPU", async () => {
   const { queueCount, pciAddress } = await expectReady("fast1", "first");
   expect(queueCount).toBe(queues);
   expect(pciAddress).toMatch(/^0000:/);
 });
 
-test("another gets one while it runs, and they reach each other", async () => {
+test("another guest gets one while it runs, and they reach each other", async () => {
   await plug("fast2", "later");
   expect((await expectReady("fast2", "later")).queueCount).toBe(queues);
   await expectPings();
 });
 
-test("it goes, and comes again", async () => {
+test("is unplugged and plugged again", async () => {
   removeInterface("fast2", "later");
   await expectGone("fast2", "later");
   await plug("fast2", "later");
@@ -174,7 +174,7 @@ test("it goes, and comes again", async () => {
   await expectPings();
 });
 
-test("a dataplane that ends is told of, and what it served works again once it is back", async () => {
+test("reports a dataplane that ends, and its NICs work again once it is back", async () => {
   await dataplane?.stop();
   const reasons = (): readonly unknown[] => [
     ifaceStatus("fast1", "first")?.hotplug?.reason,
@@ -191,7 +191,7 @@ test("a dataplane that ends is told of, and what it served works again once it i
   await expectPings();
 });
 
-test("so does what was served by one that was killed", async () => {
+test("the NICs of a killed dataplane work again too", async () => {
   await dataplane?.kill();
   // DPDK makes no socket where one was left. Source: DPDK lib/vhost/socket.c vhost_user_start_server
   for (const path of sockets) rmSync(path);
@@ -201,7 +201,7 @@ test("so does what was served by one that was killed", async () => {
   await expectPings();
 });
 
-test("Open vSwitch serves them as well, once its sockets are there", async () => {
+test("Open vSwitch serves them as well once its sockets exist", async () => {
   await dataplane?.stop();
   dataplane = undefined;
   const guests = ["fast1", "fast2"].map((name) => machine.console(name));
@@ -217,7 +217,7 @@ test("Open vSwitch serves them as well, once its sockets are there", async () =>
   await expectPings();
 });
 
-test("a VM that was not started for it is told what to do", async () => {
+test("a VM that was started without shared memory is told the next step", async () => {
   await plug("beta", "later");
   const says = (): boolean =>
     ifaceStatus("beta", "later")?.hotplug?.message?.includes("no directory of sockets") === true;
@@ -226,7 +226,7 @@ test("a VM that was not started for it is told what to do", async () => {
   await expectGone("beta", "later");
 });
 
-test("what a pod had of sockets goes with it", async () => {
+test("a pod's sockets are removed with it", async () => {
   const [first] = sockets;
   machine.delete("vm", "fast1");
   await eventually(() => !existsSync(join(first, "..")), { withinMs: CHANGE_MS });

@@ -25,7 +25,7 @@ test.each([
     want: { unused: [`${AGENT} patch pods/status`] },
   },
   {
-    name: "a right comes from elsewhere",
+    name: "a granted right belongs to another role",
     log: USED + line("right used", "create tokenreviews.authentication.k8s.io"),
     want: { foreign: [`${AGENT} create tokenreviews.authentication.k8s.io`] },
   },
@@ -35,7 +35,7 @@ test.each([
     want: { missing: [`${AGENT} list secrets`] },
   },
   {
-    name: "a person is refused, and other lines are there",
+    name: "a user is denied, among other log lines",
     log: `${line("right missing", "list secrets", "jane")}not JSON\n${USED}`,
     want: {},
   },

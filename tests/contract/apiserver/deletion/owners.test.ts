@@ -68,21 +68,21 @@ describe("who owns", () => {
     { what: "another name", more: { name: "another" } },
     { what: "another kind", more: { kind: "Secret" } },
     { what: "another uid", more: { uid: UNPRIVILEGED_USER } },
-  ])("a reference with $what counts for nothing", async ({ more }) => {
+  ])("ignores a reference with $what", async ({ more }) => {
     const owner = await make();
     const dependent = await make({ ownerReferences: [refer(owner, more)] });
     await gone(pathOf(dependent));
     expect((await api.get(pathOf(owner))).code).toBe(200);
   });
 
-  test("an owner of a kind that nobody serves keeps its dependents", async () => {
+  test("an owner of an unserved kind retains its dependents", async () => {
     const owner = { apiVersion: "no.such/v1", kind: "Nothing", name: "n", uid: UNPRIVILEGED_USER };
     const dependent = await make({ ownerReferences: [owner] });
     await collected();
     expect((await api.get(pathOf(dependent))).code).toBe(200);
   });
 
-  test("an owner in another namespace does not count, which an event tells", async () => {
+  test("ignores an owner in another namespace and records an event", async () => {
     const owner = await make({}, "/api/v1/namespaces/other/configmaps");
     const dependent = await make({ ownerReferences: [refer(owner)] });
     await gone(pathOf(dependent));
@@ -92,7 +92,7 @@ describe("who owns", () => {
     expect(body.items[0]).toMatchObject({ reason: "OwnerRefInvalidNamespace", type: "Warning" });
   });
 
-  test("a namespaced owner of something without a namespace changes nothing", async () => {
+  test("a namespaced owner of a cluster-scoped object changes nothing", async () => {
     const owner = await make();
     const node = "/api/v1/nodes/owned";
     await api.post("/api/v1/nodes", {
@@ -104,7 +104,7 @@ describe("who owns", () => {
     await api.delete(node);
   });
 
-  test("dependents of custom resources go even when their kind is gone too", async () => {
+  test("deletes dependents of custom resources even when their kind is deleted too", async () => {
     await api.post(DEFINITIONS, widgetDefinition("gone.test"));
     const widgets = "/apis/gone.test/v1/namespaces/default/widgets";
     const widget = { apiVersion: "gone.test/v1", kind: "Widget", metadata: { name: "w" } };
@@ -114,18 +114,21 @@ describe("who owns", () => {
     expect(await gone(pathOf(dependent))).toBe(true);
   });
 
-  test.each(["apiVersion", "kind", "name", "uid"])("a reference needs %s", async (field) => {
-    const reference = { ...refer(await make()), [field]: undefined };
-    const refused = await api.post(MAPS, {
-      metadata: { name: "bad", ownerReferences: [reference] },
-    });
-    expect(refused.code).toBe(422);
-    expect(refused.body.details.causes[0]?.field).toBe(`metadata.ownerReferences.${field}`);
-  });
+  test.each(["apiVersion", "kind", "name", "uid"])(
+    "rejects a reference without %s",
+    async (field) => {
+      const reference = { ...refer(await make()), [field]: undefined };
+      const refused = await api.post(MAPS, {
+        metadata: { name: "bad", ownerReferences: [reference] },
+      });
+      expect(refused.code).toBe(422);
+      expect(refused.body.details.causes[0]?.field).toBe(`metadata.ownerReferences.${field}`);
+    },
+  );
 });
 
 describe("in foreground", () => {
-  test("leaves go first, their owners after them", async () => {
+  test("deletes leaves first and their owners after them", async () => {
     const root = await make();
     const block = { blockOwnerDeletion: true };
     const branch = await make({ ownerReferences: [refer(root, block)] });
@@ -144,7 +147,7 @@ describe("in foreground", () => {
     expect(order()).toEqual(all.toReversed());
   });
 
-  test("owners of each other do not wait for each other for ever", async () => {
+  test("owners of each other do not block each other forever", async () => {
     const left = await make();
     const block = { blockOwnerDeletion: true };
     const right = await make({ ownerReferences: [refer(left, block)] });
@@ -153,7 +156,7 @@ describe("in foreground", () => {
     expect(await gone(pathOf(left), pathOf(right))).toBe(true);
   });
 
-  test("an owner goes on when what it waits for does not block it any more", async () => {
+  test("an owner is deleted once its dependent no longer blocks it", async () => {
     const owner = await make();
     const reference = refer(owner, { blockOwnerDeletion: true });
     const held = await make({ finalizers: ["test.io/hold"], ownerReferences: [reference] });
@@ -169,7 +172,7 @@ describe("in foreground", () => {
     await api.patch(pathOf(held), { metadata: { finalizers: null } });
   });
 
-  test("a dependent that someone else owns too only loses the reference", async () => {
+  test("a dependent with another owner only loses the reference", async () => {
     const [going, staying] = [await make(), await make()];
     const references = [refer(going, { blockOwnerDeletion: true }), refer(staying)];
     const shared = await make({ ownerReferences: references });

@@ -64,7 +64,7 @@ test("a VM waits for its VMI, and the VMI for its pod", async () => {
   expect(await as(CONTROLLER, PODS, podOf(made.body))).toMatchObject({ code: 201 });
 });
 
-test("no owner waits at the request of whoever may not set its finalizers", async () => {
+test("an owner does not wait for a client that may not set its finalizers", async () => {
   const maps = "/api/v1/namespaces/default/configmaps";
   const map = (await api.post(maps, { metadata: { name: "m" } })).body;
   expect(await as(CONTROLLER, PODS, podOf(map))).toMatchObject({

@@ -62,7 +62,7 @@ function fillDisk(path: string): void {
   }
 }
 
-test("on a full disk things can still be marked and deleted, and made again when there is room", async () => {
+test("on a full disk objects can still be marked and deleted, and created again when there is space", async () => {
   server = await ChildServer.start(join(directory, "store.sqlite"));
   for (let count = 0; count < 5; count += 1) {
     const made = { metadata: { name: `map-${String(count)}`, finalizers: ["example.com/held"] } };
@@ -88,7 +88,7 @@ test("on a full disk things can still be marked and deleted, and made again when
   expect(statSync(join(directory, "store.sqlite.reserve")).size).toBe(DISK_BYTES * 0.05);
 });
 
-test("a full disk refuses writes only, and is recovered from", async () => {
+test("a full disk rejects only writes, and the server recovers", async () => {
   const ballast = join(directory, "ballast");
   writeFileSync(ballast, Buffer.alloc(DISK_BYTES / 2));
   const store = join(directory, "store.sqlite");

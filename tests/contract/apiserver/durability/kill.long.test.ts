@@ -91,7 +91,7 @@ function isThere({ type, object }: WatchEvent, truth: readonly WatchEvent[]): bo
 }
 
 test(
-  "nothing that was acknowledged or seen is lost by kill -9 under load, and watches go on without gap or double",
+  "kill -9 under load loses no acknowledged or observed write, and watches resume without gaps or duplicates",
   async () => {
     const acknowledged: WatchEvent[] = [];
     server = await ChildServer.start(store);
@@ -125,7 +125,7 @@ test(
   ROUND_MS * (ROUNDS + 1),
 );
 
-test("a second server on the same store is refused", async () => {
+test("rejects a second server on the same store", async () => {
   server = await ChildServer.start(store);
   const { code, errors } = await startInVain(store);
   expect(code).toBe(1);
@@ -133,7 +133,7 @@ test("a second server on the same store is refused", async () => {
   expect(errors).toContain("locked");
 });
 
-test("a file that is no store is refused, and left as it was", async () => {
+test("rejects a file that is not a store and leaves it unchanged", async () => {
   await writeFile(store, "not a database, but long enough to be taken for one".repeat(100));
   const { code, errors } = await startInVain(store);
   expect(code).toBe(1);

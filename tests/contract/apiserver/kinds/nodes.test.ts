@@ -48,7 +48,7 @@ async function printed(): Promise<string> {
   return (await api.get(NODES, TABLE)).text;
 }
 
-test("one that renews its lease stays ready, one that does not is not, until it says so itself", async () => {
+test("a node that renews its lease stays ready; one that does not becomes unready until it reports itself", async () => {
   expect(await printed()).toContain('"Ready"');
   for (let turn = 1; turn <= 3; turn += 1) {
     await graces.advance(GRACE_MS - 10_000);
@@ -63,7 +63,7 @@ test("one that renews its lease stays ready, one that does not is not, until it 
   expect(await ready()).toBe("True");
 });
 
-test("a change of others is no sign of life", async () => {
+test("other clients' writes do not count as heartbeats", async () => {
   await graces.advance(GRACE_MS - 1);
   await api.patch(`${NODES}/n`, { metadata: { labels: { a: "b" } } });
   await api.patch(`${LEASES}/n`, { metadata: { labels: { a: "b" } } });
@@ -71,7 +71,7 @@ test("a change of others is no sign of life", async () => {
   await eventually(async () => (await ready()) === "Unknown", TIMEOUT);
 });
 
-test("one that is gone is waited for no longer", async () => {
+test("does not wait for a deleted node", async () => {
   await api.delete(`${NODES}/n`);
   await eventually(() => graces.dueMs.length === 0, TIMEOUT);
 });

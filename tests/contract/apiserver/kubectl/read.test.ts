@@ -102,7 +102,7 @@ test.concurrent.each([
   expect([code, out]).toEqual([0, expect.stringMatching(want)]);
 });
 
-test("a watch tells events, with columns", async () => {
+test("a watch prints events with columns", async () => {
   const watch = session.follow("get secrets -l watched=yes --watch --output-watch-events");
   const exited = once(watch, "exit");
   const observed: string[] = [];
@@ -125,7 +125,7 @@ test("a watch tells events, with columns", async () => {
   ]);
 });
 
-test("what is not there is said plainly", async () => {
+test("reports missing features plainly", async () => {
   expect((await session.kubectl("logs none")).err).toContain('pods "none" not found');
   expect((await session.kubectl("get gadgets")).err).toContain("doesn't have a resource type");
   expect((await session.kubectl("get secret none")).err).toContain('secrets "none" not found');

@@ -37,7 +37,7 @@ const refuse = (_request: unknown, response: { end: () => void }): void => {
 test.each([
   { name: "spdy", method: "POST", headers: SPDY },
   { name: "websocket", method: "GET", headers: { upgrade: "websocket" } },
-])("$name: bytes go both ways, and the end too", async ({ name, method, headers }) => {
+])("$name: streams bytes and their end both ways", async ({ name, method, headers }) => {
   let kubelet: Duplex | undefined;
   const observed: string[] = [];
   await using node = await startNode(api, { nodeName: `node-${name}` }, refuse);
@@ -63,7 +63,7 @@ test.each([
   await eventually(() => socket?.closed, { withinMs: 5000 });
 });
 
-test("attach is passed on too, to a path of its own", async () => {
+test("attach uses a path of its own", async () => {
   const observed: string[] = [];
   await using node = await startNode(api, { nodeName: "attached" }, refuse);
   node.backend.onUpgrade((request, socket) => {
@@ -75,7 +75,7 @@ test("attach is passed on too, to a path of its own", async () => {
   expect([answer.statusCode, observed]).toEqual([101, ["/attach/default/attached/c?output=1"]]);
 });
 
-test("a client that leaves is gone at the kubelet, and no longer counted", async () => {
+test("a client that disconnects is disconnected at the kubelet and no longer counted", async () => {
   const kubelet: Duplex[] = [];
   await using node = await startNode(api, { nodeName: "left" }, refuse);
   node.backend.onUpgrade((_request, socket) => {
@@ -97,7 +97,7 @@ test("a client that leaves is gone at the kubelet, and no longer counted", async
   }
 });
 
-test("what the kubelet refuses is refused in its words", async () => {
+test("forwards the kubelet's rejection message", async () => {
   await using node = await startNode(api, { nodeName: "refusing" }, refuse);
   node.backend.onUpgrade((_request, socket) => {
     const text = 'container not found ("c")';
@@ -117,7 +117,7 @@ async function refusal(path: string, headers: Readonly<Record<string, string>>) 
   return [answer.statusCode, message];
 }
 
-test("what cannot be asked of a kubelet is refused before", async () => {
+test("rejects invalid requests before they reach the kubelet", async () => {
   await registerNode(api, "dark", 1);
   const path = await makePod(api, { name: "dark", nodeName: "dark" }, ["a", "b"]);
   expect(await refusal(`${path}${RUN}`, SPDY)).toEqual([
@@ -141,7 +141,7 @@ test("what cannot be asked of a kubelet is refused before", async () => {
   expect([plain.code, plain.body.message]).toEqual([400, "Upgrade request required"]);
 });
 
-test("who may not create pods/exec opens nothing", async () => {
+test("rejects exec without the right to create pods/exec", async () => {
   await using node = await startNode(api, { nodeName: "guarded" }, refuse);
   const requested: string[] = [];
   node.backend.onUpgrade((request, socket) => {

@@ -40,7 +40,7 @@ const KINDS = [
 const WRITES = [
   { how: "PUT of what was read", method: "PUT", of: (read: Body) => read },
   {
-    how: "PUT without what the server has filled in",
+    how: "PUT without the fields that the server sets",
     method: "PUT",
     of: (read: Body, { metadata }: { metadata: object }) => ({
       ...read,
@@ -50,7 +50,7 @@ const WRITES = [
   { how: "merge patch", type: "application/merge-patch+json", of: () => ({}) },
   { how: "JSON patch", type: "application/json-patch+json", of: () => [] },
   {
-    how: "merge patch of a label that is absent",
+    how: "merge patch that removes a missing label",
     type: "application/merge-patch+json",
     of: () => ({ metadata: { labels: { none: null } } }),
   },
@@ -88,7 +88,7 @@ describe.each([{ strict: false }, { strict: true }])("strict: $strict", ({ stric
     expect(after).toEqual(before);
   });
 
-  test("a number beyond what JavaScript holds is kept, and written again", async () => {
+  test("preserves a number that JavaScript cannot represent, and rewrites it unchanged", async () => {
     const size = "9223372036854775807";
     const body = `{"apiVersion":"widgets.test/v1","kind":"Widget","metadata":{"name":"large"},"spec":{"size":${size}}}`;
     const made = await api.ask("POST", WIDGETS, { body });

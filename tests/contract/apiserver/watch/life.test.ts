@@ -43,7 +43,7 @@ function lines(text: string): WatchEvent[] {
     .map((line) => JSON.parse(line) as WatchEvent);
 }
 
-test("a client that does not read holds up nobody, and misses nothing when it reads again", async () => {
+test("a client that does not read blocks no other and misses nothing when it resumes", async () => {
   const from = await revision();
   const answer = await open(`${MAPS}?watch=1&resourceVersion=${from}`);
   answer.pause();
@@ -69,7 +69,7 @@ test("a client that does not read holds up nobody, and misses nothing when it re
 test.each([
   { accept: "application/json", kind: "ConfigMap" },
   { accept: PARTIAL, kind: "PartialObjectMetadata" },
-])("a watch ends in time with a bookmark: $kind", async ({ accept, kind }) => {
+])("a watch ends at its timeout with a bookmark: $kind", async ({ accept, kind }) => {
   const from = await revision();
   await api.post("/api/v1/namespaces/default/secrets", { metadata: { name: "elsewhere" } });
   const path = `${MAPS}?watch=1&resourceVersion=${from}&timeoutSeconds=1&allowWatchBookmarks=true`;
@@ -79,7 +79,7 @@ test.each([
   expect(Number(bookmark?.object.metadata.resourceVersion)).toBeGreaterThan(Number(from));
 });
 
-test("watches end as HTTP does when the server stops", async () => {
+test("watches end cleanly when the server stops", async () => {
   const answer = await open(`${MAPS}?watch=1`);
   await api.server.close();
   // Throws where the connection is cut instead.
@@ -88,7 +88,7 @@ test("watches end as HTTP does when the server stops", async () => {
   api = await startHarness();
 });
 
-test("a watch ends when its kind goes", async () => {
+test("a watch ends when its kind is deleted", async () => {
   await api.post(DEFINITIONS, widgetDefinition("life.example.com"));
   const path = "/apis/life.example.com/v1/namespaces/default/widgets";
   await eventually(async () => (await api.ask("GET", path)).code === 200, { withinMs: 5000 });

@@ -63,7 +63,7 @@ const KIND = { kind: "AdmissionReview", apiVersion: "admission.k8s.io/v1" };
 
 test.each([
   {
-    name: "nothing said",
+    name: "an empty status",
     status: undefined,
     want: [
       400,
@@ -82,18 +82,18 @@ test.each([
     want: [403, "Forbidden", 'admission webhook "hook.test.io" denied the request: Forbidden'],
   },
   {
-    name: "a code that is no refusal",
+    name: "a code that is not an error",
     status: { code: 200, message: "no", status: "Success" },
     want: [400, undefined, 'admission webhook "hook.test.io" denied the request: no'],
   },
-])("a refusal with $name", async ({ status, want }) => {
+])("rejects with $name", async ({ status, want }) => {
   await answering({ type: "Validating" }, () => ({ allowed: false, status }));
   const { code, body } = await api.post(MAPS, aMap("refused"));
   expect([code, body.reason, body.message]).toEqual(want);
   expect((await api.get(`${MAPS}/refused`)).code).toBe(404);
 });
 
-test("details of a refusal and warnings beside it reach the client", async () => {
+test("details and warnings of a rejection reach the client", async () => {
   const details = { causes: [{ field: "data.a", message: "bad", reason: "FieldValueInvalid" }] };
   await answering({ type: "Validating" }, () => ({
     allowed: false,
@@ -138,8 +138,8 @@ test.each([
     text: { ...KIND, response: { uid: "TOLD", allowed: true, patch: "!", patchType: "JSONPatch" } },
     want: "illegal base64 data at input byte 0",
   },
-  { name: "no JSON", text: "<html>", want: "json parse error" },
-])("an answer with $name is a failure, judged by the policy", async ({ text, want }) => {
+  { name: "invalid JSON", text: "<html>", want: "json parse error" },
+])("treats a response with $name as a failure under the policy", async ({ text, want }) => {
   await using hook = await raw(typeof text === "string" ? text : JSON.stringify(text));
   await configure(api, { type: "Mutating", webhook: byUrl(api, hook) });
   const { code, body } = await api.post(MAPS, aMap("failed"));
@@ -158,7 +158,7 @@ test.each([
   { code: 404, want: "the server could not find the requested resource" },
   { code: 500, want: 'an error on the server ("oops") has prevented the request from succeeding' },
   { code: 503, want: "the server is currently unable to handle the request" },
-])("a webhook that answers $code has failed", async ({ code, want }) => {
+])("treats $code from a webhook as a failure", async ({ code, want }) => {
   await using hook = await raw("oops", code);
   await configure(api, { type: "Validating", webhook: byUrl(api, hook) });
   expect((await api.post(MAPS, aMap("failed"))).body.message).toBe(
@@ -166,7 +166,7 @@ test.each([
   );
 });
 
-test("who cannot be reached is named with the address and the reason", async () => {
+test("names an unreachable webhook with address and reason", async () => {
   const backend = await startWebhook(api.authority, () => ({ allowed: true }));
   await backend[Symbol.asyncDispose]();
   await configure(api, { type: "Validating", webhook: byUrl(api, backend, "/some/path") });
@@ -179,7 +179,7 @@ test("who cannot be reached is named with the address and the reason", async () 
 test.each([
   { name: "no Service", make: [], want: 'service "hook" not found' },
   { name: "no endpoints", make: ["services"], want: 'endpoints "hook" not found' },
-])("a Service reference with $name is a failure", async ({ make, want }) => {
+])("treats a Service reference with $name as a failure", async ({ make, want }) => {
   for (const resource of make) {
     await api.post(`/api/v1/namespaces/default/${resource}`, {
       metadata: { name: "hook" },
@@ -193,7 +193,7 @@ test.each([
   );
 });
 
-test("a broken JSON patch is a failure of the server, whatever the policy", async () => {
+test("a broken JSON patch is an internal error, whatever the policy", async () => {
   await answering({ type: "Mutating", webhook: { failurePolicy: "Ignore" } }, () =>
     patchAnswer([{ op: "remove", path: "/spec/absent/deep" }]),
   );
@@ -201,7 +201,7 @@ test("a broken JSON patch is a failure of the server, whatever the policy", asyn
   expect([code, body.reason]).toEqual([500, "InternalError"]);
 });
 
-test("nobody can change an object that is being deleted", async () => {
+test("rejects changes to an object that is being deleted", async () => {
   await answering(
     { type: "Mutating", webhook: rulesFor(["configmaps"], { operations: ["DELETE"] }) },
     () => patchAnswer([{ op: "add", path: "/data", value: {} }]),
@@ -219,14 +219,14 @@ test.each([
   { path: "/metadata/uid", value: "other", want: 422 },
   { path: "/metadata/namespace", value: "other", want: 400 },
   { path: "/data", value: "text", want: 500 },
-])("a patch of $path at an update is refused with $want", async ({ path, value, want }) => {
+])("rejects a patch of $path at an update with $want", async ({ path, value, want }) => {
   await api.post(MAPS, aMap("identity"));
   await answering({ type: "Mutating" }, () => patchAnswer([{ op: "add", path, value }]));
   expect((await api.patch(`${MAPS}/identity`, { data: { a: "2" } })).code).toBe(want);
   expect((await api.get(`${MAPS}/identity`)).body.data).toEqual({ a: "1" });
 });
 
-test("what a mutating webhook adds is pruned and defaulted, then judged by the schema", async () => {
+test("prunes and defaults what a mutating webhook adds, then validates it", async () => {
   const definition = widgetDefinition("mutated.test.io", {
     type: "object",
     properties: {
@@ -259,7 +259,7 @@ test("what a mutating webhook adds is pruned and defaulted, then judged by the s
   expect(sizes[0]).toEqual({ size: "abc", colour: "red" });
 });
 
-test("a webhook cannot set what only the server sets", async () => {
+test("a webhook cannot set fields that only the server sets", async () => {
   await api.post(
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     widgetDefinition("set.test.io"),
@@ -286,7 +286,7 @@ test("a webhook cannot set what only the server sets", async () => {
   ]);
 });
 
-test("a webhook that wants it is asked again where a later one changed the object", async () => {
+test("calls a webhook with reinvocation again when a later one changed the object", async () => {
   const requested: string[] = [];
   const append = (letter: string): Answering => {
     return ({ object }) => {
@@ -304,7 +304,7 @@ test("a webhook that wants it is asked again where a later one changed the objec
   expect(body.data?.["order"]).toBe("abca");
 });
 
-test("validating webhooks see what the mutating ones made", async () => {
+test("validating webhooks receive the mutated object", async () => {
   const observed: unknown[] = [];
   await answering({ type: "Mutating", name: "z" }, () =>
     patchAnswer([{ op: "add", path: "/data/made", value: "yes" }]),
@@ -317,7 +317,7 @@ test("validating webhooks see what the mutating ones made", async () => {
   expect(observed).toEqual([{ a: "1", made: "yes" }]);
 });
 
-test("a webhook of the first review version is spoken to in it", async () => {
+test("sends v1beta1 reviews to a webhook of that version", async () => {
   const answer = { response: { allowed: true, patch: "W10=" } };
   await using hook = await raw(JSON.stringify(answer));
   const webhook = { ...byUrl(api, hook), admissionReviewVersions: ["v9", "v1beta1", "v1"] };

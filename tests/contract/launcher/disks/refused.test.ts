@@ -10,7 +10,7 @@ const work = (...path: readonly string[]): string => image().work(...path);
 const prepare = (text: readonly string[], env: NodeJS.ProcessEnv = {}) =>
   image().prepare(text, env);
 
-describe("an image that is refused", () => {
+describe("a rejected image", () => {
   test.each([
     ["qcow", "of a version that is not known"],
     ["vmdk", "is a vmdk image"],
@@ -34,7 +34,7 @@ describe("an image that is refused", () => {
     ["zstd", "28b52ffd"],
     ["bzip2", "425a6839"],
     ["zip", "504b0304"],
-  ])("compressed by %s, but a guest may write such bytes onto its claim", (program, magic) => {
+  ])("compressed by %s, although a guest may write such bytes to its claim", (program, magic) => {
     const head = Buffer.from(magic, "hex");
     writeFileSync(work("disk.img"), Buffer.concat([head, Buffer.alloc(4096)]));
     chownSync(work("disk.img"), USER, USER);
@@ -64,7 +64,7 @@ describe("an image that is refused", () => {
     });
   });
 
-  test("not there, two of them, none at all", () => {
+  test("missing, ambiguous, or empty", () => {
     const overlay = (source: string) =>
       prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/${source}`, LIMIT]).said;
     expect(overlay("none.img")).toContain("there is no file /tmp/work/none.img");
@@ -74,7 +74,7 @@ describe("an image that is refused", () => {
     expect(overlay("disk")).toContain("more than one file in /tmp/work/disk (");
   });
 
-  test("one that has a second name on its claim", () => {
+  test("a file with a second hard link on its claim", () => {
     writeFileSync(work("disk.img"), "x".repeat(4096));
     linkSync(work("disk.img"), work("other"));
     expect(prepare(["file", "data", `${WORK}/disk.img`, LIMIT]).said).toContain("other hard links");
@@ -105,7 +105,7 @@ describe("on a file system without direct I/O", () => {
     run(["umount", work("memory")]);
   });
 
-  test("each disk that is to pass the host's memory by is named, with what to do", () => {
+  test("names each disk that needs direct I/O, with the next step", () => {
     const { status, said: output } = prepareAll(groups("direct"));
     expect(status).toBe(3);
     const wanted = ["data", "root", "more", "small"].map(
@@ -119,13 +119,13 @@ describe("on a file system without direct I/O", () => {
     expect(output.split("\n")).toEqual(wanted);
   });
 
-  test("the others are ready", () => {
+  test("prepares the others", () => {
     expect(prepareAll(groups())).toEqual(READY);
   });
 });
 
 describe("several disks", () => {
-  test("all that are wrong are named at once, the others are made", () => {
+  test("names all wrong disks at once and creates the others", () => {
     const { status, said: output } = prepare([
       "file",
       "data",
@@ -150,7 +150,7 @@ describe("several disks", () => {
     expect(image().made()).toEqual(["more.qcow2"]);
   });
 
-  test("names that somebody chose are printed as text", () => {
+  test("prints user-chosen names as text", () => {
     mkdirSync(work("disk"));
     symlinkSync("/etc/passwd", work("disk/\u001b[31m\nprepare-disks: all is well"));
     const { said: output } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
@@ -176,7 +176,7 @@ test.each([
   { words: ["usage", "a", "b"] },
   { words: ["direct"] },
   { words: ["direct", "direct", "block", "a", "b"] },
-])("$words is no group", ({ words: text }) => {
+])("$words is not a group", ({ words: text }) => {
   const { status, said: output } = prepare(text);
   expect({ status, said: output }).toEqual({
     status: 2,

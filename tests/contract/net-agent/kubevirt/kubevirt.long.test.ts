@@ -102,7 +102,7 @@ function guestsOf({ name }: Version): readonly { guest: string; isSlow: boolean 
 
 describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
   test.each(guestsOf(version))(
-    "NICs come, go and come again while the guest $guest",
+    "NICs are plugged, unplugged and plugged again while the guest $guest",
     async ({ isSlow }) => {
       const vm = await aVm(version, specOf(RED));
       vm.isGuestSlow = isSlow;
@@ -144,7 +144,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     },
   );
 
-  test("a network that changes beside a plug is swapped: DEL, then ADD", async () => {
+  test("swaps a network that changes beside a plug: DEL, then ADD", async () => {
     const vm = await aVm(version, specOf(RED));
     vm.isHandled = false;
     const launcher = await vm.start();
@@ -162,7 +162,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     await vm.settle("red", "green");
   });
 
-  test("a VM that is started again has its NICs in a new pod, and the old one's addresses are free", async () => {
+  test("a restarted VM has its NICs in a new pod, and the old pod's addresses are free", async () => {
     const vm = await aVm(version, specOf(RED, BLUE));
     await vm.start();
     await vm.settle("red", "blue");
@@ -174,7 +174,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     await eventually(() => journalOf().join() === second.uid, WITHIN);
   });
 
-  test("a migration makes the NICs in a second pod beside the first, with a plug and an unplug", async () => {
+  test("a migration creates the NICs in a second pod, with a plug and an unplug", async () => {
     const vm = await aVm(version, specOf(RED, BLUE));
     await vm.start();
     await vm.settle("red", "blue");
@@ -191,7 +191,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     expect(machine.node.leases("addressed")).toHaveLength(1);
   });
 
-  test("names by place stay while a pod lives, and a migration may rename them", async () => {
+  test("ordinal names stay while a pod lives, and a migration may rename them", async () => {
     const vm = await aVm(version, specOf(RED));
     const element = { interface: "net1", name: "addressed", namespace: NAMESPACE };
     const source = await vm.start(JSON.stringify([element]));
@@ -213,7 +213,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
 describe.each(VERSIONS.filter(({ hasBindings }) => hasBindings))(
   "beside KubeVirt $name",
   (version) => {
-    test("what a binding brings along without a name is called as Multus calls it", async () => {
+    test("names a binding's unnamed network like Multus", async () => {
       const spec = specOf(RED);
       const [primary, ...rest] = spec.interfaces;
       const bound = { name: primary?.name ?? "", binding: { name: "passt" } };

@@ -106,7 +106,7 @@ test.each(ROWS.filter((row) => playOf(row) !== undefined))("$area: $name", (row)
   expect(playOf(row)?.(row.input)).toEqual(row.expected);
 });
 
-test("each is told by a row at least", () => {
+test("each one has at least one row", () => {
   const reported = new Set(ROWS.map(playOf));
   expect(Object.entries(PLAYED).filter(([, play]) => !reported.has(play))).toEqual([]);
 });

@@ -45,7 +45,7 @@ async function expectAsBefore(): Promise<void> {
   expect(node.inventory()).toEqual(before);
 }
 
-test("a pod's networks come with it, come and go while it lives, and go with it, whenever the agent dies", async () => {
+test("attaches a pod's networks at creation, changes them while it lives and detaches them, whenever the agent dies", async () => {
   const uid = await node.makePod("one", "blue,green");
   await node.restartAgent();
   const id = await node.runSandbox("one", uid);
@@ -68,7 +68,7 @@ test("a pod's networks come with it, come and go while it lives, and go with it,
   await expectAsBefore();
 });
 
-test("while the agent is away no pod starts, and a pod that ends waits for it", async () => {
+test("while the agent is down no pod starts, and an ending pod waits for it", async () => {
   const uid = await node.makePod("two", "blue");
   const other = await node.makePod("three", "blue");
   const id = await node.runSandbox("two", uid);
@@ -84,7 +84,7 @@ test("while the agent is away no pod starts, and a pod that ends waits for it", 
   await expectAsBefore();
 });
 
-test("a network that cannot be made keeps the pod from its sandbox, and leaves nothing", async () => {
+test("a network that fails prevents the pod's sandbox and leaves nothing", async () => {
   const uid = await node.makePod("four", "blue,missing");
   await expect(node.runSandbox("four", uid)).rejects.toThrow(
     /NetworkAttachmentDefinition ns1\/missing/,
@@ -98,7 +98,7 @@ test("a network that cannot be made keeps the pod from its sandbox, and leaves n
   await expectAsBefore();
 });
 
-test("a sandbox is replaced under its attachments", async () => {
+test("replaces a sandbox under its attachments", async () => {
   const uid = await node.makePod("five", "blue");
   const first = await node.runSandbox("five", uid);
   await node.sayRunning("five");
@@ -118,7 +118,7 @@ test("a sandbox is replaced under its attachments", async () => {
   await expectAsBefore();
 });
 
-test("containerd dies in the midst of an ADD, and forgets the sandbox", async () => {
+test("containerd dies during an ADD and forgets the sandbox", async () => {
   node.cni.addPlugin("slow", 'sleep 2; exec /usr/lib/cni/bridge "$@"');
   await node.putNad("late", [{ ...node.cni.bridgePlugin(), type: "slow" }]);
   const uid = await node.makePod("six", "blue,late");
@@ -135,7 +135,7 @@ test("containerd dies in the midst of an ADD, and forgets the sandbox", async ()
   await expectAsBefore();
 });
 
-test("what the runtime has forgotten goes once the API server knows the pod no more", async () => {
+test("removes what the runtime forgot once the API server has no such pod", async () => {
   const uid = await node.makePod("seven", "blue");
   const id = await node.runSandbox("seven", uid);
   await node.killAgent();
@@ -146,7 +146,7 @@ test("what the runtime has forgotten goes once the API server knows the pod no m
   await node.removeSandbox(id);
 });
 
-test("the default network changes without a restart, and goes as it came", async () => {
+test("the default network changes without a restart and is detached as it was attached", async () => {
   const uid = await node.makePod("eight", "");
   const id = await node.runSandbox("eight", uid);
   node.writeDefaultNetwork("others");
@@ -162,7 +162,7 @@ test("the default network changes without a restart, and goes as it came", async
   await expectAsBefore();
 });
 
-test("CHECK, STATUS and GC of the runtime reach the plugins of the networks", async () => {
+test("the runtime's CHECK, STATUS and GC reach the networks' plugins", async () => {
   node.cni.addKeeper();
   const held = join(node.cni.directory, "held");
   mkdirSync(held);
@@ -197,7 +197,7 @@ test("CHECK, STATUS and GC of the runtime reach the plugins of the networks", as
   await expectAsBefore();
 });
 
-test("a pod's own default network takes the place of every pod's, and goes as it came", async () => {
+test("a pod's own default network replaces the node's and is detached as it was attached", async () => {
   const own = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@eth0" };
   const uid = await node.makePod("own", "green", own);
   const id = await node.runSandbox("own", uid);
@@ -214,7 +214,7 @@ test("a pod's own default network takes the place of every pod's, and goes as it
   await expectAsBefore();
 });
 
-test("a pod that is created has a device for each network of a resource, or no sandbox", async () => {
+test("a new pod has a device for each resource network, or no sandbox", async () => {
   const nics = new NicDevices(node.cni);
   const devices = nics.make(2);
   const kubelet = new TestPodResources(node.podResourcesSocket);
@@ -246,7 +246,7 @@ test("a pod that is created has a device for each network of a resource, or no s
   await expectAsBefore();
 });
 
-test("an agent that ends leaves the runtime as it is, unless it ends for good", async () => {
+test("an agent that stops leaves the runtime configured unless it is uninstalled", async () => {
   await node.killAgent("SIGTERM");
   expect(node.installed()).toEqual(["patchbay-cni", "00-patchbay.conflist"]);
   await node.retireAgent();

@@ -88,7 +88,7 @@ async function succeed(name: string): Promise<void> {
 }
 
 test(
-  "what a pod has written is there for the next one, as a member of the pod's group, and goes with the claim",
+  "data persists for the next pod with the pod's group and is deleted with the claim",
   async () => {
     await makeClaim("data");
     await eventually(async () => (await reasons()).includes("WaitForFirstConsumer"), TIMEOUT);
@@ -118,7 +118,7 @@ test(
 );
 
 test(
-  "nobody is warned while a claim is made for its first pod, and somebody is when it waits for a volume that is not there",
+  "warns no user while a claim is provisioned for its first pod, but when it waits for a missing volume",
   async () => {
     await using pods = await machine.api.watch(`${PODS}?watch=1`);
     const unscheduled = (): readonly string[] =>
@@ -141,7 +141,7 @@ test(
 );
 
 test(
-  "a claim ends where its size ends",
+  "a claim is full at its size",
   async () => {
     await makeClaim("data");
     const write = "head -c 16777216 /dev/zero > /v/fits && ! head -c 16777216 /dev/zero > /v/more";
@@ -152,7 +152,7 @@ test(
 );
 
 test(
-  "a claim of mode Block is a device of its size, which keeps its bytes",
+  "a Block claim is a device of its size that retains its data",
   async () => {
     await makeClaim("data", { volumeMode: "Block" });
     const device = (script: string, name: string): object => {
@@ -181,7 +181,7 @@ test(
 );
 
 test(
-  "a claim that a pod uses stays, also over the death of the program and of the machine",
+  "a claim in use survives a crash of the program and of the machine",
   async () => {
     await makeClaim("data");
     const script = "test -f /v/file || echo first > /v/file; cat /v/file; exec sleep 1000";
@@ -207,7 +207,7 @@ test(
 );
 
 test(
-  "a pod whose claim is not there waits, and says for what",
+  "a pod with a missing claim waits and names it",
   async () => {
     await machine.create(claimed("early", "true"));
     const messages = () =>
@@ -225,7 +225,7 @@ test(
 );
 
 test(
-  "a volume that is to be kept outlives its claim, and can be had again",
+  "a volume with Retain outlives its claim and can be claimed again",
   async () => {
     await makeClaim("data");
     await machine.create(claimed("writer", "echo kept > /v/file"));
@@ -248,7 +248,7 @@ test(
 );
 
 test(
-  "a claim is filled from an image once, and another one from that claim",
+  "fills a claim from an image once, and another one from that claim",
   async () => {
     await machine.addDiskImage("golden", diskOf("golden"));
     await fill(machine, "data", { registry: { url: "docker://golden" } });

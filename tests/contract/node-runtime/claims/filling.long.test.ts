@@ -49,7 +49,7 @@ afterAll(async () => {
 }, TEST_TIMEOUT_MS);
 
 test(
-  "a download that the machine's end cuts off leaves no disk in use, and is filled afterwards",
+  "a download interrupted by a power failure leaves no disk in use and is repeated",
   async () => {
     await fill(machine, "data", { http: { url } });
     await eventually(() => requests > 0, { withinMs: 60_000 });

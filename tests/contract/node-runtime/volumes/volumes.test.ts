@@ -39,8 +39,8 @@ async function putConfigMap(name: string, data: Readonly<Record<string, string>>
   if (code === 404) await node.api.post(`${CORE}/configmaps`, object);
 }
 
-describe("the token of a pod", () => {
-  test("is where clients look for it, is the pod's account's, and ends with the pod", async () => {
+describe("a pod's token", () => {
+  test("is in the standard place, belongs to the pod's account, and ends with the pod", async () => {
     const pod = await node.createPod("talker", { automountServiceAccountToken: true });
     const paths = await node.prepare(pod);
     const [volume = ""] = paths.values();
@@ -65,7 +65,7 @@ describe("the token of a pod", () => {
     await node.remove(pod);
   });
 
-  test("is given to the pod's node alone", async () => {
+  test("is issued to the pod's node only", async () => {
     const foreign = await node.createPod("elsewhere", { nodeName: "node-2" });
     const refused = { code: "KUBE_FORBIDDEN" };
     const { tokens } = node.deps;
@@ -109,7 +109,7 @@ describe("a claim", () => {
     );
   }
 
-  test("is the pod's by the rights of its node, which reads no other's", async () => {
+  test("is mounted with the rights of its node, which cannot read others", async () => {
     await bind("mine");
     await bind("foreign");
     const pod = await node.createPod("claimer", {
@@ -126,7 +126,7 @@ describe("a claim", () => {
   });
 });
 
-describe("a directory of the node with disks of VMs", () => {
+describe("a node directory with VM disks", () => {
   const path = (name: string): string => join(node.directory, name);
   const request = (name: string) => ({
     volumes: [{ name: "v", hostPath: { path: path(name), type: "Directory" } }],
@@ -147,7 +147,7 @@ describe("a directory of the node with disks of VMs", () => {
     if (code !== 201) throw new Error(text);
   });
 
-  test("is the pod's while the configuration names it, without what is behind it", async () => {
+  test("is mounted while the configuration names it, without nested mounts", async () => {
     mkdirSync(path("disks"));
     writeFileSync(path("disks/disk.img"), "data");
     const pod = await node.createPod("host-disk", request("disks"));
@@ -166,7 +166,7 @@ describe("a directory of the node with disks of VMs", () => {
     expect(read(path("disks/disk.img"))).toBe("more");
   });
 
-  test("is nobody's when a link has been put in its place", async () => {
+  test("is rejected when a link has replaced it", async () => {
     await configure(["HostDisk"], "outer", "outer/inner");
     mkdirSync(path("outer"));
     symlinkSync("/etc", path("outer/inner"));
@@ -177,7 +177,7 @@ describe("a directory of the node with disks of VMs", () => {
 });
 
 describe("ConfigMaps and Secrets", () => {
-  test("are the node's to read while a pod of its own names them, and no others", async () => {
+  test("are readable by the node only while one of its pods names them", async () => {
     await node.api.post(`${CORE}/secrets`, { metadata: { name: "other" }, data: {} });
     const refused = { code: "KUBE_FORBIDDEN" };
     const { store } = node.client;
@@ -189,7 +189,7 @@ describe("ConfigMaps and Secrets", () => {
     expect((await store.find(SECRETS, key))?.metadata.name).toBe("other");
   });
 
-  test("show their changes, all files at once, and so do labels", async () => {
+  test("update all files at once, and so do labels", async () => {
     await putConfigMap("config", { a: "1", b: "1" });
     const labels = { path: "labels", fieldRef: { fieldPath: "metadata.labels" } };
     const pod = await node.createPod("shown", {
@@ -213,7 +213,7 @@ describe("ConfigMaps and Secrets", () => {
     await node.remove(pod);
   });
 
-  test("that are missing hold the pod up, by name, until they are there", async () => {
+  test("missing ones delay the pod, by name, until they exist", async () => {
     const pod = await node.createPod("waits", {
       volumes: [{ name: "v", secret: { secretName: "late", defaultMode: 0o400 } }],
       securityContext: { fsGroup: 1234 },
@@ -240,7 +240,7 @@ describe("an emptyDir", () => {
   test.each([
     { name: "on the disk", emptyDir: { sizeLimit: "16Mi" } },
     { name: "in memory", emptyDir: { medium: "Memory", sizeLimit: "16Mi" } },
-  ])("$name is full at its limit, and the node's disk is not", async ({ emptyDir }) => {
+  ])("$name is full at its limit, while the node's disk is not", async ({ emptyDir }) => {
     const pod = await node.createPod(`full-${emptyDir.medium ?? "disk"}`.toLowerCase(), {
       volumes: [{ name: "v", emptyDir }],
       securityContext: { fsGroup: 1234 },
@@ -258,7 +258,7 @@ describe("an emptyDir", () => {
     expect(await node.deps.disk.listMounts(node.directory)).toEqual([]);
   });
 
-  test("without a limit has more than two gibibytes", async () => {
+  test("without a limit holds more than two gibibytes", async () => {
     const pod = await node.createPod("unlimited", { volumes: [{ name: "v", emptyDir: {} }] });
     const [path = ""] = (await node.prepare(pod)).values();
     const { blocks, bsize } = statfsSync(path);
@@ -267,7 +267,7 @@ describe("an emptyDir", () => {
   });
 });
 
-test("a pod's directory goes with foreign mounts, links and trees that are too deep for a path", async () => {
+test("a pod's directory is deleted with foreign mounts, links and trees too deep for a path", async () => {
   const pod = await node.createPod("messy", {
     volumes: [
       { name: "disk", emptyDir: {} },

@@ -22,7 +22,7 @@ describeNicDoctorContract("netlink", async () => {
 });
 
 describe.concurrent("the doctor on the kernel", () => {
-  test("finds no hop dead where a switch takes frames of the uplink to the gateway's VLAN", async () => {
+  test("finds no dead hop where a switch moves uplink frames to the gateway's VLAN", async () => {
     const { hops, firstDead } = await inScene(92, async (scene) => {
       await scene.wire();
       await scene.putSwitch({ uplink: 10, gateway: 10 });
@@ -35,7 +35,7 @@ describe.concurrent("the doctor on the kernel", () => {
   });
 
   test.each(["bridge", "masquerade"] as const)(
-    "finds no hop dead where nothing is wrong: %s",
+    "finds no dead hop without a fault: %s",
     async (binding) => {
       const { hops, firstDead } = await inScene(binding === "bridge" ? 90 : 91, async (scene) => {
         await scene.wire(binding);
@@ -49,7 +49,7 @@ describe.concurrent("the doctor on the kernel", () => {
   );
 
   test.each(["bridge", "masquerade"] as const)(
-    "finds no hop dead where the node is the gateway, and translates: %s",
+    "finds no dead hop where the node is the gateway and translates: %s",
     async (binding) => {
       const { hops } = await inScene(binding === "bridge" ? 97 : 98, async (scene) => {
         await scene.wire(binding);
@@ -61,7 +61,7 @@ describe.concurrent("the doctor on the kernel", () => {
     },
   );
 
-  test("a guest that refuses pings and not connections is well", async () => {
+  test("a guest that refuses pings but accepts connections is healthy", async () => {
     const { hops } = await inScene(89, async (scene) => {
       await scene.wire();
       const rule = "add rule ip planted c icmp type echo-request drop";

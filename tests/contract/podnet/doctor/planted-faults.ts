@@ -194,13 +194,13 @@ const AT_TAP: readonly PlantedFault[] = [
     plant: link("pod", "tap1", "down"),
   },
   {
-    name: "tap that nobody has open",
+    name: "tap that no process has open",
     hop: "tap",
     reason: "TapNotOpen",
     plant: link("guest", "wire0", "down"),
   },
   {
-    name: "tap gone",
+    name: "tap deleted",
     hop: "tap",
     reason: "TapMissing",
     plant: (scene) => {
@@ -221,7 +221,7 @@ const AT_TAP: readonly PlantedFault[] = [
     plant: link("pod", "tap1", "mtu", "1400"),
   },
   {
-    name: "send guard that refuses a second address",
+    name: "guard that blocks a second address",
     hop: "tap",
     reason: "GuardRefuses",
     plant: async (scene) => {
@@ -241,7 +241,7 @@ const AT_TAP: readonly PlantedFault[] = [
     },
   },
   {
-    name: "send guard taken away",
+    name: "guard removed",
     hop: "tap",
     reason: "RulesChanged",
     plant: async (scene) => {
@@ -271,7 +271,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: link("pod", "k6t-1", "down"),
   },
   {
-    name: "static entry of the guest gone",
+    name: "static entry of the guest deleted",
     hop: "podBridge",
     reason: "EntryMissing",
     plant: bridge("pod", "fdb", "del", MAC, "dev", "tap1", "master"),
@@ -327,7 +327,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: (scene) => scene.serveDhcp(false),
   },
   {
-    name: "rules of masquerade gone",
+    name: "masquerade rules deleted",
     hop: "translation",
     reason: "RulesChanged",
     binding: "masquerade",
@@ -346,7 +346,7 @@ const IN_POD: readonly PlantedFault[] = [
     },
   },
   {
-    name: "pod NIC gone",
+    name: "pod NIC deleted",
     hop: "podNic",
     reason: "NicMissing",
     plant: ip("pod", "link", "del", "pod1"),
@@ -382,7 +382,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: nft("pod", "netdev", ['egress device "pod1" priority 0', "drop"]),
   },
   {
-    name: "frames dropped as they come to the pod NIC",
+    name: "frames dropped as they enter the pod NIC",
     hop: "podNic",
     reason: "FramesLost",
     plant: nft("pod", "netdev", ['ingress device "pod1" priority 0', "drop"]),
@@ -427,7 +427,7 @@ const ON_NODE: readonly PlantedFault[] = [
     ),
   },
   {
-    name: "frames dropped as they come to the node",
+    name: "frames dropped as they enter the node",
     hop: "nodePeer",
     reason: "FramesLost",
     plant: nft("host", "netdev", [({ peer }) => `ingress device "${peer}" priority 0`, "drop"]),
@@ -472,13 +472,13 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: link("host", "br0", "down"),
   },
   {
-    name: "firewall of the node against all",
+    name: "node firewall that blocks all traffic",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, "drop"]),
   },
   {
-    name: "firewall of the node against IPv4",
+    name: "node firewall that blocks IPv4",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, "ether type ip drop"]),
@@ -508,13 +508,13 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: routed(neighbor("host", ADDRESS, "br0")),
   },
   {
-    name: "ebtables against what is forwarded",
+    name: "ebtables rule against forwarded frames",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: ebtables("-A", "FORWARD", "-p", "IPv4", "-j", "DROP"),
   },
   {
-    name: "ebtables against what comes in",
+    name: "ebtables rule against incoming frames",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: routed(ebtables("-t", "nat", "-A", "PREROUTING", "-j", "DROP")),
@@ -581,7 +581,7 @@ const BEYOND: readonly PlantedFault[] = [
     plant: neighbor("lan", ADDRESS, "lan0"),
   },
   {
-    name: "gateway's address gone from the node",
+    name: "gateway's address deleted from the node",
     hop: "gateway",
     reason: "GatewayAddressMissing",
     plant: routed(ip("host", "addr", "del", `${GATEWAY}/24`, "dev", "br0")),
@@ -596,19 +596,19 @@ const BEYOND: readonly PlantedFault[] = [
     ),
   },
   {
-    name: "node that forwards nothing",
+    name: "node without forwarding",
     hop: "gateway",
     reason: "ForwardingRefused",
     plant: routed(nft("host", "ip", [FORWARD, "drop"])),
   },
   {
-    name: "node that forwards no answers",
+    name: "node that forwards no replies",
     hop: "gateway",
     reason: "ForwardingRefused",
     plant: routed(nft("host", "ip", [FORWARD, 'iifname "ex0" drop'])),
   },
   {
-    name: "masquerade of the node gone",
+    name: "node masquerade deleted",
     hop: "gateway",
     reason: "MasqueradeMissing",
     plant: routed((scene) => {
@@ -616,7 +616,7 @@ const BEYOND: readonly PlantedFault[] = [
     }),
   },
   {
-    name: "masquerade gone behind the pod",
+    name: "masquerade behind the pod deleted",
     hop: "gateway",
     reason: "MasqueradeMissing",
     binding: "masquerade",
@@ -637,7 +637,7 @@ const BEYOND: readonly PlantedFault[] = [
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 20 }),
   },
   {
-    name: "switch that finishes no checksums",
+    name: "switch that does not complete checksums",
     hop: "gateway",
     reason: "ChecksumUnfinished",
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 10 }),
