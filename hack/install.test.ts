@@ -10,11 +10,11 @@ const SCRIPT = join(import.meta.dirname, "install");
 interface Run {
   readonly code: number | null;
   readonly stderr: string;
-  /** The programs that would have changed the machine, in their order. */
+  /** The programs that would have changed the machine, in order. */
   readonly calls: string;
 }
 
-/** Runs hack/install as root seems to, with programs that only note that they were called and fail. */
+/** Runs hack/install as if by root, with stub programs that record their call and fail. */
 function runInstall(osRelease: string, ...args: readonly string[]): Run {
   const directory = mkdtempSync(join(tmpdir(), "install-"));
   try {

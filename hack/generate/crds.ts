@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files in crds/ and crds/networks must say.
+// Renders the files of crds/ and crds/networks.
 import { customResourceDefinitions, names } from "@patchbay/api";
 import { stringify } from "yaml";
 
 const HEADER =
   "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/control-plane/api; do not edit. Run: npm run gen\n";
 
-/** The kustomization.yaml of a folder. */
 function renderKustomization(resources: readonly string[]): readonly [string, string] {
   const apiVersion = "kustomize.config.k8s.io/v1beta1";
   const text = stringify({ apiVersion, kind: "Kustomization", resources });

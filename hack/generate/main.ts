@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what is generated anew (`write`), or names the files that are not what they must be (`verify`).
+// Writes generated files (`write`) or lists those that differ (`verify`).
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderCrds, renderNetworks } from "./crds.ts";
@@ -10,13 +10,11 @@ import { renderShapes } from "./shapes.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** A folder with generated files. */
 interface Output {
-  /** From the repository's root. */
+  /** Relative to the repository's root. */
   readonly folder: string;
-  /** Names of files and their text. */
   readonly render: () => Promise<ReadonlyMap<string, string>>;
-  /** Whether no other file may be in it. */
+  /** Whether the folder may contain no other files. */
   readonly isOursAlone: boolean;
 }
 
@@ -38,7 +36,7 @@ const OUTPUTS: readonly Output[] = [
   { folder: ".", render: () => Promise.resolve(renderReadme(ROOT)), isOursAlone: false },
 ];
 
-/** Files of the folder that nothing renders any more. */
+/** Files of the folder that no generator renders any more. */
 function listLeftovers({ folder, isOursAlone }: Output, wanted: ReadonlyMap<string, string>) {
   if (!isOursAlone || !existsSync(join(ROOT, folder))) return [];
   const entries = readdirSync(join(ROOT, folder), { withFileTypes: true });
@@ -54,7 +52,7 @@ function write(output: Output, wanted: ReadonlyMap<string, string>): void {
   console.log(`${output.folder}: wrote ${String(wanted.size)} files`);
 }
 
-/** The first line that differs, as it is and as it must be. */
+/** The first differing line, as it is and as it should be. */
 function printDifference(path: string, wanted: string): string | undefined {
   if (!existsSync(join(ROOT, path))) return `${path} is missing`;
   const current = readFileSync(join(ROOT, path), "utf8");

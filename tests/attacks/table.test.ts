@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does every attack of docs/reference/attacks.md that is said to be repelled have a test, and the reverse?
+// Consistency of docs/reference/attacks.md and the tests.
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const PAGE = join(import.meta.dirname, "../../docs/reference/attacks.md");
 
-/** A row of the page. */
 interface Row {
   readonly numbers: readonly number[];
   readonly outcome: string;
@@ -28,10 +27,10 @@ function readRows(): readonly Row[] {
   }));
 }
 
-/** What only a browser shows is tried beside the panel's stories. */
+/** Attacks that need a browser are beside the panel's tests. */
 const FOLDERS = [import.meta.dirname, join(import.meta.dirname, "../browser")];
 
-/** Numbers in the titles of the tests below this one, which may be in a table beside them. */
+/** Numbers in test titles, which may be in a table beside the test. */
 function readTested(): ReadonlySet<number> {
   const files = FOLDERS.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: "utf8" })

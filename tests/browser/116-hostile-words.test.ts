@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are names and statuses that somebody has made up shown as text, and as no more?
+// Hostile names and statuses must be shown as plain text.
 import { expect, test } from "vitest";
 import { createBench, fill } from "./bench.ts";
 import { networkOf, vmiOf, vmOf, type VmOf } from "./objects.ts";

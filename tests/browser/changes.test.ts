@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is what a person wants gathered, judged and sent: by pointer and by keyboard, and nothing before Apply?
+// Changes in the panel are queued, checked and sent, by pointer and by keyboard, and never before Apply.
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { createBench, fill, type FakePanel } from "./bench.ts";
@@ -59,7 +59,7 @@ test("draws a cable from a free socket to a jack: queued, checked, and sent only
   expect(panel.complaints).toEqual([]);
 });
 
-/** The doctor's word, and the NIC as it is in use. */
+/** The doctor's result, and the NIC as it is in use. */
 function answerPlug({ cluster }: FakePanel, dead?: string): void {
   const hops = ["tap", "uplink"].map((hop) =>
     hop === dead
@@ -127,7 +127,7 @@ test.each([
   await page.locator(".badge-checking").waitFor();
   answerPlug(panel, scenario.dead);
   const found = page.locator(`.badge-${scenario.badge}`);
-  // The page's clock stands still but for this.
+  // Only this advances the page's clock.
   const passOn = async (): Promise<number> => {
     await page.clock.runFor(1000);
     return found.count();
@@ -176,7 +176,7 @@ test("asks before the page closes only while changes are queued", async () => {
   expect(requested).toHaveLength(1);
 });
 
-/** Fingers, as the browser's own debugger makes them: what scrolls, scrolls. */
+/** Touches through the browser's debugger, which also scroll. */
 async function touch(page: Page) {
   const session = await page.context().newCDPSession(page);
   const send = (type: "touchStart" | "touchMove" | "touchEnd", at?: Point): Promise<unknown> =>
@@ -290,7 +290,7 @@ test("a VM that does not run gets the NIC at its next start", async () => {
   await using panel = await open();
   await plugByList(panel.page, "test", "default/storage");
   await panel.page.locator(".badge-start").waitFor();
-  // There is no guest in which to look.
+  // No guest to inspect.
   expect(await panel.page.getByLabel("Look whether frames").count()).toBe(0);
   await panel.page.getByText("Do the same by hand").click();
   const command = await panel.page.locator(".same pre").first().textContent();
@@ -378,7 +378,6 @@ test("hides actions that the user may not perform", async () => {
     .first()
     .click();
   await page.getByText("Every layer's word").waitFor();
-  // It changes nothing.
   const offered = page.locator(".buttons button, .pick-network");
   expect(await offered.allTextContents()).toEqual(["Where do frames die?"]);
   await page.getByRole("button", { name: /^db (Free socket|Full)/ }).click();

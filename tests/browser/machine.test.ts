@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the panel do with a guest that runs what it says: plug, move, pull, console, screen?
+// The panel on a machine with a running guest: plug, move, pull, console, screen.
 import { join } from "node:path";
 import {
   bridgeNetworkManifest,
@@ -14,7 +14,7 @@ import { bringUp } from "../e2e/standalone.ts";
 import { createBench } from "./bench.ts";
 import { openReal, type OpenPanel } from "./panel-page.ts";
 
-/** A guest under emulation, beside others. */
+/** Time for a guest under emulation beside others. */
 const SLOW = { timeout: 60_000 };
 const bench = createBench();
 let machine: Machine;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures for README and docs/panel.md: `npm run pictures` puts them there, every other run only takes them.
+// Pictures for README and docs/panel.md: `npm run pictures` stores them, every other run only takes them.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";

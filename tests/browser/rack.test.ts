@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a person see who has never seen the panel, and what moves when the world does?
+// The panel at first sight, and its reaction to changes.
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { createBench, fill } from "./bench.ts";
@@ -167,7 +167,7 @@ test("does not show a frozen server as live", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.clock.install();
-  // The browser may abort the load of a page, as openPage of panel-page.ts says.
+  // The browser may abort the page load, see openPage of panel-page.ts.
   await eventually(
     async () => {
       await page.reload();
@@ -176,7 +176,7 @@ test("does not show a frozen server as live", async () => {
     },
     { withinMs: 30_000 },
   );
-  // The page's clock alone goes on: no pulse comes meanwhile.
+  // Only the page's clock advances, without a heartbeat.
   await page.clock.runFor(9500);
   await expect.poll(() => page.getByText("not connected").count()).toBe(1);
 });
@@ -186,7 +186,7 @@ test("a link works for one browser, which may reload the page; another browser i
   const { page } = panel;
   const link = panel.panel.link();
   const other = await (await browser().newContext()).newPage();
-  // The browser may break a page off, as openPage of panel-page.ts says.
+  // The browser may abort a page, see openPage of panel-page.ts.
   await eventually(
     async () => {
       await page.goto(link);
@@ -214,7 +214,7 @@ test("a page whose session ended requests a new link", async () => {
     requested = 0;
     await opened.route("**/session", async (route) => {
       requested += 1;
-      // The first is not heard, and the answer to the second not.
+      // The first request gets no response, and neither does the second.
       if (requested === 2) await route.fetch();
       if (requested < 3) await route.abort();
       else await route.continue();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes give launchers beside NICs, on a cluster with kubelets of its own: hooks beside the guest, and a directory of
-// sockets by a device plugin.
+// Launcher resources beside NICs on a real cluster: hooks beside the guest, and a socket directory from a device
+// plugin.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
@@ -9,10 +9,10 @@ const MARKED = "marked";
 const SPEAKER = "speaker";
 const MAKER = "Radical Edward";
 const SCRIPTS = "hooks";
-/** Image of hack/images/make-images sidecar-shim, as the cluster's nodes find it. */
+/** Image of hack/images/make-images sidecar-shim, pullable by the cluster's nodes. */
 const SHIM = process.env["PATCHBAY_SIDECAR_SHIM_IMAGE"] ?? "localhost/patchbay/sidecar-shim:dev";
 
-/** KubeVirt's own example of a hook, as a shell has it. */
+/** KubeVirt's example of a hook as a shell script. */
 const MARKS = `#!/bin/sh
 printf '%s' "$4" | sed -e 's|</os>|<smbios mode="sysinfo"/></os><sysinfo type="smbios"><baseBoard><entry name="manufacturer">${MAKER}</entry></baseBoard></sysinfo>|'
 `;
@@ -30,9 +30,9 @@ function marked(): unknown {
   return vmManifest({ name: MARKED, annotations });
 }
 
-/** Ready for NICs that speak vhost-user, and without one yet. */
+/** Prepared for vhost-user NICs, without one yet. */
 function speaker(): unknown {
-  const manifest = vmManifest({ name: SPEAKER }) as Manifest; // the support's own
+  const manifest = vmManifest({ name: SPEAKER }) as Manifest; // built by tests/support
   manifest.spec.template.spec.domain["resources"] = {
     limits: { "vhost-user.patchbay.io/sockets": "1" },
   };

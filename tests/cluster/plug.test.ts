@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs go into a running VM and out of it, on a cluster with kubelets of its own.
+// Plug and unplug on a real cluster.
 import { eventually, ifaceManifest, networkManifest, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is everything there that the documents point at?
+// Files, links and anchors in the documents must exist.
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -15,11 +15,10 @@ import {
 } from "./documents.ts";
 
 const documents = listDocuments();
-/** Folders of the repository in which the documents name files. */
+/** Folders whose files the documents mention. */
 const IN_REPOSITORY = /^(packages|hack|tests|docs|crds)\/[^\s*…<]*$/;
-/** Made by a build. */
 const BUILT = /(^|\/)(dist|build)\//;
-/** A source by the end of its path. */
+/** A source named by the end of its path. */
 const SOURCE = /^[\w@-][\w./@-]*\.(ts|cjs|cc|proto)$/;
 const FOLDER = /^[\w@-][\w./@-]*\/$/;
 const README_LINES_MAX = 40;
@@ -28,7 +27,7 @@ function isThere(mention: Mention): boolean {
   return existsSync(join(ROOT, mention.text));
 }
 
-/** All ends of the paths of files and of their folders. */
+/** All suffixes of paths of files and folders. */
 function tailsOf(paths: readonly string[]): ReadonlySet<string> {
   const tails = new Set<string>();
   for (const path of paths) {
@@ -39,7 +38,7 @@ function tailsOf(paths: readonly string[]): ReadonlySet<string> {
   return tails;
 }
 
-/** Headings as anchors. Source: the anchors of GitHub's Markdown. */
+/** Anchors of headings. Source: the anchors of GitHub's Markdown. */
 function anchorsOf(path: string): readonly string[] {
   return [...readText(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
     heading

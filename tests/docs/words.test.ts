@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the documents and the code use the same codes, reasons, phases and names?
+// The documents and the code use the same codes, reasons, phases and names.
 import { names, type IfacePhase, type VmiPhase } from "@patchbay/api";
 import { CATALOGUE } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { findCodeSpans, listDocuments, printMention, readText } from "./document
 const documents = listDocuments();
 const codes = Object.keys(CATALOGUE);
 
-/** The compiler sees to it that none is missing. */
+/** The compiler ensures completeness. */
 const IFACE_PHASES: Readonly<Record<IfacePhase, true>> = {
   Pending: true,
   PodAttaching: true,
@@ -30,7 +30,7 @@ const RUN_PHASES: Readonly<Record<Exclude<VmiPhase, "" | "Unknown">, true>> = {
   Failed: true,
 };
 
-/** Quoted words in CamelCase of at least two parts, such as reasons. */
+/** Quoted CamelCase words of at least two parts, such as reasons. */
 function quotedReasons(path: string): readonly string[] {
   const words = readText(path).matchAll(/"([A-Z][a-z]+(?:[A-Z][a-z]+)+)"/g);
   return [...new Set([...words].map(([, word = ""]) => word))];
@@ -44,7 +44,7 @@ describe("error codes", () => {
 
   test("the catalog contains each one that a document names", () => {
     const prefixes = [...new Set(codes.map((code) => code.split("_")[0] ?? ""))];
-    // Variables of a program's environment look alike, and stand in the page of flags.
+    // Environment variables look alike and are on the page of flags.
     const isCode = new RegExp(`^(${prefixes.join("|")})_[A-Z_]+$`);
     const named = findCodeSpans(documents).filter(
       ({ document, text }) => isCode.test(text) && document !== "docs/reference/config.md",

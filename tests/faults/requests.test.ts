@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plug and an unplug cost the API server: every request of virt-controller, net-agent and virt-handler together.
-// A request for a subresource costs one more, virt-api's.
+// The API cost of a plug and an unplug: every request of virt-controller, net-agent and virt-handler. A subresource
+// request costs one more, virt-api's.
 import { expect, test } from "vitest";
 import { Cluster } from "./memory/cluster.ts";
 import { NodeInMemory } from "./memory/node-in-memory.ts";
 import { begin, nicsBecome, ONE, TWO, type Story } from "./stories.ts";
 
-/** Requests from the change of the VM until all is silent. */
+/** Requests from the change of the VM until the cluster settles. */
 async function requestsOf(scenario: Pick<Story, "before" | "act">): Promise<readonly string[]> {
   const cluster = new Cluster([new NodeInMemory()]);
   try {

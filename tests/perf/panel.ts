@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How soon does the panel show 500 VMs with 2,000 NICs, and how long does a change of one of them take?
+// Time until the panel shows 500 VMs with 2,000 NICs, and time for a change of one of them.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { FakeCluster } from "../browser/fake-cluster.ts";
@@ -27,7 +27,7 @@ async function firstPaint({ page }: OpenPanel): Promise<number> {
   );
 }
 
-/** Notes how long it takes from each update until the frame that shows it is painted. */
+/** Measures the time from each update to its painted frame. */
 const NOTE = `
   window.updates = [];
   new MutationObserver(() => {

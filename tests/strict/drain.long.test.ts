@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a VM when its node is drained, by a person's kubectl?
+// A VM whose node is drained by a user's kubectl.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { machine } from "../e2e/machine.ts";

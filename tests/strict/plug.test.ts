@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plug stories on a server that fills objects in, ends watches, forgets places, and restarts in the middle.
+// Plug tests on a server that defaults fields, ends watches, compacts revisions, and restarts meanwhile.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { bridgeNetworkManifest, eventually } from "@patchbay/support";
@@ -15,7 +15,9 @@ import {
   removeInterface,
 } from "../e2e/machine.ts";
 
-/** The time is the promise: a client that misses changes after a quiet watch takes more than 10 s, and nothing else shows it. */
+/**
+ * Time is the criterion: a client that misses changes after a quiet watch takes more than 10 s, with no other symptom.
+ */
 const PROMPT_MS = 9000;
 
 function killApiServer(): number {
@@ -31,16 +33,16 @@ async function untilRestarted(before: number): Promise<void> {
   });
 }
 
-/** What is written to objects of a kind within the next seconds. */
+/** Writes to objects of a kind within the next seconds. */
 function writesTo(path: string): string {
   const { metadata } = machine.read(path) as {
     readonly metadata: { readonly resourceVersion: string };
-  }; // of a list
+  };
   const query = `watch=1&timeoutSeconds=3&resourceVersion=${metadata.resourceVersion}`;
   return machine.kubectl("get", "--raw", `${path}?${query}`);
 }
 
-/** Lines of the services' logs that say so. */
+/** Matching lines of the services' logs. */
 function logged(message: string): readonly string[] {
   const directory = join(machine.dataDir, "logs");
   return readdirSync(directory)
@@ -51,7 +53,7 @@ function logged(message: string): readonly string[] {
 
 test("the server is strict: it stores less than it was sent", () => {
   const { name = "" } = machine.findPod("alpha")?.metadata ?? {};
-  // kubectl hides the managers.
+  // kubectl hides managedFields.
   const pod = machine.find("pod", name);
   expect(pod?.metadata).toHaveProperty("managedFields");
   expect(pod?.spec).toHaveProperty("tolerations");
@@ -82,7 +84,7 @@ test("a NIC is plugged and unplugged", async () => {
   await expectGone("alpha", "first");
 });
 
-/** Letters that Go's encoder escapes: a server finds none of them equal that is sent as it is. */
+/** Characters that Go's encoder escapes: a server never finds them equal to the sent text. */
 const WORDS = "a->b, <nil> & none";
 
 test("a NIC is plugged and unplugged while a status contains an error with arrows", async () => {
@@ -107,7 +109,7 @@ test.each([
   "/apis/kubevirt.io/v1/virtualmachineinstances",
   "/api/v1/pods",
 ])("writes nothing to %s at rest, whatever the server defaults", async (path) => {
-  // The last report of what came before may still be on its way. A loop that writes without need never rests.
+  // The last report of earlier changes may be pending. A loop with needless writes never settles.
   await eventually(() => writesTo(path) === "", { withinMs: CHANGE_MS });
 });
 

@@ -22,7 +22,7 @@ const MATERIALS: Materials = {
   ],
 };
 
-// The library's own types of a bill do not say what is in its text.
+// The library's types do not cover the rendered text.
 const components = (
   JSON.parse(makeBom(MATERIALS)) as {
     readonly components: readonly { readonly purl: string; readonly licenses: unknown }[];

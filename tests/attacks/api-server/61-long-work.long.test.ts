@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can one user's objects keep everybody else waiting?
+// One user's objects that could block other clients.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiServerProcess, GREETING_MS } from "../api-server-process.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const AT_ONCE = 20;
 const FEWER = 8;
-/** Nobody holds the server for longer, in processor time; a machine that others use as well takes longer for the same. */
+/** Longest blocking in processor time, because wall clock depends on the machine's load. */
 const TURN_MS = 150;
 
 let api: ApiServerProcess;
@@ -22,7 +22,7 @@ function members(count: number): string {
   return Array.from({ length: count }, (_, index) => `"k${String(index)}":"v"`).join(",");
 }
 
-/** Greets again and again while `work` goes on; gives the longest time that it took. */
+/** Measures the longest health check while `work` runs. */
 async function greetDuring(work: Promise<unknown>): Promise<number> {
   const greetings: number[] = [];
   const stop = new AbortController();
@@ -117,7 +117,7 @@ test("attack 61: rejects an object larger than 1.5 MiB and reports at most a hun
   const large = await api.ask("POST", "/api/v1/namespaces/default/pods", JSON.stringify(pod));
   expect(large).toMatchObject({ code: 413 });
   const wrong = await api.ask("POST", MAPS, `{"metadata":{"name":"w","labels":{${WRONG}}}}`);
-  // Causes of the body that was read.
+  // Causes for a body that was parsed.
   const { details } = JSON.parse(wrong.text) as { details: { causes: readonly unknown[] } };
   expect(details.causes).toHaveLength(100);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can watches that nobody reads fill the server's memory?
+// Unread watches that could fill the server's memory.
 import { once } from "node:events";
 import type { TLSSocket } from "node:tls";
 import { eventually } from "@patchbay/support";
@@ -9,9 +9,9 @@ import { ApiServerProcess, GREETING_MS } from "../api-server-process.ts";
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const MIB = 1024 * 1024;
 const WATCHES = 60;
-/** More than the kernel takes of a connection that nobody reads. */
+/** More than the kernel buffers for a connection without a reader. */
 const OBJECTS = 6;
-/** Much less than the watches times the object, and more than the server's bound for one user. */
+/** Much less than the watches times the object, and more than the server's limit per user. */
 const GROWTH_MAX = 120 * MIB;
 const VALUE = "x".repeat(1_000_000);
 
@@ -47,7 +47,7 @@ test("attack 63: closes watches of large objects whose clients do not read", asy
   }
   const { most } = await api.memory();
   expect(most - before.now).toBeLessThan(GROWTH_MAX);
-  // They are ended, and leave room for others.
+  // The server ends them and frees their places.
   const again = await eventually(
     async () => {
       const { code } = await api.ask("GET", `${MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant's pod become root, be of a group that it was not given, or read files of the host?
+// Tenant pods that try to become root, join foreign groups, or read host files.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, type Pod } from "@patchbay/api";
@@ -15,7 +15,7 @@ import { IMAGES_MS, readOut, scriptPod, findStartFailure } from "./pod-machine.t
 const PROGRAMS = "umount mount mv setpriv nsenter pivot_root runc sh env";
 
 let machine: RuntimeMachine;
-/** A directory of the host with a file of root's. */
+/** A host directory with a file readable by root only. */
 let host = "";
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ test("attack 1: programs that a pod mounts over its image's programs run as the 
   const image = names.LAUNCHER_IMAGE;
   const volumes = ["out", "bin"].map((name) => ({ name, emptyDir: {} }));
   const out = { name: "out", mountPath: "/out" };
-  // Each says as whom it was called.
+  // Each program prints the user that called it.
   const write = `for name in ${PROGRAMS}; do
       printf '#!/usr/bin/dash\\n/usr/bin/id -u >>/out/ran\\n' >"/bin2/$name" && chmod 755 "/bin2/$name"
     done; cp /usr/bin/dash /usr/bin/id /bin2/`;
@@ -63,7 +63,7 @@ test("attack 1: programs that a pod mounts over its image's programs run as the 
   expect(await readOut(machine, "a", "ran")).toBe("107\n");
 });
 
-/** Whether the API server takes the pod; what it says if not. */
+/** Returns the API server's message when it rejects the pod. */
 async function createOrMessage(pod: object): Promise<string | undefined> {
   const { code, body } = await machine.api.post(PODS, pod);
   return code === 201 ? undefined : JSON.stringify(body);
@@ -71,7 +71,7 @@ async function createOrMessage(pod: object): Promise<string | undefined> {
 
 describe.each(["pod", "container"])("in the security context of a %s", (place) => {
   const podWith = (name: string, context: object): object => {
-    const pod = scriptPod(name, "id >/out/id") as Pod; // as it was built
+    const pod = scriptPod(name, "id >/out/id") as Pod;
     const { spec } = pod;
     const containers = spec.containers.map((one) => ({ ...one, securityContext: context }));
     return place === "pod"
@@ -107,7 +107,7 @@ test.each([{ fsGroup: 42 }, { supplementalGroups: [42] }, { fsGroup: 0 }])(
 
 test("attack 4: the launcher image as a volume shows the image's files and none of the host's", async () => {
   const look = `ls /image/usr/bin/virt-launcher; cat /image${host}/secret; ls -A /image/proc /image/run`;
-  const pod = scriptPod("a", `{ ${look}; } >/out/seen 2>/out/errors; true`) as Pod; // as it was built
+  const pod = scriptPod("a", `{ ${look}; } >/out/seen 2>/out/errors; true`) as Pod;
   const [container] = pod.spec.containers;
   const reference = names.LAUNCHER_IMAGE;
   const volumeMounts = [...(container?.volumeMounts ?? []), { name: "i", mountPath: "/image" }];
@@ -142,7 +142,7 @@ describe("a VM that uses the launcher image as its kernel image", () => {
         allowsHooks: false,
       },
     );
-    const { ownerReferences, ...metadata } = pod.metadata; // of a VMI that is not there
+    const { ownerReferences, ...metadata } = pod.metadata; // of a missing VMI
     expect(ownerReferences).toHaveLength(1);
     return { ...pod, metadata };
   }
@@ -194,10 +194,10 @@ describe("an image built to gain root", () => {
     group: "root:x:0:evil\ndisk:x:6:evil\nshadow:x:42:evil\n",
   };
 
-  /** A pod that writes down as whom it runs. */
+  /** A pod that records the user it runs as. */
   const podAs = (securityContext: object): object => {
     const script = "busybox grep -E '^(Uid|Gid|Groups):' /proc/self/status >/out/ids";
-    const pod = scriptPod("a", script, { securityContext }) as Pod; // as it was built
+    const pod = scriptPod("a", script, { securityContext }) as Pod;
     const containers = pod.spec.containers.map((one) => ({ ...one, image }));
     return { ...pod, spec: { ...pod.spec, containers } };
   };

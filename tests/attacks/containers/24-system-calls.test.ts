@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which system calls work in a launcher's container that reach beyond it?
+// System calls in a launcher's container that reach beyond it.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,6 @@ import {
   type ProbedMachine,
 } from "./pod-machine.ts";
 
-/** All that the program tries. */
 const NAMESPACES = ["unshare", "clone", "clone3"].map((call) => `user namespace by ${call}`);
 const KEYS = ["key", "keyring of the user", "keyring of the session"];
 
@@ -25,7 +24,7 @@ beforeAll(async () => {
 afterEach(() => probed.machine.clear());
 afterAll(() => probed.close());
 
-/** What works for the launchers' user outside of any container. */
+/** What works for the launchers' user outside any container. */
 function worksOutside(): readonly string[] {
   const out = join(probed.directory, "out");
   mkdirSync(out, { mode: 0o777 });
@@ -47,7 +46,7 @@ async function worksInPod(): Promise<readonly string[]> {
 }
 
 test("attack 24: a launcher cannot create a user namespace with any system call", async () => {
-  // So that nothing fails for another reason.
+  // Ensures that no attempt fails for another reason.
   expect(worksOutside()).toEqual([...NAMESPACES, ...KEYS, "done"]);
   const works = await worksInPod();
   expect(works.filter((line) => NAMESPACES.includes(line))).toEqual([]);

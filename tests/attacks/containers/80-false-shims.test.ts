@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the sweep of orphaned shims believe a tenant's process that calls itself one? It would kill and unmount by its words.
+// Tenant processes that imitate a shim, which the sweep of orphaned shims would kill and unmount.
 import {
   chmodSync,
   mkdirSync,
@@ -45,7 +45,7 @@ afterAll(async () => {
   for (const each of [directory, programs]) rmSync(each, { recursive: true });
 });
 
-/** A launcher's user that calls its process a shim of this containerd, for the container of that id. */
+/** A launcher user's process with the command line of this containerd's shim for that container id. */
 async function runFalseShim(name: string, id: string): Promise<void> {
   const runtime = createContainerRuntime({
     endpoints: [containerd.endpoint],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant ask for more than the node has, and take it from the others?
+// Tenants that request more than the node has.
 import { existsSync, readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
@@ -34,13 +34,12 @@ function greedyPod(name: string, change: Partial<Pod["spec"]> = {}): object {
   return shellPod(name, "", { containers: [greedy], ...change });
 }
 
-/** A pod that waits on the node for an image that never comes: it holds its place, and nothing runs. */
+/** A pod that occupies a place on the node and waits for an image that is never pulled. */
 function idlePod(name: string): object {
   const volumes = [{ name: "v", image: { reference: "nowhere", pullPolicy: "Never" } }] as const;
   return shellPod(name, "", { nodeName: NODE, volumes });
 }
 
-/** Why the pod waits for a node. */
 async function unschedulable(name: string): Promise<string> {
   return eventually(async () => {
     const { conditions = [] } = (await machine.pod(name))?.status ?? {};
@@ -103,7 +102,7 @@ test("attack 89: rejects environment variables that expand exponentially and rep
   );
 });
 
-/** What the kernel has for the group of all pods, under the name of either version of control groups. */
+/** The kernel's value for the group of all pods, in cgroup v1 or v2. */
 function limitOf(...names: readonly string[]): number {
   const { cgroupParent } = machine.containerd;
   const roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is left of sessions of exec whose clients have left? Programs of a real containerd, from the API server on.
+// Leftovers of abandoned exec sessions, through a real containerd and the API server.
 import type { Duplex } from "node:stream";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { upgrade } from "../../contract/apiserver/upgrade.ts";
 import { startStreamNode, type StreamNode } from "../../contract/node-runtime/stream-node.ts";
 
 const SESSIONS = 200;
-/** As many as a container may have. */
+/** The limit per container. */
 const TAKEN = 32;
 const TIMEOUT = { withinMs: 30_000 };
 const SLEEP = "command=busybox&command=sleep&command=1000&stdin=true&stdout=true&tty=true";
@@ -39,7 +39,7 @@ test("attack 98: the programs of 200 abandoned exec sessions are killed", async 
   await eventually(async () => (await running()).length === TAKEN, TIMEOUT);
   for (const socket of sockets) socket.destroy();
   await eventually(async () => (await running()).length === 0, TIMEOUT);
-  // And the container is its own again.
+  // The container is usable again.
   const { out } = await node.session.kubectl("exec attacked -- sh -c", "echo well");
   expect(out).toBe("well\n");
 });

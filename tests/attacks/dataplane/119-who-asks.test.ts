@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a tenant's pod have the sockets of all VMs of its node? By the policy that a cluster's API server is given; standalone
-// offers no such resource.
+// The admission policy of a cluster's API server on tenant pods that request the sockets of all VMs. Standalone offers
+// no such resource.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -19,10 +19,10 @@ interface Policy {
 
 const [policy, binding] = parseAllDocuments(readFileSync(PATH, "utf8")).map(
   (document) => document.toJS() as unknown,
-) as [Policy, unknown]; // our own file
+) as [Policy, unknown];
 const ALL = { "vhost-user.patchbay.io/dataplane": "1" };
 
-/** Whether the policy lets a pod with that specification be created. */
+/** Whether the policy admits a pod with that spec. */
 function allows(spec: object): boolean {
   const variables = { object: { spec }, oldObject: null, request: {} };
   return policy.spec.validations.every(({ expression }) => compileCondition(expression)(variables));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a dataplane get that has the directories of all pods of its node, and means harm? And a pod that has ended?
+// A hostile root dataplane with the directories of all pods of its node, and a pod that has ended.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import {
   chownSync,
@@ -56,7 +56,7 @@ async function listen(path: string): Promise<void> {
   await new Promise<void>((resolve) => server.listen(path, resolve));
 }
 
-/** What the attacker is after is as it was. */
+/** The attacker's target is unchanged. */
 function expectUntouched(): void {
   expect(readdirSync(node.here("/root")).toSorted()).toEqual(["docker.sock", "secret"]);
   for (const name of ["", "secret", "docker.sock"]) {
@@ -72,7 +72,7 @@ function link(): void {
 test("attack 121: rejects a link to the node in place of a pod's directory before the launcher mounts it", async () => {
   renameSync(node.madeIn(ID), node.madeIn("aside"));
   symlinkSync(node.here("/root"), node.madeIn(ID));
-  // What the runtime mounts is no directory that the dataplane has.
+  // The runtime mounts no directory that the dataplane can change.
   expect(lstatSync(node.shownOf(ID)).isDirectory()).toBe(true);
   expect(readdirSync(node.shownOf(ID))).toEqual([]);
   const path = `/run/patchbay/vhost-user/${ID}/docker.sock`;
@@ -80,7 +80,7 @@ test("attack 121: rejects a link to the node in place of a pod's directory befor
   expect(() => {
     node.sockets.link(POD, { ...SOCKET, path });
   }).toThrow();
-  // Given anew, and swept.
+  // Assigned again and swept.
   node.forget("victim");
   await node.admit("next", ID);
   expect(lstatSync(node.madeIn(ID)).isDirectory()).toBe(true);

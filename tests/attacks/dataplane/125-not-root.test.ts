@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a dataplane get that is not root, but may make sockets in the directories of all pods by its group? And what a
-// launcher there?
+// A hostile unprivileged dataplane that can create sockets in all pods' directories by its group, and a hostile
+// launcher.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import {
   chmodSync,
@@ -21,12 +21,12 @@ const TIMEOUT = { withinMs: 20_000 };
 const ID = "sockets-0";
 const POD = "pod-uid";
 const SOCKET = { podInterfaceName: "pod1", path: `/run/patchbay/vhost-user/${ID}/one.sock` };
-/** Numbers that nobody has. */
+/** Unused ids. */
 const GROUP = 61_018;
 const DATAPLANE = { uid: 61_017, gid: GROUP };
 const LAUNCHER = { uid: 107, gid: 107 };
 const UNPRIVILEGED_USER = { uid: 61_019, gid: 61_019 };
-/** In the Perl that each Debian has, wherever this repository is that those users may not look into. */
+/** Perl is on each Debian, while this repository may be unreadable to those users. */
 const PERL = ["/usr/bin/perl", "-MIO::Socket::UNIX", "-e"];
 const LISTENS =
   '$open = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or die "$!"; <STDIN>';
@@ -39,7 +39,7 @@ let listener: ChildProcess | undefined;
 beforeEach(async () => {
   node = new SocketsNode(GROUP);
   servers = [];
-  chmodSync(node.directory, 0o755); // as the node's root is: everybody comes through
+  chmodSync(node.directory, 0o755); // like the node's root directory, which all users may traverse
   mkdirSync(node.here(`/pods/${POD}/volumes/kubernetes.io~empty-dir/launcher`), {
     recursive: true,
   });
@@ -59,7 +59,7 @@ interface User {
   readonly gid: number;
 }
 
-/** As that user, without any right. */
+/** Runs as that user without capabilities. */
 function as({ uid, gid }: User, ...argv: readonly string[]): readonly [string, ...string[]] {
   const ids = ["--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
   return ["setpriv", ...ids, "--bounding-set=-all", "--inh-caps=-all", ...argv];
@@ -90,7 +90,7 @@ test("only the launcher can connect to a socket of an unprivileged dataplane", a
   expect(() => {
     run(UNPRIVILEGED_USER, ...PERL, CONNECTS, shown);
   }).toThrow("Permission denied");
-  // Its own it takes away itself.
+  // It removes its own.
   run(DATAPLANE, "rm", node.here(SOCKET.path));
   expect(node.sockets.look(POD, SOCKET)).toEqual({ state: "missing" });
 });
@@ -126,7 +126,7 @@ test("attack 125: an unprivileged dataplane cannot read or change the directorie
   }
 });
 
-/** Where the kernel lets everybody name files of others, and there are groups that may open some. */
+/** Requires a kernel that lets unprivileged users open file handles. */
 test.each([
   { name: "root's", owner: { uid: 0, gid: 0 } },
   { name: "of a service's group", owner: { uid: 0, gid: 61_020 } },

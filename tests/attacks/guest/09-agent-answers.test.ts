@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root in a guest answers its agent's questions as it likes.
+// Hostile guest agent replies from root in a guest.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
 

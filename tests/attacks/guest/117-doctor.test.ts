@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a guest do to the doctor that examines its NIC? It answers for others, from many MACs, and without an end.
+// A guest that disturbs the doctor's probes of its NIC: foreign replies from many MACs, without end.
 import { spawn, type ChildProcess } from "node:child_process";
 import { run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { arp, frame } from "./frames.ts";
 
 const EVERYBODY = "ff:ff:ff:ff:ff:ff";
 const OTHER = "02:00:00:00:5e:66";
-/** Answers that one hearing takes of a link, and hearings that there are. */
+/** Replies that one capture reads from a link, and the number of captures. */
 const [HEARD, HEARINGS] = [64, 18];
 
 let scene: DoctorScene;
@@ -24,7 +24,7 @@ afterEach(async () => {
   await scene.close();
 });
 
-/** Sends a frame for as long as it lives, each from another MAC where it is told so. */
+/** Sends a frame continuously, optionally each from another MAC. */
 function floodFrom(guest: string, hex: string, variesMac: boolean): void {
   const script = `
     use strict;
@@ -41,7 +41,7 @@ function floodFrom(guest: string, hex: string, variesMac: boolean): void {
   flood = spawn("ip", text, { stdio: "ignore" });
 }
 
-/** An answer to nobody's question for an address, as the doctor asks. */
+/** An unsolicited ARP reply with the doctor's form. */
 function answerFor(ip: string): string {
   return frame(EVERYBODY, MAC, arp({ op: 2, mac: MAC, ip, asks: "0.0.0.0" }));
 }

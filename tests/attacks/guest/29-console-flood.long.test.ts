@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// root in the guest prints on its console as much as goes, and nobody reads it.
+// root in the guest floods its console, which has no reader.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
@@ -13,7 +13,7 @@ const IMAGES_MS = 300_000;
 const MIB = 1024 * 1024;
 /** Software emulation prints about 150 kB/s. */
 const FLOOD_MIB = 5;
-/** Four files of 1 MiB, and what libvirt's daemon reads at once. */
+/** Four files of 1 MiB, and libvirt's read buffer. */
 const RETAINED_BYTES = 4 * MIB + 64 * 1024;
 
 let bench: LauncherBench;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
+// Which of a guest's frames reach the network: claims of foreign MACs and addresses, and messages of switches, servers
+// and routers.
 import { buildWiring, type SendGuard } from "@patchbay/core/nics";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -16,7 +17,7 @@ import { arp, frame, nd, ND, rarp, sendFrames, udp } from "./frames.ts";
 
 const OWN = { mac: guestWiring(1).mac, ipv4: "10.9.0.1", ipv6: "fd09::1" };
 const OTHER = { mac: guestWiring(2).mac, ipv4: "10.9.0.2", ipv6: "fd09::2" };
-/** Makes of {@link OWN} what every host does. Source: RFC 4291, appendix A */
+/** The link-local address that every host derives from its MAC. Source: RFC 4291, appendix A */
 const LINK_LOCAL = "fe80::ff:fe00:5e01";
 const ALL = "ff:ff:ff:ff:ff:ff";
 const ALL_NODES = "33:33:00:00:00:01";
@@ -137,7 +138,7 @@ let host: string;
 let attacker: string;
 let victim: string;
 
-/** How many of {@link COUNT} frames leave the pod for the network. */
+/** How many of {@link COUNT} frames leave the pod. */
 function reached(hex: string): number {
   const file = "/sys/class/net/pod1pod1/statistics/rx_packets";
   const count = (): number => Number(run("ip", "netns", "exec", host, "cat", file));
@@ -151,7 +152,7 @@ async function hold(guard: SendGuard | undefined): Promise<void> {
   await makeNetwork().wireTap(namespaces.open(`${PREFIX}-pod1`), wiring);
 }
 
-/** Behind which port the network looks for the victim. */
+/** The port at which the network has learned the victim. */
 function portOfVictim(): string {
   const entries = run("bridge", "-n", host, "fdb", "show", "br", "br0").split("\n");
   const own = entries.find((line) => line.startsWith(OTHER.mac) && !line.includes("permanent"));
@@ -237,7 +238,7 @@ describe("an unrestricted guest", () => {
   });
 
   test("receives another guest's frames", async () => {
-    // The victim may have believed one of the frames before, and may speak just after the attacker has.
+    // The victim may have accepted an earlier frame, and may send just after the attacker.
     const takeAway = (): boolean => {
       run("ip", "-n", victim, "neigh", "flush", "dev", "eth0");
       ping(victim, OWN.ipv4);

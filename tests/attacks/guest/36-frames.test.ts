@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a guest reach with frames that claim to come from the bridge itself?
+// Frames from a guest with the bridge's own MAC.
 import { run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { addGuest, addHost, Namespaces, ping, PREFIX } from "../../contract/podnet/links.ts";
@@ -9,7 +9,7 @@ afterEach(() => {
   namespaces.close();
 });
 
-/** Sends `count` broadcasts from the guest's NIC with that MAC as their sender. */
+/** Sends `count` broadcasts from the guest's NIC with that source MAC. */
 function sendAs(guest: string, mac: string, count: number): void {
   const sender = mac.replaceAll(":", "");
   const frame = `ffffffffffff${sender}88b5${"00".repeat(46)}`;

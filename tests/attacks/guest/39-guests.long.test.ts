@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that never lets go of a NIC, and one whose agent raves: virt-handler's loop stays calm.
+// A guest that never releases a NIC, and one whose agent floods events: virt-handler's loop stays idle.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { aVmi, eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedLoop, launchersAt, POD_UID } from "../false-libvirt/attacked-loop.ts";
 import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
 
-/** How often the agent rouses the loop before the test looks at what the loop has done. */
+/** Number of agent events before the test checks the loop's reaction. */
 const ALARMS = 40;
-/** The pause between two looks at an unplug that the guest does not complete, at least, milliseconds. */
+/** Shortest pause between two checks of an unplug that the guest does not complete, milliseconds. */
 const UNPLUG_PAUSE_MS = 2000;
 const MAC = "02:00:00:00:00:01";
 
@@ -20,7 +20,7 @@ afterEach(async () => {
   await node.close();
 });
 
-/** A running VM with a NIC that the guest has. */
+/** A running VM with a NIC in the guest. */
 function runningVmi(state: "absent" | undefined): VirtualMachineInstance {
   const vmi = aVmi({
     nics: [{ name: "one", mac: MAC }],

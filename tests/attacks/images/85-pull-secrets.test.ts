@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a pull secret keep the node busy with the question whether it is meant?
+// A pull secret whose host patterns are costly to match.
 import type { Secret } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { credentialsFor } from "../../../packages/standalone/node-runtime/src/images/credentials.ts";
 
-/** Processor time for one image, which is the promise here. Generous: the secret below took minutes. */
+/** Processor time for one image. Generous: the secret below once took minutes. */
 const LOOK_MS = 250;
 
 function aSecretFor(host: string): Secret {

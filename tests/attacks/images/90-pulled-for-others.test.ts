@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a tenant get at an image that another one's secret has opened, or replace one that the administrator has added?
+// A tenant that uses an image pulled with another tenant's secret, or replaces an administrator's image.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,11 +18,11 @@ const TIMEOUT = { withinMs: 30_000 };
 
 let machine: RuntimeMachine;
 let work: string;
-/** One that asks for a login, and one that does not. */
+/** Registries with and without a login. */
 let closed: Registry;
 let open: Registry;
 
-/** Files of an image that says who made it. */
+/** Image files that name its author. */
 function filesOf(maker: string): string {
   const directory = join(work, maker);
   mkdirSync(directory);
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(work, { recursive: true });
 });
 
-/** A pod that is to run an image, in which there is no program. */
+/** A pod of an image without any program. */
 interface Asking {
   readonly namespace: string;
   readonly name: string;
@@ -66,13 +66,13 @@ interface Asking {
   readonly spec?: Partial<Pod["spec"]>;
 }
 
-/** What becomes of it: why it waits, or that the image was there. */
+/** Its result: why it waits, or that the image was present. */
 async function ask({ namespace, name, container, spec = {} }: Asking): Promise<string> {
   const containers = [{ ...shellContainer("true"), ...container }];
   const pod = shellPod(name, "", { containers, ...spec }) as { readonly metadata: object };
   const path = `/api/v1/namespaces/${namespace}/pods`;
   const made = { ...pod, metadata: { ...pod.metadata, namespace } };
-  // The namespace gets its account in a moment.
+  // The namespace gets its account shortly after its creation.
   await eventually(async () => {
     const { code, text } = await machine.api.post(path, made);
     if (code !== 201) throw new Error(text);
@@ -80,7 +80,6 @@ async function ask({ namespace, name, container, spec = {} }: Asking): Promise<s
   }, TIMEOUT);
   return eventually(async () => {
     const { body } = await machine.api.get(`${path}/${name}`);
-    // A pod of the server has the type's form.
     const { status } = body as unknown as Pod;
     const { waiting, terminated } = status?.containerStatuses?.[0]?.state ?? {};
     if (terminated !== undefined) return "there";

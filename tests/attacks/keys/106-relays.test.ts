@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else gets to a launcher's libvirt through the relay of a node that a guest comes to?
+// Clients that try to reach a launcher's libvirt through a target node's migration relay.
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { once } from "node:events";
 import { connect as connectPlain, createServer, type Server, type Socket } from "node:net";
@@ -21,7 +21,7 @@ import { LAUNCHER } from "../../contract/libvirt/session.ts";
 let bench: RelayBench;
 let relay: Relay;
 let words: Word[];
-/** Says `libvirt` to everybody, and counts them. */
+/** Sends `libvirt` to each client and counts the clients. */
 let libvirt: Server;
 let visits: number;
 
@@ -48,7 +48,7 @@ afterEach(async () => {
   await bench.close();
 });
 
-/** What somebody gets who shows that and says that. */
+/** The reply to a client with that identity and greeting. */
 async function visit(
   { certPem: cert, keyPem: key }: Partial<RelayIdentity>,
   output: string,
@@ -58,7 +58,7 @@ async function visit(
   const socket = connect({ ...shown, host: "127.0.0.1", port, rejectUnauthorized: false });
   socket.on("error", () => socket.destroy());
   socket.write(output);
-  return text(socket).catch(() => ""); // it was cut
+  return text(socket).catch(() => ""); // the connection was closed
 }
 
 const greeting = (change: object = {}): string =>
@@ -139,12 +139,12 @@ test("attack 132: many silent connections block neither the source node nor its 
       socket.on("error", () => socket.destroy());
       silent.push(socket);
     }
-    // All have come, and the oldest have been cut off for the others.
+    // All have connected, and the oldest were closed to make room.
     await expect.poll(() => silent.filter(({ destroyed }) => destroyed).length).toBe(600 - 256);
     expect(await visit(itself, greeting())).toBe("libvirt");
     const gone = `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`;
     expect(await visit(itself, gone)).toBe("heard\n");
-    // The word comes by another way than the answer, and may be later.
+    // The message uses another connection than the reply and may arrive later.
     await expect.poll(() => words).toContainEqual({ kind: "gone" });
   } finally {
     for (const socket of silent) socket.destroy();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else gets a certificate with which a node takes guests of others?
+// Clients that request a relay certificate without the right to it.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { VirtApiMachine, type Answer } from "../virt-api-machine.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can the account of one node's virt-handler write the status of another node's VMI?
+// One node's virt-handler account against the status of another node's VMI.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
 
@@ -28,7 +28,10 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-/** A token that is bound to a pod on the node. Like a server before Kubernetes 1.30, the embedded one names the pod in it and no node. */
+/**
+ * A token bound to a pod on the node. Like a server before Kubernetes 1.30, the embedded one stores the pod in it and
+ * no node.
+ */
 async function tokenOn(node: string): Promise<string> {
   const name = `virt-handler-${node}`;
   const containers = [{ name: "agent", image: "agent:1" }];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can the account of virt-handler write more of its own node's VMIs than virt-handler writes?
+// virt-handler's account against fields of its own VMIs that virt-handler never writes.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VirtApiMachine } from "../virt-api-machine.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher floods its client with events and drops connections; and what else could make the child stand still.
+// A launcher that floods its client with events, drops connections, or hangs the child.
 import { execFileSync } from "node:child_process";
 import { isAppError } from "@patchbay/base";
 import type { HypervisorAddress, HypervisorConnection } from "@patchbay/core/interfaces";
@@ -7,14 +7,14 @@ import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedNode, failureOf, LAUNCHER } from "../false-libvirt/false-libvirt.ts";
 
-/** How long a neighbour's event may take beside the attack, milliseconds; without it, it takes 5. */
+/** Limit for a neighbor's event during the attack, milliseconds; without it, it takes 5. */
 const EVENT_MS = 2000;
 
 let node: AttackedNode;
 
 afterEach(() => node.close());
 
-/** A connection to a daemon that cuts it off, which may come before it is open; undefined then. */
+/** A connection to a daemon that cuts it off; undefined if that happens before it is open. */
 async function openOrCutOff(
   { hypervisor }: AttackedNode,
   address: HypervisorAddress,
@@ -27,7 +27,7 @@ async function openOrCutOff(
   }
 }
 
-// Early: what is asked for fails while events are handed out, and libvirt lets go of it twice.
+// "early": the registration fails while events are delivered, and libvirt releases it twice.
 test.each([
   { which: "event floods whose connections end", behaviour: "floods" },
   { which: "floods that start during the event registration", behaviour: "floods early" },
@@ -48,7 +48,7 @@ test.each([
       for (let turn = 0; turn < 15; turn += 1) {
         const connection = await openOrCutOff(node, address);
         attacks += 1;
-        // It is cut off, or we let go of it in the middle.
+        // The daemon cuts it off, or we close it during the flood.
         if (turn % 2 === 0) await connection?.closed;
         await connection?.close();
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a launcher lead the relay of its node that puts something else where its sockets are to be?
+// A launcher that replaces its sockets with other files before its node's relay connects.
 import { chownSync, existsSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { connect as connectUnix, createServer } from "node:net";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hook is a tenant's program, and virt-handler, root, asks it: what a hostile one gets of the node, and of its own guest.
+// A hostile hook, called by virt-handler as root: its access to the node and to its own guest.
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
@@ -44,7 +44,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** A gRPC message, as it says itself that it is. */
+/** A gRPC message with a claimed length. */
 function message(body: Buffer, { packed = false, bytes = body.length } = {}): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt8(packed ? 1 : 0, 0);
@@ -52,7 +52,7 @@ function message(body: Buffer, { packed = false, bytes = body.length } = {}): Bu
   return Buffer.concat([head, body]);
 }
 
-/** Sends the same again and again, for as long as somebody takes it. */
+/** Repeats the same bytes until the peer stops reading. */
 function pour(stream: ServerHttp2Stream, piece: Buffer): void {
   stream.on("drain", () => {
     while (!stream.destroyed && stream.write(piece));
@@ -97,7 +97,7 @@ describe("attack 108: rejects hook replies", () => {
         stream.end(message(gzipSync(Buffer.alloc(64 * MIB)), { packed: true }));
       },
       code: "HOOK_FAILED",
-      // A busy machine takes seconds to unpack it, and the deadline is not what this row is about.
+      // Generous deadline, because a busy machine takes seconds to unpack the message.
       infoTimeoutMs: 60_000,
     },
     {
@@ -130,7 +130,7 @@ describe("attack 108: rejects hook replies", () => {
     await listen(server);
     const before = process.memoryUsage().rss;
     await expect(info()).rejects.toMatchObject({ code: expect.stringContaining(code) as string });
-    // The server of the test takes some of it: what is poured is one buffer.
+    // The test's server has one buffer of it in memory.
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * MIB);
   });
 

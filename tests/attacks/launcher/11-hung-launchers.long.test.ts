@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers that are silent, that answer keep-alives only, and that hang in a call: no other VM of the node waits for them.
+// Launchers that are silent, answer keep-alives only, or hang in a call: they block no other VM of the node.
 import { readdirSync } from "node:fs";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -21,19 +21,18 @@ function medianOf(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[values.length >> 1] ?? Infinity;
 }
 
-/** Threads of the children that call libvirt. */
 function countThreads({ pids }: AttackedNode): number {
   return pids.flatMap((pid) => readdirSync(`/proc/${String(pid)}/task`)).length;
 }
 
-/** For how many other passes a pass waits. */
+/** Number of other passes that a pass waits for. */
 async function medianPass(): Promise<number> {
   const passes: number[] = [];
   for (let turn = 0; turn < 15; turn += 1) passes.push(await loop.passOver("honest"));
   return medianOf(passes);
 }
 
-/** The same of the first pass over a new launcher, which opens it. */
+/** The same for the first pass over a new launcher, which opens it. */
 async function medianFirstPass(names: readonly string[]): Promise<number> {
   const passes: number[] = [];
   for (const name of names) {
@@ -70,7 +69,7 @@ test("attack 11: a pass over a VM does not wait for fifty hung launchers", async
   await Promise.all(hung.map(({ name, behaviour: behavior }) => loop.addLauncher(name, behavior)));
   for (const { name } of hung) loop.queue.add(name);
   expect(await medianPass()).toBe(0);
-  // Also over those that come now, and have to be opened first.
+  // Also for new launchers, which must be opened first.
   expect(await medianFirstPass(["fifty-first", "fifty-second", "fifty-third"])).toBe(0);
   expect(loop.node.pids).toHaveLength(1);
 });

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher whose every answer wakes the node's loop again: connections that drop, guests that cannot start.
+// A launcher whose every reply wakes the loop again: connections that drop, guests that cannot start.
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedLoop, launchersAt } from "../false-libvirt/attacked-loop.ts";
 import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
 
-/** The pause to which the loop backs off while an attack goes on, milliseconds. The first pauses are shorter. */
+/** Pause to which the loop backs off during an attack, milliseconds. The first pauses are shorter. */
 const BACKED_OFF_MS = 1_000;
 
 let node: AttackedNode;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a guest go on with what a launcher that was broken into sends along in place of its VM's files and sockets?
+// Files and sockets that a compromised source launcher sends in place of its VM's own.
 import { TwoNodes } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
@@ -12,7 +12,6 @@ beforeEach(async () => {
 });
 afterEach(() => nodes.stopAll());
 
-/** One more device. */
 function added(device: string): (xml: string) => string {
   return (xml) => xml.replace("</devices>", `${device}</devices>`);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher's libvirt that is none: bytes, documents and errors that are made to hurt who reads them.
+// A hostile libvirt in a launcher: bytes, documents and errors designed to harm the reader.
 import { isAppError } from "@patchbay/base";
 import { parseDomain } from "@patchbay/domain/parse";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";
 
-/** Processor time for parsing one document, milliseconds. The time is the promise: hostile documents must not block the loop. */
+/** Limit of processor time for one document, milliseconds: hostile documents must not block the loop. */
 const PARSE_MS = 5000;
 
 let node: AttackedNode;
@@ -16,7 +16,7 @@ beforeAll(() => {
 
 afterAll(() => node.close());
 
-/** The neighbour and the child are as they were. */
+/** The neighbor and the child are unaffected. */
 async function expectUnhurt(): Promise<void> {
   const neighbor = await node.neighbour();
   expect((await neighbor.findDomain("test"))?.state).toBe("running");

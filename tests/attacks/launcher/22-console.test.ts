@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launchers' user owns the directory of the console; virt-handler, root, opens it for whoever may have it.
+// The launchers' user owns the console's directory; virt-handler opens it as root for its clients.
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";

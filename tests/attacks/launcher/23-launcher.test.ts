@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can a program in a launcher's pod do to the machine, and whom can it reach?
+// What a program in a launcher's pod can do to the machine, and the hosts it can reach.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import {
   type ProbedMachine,
 } from "../containers/pod-machine.ts";
 
-/** What needs a right that root has. */
+/** Attempts that need a capability of root. */
 const ATTEMPTS = ["link", "tap", "raw socket", "mount", "device", "namespace", "sysctl"];
 
 let probed: ProbedMachine;
@@ -49,7 +49,7 @@ async function sayInPod(...args: readonly string[]): Promise<readonly string[]> 
   return (await readOut(probed.machine, "a", "said")).trimEnd().split("\n");
 }
 
-/** What works for root, in namespaces of its own. */
+/** What works for root in its own namespaces. */
 function worksForRoot(): readonly string[] {
   const output = join(probed.directory, "said");
   execFileSync("unshare", ["-mn", join(probed.directory, "program"), output]);
@@ -57,7 +57,7 @@ function worksForRoot(): readonly string[] {
 }
 
 test("attack 23: a launcher cannot create links, taps, raw sockets, mounts or devices, enter namespaces or set sysctls", async () => {
-  // So that no attempt fails for another reason.
+  // Ensures that no attempt fails for another reason.
   expect(worksForRoot()).toEqual(expect.arrayContaining(ATTEMPTS));
   const works = await sayInPod();
   expect(works.filter((line) => ATTEMPTS.includes(line))).toEqual([]);
@@ -81,7 +81,7 @@ test("attack 49: rejects a pod that requests host namespaces, with a message", a
 });
 
 test("attack 49: rejects a privileged pod, with a message", async () => {
-  const pod = attackingPod([]) as Pod; // as it was built
+  const pod = attackingPod([]) as Pod;
   const securityContext = {
     privileged: true,
     capabilities: { add: ["NET_ADMIN", "SYS_ADMIN", "NET_RAW", "MKNOD"] },

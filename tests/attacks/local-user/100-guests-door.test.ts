@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port at which virt-handler answers for its guests: who gets in, what of, and can it be used up?
+// virt-handler's port for requests about its guests: authentication, paths and exhaustion.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
@@ -88,7 +88,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** How it is answered, or how the connection ended. */
+/** The response, or how the connection ended. */
 async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise<unknown> {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const call = request({

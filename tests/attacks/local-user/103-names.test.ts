@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can somebody answer in the place of the host's name servers, or ask so much that others get no answers?
+// Spoofed DNS replies, and a client that floods the name server.
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import * as dns from "dns-packet";
@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ForwardQuery } from "../../../packages/standalone/service-net/src/dns/answer.ts";
 import { createForwarder } from "../../../packages/standalone/service-net/src/dns/forwarder.ts";
 
-/** A loopback address of this file's own. */
+/** A loopback address that only this file uses. */
 const SERVER = "127.0.53.103";
 const ID = 4711;
 
@@ -67,7 +67,7 @@ test("attack 103: ignores replies with a wrong id, name or port", async () => {
 test("attack 103: one client with 64 open queries does not block other clients", async () => {
   const how = { isTcp: false, client: "10.88.0.66" };
   const open = Array.from({ length: 64 }, () => ask(question("slow.org"), how));
-  // Nobody is asked for it.
+  // No client asks it.
   expect(await ask(question("more.org"), how)).toBeUndefined();
   server.on("message", (bytes: Buffer, { port, address }: RemoteInfo) => {
     const name = dns.decode(bytes).questions?.[0]?.name ?? "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who can use the port of `patchbay ui`, beside the page that its link opens?
+// Unauthorized clients of the port of `patchbay ui`.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import {
@@ -52,7 +52,7 @@ afterAll(async () => {
 
 async function ask(path: string, options: RequestOptions, body?: string): Promise<Answer> {
   const sent = request({ host: "127.0.0.1", port: panel.port, path, agent: false, ...options });
-  sent.on("error", () => sent.destroy()); // the panel may hang up; who waits is told too
+  sent.on("error", () => sent.destroy()); // the panel may close the connection, which ends the wait
   sent.end(options.method === undefined || options.method === "GET" ? undefined : body);
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   let text = "";
@@ -60,7 +60,7 @@ async function ask(path: string, options: RequestOptions, body?: string): Promis
   return { status: response.statusCode ?? 0, headers: response.headers, text };
 }
 
-/** As the page of the panel asks. */
+/** As the panel's page requests. */
 function fromPage(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   return { host: own, origin: `http://${own}`, "sec-fetch-site": "same-origin", ...more };
 }
@@ -69,7 +69,7 @@ function tokenOf(link: string): string {
   return link.split("#token=")[1] ?? "";
 }
 
-/** As a browser of its own. */
+/** As a separate browser. */
 function exchange(token: string, headers = fromPage()): Promise<Answer> {
   const browser = randomBytes(32).toString("base64url");
   return ask("/session", { method: "POST", headers }, JSON.stringify({ token, browser }));
@@ -188,7 +188,7 @@ describe("another user of the machine", () => {
   test("attack 114: hundreds of silent connections do not block the page permanently", async () => {
     const sockets = Array.from({ length: 150 }, () => connect(panel.port, "127.0.0.1"));
     for (const socket of sockets) socket.on("error", () => socket.destroy());
-    // Those above the limit are ended at once.
+    // Connections above the limit are closed immediately.
     await once(sockets.at(-1) ?? new WebSocket(""), "close");
     for (const socket of sockets) socket.destroy();
     await Promise.all(sockets.flatMap((socket) => (socket.closed ? [] : [once(socket, "close")])));

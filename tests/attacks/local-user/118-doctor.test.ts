@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is told where frames of a guest die, and of whose guests?
+// Access to the doctor of other tenants' guests.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
   }
   editor = await machine.person("edit");
   viewer = await machine.person("view");
-  // The API server is told of virt-api, and asks it whether it answers.
+  // The API server knows virt-api and checks its availability.
   const isServed = async (): Promise<boolean> => {
     const answer = await editor.ask("GET", `${GROUP}/v1`).catch(() => undefined);
     return answer?.code === 200;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may a local user, or a pod, take from a standalone machine that root has brought up? One machine, without guests.
+// Local users and pods against a standalone machine that root started. One machine, without guests.
 import { names } from "@patchbay/api";
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,7 +21,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { linkLauncherImages } from "../../contract/containerd/launcher-images.ts";
 
 const PATCHBAY = join(import.meta.dirname, "../../../packages/cli/bin/patchbay");
-/** A descriptor that Node.js does not seal by itself: there is a gap before it. */
+/** A descriptor above a gap, which Node.js does not close on exec. */
 const INHERITED_FD = 20;
 const UNPRIVILEGED_USER = 65_534;
 const BRIDGE = `pba${String(process.pid % 100_000)}`;
@@ -81,7 +81,7 @@ function holdersOf(path: string): readonly string[] {
       );
       return open.includes(path) ? [readFileSync(`/proc/${pid}/cmdline`, "utf8")] : [];
     } catch {
-      return []; // it ended meanwhile
+      return [];
     }
   });
 }

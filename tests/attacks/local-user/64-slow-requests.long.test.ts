@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can requests that never come to their end, or connections without one, use the server up?
+// Requests that never complete, and silent connections.
 import { once } from "node:events";
 import { type Socket, connect } from "node:net";
 import { eventually } from "@patchbay/support";
@@ -61,7 +61,7 @@ test("attack 64: a watch may last longer than the time limit for receiving a req
   socket.write(`GET ${MAPS}?watch=1 HTTP/1.1\r\nhost: a\r\n\r\n`);
   const slow = keep(await api.connect());
   slow.write(HEAD);
-  // As long as this one is allowed to last, the watch has lasted.
+  // The watch has lasted as long as the time limit of this request.
   await once(slow, "close");
   const late = keep(await api.connect());
   late.write(`${HEAD}content-length: 10\r\n\r\n`);

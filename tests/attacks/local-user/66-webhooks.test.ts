@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does virt-api tell strangers who has which MAC, and who may do what?
+// virt-api's webhooks for unauthorized clients: MAC owners and users' rights must stay private.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VirtApiMachine } from "../virt-api-machine.ts";
 
 const MAC = "02:00:00:00:00:66";
 const REQUESTS = ["/mutate", "/validate"];
 
-/** A question in the place of the API server: a VM with somebody's MAC. */
+/** A review as from the API server: a VM with a MAC in use. */
 function review(namespace: string): object {
   const interfaces = [{ name: "n", bridge: {}, macAddress: MAC }];
   const networks = [{ name: "n", multus: { networkName: "default/blue" } }];

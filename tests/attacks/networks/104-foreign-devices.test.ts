@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant have a device of the node that is another pod's, or nobody's, by naming it in its own pod's annotation?
+// A tenant that requests another pod's or a node's device by name in its own pod's annotation.
 import { names, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
 import { TestPodResources } from "@patchbay/device-plugin/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -41,7 +41,7 @@ async function attachedTo(pod: string): Promise<readonly string[]> {
   return status.map((entry) => entry.interface ?? "");
 }
 
-/** The attacker's pod asks for a device by its name. */
+/** The attacker's pod requests a device by name. */
 async function ask(nic: string, deviceID: string): Promise<void> {
   const element = { name: "fast", interface: nic, deviceID };
   await machine.ask(NAMESPACE, "attacker", JSON.stringify([element]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever may write network definitions, or a pod's annotation, tries to have something else done than CNI.
+// Network definitions and annotations that try to run something other than CNI plugins.
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const evidence = (): string => join(machine.node.directory, "executed");
 
 beforeAll(async () => {
   machine = await AgentMachine.start();
-  // What must not be run: beside the directory of plugins, not in it.
+  // A program beside the plugin directory that must not run.
   machine.node.addPlugin("harmless", "exit 1");
   const canary = join(machine.node.directory, "canary");
   writeFileSync(canary, `#!/bin/sh\ntouch ${evidence()}\n`);
@@ -29,7 +29,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** The reason for which it is refused, and the pod's NICs. */
+/** The reason for the rejection, and the pod's NICs. */
 async function attempt(networks: string): Promise<readonly unknown[]> {
   count += 1;
   const name = `pod-${String(count)}`;
@@ -41,7 +41,7 @@ async function attempt(networks: string): Promise<readonly unknown[]> {
   return [...errors.map(({ reason }) => reason), ...machine.node.nics(sandbox)];
 }
 
-/** A definition is tried; what it must not have done is looked at by the caller. */
+/** Tries a definition; the caller checks the side effects. */
 async function tryConfig(config: string): Promise<readonly unknown[]> {
   count += 1;
   const name = `bad-${String(count)}`;

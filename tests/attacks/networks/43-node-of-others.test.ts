@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever may write network definitions in a namespace of their own reaches for the node: its NIC, its bridge, its files.
+// Network definitions of a tenant that refer to the node's NIC, bridge or files.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { KUBEVIRTS, names } from "@patchbay/api";
@@ -11,7 +11,7 @@ const TENANT = "tenant";
 const TIMEOUT = { withinMs: 10_000 };
 
 let machine: AgentMachine;
-/** A NIC of the node, and a bridge that another one is a port of. */
+/** A node NIC, and a bridge with another NIC as a port. */
 let device: string;
 let bridge: string;
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
 
 afterAll(() => machine.close());
 
-/** What the tenant is told, and the NICs of the tenant's pod. */
+/** The report to the tenant, and the NICs of the tenant's pod. */
 async function attempt(name: string, plugin: object) {
   const config = JSON.stringify({ cniVersion: "1.0.0", ...plugin });
   await machine.putNad(TENANT, name, config);
@@ -68,7 +68,7 @@ test("attack 44: rejects host-local with a data directory of the tenant's choice
   expect(existsSync(dataDir)).toBe(false);
 });
 
-/** What would be taken, and what the tenant is told of it. */
+/** The requested resource, and the report to the tenant. */
 interface Reach {
   readonly name: string;
   readonly plugin: () => object;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant makes a pod that says it is the launcher of somebody else's VMI.
+// A tenant's pod that claims to be the launcher of another tenant's VMI.
 import {
   names,
   PODS,
@@ -61,7 +61,7 @@ afterEach(async () => {
   await controller.stop();
 });
 
-/** A pod with all words of the VMI's launcher. */
+/** A pod with all labels and annotations of the VMI's launcher. */
 function impostor(
   vmi: VirtualMachineInstance,
   metadata: Partial<Pod["metadata"]> & Pick<Pod["metadata"], "name">,
@@ -83,7 +83,7 @@ function impostor(
   };
 }
 
-/** The garbage collector may be quicker, where its owner is in another namespace: then it never runs. */
+/** The garbage collector may delete it first if its owner is in another namespace: then it never runs. */
 async function runImpostor(pod: Pod): Promise<void> {
   try {
     await bindAndRun(pod);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody gets the uid of a foreign pod into a VMI's status: virt-handler asks the runtime whose pod that is.
+// A foreign pod's uid in a VMI's status: virt-handler checks the pod's owner with the runtime.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

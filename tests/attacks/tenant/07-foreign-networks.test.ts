@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's pods ask for the networks of others, for more than there is, and for what no network can be.
+// Tenant pods that request foreign networks, too many networks, or impossible ones.
 import { EVENTS, names, PODS } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -31,7 +31,7 @@ async function errorsOf(name: string): Promise<readonly string[]> {
   return [...new Set(Object.values(errors).map(({ reason }) => reason))];
 }
 
-/** A network of its own is attached: the agent has worked on everything before it. */
+/** Its own network is attached, so the agent has processed everything before it. */
 async function expectServed(namespace: string, name: string): Promise<void> {
   await machine.runPod({ namespace, name, networks: "blue" });
   await eventually(async () => (await machine.networkStatus(namespace, name)).length > 0, TIMEOUT);

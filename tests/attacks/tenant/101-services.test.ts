@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can who writes Services, or what stands behind them, take what others send, or reach what only the host reaches?
+// Writers of Services or endpoints that try to intercept traffic or reach host-only addresses.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listForwards } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
 import { tableText } from "../../../packages/standalone/service-net/src/forward/ruleset.ts";

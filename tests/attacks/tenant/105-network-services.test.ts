@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can who may write no slices have virt-controller write them, with addresses of somebody else?
+// Users without rights on slices that make virt-controller write foreign addresses into them.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { networkServicePlan } from "@patchbay/core/services";
 import { expect, test } from "vitest";
@@ -31,7 +31,7 @@ test("attack 105: ignores a tenant's definition that assigns another pod's addre
     ipam: { type: "static", addresses: [{ address: `${VICTIM}/24` }] },
   });
   expect(addressesOf("red/blue", definition, [VICTIM])).toEqual([]);
-  // An administrator's own may.
+  // An administrator's own definition may.
   expect(addressesOf("blue", definition, [VICTIM])).toEqual([VICTIM]);
 });
 

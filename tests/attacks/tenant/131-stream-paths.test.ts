@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server judges a path as it comes: does virt-api open what another reading of it names?
+// Paths that virt-api and the API server could interpret differently.
 import { once } from "node:events";
 import { connect } from "node:tls";
 import { STREAM_PROTOCOL } from "@patchbay/core/guest";
@@ -11,7 +11,7 @@ const OF_MINE = "/apis/subresources.kubevirt.io/v1/namespaces/mine/virtualmachin
 const OF_OTHERS = "victim/virtualmachineinstances/vm";
 
 let machine: VirtApiMachine;
-/** The API server's, for which virt-api takes whoever it brings. */
+/** The API server's certificate, which lets it act for any user. */
 let frontProxy: { readonly cert: string; readonly key: string };
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(() => machine[Symbol.asyncDispose]());
 
-/** The first line of the answer to a stream's request with that very path, as a proxy that cleans nothing passes it on. */
+/** The first line of the response to a stream request with that exact path, sent without normalization. */
 async function ask(path: string): Promise<string> {
   const { hostname: host, port } = new URL(machine.url);
   const socket = connect({ host, port: Number(port), ...frontProxy, rejectUnauthorized: false });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's pod that wants the node's disk for itself.
+// A tenant's pod that fills the node's disk.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { VolumeDisk } from "@patchbay/core/interfaces";
@@ -26,7 +26,7 @@ const DIG = `p=; for i in $(busybox seq 1000); do p=\${p}d/; done
     [ $i = 1 ] || busybox mv $1/c$((i - 1)) $1/c$i/$p || exit 2
   done`;
 
-/** This node without loop devices: volumes have no walls. */
+/** A node without loop devices: volumes have no hard limit. */
 function withoutWalls(): VolumeDeps {
   const { disk } = node.deps;
   const plain: VolumeDisk = {
@@ -103,7 +103,7 @@ test("attack 30: a flood of stdout is limited to five files", async () => {
   await eventually(
     async () => {
       for (const name of await files.list(directory)) seen.add(name);
-      expect(bytesOnDisk(directory)).toBeLessThan(300 * MIB); // 50, and what is written in half a second
+      expect(bytesOnDisk(directory)).toBeLessThan(300 * MIB); // 50, and the writes of half a second
       return seen.size > 8;
     },
     { withinMs: 50_000 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's pod that names no limits and wants all processes and all memory.
+// A tenant's pod without limits that takes all processes and all memory.
 import { execFileSync, spawnSync } from "node:child_process";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -24,7 +24,7 @@ function counts(): readonly number[] {
 }
 
 test("attack 31: limits a fork bomb to 1,024 processes", async () => {
-  // Each process makes two more, and waits: the bomb grows without burning what others need.
+  // Each process forks twice and waits: the bomb grows without burning processor time.
   const script = "f() { f & f & busybox sleep 600; }; f; busybox sleep 600";
   const pod = await node.run("bomb", { script });
   const most = await eventually(

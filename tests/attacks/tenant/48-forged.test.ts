@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a tenant, who may edit a namespace, write that is not theirs: states, and text that becomes XML?
+// A tenant who may edit a namespace: forged statuses, and text that becomes XML.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
 

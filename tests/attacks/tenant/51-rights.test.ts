@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant, a stranger or a component's account become somebody else, or reach what is not theirs?
+// Tenants, unauthenticated clients and component accounts that try to gain rights.
 import { once } from "node:events";
 import { connect } from "node:tls";
 import { createClock } from "@patchbay/os";
@@ -18,7 +18,7 @@ const CLUSTER_ADMIN = {
   name: "cluster-admin",
 };
 
-/** Until virt-api knows what was made a moment ago, on a busy machine. */
+/** Time until virt-api knows a new object on a busy machine. */
 const POLL = { timeout: 30_000 };
 
 let machine: VirtApiMachine;
@@ -72,7 +72,7 @@ test("attack 52: rejects tokens that the server did not sign", async () => {
   }
 });
 
-/** One request as it is written, with the tenant's certificate; the answer's first line. */
+/** Sends one raw request with the tenant's certificate; returns the status line. */
 async function raw(text: string): Promise<string> {
   const { authority, server } = machine.api;
   const { certPem, keyPem } = await identity(authority, "tenant", []);
@@ -270,7 +270,7 @@ describe("attack 124: a tenant whose guest migrates", () => {
   });
 
   test("requests it without the fields and cannot raise its priority later", async () => {
-    // virt-api hears of the VMI by a watch.
+    // virt-api learns the VMI by a watch.
     await expect.poll(() => requestFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
     const spec = { priority: "system-critical" };
     const answer = await tenant.ask("PATCH", `${MIGRATIONS}/plain`, { spec });

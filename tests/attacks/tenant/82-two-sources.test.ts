@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant write something that one part of the machine reads as this and another part as that?
+// Ambiguous objects that two components could read differently.
 import type { Pod } from "@patchbay/api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { podProblems } from "../../../packages/standalone/node-runtime/src/policy/pod-policy.ts";
@@ -31,7 +31,7 @@ function podOf(container: object, volume: object): Pod {
   };
 }
 
-/** Fields for which the API server refuses what is sent. */
+/** Fields for which the API server rejects the object. */
 async function refusedFields(path: string, body: object): Promise<readonly string[]> {
   const answer = await api.ask("POST", path, { body });
   return answer.code === 422 ? answer.body.details.causes.map(({ field }) => field) : [];

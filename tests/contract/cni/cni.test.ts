@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does cni work with the real plugins, also when they fail, hang or are killed?
+// The package cni with real plugins that succeed, fail, hang or are killed.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni, createJournal, findNetworkStatus, type JournalRow } from "@patchbay/cni";
@@ -242,7 +242,7 @@ describe("the real plugins", () => {
       state: "begun",
     };
     await createJournal(files, directory).write(row);
-    await cni.add(row.request); // and the process ends here, without the result
+    await cni.add(row.request); // and the process ends without a result
     const journal = createJournal(files, directory);
     const [found] = await journal.list("uid-1");
     expect(found).toEqual(row);
@@ -254,7 +254,7 @@ describe("the real plugins", () => {
   });
 });
 
-/** A zombie that its new parent has not reaped yet runs no more. */
+/** A zombie that its new parent has not reaped counts as ended. */
 function isRunning(pid: string): boolean {
   if (!existsSync(`/proc/${pid}/stat`)) return false;
   return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that die, print what is no result, print without end or leave children: what is told, and that DEL still works.
+// Plugins that die, print invalid or endless results, or leave children: the report, and a working DEL.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
@@ -8,7 +8,7 @@ import { createProcessRunner } from "@patchbay/os";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CniNode } from "./node.ts";
 
-/** Longest message that goes into an event or an annotation unharmed, in characters. */
+/** Longest message that an event or an annotation stores in full, in characters. */
 const MESSAGE_MAX = 2_000;
 
 let node: CniNode;
@@ -29,12 +29,12 @@ afterEach(() => {
   node.close();
 });
 
-/** A plugin that makes the NIC, and then does that instead of telling so. */
+/** A plugin that creates the NIC and then misbehaves instead of returning a result. */
 function unruly(name: string, then: string): AttachmentRequest {
   return pluginOf(name, `/usr/lib/cni/bridge >/dev/null\n${then}`);
 }
 
-/** Plugin bridge, but for what it does at ADD. */
+/** Plugin bridge, with a different ADD. */
 function pluginOf(name: string, add: string): AttachmentRequest {
   node.addPlugin(name, `[ "$CNI_COMMAND" = ADD ] || exec /usr/lib/cni/bridge\n${add}`);
   const plugins = [{ ...node.bridgePlugin(), type: name }];
@@ -82,7 +82,7 @@ test.each([
   const request = unruly("unruly", then);
   const error: unknown = await cni.add(request).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "CNI_PLUGIN_FAILED", details: { plugin: "unruly" } });
-  const { message } = (error as { details: { message: string } }).details; // seen just now
+  const { message } = (error as { details: { message: string } }).details; // checked by the caller
   expect(message).toMatch(want);
   expect(message.length).toBeLessThan(MESSAGE_MAX);
   expect(node.nics(sandbox)).toEqual(["net1"]);
@@ -91,7 +91,7 @@ test.each([
   expect(node.leases("blue")).toEqual([]);
 });
 
-/** Whether the process whose pid is in that file is there, and no zombie. */
+/** Whether the process whose pid is in that file runs and is not a zombie. */
 function isRunning(file: string): boolean {
   const path = `/proc/${readFileSync(file, "utf8").trim()}/stat`;
   return existsSync(path) && !/\) Z /.test(readFileSync(path, "utf8"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs `patchbay console`, `vnc` and `port-forward`, at an API server over a real connection.
+// The commands `patchbay console`, `vnc` and `port-forward` with an API server over a real connection.
 import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
@@ -26,7 +26,7 @@ async function heardBy({ socket }: Visit): Promise<string> {
   return String(text);
 }
 
-/** The first line that a command prints. */
+/** The first line of a command's output. */
 async function firstLine({ child }: CommandProcess): Promise<string> {
   const [line] = (await once(createInterface(child.stdout), "line")) as [string];
   return line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A containerd of one's own: starts, dies, goes on, and leaves nothing. Needs root, containerd and runc.
+// The own containerd: starts, dies, restarts, and leaves nothing. Needs root, containerd and runc.
 import { isRunning } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of images in directories of the machine. Needs root, containerd and runc.
+// Image files in directories of the machine. Needs root, containerd and runc.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of a containerd of one's own: made of a directory, imported, listed, removed. Needs root, containerd and runc.
+// Images of the own containerd: built from a directory, imported, listed, removed. Needs root, containerd and runc.
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ function deps() {
   return { files, runner, layout: bench.layout };
 }
 
-/** An archive of an image that has a program, and a file with that text. */
+/** An archive of an image with a program and a text file. */
 async function makeArchive(name: string, text: string): Promise<string> {
   const source = join(work, `${name}-source`);
   await mkdir(source);
@@ -61,7 +61,7 @@ test("reports an added name as added until it refers to another image", async ()
   expect(await listAdded(deps(), NAME)).toEqual([NAME]);
   const { layout } = bench;
   const archive = await makeArchive("fetched", "another's");
-  // As CRI does it, which keeps the labels of what it replaces.
+  // Like CRI, which preserves the labels of a replaced image.
   await bench.ctr("images", "import", "--base-name", "fetched.invalid", "--digests", archive);
   const [fetched = ""] = (await bench.ctr("images", "ls", "-q", "name~=fetched.invalid")).split(
     "\n",
@@ -78,7 +78,7 @@ test("an archive replaces the image of its name without remains", async () => {
   await importImage(deps(), { archive, id: "three" }, NAME);
   await removeImage(deps(), OTHER);
   expect((await listImages(deps())).map(({ name }) => name)).toEqual([NAME]);
-  // The name, and the id that CRI knows it by.
+  // The name, and CRI's id of the image.
   expect((await bench.ctr("images", "ls", "--quiet")).trim().split("\n")).toHaveLength(2);
 });
 
@@ -97,7 +97,7 @@ test("a running container retains its image's layers; a killed shim leaves nothi
 });
 
 test("a removed image is deleted with its layers when no container runs from it", async () => {
-  await removeImage(deps(), NAME); // once more: gone is success
+  await removeImage(deps(), NAME); // repeated: a missing image is a success
   expect(await bench.ctr("images", "ls", "--quiet")).toBe("");
   expect(await bench.ctr("content", "ls", "--quiet")).toBe("");
 });
@@ -116,7 +116,7 @@ test("another containerd of the machine sees no image of it", async () => {
   } finally {
     await another.close();
   }
-  // Its end took nothing from this one.
+  // Its end did not affect this one.
   expect(await listImages(deps())).toHaveLength(1);
   await removeImage(deps(), NAME);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a pod's network namespace is, as a real containerd tells it. Needs root, containerd, runc and CNI's plugins.
+// A pod's network namespace as a real containerd reports it. Needs root, containerd, runc and CNI's plugins.
 import { statSync } from "node:fs";
 import { createCriSandboxes } from "@patchbay/cri/testing";
 import { createNamespaces } from "@patchbay/os";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device of the node, offered to a kubelet that checks every message.
+// A node device, offered to a kubelet that validates every message.
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
@@ -23,7 +23,6 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 const RESOURCE = "devices.kubevirt.io/tun";
 const OFFER = { resource: RESOURCE, path: "/dev/net/tun", permissions: "rw", count: 5 };
 const USER = { uid: 107, gid: 107 };
-/** On the node. */
 const COPY = "/run/patchbay/devices/tun";
 const TIMEOUT = { withinMs: 10_000 };
 
@@ -59,13 +58,13 @@ function offer(nodes: DeviceNodes = NODES): void {
   offering = offerDevice(OFFER, { places, user: USER, deps }, stop.signal);
 }
 
-/** The node's own device, which none but root may open. */
+/** The node's device, which only root may open. */
 function makeTun(minor = 200): void {
   const path = join(directory, "host/dev/net/tun");
   execFileSync("mknod", ["-m", "0600", path, "c", "10", String(minor)]);
 }
 
-/** The device that containers get: type, numbers, owner, group and mode. */
+/** The device in containers: type, numbers, owner, group and mode. */
 function copied(): string {
   const path = join(directory, "host", COPY);
   return execFileSync("stat", ["-c", "%F %Hr:%Lr %u:%g %a", path], { encoding: "utf8" }).trim();
@@ -158,7 +157,7 @@ test("allocates a new device although its absence is still being detected", asyn
   await eventually(() => observed.includes("removed"), TIMEOUT);
   makeTun(201);
   const input = kubelet.allocate(RESOURCE, [1]);
-  // Calls of one connection come in their order: by the answer to this one, that one has come.
+  // Calls of one connection are ordered: after this response, the earlier one has arrived.
   await kubelet.call(RESOURCE, "PreStartContainer", { devicesIds: ["tun-0"] });
   held.resolve(undefined);
   expect(await input).toHaveLength(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of pods, asked from a kubelet's socket, where the method of one pod is served and where it is not.
+// Pods' devices from a kubelet's socket, with and without the method for one pod.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ describe.each([
           (one) => one.namespace === namespace && one.name === podName,
         );
         const before = kubelet.pods[at]?.containers ?? [];
-        // In a container of its own.
+        // In its own container.
         const made = { namespace, name: podName, containers: [...before, { [resource]: ids }] };
         if (at === -1) kubelet.pods.push(made);
         else kubelet.pods[at] = made;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories of vhost-user sockets, offered to a kubelet that checks every message, and taken back.
+// Directories of vhost-user sockets, offered to a kubelet that validates every message, and removed.
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestPodResources } from "@patchbay/device-plugin/testing";
@@ -19,7 +19,6 @@ afterEach(async () => {
   await node.close();
 });
 
-/** Owner, group and mode. */
 function accessOf(path: string): string {
   const { uid, gid, mode } = statSync(path);
   return `${String(uid)}:${String(gid)} ${(mode & 0o7777).toString(8)}`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same deaths on real namespaces, links, CNI plugins, leases and files, without a guest: after each program that an
-// agent runs, each file that it writes, each call of libvirt and each write of the API.
+// Deaths on real namespaces, links, CNI plugins, leases and files, without a guest: after each program that an agent
+// runs, each file that it writes, each libvirt call and each API write.
 import { afterAll, expect, test } from "vitest";
 import { expectSameEnd } from "../../faults/every-point.ts";
 import { NodeOnKernel } from "../../faults/kernel/node-on-kernel.ts";

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in the images of Debian's packages, and what is not.
+// Content of the images with Debian packages.
 import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CACHE, ROOT, makeImages, readArchive, run, unpackRoot } from "./archive.ts";
 
-/** Folder of a package. */
 const PACKAGE = /^packages\/[\w-]+\/[\w-]+\//;
 const PATH = "PATH=/usr/sbin:/usr/bin";
-/** For whoever runs virsh in a launcher. */
+/** For virsh in a launcher. */
 const LIBVIRT = "LIBVIRT_DEFAULT_URI=qemu:///session?socket=/run/launcher/libvirt/libvirt-sock";
 
 interface Expected {
   readonly config: Readonly<Record<string, unknown>>;
   /** Programs that must be in PATH. */
   readonly programs: readonly string[];
-  /** Other files. */
   readonly files: readonly string[];
 }
 
@@ -40,7 +38,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       "sh",
       "timeout",
       "wget",
-      // For people and tests in `kubectl exec`.
+      // For users and tests with `kubectl exec`.
       "bash",
       "grep",
       "ip",
@@ -77,7 +75,7 @@ function installedIn(status: string): readonly string[] {
   return [...found].map(([, name = "", version = ""]) => `${name}=${version}`).toSorted();
 }
 
-/** Is a path below the root a program or library? */
+/** Whether a path below the root is a program or library. */
 function isElf(root: string): (path: string) => boolean {
   return (path) => {
     const head = Buffer.alloc(4);
@@ -88,7 +86,7 @@ function isElf(root: string): (path: string) => boolean {
   };
 }
 
-/** Of each image, its files unpacked, once: for that of the services it takes 6 to 11 s of a processor. */
+/** Each image's unpacked files, once: the services' image takes 6 to 11 s of processor time. */
 const roots = new Map<string, string>();
 
 function rootOf(name: string): string {
@@ -127,7 +125,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
   });
 
   test("has the listed packages, in dpkg's list and in its bill of materials", () => {
-    // What list-packages has said to whoever made the image or found it made, for as long as it would say the same.
+    // The output of list-packages when the image was built, cached while its inputs are unchanged.
     const listed = readFileSync(join(CACHE, `${name}.packages`), "utf8")
       .trim()
       .split("\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy-files in an image that may be hostile: a root file system of its own, with /proc and a volume mounted.
+// copy-files in a hostile image: its own root file system, with /proc and a volume mounted.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { symlinkSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ afterAll(() => {
   rmSync(root, { recursive: true });
 });
 
-/** Runs it in a mount namespace of its own, as a container has one. */
+/** Runs it in its own mount namespace, like a container. */
 function copyFiles(...args: readonly string[]) {
   const script = `mount -t tmpfs none "$0/volume"; echo secret >"$0/volume/token"
     mount -t proc proc "$0/proc"; root=$0; exec chroot "$root" /copy-files "$@"`;
@@ -48,7 +48,7 @@ function copyFiles(...args: readonly string[]) {
   return { status, said: stderr.trim() };
 }
 
-/** Makes a file in a directory of its own, which is returned. */
+/** Creates a file in its own directory, which is returned. */
 function makeFile(name: string): string {
   const directory = mkdtempSync(join(root, "other", "renamed-"));
   writeFileSync(join(directory, name), "");

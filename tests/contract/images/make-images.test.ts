@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The making of images: the same inputs, the same bytes; nothing is made twice. With the smallest image.
+// Image builds: equal inputs, equal bytes; nothing is built twice. Uses the smallest image.
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image of hooks that are programs, as KubeVirt's sidecar-shim is called and calls: by the command lines that KubeVirt's
-// own examples have, and by flags that a program may read by name or, as KubeVirt's scripts do, by place.
+// The image for hook programs, called like KubeVirt's sidecar-shim: with the command lines of KubeVirt's examples, and
+// with flags that a program reads by name or, like KubeVirt's scripts, by position.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const POD = { uid: "uid", namespace: "default", name: "pod" };
 const DOMAIN = "<domain type='kvm'><name>a b</name></domain>";
 const VMI = '{"metadata": {"name": "it\'s"}}';
 
-/** As pflag reads them, which KubeVirt's programs do: by name, in any order. Source: KubeVirt cmd/sidecars/smbios/smbios.go */
+/** Like pflag in KubeVirt's programs: by name, in any order. Source: KubeVirt cmd/sidecars/smbios/smbios.go */
 const BY_NAME = `#!/bin/sh
 while [ $# -gt 1 ]; do
   case $1 in --vmi) vmi=$2 ;; --domain) domain=$2 ;; --cloud-init) data=$2 ;; *) exit 3 ;; esac
@@ -26,7 +26,9 @@ while [ $# -gt 1 ]; do
 done
 printf '%s\\n%s' "$vmi" "$domain\${data-}"
 `;
-/** As KubeVirt's scripts of ConfigMaps. Source: KubeVirt cmd/sidecars/README.md, my_script.sh and main(sys.argv[4]) */
+/**
+ * Like KubeVirt's scripts in ConfigMaps. Source: KubeVirt cmd/sidecars/README.md, my_script.sh and main(sys.argv[4])
+ */
 const BY_PLACE = `#!/bin/sh
 printf '%s\\n%s' "$2" "$4"
 `;
@@ -52,7 +54,7 @@ afterAll(() => {
   rmSync(dirname(root), { recursive: true, force: true });
 });
 
-/** Where its volume is, as its container has it: /var/run is /run there. */
+/** Its volume's path in its container: /var/run is /run there. */
 const volume = (): string => join(root, "run/kubevirt-hooks");
 
 function addProgram(name: string, text: string): void {
@@ -60,7 +62,6 @@ function addProgram(name: string, text: string): void {
   chmodSync(join(root, "usr/bin", name), 0o755);
 }
 
-/** As a container of the launchers' user. */
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
   rmSync(volume(), { recursive: true, force: true });
   mkdirSync(volume());
@@ -73,7 +74,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
   return shim;
 }
 
-/** What it has said until it listens. */
+/** Its output until it listens. */
 async function listening(child: ChildProcess): Promise<string> {
   let output = "";
   child.stdout?.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));

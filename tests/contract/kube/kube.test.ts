@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do our client, caches and events work against our API server, over real TLS and through its restart?
+// Our client, caches and events against our API server, over real TLS and through its restart.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -149,7 +149,7 @@ describe("a cache", () => {
     await store.create(PODS, podOf("one"));
     await store.create(PODS, podOf("two", { a: "b" }));
     await eventually(() => cache.list().length === 1);
-    // Losing the label is a removal for who watches it.
+    // Losing the label is a deletion for a watch with that selector.
     const fields = { metadata: { labels: { a: null } } };
     await store.patch(PODS, { ...key, name: "two" }, { type: "merge", fields });
     await eventually(() => cache.list().length === 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher's PID 1 over real libvirt, with a real guest, in a pod of a real containerd.
+// The launcher's PID 1 with real libvirt and a real guest, in a pod of a real containerd.
 import { appendFileSync, readFileSync } from "node:fs";
 import { eventually, type GuestConsole } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -21,7 +21,7 @@ describe("a launcher with a running guest", () => {
   let pod: LauncherPod;
   let guest: GuestConsole;
 
-  // A guest takes seconds to boot: these tests follow one another in one.
+  // A guest takes seconds to boot, so these tests share one in sequence.
   beforeAll(async () => {
     pod = await bench.launch();
     guest = await pod.boot();
@@ -101,7 +101,7 @@ describe("a launcher", () => {
     await pod.start();
     const tail = await pod.startTail();
     await eventually(() => pod.pids("qemu").length > 0, { withinMs: 10_000 });
-    // As a node out of memory ends it: PID 1, and all with it.
+    // Like the OOM killer: PID 1 and everything with it.
     const [launcher = 0] = pod.pids("virt-launcher");
     process.kill(launcher, "SIGKILL");
     expect(await tail.exitCode(20_000)).toBe(0);
@@ -129,7 +129,7 @@ describe("a launcher", () => {
     await pod.start();
     const [libvirtd = 0] = pod.pids("libvirtd");
     const log = `/proc/${String(libvirtd)}/root/tmp/launcher/cache/libvirt/qemu/log/vm.log`;
-    // As libvirt writes it. Source: libvirt qemu_process.c, qemuProcessReconnect; virDomainShutoffReason.
+    // In libvirt's format. Source: libvirt qemu_process.c, qemuProcessReconnect; virDomainShutoffReason.
     appendFileSync(log, "2026-01-01 00:00:00.000+0000: shutting down, reason=daemon\n");
     for (const pid of [libvirtd, ...pod.pids("qemu")]) process.kill(pid, "SIGKILL");
     expect(await pod.exitCode(20_000)).toBe(1);

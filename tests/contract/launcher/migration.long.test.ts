@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the launchers between which a guest moves: neither ends before it is told to, and no shutdown is lost.
+// The two launchers of a migration: neither ends before it is told to, and no shutdown is lost.
 import { chownSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -22,7 +22,7 @@ let guest: GuestConsole;
 let ways: readonly Server[];
 let sockets: Socket[];
 
-/** A socket in one launcher's directory that leads to one in another's; what a node's relays are there for. */
+/** A socket in one launcher's directory that leads to one in another's, in place of the nodes' relays. */
 async function lead(from: string, to: string): Promise<Server> {
   const server = createServer((socket) => {
     const other = connect(to);
@@ -77,7 +77,7 @@ afterEach(async () => {
   await target?.remove();
 });
 
-/** Sends the guest away; it is paused where it comes to. */
+/** Migrates the guest, which is paused at its target. */
 function migrate(...more: readonly string[]): Promise<string> {
   const peer = `qemu+unix:///session?socket=${names.LAUNCHER_DIR}/${PEER}`;
   const memory = ["--migrateuri", `unix:${names.LAUNCHER_DIR}/${MEMORY}`];
@@ -85,7 +85,7 @@ function migrate(...more: readonly string[]): Promise<string> {
   return here().virsh("migrate", "vm", peer, ...memory, ...how, ...more);
 }
 
-/** Lets the guest begin to go, and to go on for long; `moved`: how that ends. */
+/** Starts a long migration; `moved`: its result. */
 async function migrateSlowly(): Promise<{ readonly moved: Promise<unknown> }> {
   const moved = migrate("--bandwidth", "1").catch((error: unknown) => error);
   // The job begins before the target has a QEMU.
@@ -138,7 +138,7 @@ test("a target launcher whose console log lags waits for the log and ends", asyn
   await eventually(() => existsSync(log), { withinMs: 10_000 });
   renameSync(log, `${log}.late`);
   const terminated = there().terminate();
-  // Its pause of 0.1 s between two reads of the log; a launcher that did not wait for the log would have ended.
+  // Waits longer than its pause of 0.1 s between reads of the log; without the wait for the log it would have ended.
   const isWaiting = (): boolean =>
     there()
       .pids("sleep")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon that hangs, and a child that dies, do to others; and that nothing is left in a long run.
+// Effects of hung daemons and dying children on other connections, and leaks in a long run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, closeSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ let cacheDirectory = "";
 let fd = -1;
 let address: HypervisorAddress;
 let hypervisor: Hypervisor;
-/** The children that were started, in order. */
+/** The started children, in order. */
 let pids: number[] = [];
 
 const logger: Logger = {

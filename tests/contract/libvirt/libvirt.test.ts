@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of the hypervisor port on libvirt's test driver and on QEMU under a session libvirtd of user 107.
+// The hypervisor port's contract on libvirt's test driver and on QEMU under a session libvirtd of user 107.
 import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ import {
 
 const unprivileged = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
 let cacheDirectory = "";
-/** Its child takes longer to start than most tests run; each test has a daemon of its own. */
+/** The child takes longer to start than most tests run; each test has its own daemon. */
 let shared: Hypervisor;
 
 function hypervisorOfLaunchers(): Hypervisor {
@@ -58,7 +58,7 @@ async function makeQemuBench(): Promise<HotplugBench> {
     deadAddress: unprivileged,
     domainXml: qemuDomainXml,
     nicXml: qemuNicXml,
-    // Nothing runs in the guest; at a reset QEMU carries out what was asked.
+    // No guest runs; QEMU completes the requests at a reset.
     grantUnplugs: async (name) => {
       await daemon.virsh("reset", name);
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest whose NIC has a boot order gets an address, a script and a kernel from the network, by the iPXE of its NIC.
+// A guest with a boot order on its NIC gets an address, a script and a kernel from the network by its NIC's iPXE.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./sess
 
 const NAME = "default_vm1";
 const TAP = "tapc1";
-/** What the guest is booted with, by TFTP. */
+/** The guest's boot files by TFTP. */
 const SCRIPT = "#!ipxe\nkernel vmlinuz console=ttyS0 told-by-the-network\nboot\n";
 
 // DHCP and TFTP on the tap, in the daemon's network namespace.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest moves between two launchers' libvirts through the relays of their nodes, which is all that joins them.
+// A guest migrates between two launchers' libvirts, connected only through their nodes' relays.
 import { randomBytes } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { chownSync, closeSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -23,14 +23,13 @@ import {
   type SessionDaemon,
 } from "./session.ts";
 
-/** At 1 MiB/s, the least that libvirt knows, it takes a while to send. */
+/** At 1 MiB/s, libvirt's minimum, it takes a while to send. */
 const BALLAST_MIB = 12;
 const WAYS = {
   peerUri: `qemu+unix:///session?socket=${LAUNCHER_MOUNT}/${PEER_SOCKET}`,
   memoryUri: `unix://${LAUNCHER_MOUNT}/${SOCKETS.memory}`,
 };
 
-/** In a launcher's directory. */
 const DISK = "disk.qcow2";
 
 let cacheDirectory = "";
@@ -92,7 +91,7 @@ async function startRelays(change: Change = {}) {
   return { receiving, words: text, sending: await bench.send(receiving, change) };
 }
 
-/** How a move ends; undefined: it has arrived. */
+/** The result of a migration; undefined: success. */
 async function move(more: Partial<Migration> = {}): Promise<unknown> {
   const moving = await source.readDomainXml("vm1", "moving");
   const liveXml = moving.replaceAll("tapc1", "tapc2");
@@ -100,7 +99,7 @@ async function move(more: Partial<Migration> = {}): Promise<unknown> {
   return source.migrateDomain("vm1", requested).catch((error: unknown) => error);
 }
 
-/** A disk of each launcher's own over a file that both see; of the first one a part was written. */
+/** A disk of each launcher over a shared backing file; part of the first one was written. */
 function makeDisks(): readonly string[] {
   const base = join(bench.directory, "base");
   execFileSync("qemu-img", ["create", "-q", "-f", "raw", base, "8M"]);

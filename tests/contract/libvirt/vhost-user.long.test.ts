@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs that speak vhost-user, as they are written, with libvirt, QEMU and a real dataplane. Nothing boots: it is QEMU that
-// connects, through the launcher's own name for the socket and as the launchers' user.
+// vhost-user NICs from our XML with libvirt, QEMU and a real dataplane. Nothing boots: QEMU connects through the
+// launcher's path of the socket as the launchers' user.
 import {
   chmodSync,
   chownSync,
@@ -37,11 +37,11 @@ const DOMAIN = "default_vm1";
 const ALIAS = "ua-fast";
 const POD = "uid";
 const ID = `contract-${String(process.pid)}`;
-/** Where the dataplane's and the launchers' directory are one to QEMU, which is in no container here. */
+/** A single directory for dataplane and launcher, because QEMU runs without a container here. */
 const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
 const PLACES = { runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: LAUNCHER.uid };
 const directories = createVhostDirectories(PLACES);
-/** A dataplane that is not root: nobody has these numbers. */
+/** An unprivileged dataplane with unused ids. */
 const MEMBER = { uid: 61_017, gid: 61_018 };
 const SOCKET = { podInterfaceName: "pod1", path: `${DIRECTORY}/pod1.sock` };
 
@@ -136,7 +136,7 @@ test("detaches it, also when the dataplane is down", async () => {
   await dataplane?.stop();
   dataplane = undefined;
   await connection.detachDevice(DOMAIN, ALIAS, "live");
-  // Nothing runs in the guest; at a reset QEMU carries out what was asked.
+  // No guest runs; QEMU completes the requests at a reset.
   await daemon.virsh("reset", DOMAIN);
   await eventually(async () => (await live()).nics.length === 0, { withinMs: 30_000 });
 });
@@ -144,7 +144,7 @@ test("detaches it, also when the dataplane is down", async () => {
 test("an unprivileged dataplane serves it the same through its group, and removes its socket", async () => {
   const places = { ...PLACES, dataplaneGroup: MEMBER.gid };
   await createVhostDirectories(places).make(ID);
-  chmodSync(DIRECTORY, 0o2771); // QEMU has no mount of its own here, and must come through
+  chmodSync(DIRECTORY, 0o2771); // QEMU has no mount of its own here and must traverse
   dataplane = await Testpmd.start([SOCKET.path], 2, { user: MEMBER });
   expect(statSync(SOCKET.path)).toMatchObject(MEMBER);
   const sockets = createVhostSockets({ ...places, podsDir: base });

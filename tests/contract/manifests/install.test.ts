@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does an API server have after an installation, after another one, and after all was taken away?
+// The API server's objects after an install, a reinstall and an uninstall.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ const MULTUS = {
   },
 };
 
-/** What KubeVirt has in a cluster, in the places that Patchbay's own would have. */
+/** KubeVirt's objects under the names that Patchbay would use. */
 const KUBEVIRT = [
   {
     what: "CustomResourceDefinition kubevirts.kubevirt.io",
@@ -130,13 +130,13 @@ function summarize({ exitCode, stdout, stderr }: Called): Said {
   return { exitCode, lines: stdout.trim().split("\n"), stderr };
 }
 
-/** The command line as a person runs it: in a process. */
+/** The command line in its own process, as a user runs it. */
 async function patchbayProcess(...args: readonly string[]): Promise<Said> {
   const argv = [executableOf("patchbay"), ...wordsOf(args)] as const;
   return summarize(await createProcessRunner().run({ argv, timeoutMs: 60_000 }));
 }
 
-/** The same in this one. */
+/** The same in this process. */
 async function patchbay(...args: readonly string[]): Promise<Said> {
   return summarize(await callPatchbay(wordsOf(args)));
 }
@@ -160,7 +160,7 @@ const added = (arg: string): string => `  + net-agent: ${arg}`;
 describe("install", () => {
   test("creates all objects in strict mode, and changes nothing the second time", async () => {
     const first = await patchbayProcess("install");
-    // The embedded server has nobody for some of the kinds, and says so.
+    // The embedded server has no controller for some of the kinds and warns.
     const reported = /acts on a (\w+), it is only kept: /;
     const kinds = first.stderr
       .trim()
@@ -170,7 +170,7 @@ describe("install", () => {
     expect(changesIn(first)).toEqual(new Set(["created"]));
     const base = parseManifests(await readManifests(createFiles(), "base"));
     expect(first.lines).toHaveLength(base.length + 1);
-    // There from the start: each setting is a patch of it.
+    // Created at the start: each setting is a patch of it.
     expect(first.lines.at(-1)).toBe("KubeVirt patchbay/kubevirt: created");
     expect((await api.get(KUBEVIRT_OBJECT)).body.spec).toEqual({});
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
@@ -324,7 +324,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
     await api.post(VMS, vm);
   });
 
-  /** Everything of KubeVirt's, as it is stored. */
+  /** All KubeVirt objects as stored. */
   async function theirs(): Promise<readonly unknown[]> {
     const paths = KUBEVIRT.map(({ path, object }) => `${path}/${object.metadata.name}`);
     const answers = await Promise.all([...paths, `${VMS}/theirs`].map((path) => api.get(path)));
@@ -416,7 +416,7 @@ describe("uninstall", () => {
 
   test("stops while a VM exists, names it and changes nothing", async () => {
     await patchbay("install");
-    await api.delete(`${WEBHOOKS}/patchbay`); // nobody answers them here
+    await api.delete(`${WEBHOOKS}/patchbay`); // no server handles them here
     await api.delete(WEBHOOKS.replace("mutating", "validating") + "/patchbay");
     await api.post(VMS, {
       apiVersion: "kubevirt.io/v1",

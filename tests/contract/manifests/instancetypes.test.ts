@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs of instancetypes and preferences, with kubectl and virt-api at the embedded API server: what is applied, refused and
-// expanded, the NIC of a VM that declares none, and kinds that are refused.
+// CRDs of instancetypes and preferences, with kubectl and virt-api at the embedded API server: applied, rejected and
+// expanded VMs, the default NIC of a VM, and rejected kinds.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -42,7 +42,6 @@ function vmOf(name: string, spec: object, domain: object = {}): object {
   };
 }
 
-/** How a command ended, and what it said. */
 interface Said {
   readonly code: number;
   readonly out: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl takes manifests as people have them, of every version, and shows them in the version that is asked for.
+// kubectl applies users' manifests of every version and shows them in the requested version.
 import { join } from "node:path";
 import { customResourceDefinitions } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
@@ -44,7 +44,7 @@ test.each([
 });
 
 test("converts between versions, with v1 as the default", async () => {
-  // A short name stands for the preferred version, whatever follows it.
+  // A short name stands for the preferred version, even with a suffix.
   for (const [kind, shown] of [
     ["vmi", "v1"],
     ["virtualmachineinstances.v1alpha3.kubevirt.io", "v1alpha3"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests as people have them for KubeVirt, and misspelt ones: what the API server and virt-controller say of them.
+// KubeVirt users' manifests, some misspelled: the replies of the API server and virt-controller.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENTS, VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
@@ -44,7 +44,7 @@ function vmOf(name: string): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, namespace: "default" } };
 }
 
-/** As today's kubectl applies: fields that nobody knows are refused. */
+/** Like current kubectl: unknown fields are rejected. */
 async function createStrictly(object: KubeObject): Promise<void> {
   const [group = "", version = ""] = object.apiVersion.split("/");
   const resource = `${object.kind.toLowerCase()}s`;
@@ -55,7 +55,7 @@ async function createStrictly(object: KubeObject): Promise<void> {
 const SPEC = "spec.template.spec";
 const NO_BOOT = `${SPEC}.domain.devices.disks`;
 
-/** The fields that a condition's message is about. */
+/** The fields that a condition's message names. */
 function fieldsNamedBy(message: string): readonly string[] {
   const named = message.split("; ").map((part) => part.split(": ")[0] ?? "");
   return named.filter((part) => part.startsWith("spec.")).sort();

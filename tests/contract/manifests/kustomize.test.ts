@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl make of the folders what the command line takes?
+// kubectl renders the folders like the command line.
 import { join } from "node:path";
 import { names, type KubeObject } from "@patchbay/api";
 import { parseManifests, readManifests, withSettings } from "@patchbay/manifests";

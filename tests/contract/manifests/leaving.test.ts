@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let go from a node, and who is not? virt-api behind the API server, by its webhooks.
+// Evictions from a node: virt-api behind the API server, through its webhooks.
 import { eventually } from "@patchbay/support";
 import { launcherPodName } from "@patchbay/core/migration";
 import type { VirtualMachineInstance } from "@patchbay/api";
@@ -14,10 +14,10 @@ const KUBEVIRT = { apiVersion: "kubevirt.io/v1" };
 
 let machine: VirtApiMachine;
 let admin: Person;
-/** Of the VMI that stays. */
+/** The reason of the VMI that stays. */
 let staying: string;
 
-/** A VMI that runs and cannot be migrated, or can, and its launcher pod; the name of the pod. */
+/** A running VMI that can or cannot migrate, and its launcher pod; returns the pod's name. */
 async function run(name: string, evictionStrategy: string, can = "False"): Promise<string> {
   const spec = { domain: { devices: {} }, evictionStrategy };
   const kind = "VirtualMachineInstance";
@@ -28,7 +28,6 @@ async function run(name: string, evictionStrategy: string, can = "False"): Promi
   ];
   const status = { phase: "Running", nodeName: "a", conditions };
   await admin.ask("PATCH", `${VMIS}/${name}/status`, { status });
-  // The API server gave it a uid.
   const podName = launcherPodName(made.body as unknown as VirtualMachineInstance);
   const containers = [{ name: "compute", image: "x" }];
   const metadata = { name: podName };
@@ -51,7 +50,7 @@ afterAll(() => machine[Symbol.asyncDispose]());
 
 test("rejects the eviction of a launcher whose VM must migrate and cannot, and states why", async () => {
   const message = /VMI staying is configured with an eviction strategy but is not live-migratable/;
-  // virt-api hears of VMIs by its watch.
+  // virt-api learns VMIs by its watch.
   const answer = await eventually(
     async () => {
       const output = await evict(staying);
@@ -75,7 +74,7 @@ test("rejects the eviction of a migratable launcher for any client and marks its
     const { code, body } = await evict(pod);
     return code === 429 && body["message"].includes(text);
   };
-  // virt-api hears of VMIs by its watch.
+  // virt-api learns VMIs by its watch.
   const triggered = 'Eviction triggered evacuation of VMI "default/leaving"';
   await eventually(() => output(triggered), { withinMs: 20_000 });
   const { body } = await admin.ask("GET", `${VMIS}/leaving`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients of every version of the API see the same objects, kept as they were written.
+// Clients of every API version see the same objects, stored as written.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -30,7 +30,6 @@ afterAll(async () => {
   await server.close();
 });
 
-/** The kind in one of its versions. */
 function of<T extends KubeObject>(type: ResourceType<T>, version: string): ResourceType<T> {
   return { ...type, version };
 }

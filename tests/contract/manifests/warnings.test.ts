@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a person read who applies what is kept and cannot work? virt-api behind the API server.
+// Warnings for authors of objects that are stored but cannot work: virt-api behind the API server.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { VirtApiMachine, type Person } from "../../attacks/virt-api-machine.ts";
 

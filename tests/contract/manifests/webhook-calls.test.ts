@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a plug's writes is virt-api asked about, by the webhooks of the manifests with their match conditions?
+// Which of a plug's writes call virt-api, through the manifests' webhooks with their match conditions.
 import { customResourceDefinitions } from "@patchbay/api";
 import { conditionsOf, parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
@@ -27,7 +27,7 @@ interface Configuration {
   readonly webhooks?: readonly { readonly name: string }[];
 }
 
-/** The webhooks as `patchbay install` writes them, at another address. */
+/** The webhooks as `patchbay install` writes them, with another address. */
 async function configure(): Promise<void> {
   const manifests = parseManifests(await readManifests(createFiles(), "base"));
   for (const object of manifests) {

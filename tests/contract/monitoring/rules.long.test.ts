@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does Prometheus take the rules and the dashboard's questions, does each alert fire when it should, and not when not?
+// Prometheus parses the rules and the dashboard's queries, and each alert fires only when it should.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, "../../..");
 const FOLDER = join(ROOT, "packages/common/manifests/monitoring");
 const TOOLS = join(ROOT, ".cache/promtool");
 const METRIC = /\b(?:patchbay|kubevirt)_\w+/g;
-/** What a histogram is told as. */
+/** Series of a histogram. */
 const PARTS = /_(bucket|count|sum)$/;
 
 interface Rule {
@@ -30,7 +30,6 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-// Our own files.
 const { spec } = parse(readFileSync(join(FOLDER, "rules.yaml"), "utf8")) as {
   readonly spec: Rules;
 };
@@ -49,7 +48,7 @@ const documented = new Set(
 
 let directory: string;
 
-/** Runs promtool on a file of that text; throws with what it says. */
+/** Runs promtool on a file of that text; throws with its output. */
 function promtool(command: readonly string[], name: string, text: string): string {
   const file = join(directory, name);
   writeFileSync(file, text);
@@ -118,7 +117,6 @@ describe.each(rules)("$alert", ({ alert, annotations }) => {
 test("kubectl renders the folder with its dashboard", () => {
   const text = execFileSync("kubectl", ["kustomize", FOLDER], { encoding: "utf8" });
   const objects = parseAllDocuments(text).map(
-    // What kubectl prints.
     (one) => one.toJS() as { readonly kind: string; readonly data?: Record<string, string> },
   );
   expect(objects.map(({ kind }) => kind).sort()).toEqual([

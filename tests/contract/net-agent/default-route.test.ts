@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do a pod's default routes go by the attachment that asks for it, with real plugins and routes, and come back?
+// Default routes of a pod follow the attachment that requests it, with real plugins and routes, and are restored.
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** A pod with the network of a cluster, which asks for `routed` by that gateway. */
+/** A pod with a cluster network, which requests `routed` with that gateway. */
 async function runPod(name: string, gateway: string): Promise<(...text: string[]) => string> {
   const networks = JSON.stringify([{ name: "routed", "default-route": [gateway] }]);
   let id = "";

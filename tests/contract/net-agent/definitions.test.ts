@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network that nothing can be attached to says so itself, in its events, and says what to do.
+// An unusable network reports its fault and the next step in its events.
 import { EVENTS } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -17,7 +17,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** Events of a network, as `kubectl describe` finds them. */
+/** A network's events as in `kubectl describe`. */
 async function eventsOf(name: string): Promise<readonly string[]> {
   const { items } = await machine.admin.store.list(EVENTS, { namespace: NAMESPACE });
   return items
@@ -26,7 +26,7 @@ async function eventsOf(name: string): Promise<readonly string[]> {
     .map(({ type, reason, message }) => [type, reason, message].join(" "));
 }
 
-/** An event is written a little after what it tells of. */
+/** Events are written shortly after their cause. */
 async function firstEventsOf(name: string): Promise<readonly string[]> {
   return eventually(async () => {
     const events = await eventsOf(name);
@@ -47,7 +47,7 @@ test.each([
   },
   {
     name: "ipamless",
-    // Its plugin may run, and makes its bridge before it looks for the IPAM: without a name that is cni0, which would stay.
+    // Its plugin may create its bridge before it looks for the IPAM plugin: the default name cni0 would stay behind.
     config:
       '{"cniVersion":"1.0.0","type":"bridge","bridge":"BRIDGE","ipam":{"type":"no-such-ipam"}}',
     want: /^Warning PluginMissing .*no-such-ipam.*correct the name in spec\.config/,
@@ -57,7 +57,7 @@ test.each([
   await machine.runPod({ namespace: NAMESPACE, name, networks: name });
   const [event] = await firstEventsOf(name);
   expect(event).toMatch(want);
-  // The definition may have been judged before the pod came.
+  // The definition may have been checked before the pod existed.
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, name));
     return errors.length > 0 ? errors : undefined;

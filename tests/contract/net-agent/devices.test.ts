@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of a resource: a kubelet's real socket tells which devices a pod has, and real NICs of the host go into the pod.
-// Needs root and the plugin host-device.
+// Resource networks: a kubelet's real socket reports a pod's devices, and real host NICs move into the pod. Needs root
+// and the plugin host-device.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
@@ -45,7 +45,7 @@ async function expectErrors(name: string, errors: object): Promise<void> {
     .toMatchObject(errors);
 }
 
-/** The pod has these NICs, and others fail for these reasons. */
+/** Expects these NICs in the pod and these reasons of failed ones. */
 async function expectNics(
   name: string,
   wanted: readonly string[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a NIC get again what it had before? Asked of real IPAM plugins, which have given addresses to others meanwhile.
+// A NIC gets its previous address from real IPAM plugins despite other assignments in between.
 import { EVENTS } from "@patchbay/api";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
@@ -12,7 +12,7 @@ const TIMEOUT = { withinMs: 10_000 };
 let machine: AgentMachine;
 let pods = 0;
 
-/** A pod with one NIC on the network, which had those addresses before. */
+/** A pod with one NIC on the network and these previous addresses. */
 async function attach(
   network: string,
   ips: readonly string[] = [],
@@ -36,7 +36,7 @@ async function detach(name: string): Promise<void> {
   );
 }
 
-/** Waits until the pod's events tell of an address that was not kept. */
+/** Waits for the pod's event about an address that changed. */
 async function reported(name: string): Promise<string> {
   return eventually(async () => {
     const { items } = await machine.admin.store.list(EVENTS, { namespace: NAMESPACE });

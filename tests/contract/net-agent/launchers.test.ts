@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do plugins that cannot set a MAC carry a VM, and is a NIC unplugged that the pod's runtime has made?
+// VMs on plugins that cannot set a MAC, and unplug of a NIC that the pod's runtime created.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -41,7 +41,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** Bridge and tap around the NIC, as virt-handler makes them. */
+/** Bridge and tap around the NIC, like virt-handler's. */
 async function wire(sandbox: Sandbox): Promise<void> {
   const netns = createNamespaces().open(sandbox.netnsPath);
   if (netns === undefined) throw new Error("the sandbox has no namespace");
@@ -78,7 +78,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     expect(macOf(sandbox)).toBe(MAC);
     await machine.ask(pod.namespace, pod.name, "");
     await eventually(() => !machine.node.nics(sandbox).includes("net1"), TIMEOUT);
-    // A card is back on the machine as it was.
+    // A NIC is back on the machine unchanged.
     const card = device === "" ? String(before) : run("ip", "link", "show", device);
     expect(card).toContain(before);
   });
@@ -87,7 +87,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     const pod = { namespace: NAMESPACE, name: `impostor-${type}` };
     const metadata = { ownerReferences: [{ ...owner, controller: false }] };
     const sandbox = await machine.runPod({ ...pod, networks: requested(type), metadata });
-    // The plugin itself was seen to fail once on a busy machine, which is another error until it is tried again.
+    // The plugin once failed on a busy machine, which is another error until its retry.
     await expect
       .poll(() => machine.errors(pod.namespace, pod.name))
       .toMatchObject({ net1: { reason: "RequestNotMet" } });
@@ -97,7 +97,7 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
 
 test("unplugs what the runtime created with the pod, and its second DEL does no harm", async () => {
   const pod = { namespace: NAMESPACE, name: "cold" };
-  // A launcher's name, by which the agent knows it as its own, also when the request goes before the agent has looked.
+  // A launcher's name, which identifies it to the agent, also when the request precedes the agent's observation.
   const interfaceName = "pod0000000c01d";
   const config = { cniVersion: "1.0.0", name: "cold", plugins: [machine.node.bridgePlugin()] };
   const cni = createCni({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's bad morning, small: many pods of several namespaces ask for two networks each at once.
+// Many pods of several namespaces that request two networks each at once.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Sandbox } from "@patchbay/core/interfaces";
@@ -16,13 +16,13 @@ const TIMEOUT = { withinMs: 50_000 };
 let machine: AgentMachine;
 const sandboxes: Sandbox[] = [];
 
-/** A plugin that writes down how many of it run, and is the real one otherwise. */
+/** A plugin that counts its concurrent runs and then calls the real one. */
 function countingBridge(directory: string): string {
   return [
     `[ "$CNI_COMMAND" = VERSION ] && exec /usr/lib/cni/bridge`,
     `mkdir -p ${directory}/running/$$`,
     `ls ${directory}/running | wc -l >>${directory}/counts`,
-    // So long that others would come beside it.
+    // Long enough for concurrent calls.
     `sleep 0.3; /usr/lib/cni/bridge; code=$?`,
     `rmdir ${directory}/running/$$`,
     `exit $code`,

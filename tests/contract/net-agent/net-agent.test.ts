@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program net-agent against a real API server, real plugins and real namespaces; also killed and started again.
+// The program net-agent with a real API server, real plugins and real namespaces, also killed and restarted.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -91,28 +91,28 @@ async function networkStatus(): Promise<readonly NetworkStatus[]> {
   return parseNetworkStatus(await annotation(names.NETWORK_STATUS_ANNOTATION));
 }
 
-/** The NICs that the pod's status tells, once they are these. */
+/** The NICs in the pod's status once they are these. */
 async function expectStatus(...interfaces: readonly string[]): Promise<void> {
   let last: readonly string[] = [];
   await eventually(async () => {
     last = (await networkStatus()).map((entry) => entry.interface ?? "");
     return JSON.stringify(last) === JSON.stringify(interfaces);
-  }, TIMEOUT).catch(() => undefined); // shown by the comparison below
+  }, TIMEOUT).catch(() => undefined); // the comparison below shows it
   expect(last).toEqual(interfaces);
 }
 
-/** Events that are told with these reasons, behind the pod's status. */
+/** Events with these reasons that follow the pod's status. */
 async function expectEvents(...reasons: readonly string[]): Promise<void> {
   let reported: readonly string[] = [];
   await eventually(async () => {
     const { body } = await api.get("/api/v1/namespaces/default/events");
     reported = body.items.map((event) => event.reason);
     return reasons.every((reason) => reported.includes(reason));
-  }, TIMEOUT).catch(() => undefined); // shown by the comparison below
+  }, TIMEOUT).catch(() => undefined); // the comparison below shows it
   expect(reported).toEqual(expect.arrayContaining([...reasons]));
 }
 
-// One API server and one agent for all; what a test ends or changes is put back.
+// All tests share one API server and one agent; each test restores its changes.
 beforeAll(async () => {
   node = new CniNode();
   runtime = await FakeCriSandboxes.start();
@@ -263,7 +263,7 @@ test("detaches a network with a deleted definition as it was attached", async ()
 });
 
 test("after a kill during ADD the next agent undoes it", async () => {
-  // The plugin makes the NIC and then does not come back, the first time.
+  // The first time, the plugin creates the NIC and then hangs.
   const observed = join(node.directory, "seen");
   node.addPlugin(
     "slow",
@@ -340,7 +340,7 @@ test("a plugin that cannot clean up delays the end of its pod by a few seconds o
   await eventually(() => !existsSync(rowsDirectory()), { withinMs: 6_000 });
 });
 
-/** What can be seen when the agent dies; a later moment may have come as well. */
+/** The state when the agent dies; a later state is possible too. */
 const MOMENTS: readonly { readonly name: string; readonly seen: () => Promise<boolean> }[] = [
   { name: "the intent is written", seen: () => Promise.resolve(existsSync(rowsDirectory())) },
   { name: "the first NIC exists", seen: () => Promise.resolve(node.nics(sandbox).length >= 1) },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network that cannot work on a node says so before anybody asks for it, in its status and its events, until it can.
+// A network that cannot work on a node reports it before any pod requests it, in its status and events, until it works.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -20,7 +20,7 @@ const NAMESPACE = "default";
 const NODE = "node-1";
 const NAD_KIND = { name: "network-attachment-definitions.k8s.cni.cncf.io" };
 
-/** Whether this kernel has bridges that filter VLANs. */
+/** Whether this kernel supports VLAN filtering on bridges. */
 function canFilterVlans(): boolean {
   const netns = `pbv${String(process.pid)}`;
   run("ip", "netns", "add", netns);
@@ -50,7 +50,7 @@ async function problemsOf(name: string): Promise<readonly NodeProblem[]> {
   return nad?.status?.problems ?? [];
 }
 
-/** What its node says of the network, as soon as it says this. */
+/** The node's report on the network, as soon as it matches. */
 async function waitFor(name: string, reason: string | undefined): Promise<string> {
   const reported = await eventually(async () => {
     const problem = (await problemsOf(name)).find(({ node }) => node === NODE);
@@ -123,7 +123,6 @@ describe("is reported without a pod that uses it", () => {
   });
 });
 
-/** A link of the host. */
 function addLink(name: string): void {
   run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
 }
@@ -133,7 +132,7 @@ test("a link that appears and disappears: the definition is not written at rest"
   await machine.putNad(NAMESPACE, "on-link", [{ type: "macvlan", master }]);
   await waitFor("on-link", "NodeLinkUnfit");
   await machine.runPod({ namespace: NAMESPACE, name: "asks", networks: "on-link" });
-  // The plugin itself says "Link not found".
+  // The plugin's own error is "Link not found".
   const words = `network default/on-link needs link ${master} (master), which the node does not`;
   expect(await errorOf("asks")).toContain(`NodeLinkUnfit ${words}`);
   await machine.ask(NAMESPACE, "asks", "");
@@ -147,7 +146,7 @@ test("a link that appears and disappears: the definition is not written at rest"
     return nad?.metadata.resourceVersion;
   };
   const before = await version();
-  machine.node.addParent(); // a link that nobody names
+  machine.node.addParent(); // an unreferenced link
   await machine.putNad(NAMESPACE, "later", "{");
   await waitFor("later", "NetworkInvalid");
   expect(await version()).toBe(before);
@@ -244,7 +243,7 @@ test("preserves another node's report unless that node is deleted", async () => 
 test("uses events for Multus' own kind, which has no status", async () => {
   await using other = await AgentMachine.start(async ({ store }) => {
     const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, NAD_KIND);
-    // As Multus brings it.
+    // In Multus' form.
     const text = JSON.stringify(kind).replace('"subresources":{"status":{}},', "");
     await store.update(CUSTOM_RESOURCE_DEFINITIONS, JSON.parse(text) as KubeObject);
   });

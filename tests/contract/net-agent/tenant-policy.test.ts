@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What definitions of tenants may name is changed in the KubeVirt object, while net-agent runs.
+// Changes of the tenant policy in the KubeVirt object while net-agent runs.
 import {
   EVENTS,
   KUBEVIRTS,
@@ -38,7 +38,7 @@ async function setPolicy(tenantPolicy: ClusterTenantPolicy): Promise<void> {
   await machine.admin.store.patch(KUBEVIRTS, KEY, { type: "merge", fields });
 }
 
-/** What the pod's attachment waits for. */
+/** Why the pod's attachment waits. */
 async function errorOf(pod: string): Promise<string> {
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(TENANT, pod));
@@ -75,7 +75,7 @@ test("where the kind accepts it, reports it in events and retains the previous p
   const { store } = machine.admin;
   const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, KUBEVIRT_KIND);
   const text = JSON.stringify(kind);
-  // As KubeVirt's own kind would be, were it to keep what it does not know.
+  // Like KubeVirt's own kind if it preserved unknown fields.
   const open = text.replaceAll(/"pattern":"(?:[^"\\]|\\.)*",?/g, "").replaceAll(",}", "}");
   await store.update(CUSTOM_RESOURCE_DEFINITIONS, JSON.parse(open) as KubeObject);
   await eventually(async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program node-runtime: real API server, real containerd and runc, real plugins, a real launcher.
+// The program node-runtime with a real API server, containerd, runc, plugins, and launcher.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { eventually } from "@patchbay/support";
@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPod, NODE, PODS, RuntimeMachine, shellPod } from "./machine.ts";
 import { MOMENTS, waitForMoment } from "./moments.ts";
 
-/** Images may have to be made. */
+/** Time to build images. */
 const IMAGES_MS = 180_000;
 const TIMEOUT = { withinMs: 30_000 };
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
@@ -146,7 +146,7 @@ describe("node-runtime", () => {
     await machine.nothingRemains(10_000);
   });
 
-  /** kubectl as a person has it. */
+  /** kubectl as a user runs it. */
   async function kubectl(...args: readonly string[]): Promise<string> {
     const argv = ["--kubeconfig", machine.path("kubeconfig"), ...args];
     return (await promisify(execFile)("kubectl", argv, { timeout: 120_000 })).stdout;
@@ -234,7 +234,7 @@ describe("node-runtime", () => {
     await machine.startRuntime();
     await machine.inPhase("a", "Failed");
     await machine.api.delete(`${PODS}/a`);
-    // The object of a finished pod goes at once.
+    // The object of a finished pod is deleted immediately.
     expect(await machine.isGone("a")).toBe(true);
     await machine.nothingRemains(10_000);
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl logs and exec, from the API server by the node's server to a real containerd, and back.
+// kubectl logs and exec through the API server and the node's server to a real containerd.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -100,7 +100,7 @@ describe("kubectl exec", () => {
     expect(err).toMatch(/^err\n/);
   });
 
-  /** With these on its standard input; `-t` needs a terminal, which script makes. */
+  /** Runs with standard input; `-t` needs a terminal, which script provides. */
   async function speak(command: readonly [string, ...string[]], input: string): Promise<string> {
     const [program, ...args] = command;
     const child = spawn(program, args, {
@@ -178,7 +178,7 @@ describe("a WebSocket", () => {
     ]);
     let output = "";
     socket?.on("data", (chunk: Buffer) => (output += chunk.toString("latin1")));
-    // Frames: of stream 1 what was printed, of stream 3 how it ended.
+    // Frames: stream 1 is the output, stream 3 the exit status.
     await eventually(
       () => /\u0001out\n/.test(output) && output.includes('"status":"Success"'),
       TIMEOUT,
@@ -203,7 +203,7 @@ describe("logs that grow", () => {
     const { runtime } = node.bench;
     const deps = { runtime, files: createFiles(), clock: createClock(), log: createSilentLogger() };
     rotateLogs({ ...deps, bounds: { bytesMax: 20_000, filesMax: 3 } }, stop.signal);
-    // Says nothing more until it is told to.
+    // Prints nothing more until it is told to.
     const begin = `go=; trap 'go=1' USR1; echo 0; while [ -z "$go" ]; do busybox sleep 0.1; done`;
     const steps = ["seq 1 1500", "sleep 1", "seq 1501 3000", "sleep 1", "seq 3001 4000", "sleep 1"];
     const script = [begin, ...steps.map((step) => `busybox ${step}`)].join("; ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of claims that root mounts through loop devices.
+// Claim files that root mounts through loop devices.
 import { execFileSync } from "node:child_process";
 import {
   chownSync,
@@ -29,7 +29,7 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-claims-"));
 });
 
-/** Loop devices over files below the path; `lasting`: only those that do not go with their last user. */
+/** Loop devices over files below the path; `lasting`: only those without autoclear. */
 function loopsBelow(path: string, which: "all" | "lasting" = "all"): readonly string[] {
   const list = ["--list", "--noheadings", "--raw", "--output", "NAME,AUTOCLEAR,BACK-FILE"];
   const lines = execFileSync("losetup", list, { encoding: "utf8" }).split("\n");

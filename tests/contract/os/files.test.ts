@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal of files that only root can make: immutable ones and mounts.
+// Deletion of files that only root can create: immutable ones and mounts.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

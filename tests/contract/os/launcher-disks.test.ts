@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks in volumes of a real file system, whose launcher is hostile.
+// Disks in volumes of a real file system with a hostile launcher.
 import {
   existsSync,
   mkdirSync,

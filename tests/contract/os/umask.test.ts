@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services start with the same umask, whatever the umask of their caller is.
+// Services start with the same umask, whatever their caller's is.
 import { join } from "node:path";
 import { createProcessRunner } from "@patchbay/os";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories of sockets on this machine, with what a dataplane can put in their places.
+// Socket directories on this machine, with what a dataplane can put in their place.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -23,7 +23,7 @@ const DIRECTORY = "/run/patchbay/vhost-user";
 const SHOWN = "/run/patchbay/vhost-user-shown";
 let directory = "";
 
-/** The node's path, as it is from here. */
+/** The node path, as seen from here. */
 const here = (path: string): string => join(directory, path);
 const directories = () =>
   createVhostDirectories({ runDir: here("/run"), selinuxDir: here("/selinux"), uid: 107 });
@@ -132,7 +132,7 @@ test("does not list other entries", async () => {
 test("creates none where SELinux has no container types, and names the package to install", async () => {
   mkdirSync(here("/selinux"));
   writeFileSync(here("/selinux/enforce"), "1");
-  // As a kernel does whose policy lacks the type. Source: Linux, security/selinux/hooks.c, selinux_inode_setxattr
+  // Like a kernel whose policy lacks the type. Source: Linux, security/selinux/hooks.c, selinux_inode_setxattr
   const refuse = vi.spyOn(osNative(), "setAttribute").mockImplementation(() => {
     throw Object.assign(new Error("EINVAL"), { code: "EINVAL" });
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets on this machine, with what a launcher can put in the way.
+// Sockets on this machine, with what a launcher can put in their place.
 import { execFileSync } from "node:child_process";
 import {
   chownSync,
@@ -26,9 +26,8 @@ let servers: Server[] = [];
 
 const podsDir = (): string => join(directory, "pods");
 const volume = (): string => join(podsDir(), POD, "volumes/kubernetes.io~empty-dir/launcher");
-/** The node's path, as it is from here. */
+/** The node path, as seen from here. */
 const here = (path: string): string => join(directory, path);
-/** What the launcher mounts. */
 const SHOWN = "/run/patchbay/vhost-user-shown/d";
 const sockets = (dataplaneGroup = 0) =>
   createVhostSockets({

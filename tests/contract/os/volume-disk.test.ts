@@ -84,7 +84,7 @@ describe("a volume file system", () => {
     await disk.mountImage(path, options);
     writeFileSync(join(path, "kept"), "1");
     await disk.unmountAll(path);
-    // As a reboot does: another suite's mount namespace may hold what it has copied some moments longer.
+    // Simulates a reboot: another suite's mount namespace may hold copied mounts for some moments.
     const held = (): string => execFileSync("losetup", ["-j", options.image], { encoding: "utf8" });
     await expect.poll(held).toBe("");
     await disk.mountImage(path, options);
@@ -165,7 +165,7 @@ describe("published files", () => {
     await disk.publish(volume(), new Map([["deep/b", secret]]));
     expect(readdirSync(volume()).filter((name) => !name.startsWith(".."))).toEqual(["deep"]);
     expect(readlinkSync(join(volume(), "deep"))).toBe("..data/deep");
-    expect(readdirSync(volume())).toHaveLength(3); // ..data, what it names, deep
+    expect(readdirSync(volume())).toHaveLength(3); // ..data and its target at every depth
     expect(accessOf(join(volume(), "deep/b"))).toEqual({ uid: 107, gid: 108, mode: 0o440 });
   });
 

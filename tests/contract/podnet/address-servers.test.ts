@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does dnsmasq give a guest what was remembered of its pod NIC, and nobody else anything?
+// dnsmasq gives a guest the settings stored for its pod NIC, and serves no other client.
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 const family = `${PREFIX}-dhcp`;
 const servers = createDhcpServers({ runner: createProcessRunner(), family });
 
-/** Pids of the servers of this test. */
+/** Pids of this test's servers. */
 function serverPids(): readonly string[] {
   const pids = run("sh", "-c", "pidof dnsmasq || true").trim().split(" ");
   return pids.filter((pid) => {
@@ -47,13 +47,12 @@ function parentOf(pid: string): string {
   return /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "";
 }
 
-/** A pod and its guest. */
 interface Pair {
   readonly pod: string;
   readonly guest: string;
 }
 
-/** A bridge in the pod, and the guest's NIC at it. */
+/** A bridge in the pod with the guest's NIC. */
 function addPairNic({ pod, guest }: Pair, { bridgeName, mac }: ServedNic, at: number): void {
   const [tap, nic] = [`tap${String(at)}`, `eth${String(at)}`];
   run("ip", "-n", pod, "link", "add", bridgeName, "type", "bridge");
@@ -65,14 +64,14 @@ function addPairNic({ pod, guest }: Pair, { bridgeName, mac }: ServedNic, at: nu
   run("ip", "-n", guest, "link", "set", nic, "up");
 }
 
-/** A pod with a bridge for each NIC, and the guest's NICs at them: eth0, eth1, ... */
+/** A pod with a bridge for each NIC, and the guest's NICs: eth0, eth1, ... */
 function makePair(namespaces: Namespaces, nics: readonly ServedNic[] = [SERVED_NIC]): Pair {
   const pair = { pod: namespaces.add("pod"), guest: namespaces.add("guest") };
   for (const [at, nic] of nics.entries()) addPairNic(pair, nic, at);
   return pair;
 }
 
-/** What is served at the NIC of a guest whose launcher pod has this entry in its annotation of networks. */
+/** The settings served to a guest whose launcher pod has this entry in its networks annotation. */
 function servedNicOf(entry: NetworkStatus): ServedNic {
   const podInterfaceName = "pod7692c3ad354";
   const pod = aPod();
@@ -182,7 +181,7 @@ describe("a server", () => {
     const mounts = serverPids().map((pid) => readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
     expect(mounts).toHaveLength(1);
     expect(mounts[0]).not.toContain(directory);
-    // The kernel detaches what other namespaces have mounted there.
+    // The kernel detaches mounts of other namespaces there.
     rmSync(directory, { recursive: true });
   });
 
@@ -280,7 +279,7 @@ describe("a server", () => {
   });
 
   test("announces the name servers that the pod's annotation has for the network", async () => {
-    // Pod authors can forge the annotation: what is no address or name does not reach dnsmasq.
+    // Pod authors can forge the annotation: invalid addresses and names must not reach dnsmasq.
     const nameservers = ["10.9.0.53", "1.1.1.1,option:router", 7];
     const search = ["corp.example", "lab.example", "a,b", "-x"];
     const nic = servedNicOf({ name: "default/blue", dns: { nameservers, search } });
@@ -310,7 +309,7 @@ describe("a server", () => {
     }));
     const search = numbers.map((at) => `n${String(at)}.${"a".repeat(40)}`);
     const ntpServers = numbers.map((at) => `10.9.1.${String(at)}`);
-    // The client accepts 576 bytes, which is room for one such option.
+    // The client accepts 576 bytes, enough for one such option.
     const changes: readonly Partial<ServedNic>[] = [
       { lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes } } },
       { dns: { nameservers: [], search } },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the kernel's default routes move to another NIC, and come back as they were?
+// Default routes move to another NIC in the kernel and are restored unchanged.
 import { createNetlink } from "@patchbay/os";
 import { createDefaultRoutes } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/core/interfaces";
@@ -12,7 +12,7 @@ const routes = createDefaultRoutes(createNetlink());
 
 type Ip = (...text: readonly string[]) => string;
 
-/** The NICs `one` and `two`, whose other ends are in the same namespace and up. */
+/** The NICs `one` and `two`, whose peers are up in the same namespace. */
 function addNics(name: string): Ip {
   const ip: Ip = (...text) => run("ip", "-n", name, ...text);
   for (const [link, number] of [

@@ -3,14 +3,14 @@
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import type { Netlink, ProcessRunner } from "@patchbay/core/interfaces";
 
-/** Questions. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
+/** Read requests. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
 const REQUESTS = [18, 22, 30];
 
 function died(): Error {
   return new Error("the process has died");
 }
 
-/** How many changes an agent makes before it dies, whichever way it makes them. */
+/** Number of changes before the agent dies, by either way of making them. */
 class Changes {
   #left: number;
 
@@ -18,14 +18,14 @@ class Changes {
     this.#left = remaining;
   }
 
-  /** Whether one more is made. */
+  /** Whether one more change is allowed. */
   take(): boolean {
     this.#left -= 1;
     return this.#left >= 0;
   }
 }
 
-/** Programs: the kernel takes all that nft was given, or nothing, and writes settings one by one. */
+/** Programs: nft is atomic, and settings are written one by one. */
 function dyingRunner(changes: Changes): ProcessRunner {
   const runner = createProcessRunner();
   return {
@@ -44,7 +44,7 @@ function dyingRunner(changes: Changes): ProcessRunner {
   };
 }
 
-/** Messages, each of which is carried out before the next. */
+/** Messages, executed in order. */
 function dyingNetlink(changes: Changes): Netlink {
   const netlink = createNetlink();
   return {
@@ -65,7 +65,7 @@ function dyingNetlink(changes: Changes): Netlink {
   };
 }
 
-/** What makes links, with which a process dies after so many changes. */
+/** A link adapter that kills the process after so many changes. */
 export function dyingAfter(count: number): { runner: ProcessRunner; netlink: Netlink } {
   const changes = new Changes(count);
   return { runner: dyingRunner(changes), netlink: dyingNetlink(changes) };

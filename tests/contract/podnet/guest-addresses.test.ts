@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a guest on a network with addresses get them from its pod, the default route of IPv6 too, and from nobody else?
+// A guest gets its network's addresses and the IPv6 default route from its pod only.
 import type { BridgeWiring } from "@patchbay/core/nics";
 import { createProcessRunner } from "@patchbay/os";
 import { createDhcpServers } from "@patchbay/podnet";
@@ -23,7 +23,7 @@ afterEach(async () => {
   namespaces.close();
 });
 
-/** A guest behind a pod NIC that CNI gave addresses; `serve` starts what gives them to the guest. */
+/** A guest behind a pod NIC with CNI addresses; `serve` starts the address servers. */
 async function makeGuest(kind: string) {
   const host = addHost(namespaces);
   run("ip", "-n", host, "addr", "add", "10.9.0.254/24", "dev", "br0");
@@ -118,7 +118,7 @@ test("gets an address of the network it was swapped to, from an IPv4-only one", 
   await serve();
   run("ip", "-n", guest, "addr", "add", "fd09::5/128", "dev", "eth0", "nodad");
   await eventually(() => defaultRouteOf(guest) !== "", { withinMs: 15_000 });
-  // The guest asks the bridge for its MAC.
+  // The guest resolves the bridge's MAC.
   expect(ping(guest, "-6", "2001:db8::1")).toContain(" 0% packet loss");
   await network.removeBridge(netns, old.bridgeName);
   expect(run("ip", "netns", "exec", pod, "nft", "list", "tables")).toBe(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the kernel tell everything that can go wrong with links, and no more than can be listened to?
+// The kernel reports every fault of links, without an event flood.
 import { closeSync, openSync, readdirSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
 import type { LinkChanges, NetnsHandle } from "@patchbay/core/interfaces";
@@ -44,7 +44,7 @@ describeLinkWatchContract("on the kernel", () => {
 const { podInterfaceName: nic, bridgeName: bridge, tapName: tap, mac } = guestWiring(1);
 const OTHER_MAC = "02:00:00:00:5e:99";
 
-/** What ip says of a link. */
+/** ip's output for a link. */
 interface Shown {
   readonly ifindex: number;
   readonly operstate: string;
@@ -72,7 +72,7 @@ class Watched {
     createLinkWatch().watch(this.netns, (links) => this.told.push(links), this.#stop.signal);
   }
 
-  /** A carrier that comes up is told up to a second later, together with the new state. Source: net/core/link_watch.c. */
+  /** The kernel may report a new carrier up to a second later, with the state. Source: net/core/link_watch.c. */
   async #quiet(): Promise<void> {
     const isUp = (name: string): boolean => this.#look(name)?.operstate === "UP";
     await eventually(() => [nic, bridge].every(isUp), { withinMs: 5000 });
@@ -83,7 +83,7 @@ class Watched {
   }
 
   #look(name: string): Shown | undefined {
-    // As ip prints it.
+    // In ip's notation.
     return (JSON.parse(run("ip", "-n", this.pod, "-j", "link", "show", name)) as Shown[])[0];
   }
 
@@ -235,7 +235,7 @@ describe("reports within a second when, for a wired NIC,", () => {
   });
 
   test("ignores neighbor changes that the guest's traffic causes", async () => {
-    // Of the loopback, which has no other news: a carrier's may come a second after it came up.
+    // Uses the loopback, which has no delayed events: a carrier's may follow a second later.
     watched.ip("neigh", "add", "10.9.0.9", "lladdr", OTHER_MAC, "dev", "lo");
     watched.ip("link", "add", "later", "type", "bridge");
     const later = watched.indexOf("later");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a guest behind the pod's addresses reach others, and do they reach it, in both families, and nothing besides?
+// Traffic of a guest behind its pod's addresses in both directions and families.
 import { spawn, type ChildProcess } from "node:child_process";
 import type { MasqueradeWiring } from "@patchbay/core/nics";
 import { createPodNetwork } from "@patchbay/podnet";
@@ -26,7 +26,7 @@ const WIRING: MasqueradeWiring = {
 };
 const POD = { ipv4: "10.88.0.5", ipv6: "fd88::5" };
 const SERVER = { ipv4: "10.88.0.1", ipv6: "fd88::1" };
-/** Answers every connection with one line. */
+/** Sends one line on every connection. */
 const PORT = 8080;
 
 const namespaces = new Namespaces();
@@ -43,7 +43,7 @@ function serve(at: string, word: string): void {
   );
 }
 
-/** What the server at an address says to somebody in the namespace; empty when nothing answers. */
+/** A server's reply to a client in the namespace; empty without one. */
 function ask(from: string, address: string, port = PORT): string {
   try {
     return run("ip", "netns", "exec", from, "busybox", "nc", "-w", "2", address, String(port));
@@ -52,7 +52,7 @@ function ask(from: string, address: string, port = PORT): string {
   }
 }
 
-/** A pod on the host's bridge, and a guest whose NIC is the other end of what stands for its tap. */
+/** A pod on the host's bridge, and a guest whose NIC is the peer of the veth that replaces its tap. */
 function addPod(): void {
   addNic({ host, pod }, { name: "eth0", kind: "veth", mac: POD_MAC });
   const set = (at: string, ...text: readonly string[]): string => run("ip", "-n", at, ...text);
@@ -206,7 +206,7 @@ describe("an interrupted wiring", () => {
     own.close();
   });
 
-  /** What is seen after so many commands, and what is there when it has been wired again, and unwired. */
+  /** The observed state after so many commands, and the result after rewiring and unwiring. */
   async function cutAfter(commands: number) {
     const name = own.add(`cut${String(commands)}`);
     run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", "far");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do NICs that were lent to a pod come back as they were, on a kernel? The host is a namespace of the test's own.
+// Borrowed host NICs return unchanged from a pod, on a real kernel. The host is the test's own namespace.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,6 @@ import { run } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Namespaces } from "./links.ts";
 
-/** Of what iproute2 prints. */
 interface SeenLink {
   readonly address: string;
   readonly mtu: number;
@@ -34,14 +33,13 @@ interface SeenRoute {
   readonly protocol: string;
 }
 
-/** Metrics that the kernel gives by itself. */
+/** Metrics that the kernel sets by default. */
 const USUAL_METRICS = [0, 1024];
 
 function routesOf(name: string, link: string): string[] {
   return ["-4", "-6"]
     .flatMap((family) => {
       const text = run("ip", "-n", name, "-j", family, "route", "show", "dev", link);
-      // The output of iproute2.
       return JSON.parse(text) as readonly SeenRoute[];
     })
     .filter(({ protocol }) => protocol !== "kernel")
@@ -64,7 +62,6 @@ function seeLink(name: string, link: string): typeof LENT_HAS | undefined {
   } catch {
     return undefined;
   }
-  // The output of iproute2, of one link.
   const [observed] = JSON.parse(text) as readonly (SeenLink & SeenAddresses)[];
   if (observed === undefined) return undefined;
   return {
@@ -79,7 +76,7 @@ function seeLink(name: string, link: string): typeof LENT_HAS | undefined {
   };
 }
 
-/** A host with the NICs of the contract, and files that say that `card0` is one of virtio. */
+/** A host with the contract's NICs, and files that mark `card0` as virtio. */
 function makeHost(namespaces: Namespaces, root: string): string {
   const host = namespaces.add("nodehost");
   const ip = (...words: readonly string[]): string => run("ip", "-n", host, ...words);
@@ -140,7 +137,6 @@ function sceneIn(namespaces: Namespaces, root: string, close: () => Promise<void
     },
     see: (name) => seeLink(host, name),
     inPod: () => {
-      // The output of iproute2.
       const links = JSON.parse(run("ip", "-n", pod, "-j", "link")) as { ifname: string }[];
       return links.map(({ ifname }) => ifname).filter((name) => name !== "lo");
     },
@@ -159,7 +155,7 @@ describe("restores a NIC with all its settings", () => {
   const hostPath = (): string => `/proc/${String(process.pid)}/fd/${String(scene.host.fd)}`;
   const ip = (...words: readonly string[]): string =>
     run("nsenter", `--net=${hostPath()}`, "ip", ...words);
-  /** All that iproute2 tells of addresses and routes, but for seconds that pass, and what the kernel makes by itself. */
+  /** iproute2's output for addresses and routes, without elapsed seconds and automatic entries. */
   const look = (): readonly string[] =>
     [
       ip("addr", "show", "dev", "card0").replaceAll(

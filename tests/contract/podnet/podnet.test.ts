@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does podnet keep its contract on the kernel, and do frames pass through what it makes?
+// podnet fulfills its contract on the kernel, and frames pass through its wiring.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createPodNetwork } from "@patchbay/podnet";
@@ -187,10 +187,10 @@ describe.each(["veth", "macvlan"])("an interrupted wiring around a %s", (kind) =
     return namespaces.open(pod);
   }
 
-  /** All that wiring makes, in the kernel's words, but for what is random. */
+  /** All that wiring creates, in the kernel's form, without random values. */
   function stateOf(role: string): unknown {
     const pod = `${PREFIX}-${role}`;
-    // Nor for the state, which the kernel tells a moment after what makes it.
+    // The operational state is left out, because the kernel sets it a moment later.
     const links = run("ip", "-n", pod, "-o", "-d", "link").replaceAll(
       /^.*\bfar\b.*$| state \S+/gm,
       "",
@@ -209,7 +209,7 @@ describe.each(["veth", "macvlan"])("an interrupted wiring around a %s", (kind) =
   const isWired = async (netns: NetnsHandle): Promise<boolean> =>
     (await makeNetwork().look(netns)).isWired(WIRING);
 
-  /** What is seen after so many commands, and what is there when it has been wired again. */
+  /** The observed state after so many commands, and the result after rewiring. */
   async function cutAfter(commands: number) {
     const role = `cut${String(commands)}`;
     const netns = addPod(role);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a pass stay in its own pod's namespace when its session ends under it? On real namespaces and descriptors.
+// A pass stays in its own pod's namespace when its session ends. Uses real namespaces and descriptors.
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
 import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/core/interfaces";
@@ -40,7 +40,6 @@ const launchers: Launchers = { open: openLauncher, watch: () => undefined };
 const podNetwork = makeNetwork();
 const namespaces = new Namespaces();
 
-/** Names of the links in a pod. */
 function linksIn(pod: string): readonly string[] {
   const links = JSON.parse(run("ip", "-n", `${PREFIX}-${pod}`, "-j", "link")) as {
     ifname: string;
@@ -50,7 +49,7 @@ function linksIn(pod: string): readonly string[] {
 
 beforeEach(() => {
   for (const netns of PODS.map((pod) => namespaces.add(pod))) {
-    // Both pods have a NIC of that name, as two VMs with one network each have.
+    // Both pods have a NIC of that name, like two VMs with one network each.
     const nic = ["link", "add", "pod1", "address", MAC, "type", "veth", "peer", "name", "far"];
     run("ip", "-n", netns, ...nic);
   }

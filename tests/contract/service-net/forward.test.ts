@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the kernel forward what the table says: from the host, from pods, and from elsewhere?
+// The kernel forwards by the table: from the host, from pods, and from other hosts.
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Forward } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
@@ -55,7 +55,7 @@ afterAll(() => {
   networks.remove();
 });
 
-/** Names of those who answered, of so many requests. */
+/** Names of the servers that replied to so many requests. */
 function answerers(count: number, from: "out" | "host"): ReadonlySet<string> {
   const answers = Array.from({ length: count }, () => ask(from, WEB.address, WEB.port));
   return new Set(answers.map((answer) => answer.split(" ")[0] ?? ""));
@@ -74,7 +74,7 @@ test.each([
   { from: "host", to: ADDRESSES.outside, sees: ADDRESSES.host },
   { from: "b", to: ADDRESSES.outside, sees: ADDRESSES.host },
   { from: "b", to: ADDRESSES.host, sees: ADDRESSES.host },
-  // A pod sees who asks from elsewhere.
+  // A pod sees the address of a client from elsewhere.
   { from: "out", to: ADDRESSES.outside, sees: ADDRESSES.out },
 ] as const)("forwards a node port at $to to its pod from $from", ({ from, to, sees }) => {
   expect(ask(from, to, 30_080)).toBe(`a ${sees}`);
@@ -84,7 +84,7 @@ test.each([
 test("balances over endpoints, and by client with session affinity", async () => {
   const several = { ...WEB, endpoints: BOTH };
   await keeper.write([several, UDP]);
-  // That 20 times the same one is chosen happens once in 500,000 runs.
+  // One endpoint 20 times in a row happens once in 500,000 runs.
   expect(answerers(20, "host")).toEqual(new Set(["a", "b"]));
   await keeper.write([{ ...several, isSticky: true }, UDP]);
   expect(answerers(10, "out").size).toBe(1);
@@ -151,6 +151,6 @@ test("leaves the host unchanged", async () => {
   await removeServices(networks.runner, SERVICES);
   const [rules = "", routes = "", loopback = ""] = observed();
   expect([rules, routes.includes("10.86"), loopback.includes("10.86")]).toEqual(["", false, false]);
-  // Again: nothing is there.
+  // Repeated: nothing is left.
   await removeServices(networks.runner, SERVICES);
 });

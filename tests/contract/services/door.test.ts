@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does virt-handler answer virt-api and nobody else, and does virt-api ask virt-handler and nobody else?
+// Mutual authentication of virt-api and virt-handler.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
@@ -34,7 +34,7 @@ let others: Authority;
 let port: number;
 let echo: Server;
 let echoAt: number;
-/** Consoles that were asked for, and what the last one waits for. */
+/** Requested consoles, and the promise that the last one waits for. */
 const guests: Socket[] = [];
 let hold: Promise<unknown> = Promise.resolve();
 let requested: string[];
@@ -68,7 +68,7 @@ async function answerTo(
   return request === "guestosinfo" ? { hostname: "web" } : {};
 }
 
-/** A console that says what it is told; of another VM it is in use. */
+/** An echoing console; another VM's is in use. */
 function openEcho({ name }: { name: string }): Promise<Socket> {
   if (name !== KEY.name)
     return Promise.reject(new AppError("GUEST_STREAM_IN_USE", { vmi: name, stream: "console" }));
@@ -77,7 +77,7 @@ function openEcho({ name }: { name: string }): Promise<Socket> {
   return Promise.all([once(socket, "connect"), hold]).then(() => socket);
 }
 
-/** A way whose hops nobody has looked at. */
+/** A doctor's result without examined hops. */
 function report({ namespace, name }: { namespace?: string; name: string }, iface: string) {
   const vmi = `${String(namespace)}/${name}`;
   return Promise.resolve({
@@ -129,7 +129,7 @@ async function serve(
 beforeAll(async () => {
   echo = createServer((socket) => socket.pipe(socket)).listen(0, "127.0.0.1");
   await once(echo, "listening");
-  echoAt = (echo.address() as AddressInfo).port; // it listens on TCP
+  echoAt = (echo.address() as AddressInfo).port;
   directory = mkdtempSync(join(tmpdir(), "door-"));
   own = await createAuthority("own", createClock());
   others = await createAuthority("others", createClock());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a service whose start fails, and when is one ready?
+// Failed starts and readiness of services.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ function start(name: ProgramName, ...flags: readonly string[]): Service {
   return service;
 }
 
-/** An agent of a node, which has what it needs. */
+/** A node's agent with everything it needs. */
 function startAgent(...flags: readonly string[]): Service {
   const state = ["--state-dir", join(directory, "state"), "--mode", "alone"];
   const own = ["--node-name", "node-1", ...state];
@@ -58,7 +58,7 @@ afterAll(async () => {
 test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-runtime"] as const)(
   "%s exits when its start fails after it became live",
   async (name) => {
-    const { port } = claimed.address() as AddressInfo; // it listens at a port
+    const { port } = claimed.address() as AddressInfo;
     const failing = start(name, "--metrics-port", String(port));
     await failing.until("serving health checks");
     expect((await failing.until("failed")).reason).toContain("EADDRINUSE");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The containerd of a standalone machine: it dies, the supervisor dies, and the machine goes down with what was in it.
+// The containerd of a standalone machine: its death, the supervisor's death, and the machine's end with running
+// containers.
 import { createHash, randomUUID } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { tmpdir } from "node:os";
@@ -14,7 +15,7 @@ import { bringUp, processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
 const PAUSE = "localhost/patchbay/pause:dev";
-/** Deeper than a path can be long, and than a stack of calls. */
+/** Deeper than the longest path and than a recursive deletion's stack. */
 const LEVELS = 30_000;
 const files = createFiles();
 const runner = createProcessRunner();
@@ -47,14 +48,14 @@ function listGroups(): string {
   return execFileSync("find", ["/sys/fs/cgroup", "-name", cgroup.slice(1)], { encoding: "utf8" });
 }
 
-/** A container as a pod has one, as far as what it leaves is concerned. */
+/** A container that leaves the same traces as a pod's. */
 async function runContainer(name: string): Promise<void> {
   const below = ["--fifo-dir", join(layout.directory, "fifo"), "--runc-root", layout.runcRoot];
   const group = ["--cgroup", `${cgroup}/${name}`];
   await ourCtr("run", "--detach", ...below, ...group, PAUSE, name);
 }
 
-/** What its shim listens at, as the shim says: other suites' sockets are beside it. Source: containerd, runtime v2. */
+/** The address that its shim reports, because other suites' sockets are beside it. Source: containerd, runtime v2. */
 async function shimSocketOf(name: string): Promise<string> {
   const bundle = join(layout.state, "io.containerd.runtime.v2.task/k8s.io", name);
   const address = (await files.readText(join(bundle, "address"))) ?? "";
@@ -77,7 +78,7 @@ test("imports the images that pods need, with progress", async () => {
   expect(await ourCtr("images", "ls", "--quiet")).toContain(PAUSE);
 });
 
-/** The command line; its result's text, and what it said. */
+/** Runs the command line; returns its result and output. */
 async function patchbay(...args: readonly string[]): Promise<{ code: number; said: string }> {
   const { exitCode, stdout, stderr } = await callPatchbay([...args, "--data-dir", dataDir]);
   return { code: exitCode, said: stdout + stderr };
@@ -148,7 +149,7 @@ test(
   UP_MS,
 );
 
-/** Names of `levels` directories, each in the one before. */
+/** A path of `levels` nested directories. */
 function makeDeepTree(top: string, levels: number): void {
   const script = `chdir $ARGV[0] or die; for (1..$ARGV[1]) { mkdir "d" or die; chdir "d" or die }`;
   execFileSync("perl", ["-e", script, top, String(levels)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks that become images of a machine that is down, and those that do not. Needs root, containerd and qemu-img.
+// Disks imported as images of a stopped machine, and rejected ones. Needs root, containerd and qemu-img.
 import { execFileSync } from "node:child_process";
 import {
   mkdir,
@@ -36,7 +36,7 @@ function qemuImg(...args: readonly string[]): void {
   execFileSync("qemu-img", args, { cwd: work });
 }
 
-/** What the image of the disk holds: path, owner, mode and content of each file. */
+/** The image's files: path, owner, mode and content of each. */
 async function filesOfImage() {
   const root = join(work, "root");
   await mkdir(root, { recursive: true });
@@ -88,7 +88,7 @@ test.each([
   },
 );
 
-/** Says that a disk of 10 EiB is inside. Source: QEMU docs/interop/qcow2.txt, header, bytes 24 to 31. */
+/** A header with a disk size of 10 EiB. Source: QEMU docs/interop/qcow2.txt, header, bytes 24 to 31. */
 async function makeHuge(name: string): Promise<void> {
   qemuImg("create", "-q", "-f", "qcow2", name, "1M");
   const file = await open(join(work, name), "r+");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest is tried in a container of the launchers' image. Needs root, containerd, runc and both images; emulates the guest.
+// A guest trial in a container of the launcher image. Needs root, containerd, runc and both images; emulates the guest.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ async function add(name: string, source: string): Promise<void> {
   await addImage({ dataDir, name, source, print: () => undefined });
 }
 
-/** What comes of trying each image that is not the machine's own. */
+/** Results of trying each added image. */
 function tryAll() {
   return withContainerd(dataDir, async (access) => {
     const outcomes = [];

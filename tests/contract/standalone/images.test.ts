@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of a machine that is down: from a directory, archives and a registry. Needs root, containerd and runc.
+// Images of a stopped machine: from a directory, archives and a registry. Needs root, containerd and runc.
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
@@ -32,7 +32,7 @@ function add(name: string, from: string) {
   });
 }
 
-/** As `docker save` writes it, with a name that nobody asked for. */
+/** In the format of `docker save`, with an unwanted name. */
 async function makeDockerArchive(): Promise<string> {
   const directory = join(work, "docker");
   await mkdir(directory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a machine that goes down take its loop devices along, and no others?
+// A machine that goes down removes only its own loop devices.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** Devices over files of this test. */
+/** Devices over this test's files. */
 function devicesHere(): readonly string[] {
   const argv = ["--list", "--noheadings", "--output", "NAME,BACK-FILE"];
   const lines = execFileSync("losetup", argv, { encoding: "utf8" }).split("\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes with a purge where the data directory is a disk of its own, and where an earlier purge has died? Needs root.
+// A purge of a data directory on its own disk, and after an interrupted purge. Needs root.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -19,9 +19,9 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
-/** So many that a purge takes a while: 0.8 s. */
+/** Enough that a purge takes a while: 0.8 s. */
 const FILES = 100_000;
-/** Names of one file. Source: EXT4_LINK_MAX of Linux is 65,000. */
+/** Hard links of one file. Source: EXT4_LINK_MAX of Linux is 65,000. */
 const NAMES = 50_000;
 
 let parent: string;
@@ -65,7 +65,7 @@ test("purges the content of a mount point, and preserves the mount and the file 
 test("the next purge completes one that died", async () => {
   fill();
   const images = join(dataDir, "images");
-  // Another name of a file is made in 13 µs, and a file, also an empty one, was seen to take 130 to 600.
+  // A hard link takes 13 µs, a new file, even empty, 130 to 600 µs.
   for (let number = 0; number < FILES; number += 1) {
     const of = join(images, String(number - (number % NAMES)));
     const name = join(images, String(number));
@@ -80,7 +80,7 @@ test("the next purge completes one that died", async () => {
   });
   child.kill("SIGKILL");
   await closed;
-  // On a busy machine it may have been quicker than this process.
+  // On a busy machine it may have finished before this process.
   const remaining = existsSync(dataDir) ? readdirSync(dataDir) : ["standalone.json"];
   expect(remaining).toContain("standalone.json");
   if (existsSync(dataDir)) await purge();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of stories that was killed has left is removed by the next one, and nothing else is. Needs root and a build.
+// The next run removes a killed test run's machine, and nothing else. Needs root and a build.
 import {
   existsSync,
   lchownSync,
@@ -17,9 +17,9 @@ import { endTrial, openTrial } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
-/** No process can have it. Source: Linux, PID_MAX_LIMIT is 2^22. */
+/** An impossible pid. Source: Linux, PID_MAX_LIMIT is 2^22. */
 const DEAD = { pid: 2 ** 22 + 1, startTime: "1" };
-/** The id of a user who is not us. */
+/** The id of another user. */
 const ANOTHER = 65_534;
 const made: string[] = [];
 
@@ -27,7 +27,7 @@ afterEach(() => {
   for (const directory of made) rmSync(directory, { recursive: true, force: true });
 });
 
-/** A directory as a run makes it, with the data of a machine; `owner` as it is written down. */
+/** A run's directory with a machine's data; `owner` as recorded. */
 function trialOf(owner: object | undefined): string {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
   made.push(directory);

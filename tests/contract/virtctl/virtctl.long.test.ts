@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each request of virtctl's, sent as virtctl sends it: by the API server, over TLS, to the program virt-api, and from there
-// to a virt-handler whose guests are on fakes. The table is docs/reference/api/virtctl.md too.
+// Each virtctl request exactly as virtctl sends it: through the API server over TLS to the program virt-api, and to a
+// virt-handler with fake guests. docs/reference/api/virtctl.md shows the same table.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { once } from "node:events";
@@ -22,29 +22,27 @@ import { type Person, VirtApiMachine } from "../../attacks/virt-api-machine.ts";
 import { bringAbout, GUEST, makeNetwork, type State } from "./scene.ts";
 import commands from "../../../packages/control-plane/virt-api/src/testing/virtctl.json" with { type: "json" };
 
-/** A row of the table. */
 interface Row {
   readonly command: string;
   readonly method: string;
-  /** Below the version; or from the root, of a group that nothing serves. */
+  /** Below the version, or from the root for a group that is not served. */
   readonly path: string;
-  /** The connection is to become a WebSocket. */
+  /** The connection becomes a WebSocket. */
   readonly upgrade?: boolean;
   readonly body?: unknown;
   readonly state: State;
   readonly code: number;
-  /** Of the Status; empty where the answer is none. */
+  /** The Status's reason; empty without one. */
   readonly message: string;
 }
 
-// As the file has them.
 const ROWS = commands as unknown as readonly Row[];
 const DOMAIN = "default_vm1";
 const ECHO = "hello";
 const TIMEOUT = { withinMs: 20_000 };
 
 let directory: string;
-/** Says what it is told. */
+/** Echoes its input. */
 let guest: Server;
 /** Shows two pixels. */
 let screen: Server;
@@ -60,7 +58,7 @@ function write(name: string, text: string): string {
   return path;
 }
 
-/** What QEMU would have behind its sockets: a screen for a picture, else what says what it is told. */
+/** In place of QEMU's sockets: a screen for screenshots, else an echo. */
 function openGuest(): OpenGuestStream {
   return async (key, request) => {
     const place =
@@ -76,7 +74,7 @@ function openGuest(): OpenGuestStream {
   };
 }
 
-/** A guest that runs and whose agent listens, and the port at which virt-handler answers for it. */
+/** A running guest with an agent, and virt-handler's port for it. */
 async function startNode(): Promise<readonly string[]> {
   await node.put(aScheduledVmi(["one"]));
   node.start();
@@ -159,7 +157,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** Sends the row's request; code and words of the answer: of a stream what came back of a word that was sent. */
+/** Sends the row's request; returns code and text of the response, for a stream the echo. */
 async function send(row: Row, version: string): Promise<readonly [number, string]> {
   const below = `/apis/subresources.kubevirt.io/${version}/`;
   const path = row.path.startsWith("/") ? row.path : `${below}${row.path}`;
@@ -168,7 +166,7 @@ async function send(row: Row, version: string): Promise<readonly [number, string
     return [code, code === 101 && words === ECHO ? "" : words];
   }
   const { code, body } = await admin.ask(row.method, path, row.body);
-  // An answer that is none of the usual objects has no message.
+  // An unusual response has no message.
   const { message = "", kind }: Partial<Pick<StatusBody, "message" | "kind">> = body as object;
   return [code, kind === "Status" || code === 200 ? message : "no Status"];
 }

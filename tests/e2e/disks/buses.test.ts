@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest with a disk on each bus, started by EFI without secure boot: does it find them, as what they are?
+// A guest with a disk on each bus, booted by EFI without secure boot, finds them all.
 import { diskVmManifest, KERNEL_ARGS } from "@patchbay/support";
 import { beforeAll, expect, test } from "vitest";
 import { machine } from "../machine.ts";

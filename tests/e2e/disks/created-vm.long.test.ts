@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debian in a VM that `patchbay create vm --network` makes: DHCP on every NIC, also on one that is plugged later.
+// Debian in a VM of `patchbay create vm --network`: DHCP on every NIC, also on one plugged later.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debian as people have it. A boot takes most of a minute under emulation, so two stories run at once, and the tests judge
-// what they saw.
+// Unmodified Debian. A boot takes most of a minute under emulation, so two scenarios run in parallel, and the tests
+// judge their results.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { told, type Seen } from "../story.ts";
 import { bootFromClaim, deleteClaim, type ClaimStory } from "./claim.ts";
@@ -54,7 +54,7 @@ describe("Debian from a claim", () => {
 
   test("does not migrate because the claim is not shared, and reports it", () => {
     const { reason, refused } = claim().staying;
-    // Its NIC on the pod network, of binding bridge, keeps it too, and is told first.
+    // Its bridge-bound NIC on the pod network keeps its address too and is reported first.
     expect(reason).toBe("InterfaceNotLiveMigratable");
     expect(refused).toContain(
       "DisksNotLiveMigratable: cannot migrate VMI: PVC kept-root is not shared",

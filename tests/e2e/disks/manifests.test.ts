@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests that people have, applied as they are: what becomes of them?
+// Users' manifests applied unchanged.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ function apply(name: string): void {
   machine.kubectl("apply", "-f", join(MANIFESTS, `${name}.yaml`));
 }
 
-/** An image of a disk with nothing on it: of its guest only the machine is looked at. */
+/** An image with an empty disk: only the guest's hardware is tested. */
 function addEmptyImage(image: string): void {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-empty-"));
   const disk = join(directory, "disk.qcow2");
@@ -28,7 +28,7 @@ function printableStatus(vm: string): string | undefined {
   return machine.findVm(vm)?.status?.printableStatus;
 }
 
-/** What a VM's condition says of its start. */
+/** The start condition of a VM. */
 async function syncErrorOf(vm: string): Promise<string> {
   return eventually(
     () => {
@@ -42,7 +42,7 @@ async function syncErrorOf(vm: string): Promise<string> {
 afterAll(() => {
   for (const name of ["quickstart-vm", "refused-vm", "pvc-vm-services"]) {
     const file = join(MANIFESTS, `${name}.yaml`);
-    // Nobody in its guest hears that it is to end: that takes its whole grace.
+    // The empty guest ignores the shutdown, which would take its whole grace period.
     machine.kubectl("delete", "-f", file, "--ignore-not-found", "--wait=false");
   }
 });

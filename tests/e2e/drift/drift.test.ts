@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody spoils what carries a NIC of a running guest: it is mended by events, and told. Nothing here waits for a timer.
+// Repairs of a running guest's NIC links, triggered by events and reported. No timers are involved.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ipIn, linksOf } from "../inventory.ts";
@@ -21,9 +21,9 @@ const PEER = "beta";
 const NIC = "drifter";
 const ADDRESS = "10.9.7.1";
 const PEER_ADDRESS = "10.9.7.2";
-/** Under a second on a machine of its own; this one may be so busy that one look takes seconds. The times are printed. */
+/** Under a second on an idle machine; on a busy one a single observation may take seconds. The times are printed. */
 const SOON_MS = 15_000;
-/** Of a bridge that nobody asked for. */
+/** The MAC of an unconfigured bridge. */
 const ORPHAN = "k6t-0123456789a";
 
 let podUid = "";
@@ -40,14 +40,13 @@ interface Link {
 }
 
 function findLink(name: string): Link | undefined {
-  // What `ip -j` prints.
   const links = JSON.parse(ipIn(podUid, "-j", "-d", "addr")) as readonly (Link & {
     readonly ifname: string;
   })[];
   return links.find(({ ifname }) => ifname === name);
 }
 
-/** Milliseconds from what somebody does until all is as it was. */
+/** Milliseconds from the damage until everything is restored. */
 async function mendedAfter(spoil: () => void, isMended: () => boolean): Promise<number> {
   spoil();
   const startMs = performance.now();
@@ -59,7 +58,7 @@ function isPort(name: string): boolean {
   return findLink(name)?.master === bridge;
 }
 
-/** Whether the guest has the NIC, by the status and by the kernel's word on who has the tap open. */
+/** Whether the guest has the NIC, by its status and by the kernel's user of the tap. */
 function isPlugged(): boolean {
   const isOpen = findLink(tap)?.flags.includes("LOWER_UP") === true;
   return (
@@ -159,7 +158,7 @@ describe("the guest gets its NIC again at the same PCI address when", () => {
     const { mac, pciAddress } = await expectReady(VM, NIC);
     const console_ = machine.console(VM);
     const since = console_.position();
-    // The guest tells that it has gone: it may be back before anybody looks.
+    // The guest reports the removal; the NIC may be back before the next observation.
     spoil();
     const startMs = performance.now();
     await console_.waitForLine(/nic removed/, { timeoutMs: SOON_MS, since });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs whose hooks are scripts of a ConfigMap and of a claim in an image of ours, as KubeVirt's own examples: what the guest
-// gets of them, and what keeps it from starting.
+// VMs whose hooks are scripts from a ConfigMap and a claim in our image, like KubeVirt's examples: their effect on the
+// guest, and failures that prevent its start.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
@@ -12,12 +12,12 @@ import { virsh } from "../virsh.ts";
 const { root: ROOT } = inject("machine");
 const SHIM = "localhost/patchbay/sidecar-shim:dev";
 const SIDECARS = "hooks.kubevirt.io/hookSidecars";
-/** A refusal, or the end of a container, on a busy machine. */
+/** Time for a rejection or the end of a container on a busy machine. */
 const REPORT_TIMEOUT_MS = 90_000;
 const MADE_MAC = "02:00:00:00:0d:01";
 const ARGS_MAC = "02:00:00:00:0d:02";
 
-/** In QEMU's newer form, as KubeVirt's: the older makes devices before those of the domain, and takes their places. */
+/** QEMU's newer syntax, as in KubeVirt: the older one creates devices before the domain's and takes their addresses. */
 const ARGS_DEVICE = JSON.stringify({
   driver: "virtio-net-pci",
   netdev: "args1",
@@ -26,8 +26,8 @@ const ARGS_DEVICE = JSON.stringify({
 }).replaceAll('"', String.raw`\&quot;`);
 
 /**
- * As KubeVirt's own examples: smbios, the NIC of an interface as its binding passt makes one, which libvirt knows, and one as
- * slirp's, which only QEMU does.
+ * As in KubeVirt's examples: smbios, a NIC of the binding passt, which libvirt supports, and one of slirp, which only
+ * QEMU supports.
  */
 const MARKS = `#!/bin/sh
 printf '%s' "$4" | sed \\
@@ -40,7 +40,7 @@ const TAKES_NIC = `#!/bin/sh
 printf '%s' "$4" | tr '\\n' ' ' | sed -e 's|<interface.*</interface>||'
 `;
 
-/** On a claim, under a name that the image looks for in its PATH. */
+/** On a claim, under a name in the image's PATH. */
 const USERS = `#!/bin/sh
 printf '%s' "$4" | sed -e 's|of its owner|of its hook|'
 `;
@@ -52,7 +52,7 @@ const CLAIMED = {
   pvc: { name: CLAIM, volumePath: "/scripts" },
 };
 
-/** As its user does: by a pod that writes the program into it. */
+/** Writes the program by a pod, like its user. */
 async function fillClaim(): Promise<void> {
   const container = {
     name: "fill",
@@ -99,7 +99,7 @@ function hook(key: string, args: readonly string[] = ["--version", "v1alpha3"]):
   };
 }
 
-/** With a disk of cloud-init's, and two NICs, those that are named bound by a binding of the registry; such ones come beside. */
+/** With a cloud-init disk and two NICs; the named ones use a registered binding and are added. */
 function start(
   name: string,
   requested: readonly object[],
@@ -109,7 +109,7 @@ function start(
   const own = [{ name: "default" }, { name: "red1", network: "red" }];
   const others = Object.keys(bindings).filter((each) => own.every((nic) => nic.name !== each));
   const nics = [...own, ...others.map((each) => ({ name: each, network: "red" }))];
-  // As a person writes it.
+  // As a user writes it.
   const text = JSON.stringify(vmManifest({ name, nics, annotations, pcieRootPorts: FEW_PORTS }));
   const bound = Object.entries(bindings).reduce((manifest, [nic, binding]) => {
     const plain = JSON.stringify({ bridge: {}, name: nic });
@@ -123,7 +123,7 @@ function start(
   machine.apply(JSON.parse(whole));
 }
 
-/** What stands in the way of a VM. */
+/** The reason that a VM does not start. */
 function reported(name: string): string {
   const { conditions = [] } = machine.findVm(name)?.status ?? {};
   const { reason = "", message = "" } =
@@ -205,7 +205,7 @@ test("NICs are plugged as into any other guest", async () => {
 test("its hook is notified of the end, and the pod ends", async () => {
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   const log = machine.kubectl("logs", pod, "-c", "hook-sidecar-0");
-  // Asked twice, and by nobody else.
+  // Called twice, and by no other client.
   expect(log.match(/running onDefineDomain/g)).toHaveLength(2);
   machine.patchbay("stop", "marked");
   await eventually(() => machine.findVmi("marked") === undefined, { withinMs: REPORT_TIMEOUT_MS });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bindings of one's own, step by step, by the files of docs/examples/own-binding.md: with a plugin that makes the tap, and
-// with a hook that makes the NIC. What is forgotten is said.
+// Custom bindings step by step with the files of docs/examples/own-binding.md: with a plugin that creates the tap, and
+// with a hook that defines the NIC. Missing steps are reported.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,10 +14,10 @@ const { root: ROOT } = inject("machine");
 const FILES = join(ROOT, "docs/examples/own-binding");
 const BIN_DIR = "/opt/cni/bin";
 const PLUGIN = join(BIN_DIR, "example-tap");
-/** A refusal, or an image that is looked for, on a busy machine. */
+/** Time for a rejection or an image lookup on a busy machine. */
 const REPORT_TIMEOUT_MS = 90_000;
 const BASE = "localhost/patchbay/sidecar-shim:dev";
-/** The topmost directory that was not there. */
+/** The topmost directory that did not exist. */
 let made: string | undefined;
 
 function apply(file: string): void {
@@ -41,7 +41,9 @@ function hookImage(): string {
   return patch.spec.configuration.network.binding["example-hook"]?.sidecarImage ?? "";
 }
 
-/** What the Containerfile says, without a container engine: the file in a layer upon the image that speaks the protocol. */
+/**
+ * The Containerfile's result without a container engine: the file in a layer on the image that implements the protocol.
+ */
 function makeHookImage(archive: string): void {
   const work = mkdtempSync(join(tmpdir(), "patchbay-hook-"));
   const run = (program: string, ...args: readonly string[]): unknown =>
@@ -133,7 +135,7 @@ test("a hook's binding defines the NIC that the guest boots with", async () => {
   const { mac = "" } = await expectReady("with-hook", "default");
   expect(mac).toBe("02:00:00:00:20:01");
   const nic = await guestNic("with-hook", mac);
-  // QEMU's network has a server of DHCP at its own address. Source: QEMU, -netdev user
+  // QEMU's network has a DHCP server at its own address. Source: QEMU, -netdev user
   const { code, lines } = await machine.console("with-hook").run(`lease ${nic}`);
   expect({ code, text: lines.join("\n") }).toEqual({
     code: 0,

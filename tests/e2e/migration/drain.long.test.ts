@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node is drained by a person's kubectl: the guest that is to move has moved when the drain ends, and was never off.
+// kubectl drain: the guest has migrated when the drain ends, without downtime.
 import { join } from "node:path";
 import { eventually, FEW_PORTS, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";

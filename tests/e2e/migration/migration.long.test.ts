@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest moves to another node while it runs, and back: it stays the same guest, with its NICs, and nothing is left behind.
+// A guest migrates to another node and back: it stays the same guest with its NICs, and nothing is left behind.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { isEqual } from "@patchbay/base";
@@ -81,7 +81,7 @@ afterAll(async () => {
   await expectGone("alpha", "beside");
 });
 
-/** What must be so of a guest that stayed where it was. */
+/** Expectations of a guest that stayed. */
 async function expectStayed(source: string): Promise<void> {
   const { status } = machine.findVmi(GUEST) ?? {};
   expect(status).toMatchObject({ nodeName: source, phase: "Running" });
@@ -91,19 +91,19 @@ async function expectStayed(source: string): Promise<void> {
   expect(await ping(GUEST, "10.9.8.2")).toEqual({ sent: 3, received: 3 });
 }
 
-/** Where the guest is. */
+/** The guest's node. */
 function nodeOf(vmi: string): string {
   return machine.findVmi(vmi)?.status?.nodeName ?? "";
 }
 
-/** What must have become of a migration. */
+/** Expected result of a migration. */
 async function expectMoved(name: string): Promise<void> {
   const phase = await moveEnded(name);
   const why = findMigration(name)?.status?.migrationState?.failureReason;
   expect({ [name]: phase, why }).toEqual({ [name]: "Succeeded", why: undefined });
 }
 
-/** What must be so of a guest that is on that node. */
+/** Expectations of a guest on that node. */
 async function expectThere(target: string): Promise<void> {
   const { status } = machine.findVmi(GUEST) ?? {};
   expect(status).toMatchObject({ nodeName: target, phase: "Running" });
@@ -122,7 +122,7 @@ test.each(["there", "back"])("a guest migrates to the other node: %s", async (na
   await expectThere(target);
 });
 
-/** What there is on both nodes. */
+/** State of both nodes. */
 function counts(): unknown {
   return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
 }
@@ -150,7 +150,6 @@ test("a migration canceled by virtctl leaves the guest reachable at its source a
   await eventually(() => isEqual(counts(), before), { withinMs: CHANGE_MS });
 });
 
-/** Data directory of a node. */
 function directoryOf(name: string): string {
   return name === NODE ? (node?.dataDir ?? "") : machine.dataDir;
 }
@@ -206,7 +205,7 @@ test("resumes at its target when virt-handler there dies after the guest arrived
   requestMigration(GUEST, "handover");
   await targetListens(GUEST, "handover");
   const handler = handlerOf(directoryOf(target));
-  // Its relays, which are others' processes, go on: the guest comes, and nobody looks.
+  // Its relays are separate processes and continue: the guest arrives without an agent.
   process.kill(handler, "SIGSTOP");
   try {
     await eventually(() => !existsSync(`/proc/${String(remaining)}`), { withinMs: CHANGE_MS });
@@ -220,13 +219,13 @@ test("resumes at its target when virt-handler there dies after the guest arrived
   await expectThere(target);
 });
 
-/** What the guest says of its disks. */
+/** The guest's report on its disks. */
 async function disksOf(vm: string): Promise<readonly string[]> {
   const { lines } = await machine.console(vm).run("disks");
   return lines.map((line) => line.replace(/^.*?disk /, "").trimEnd());
 }
 
-/** Its pod's disks, and one that is a claim that both nodes see. */
+/** The pod's own disks, and a shared claim. */
 function chestManifest(): unknown {
   const kernel = { kernelPath: "/vmlinuz-full", initrdPath: "/initrd-full" };
   const firmware = {
@@ -234,7 +233,7 @@ function chestManifest(): unknown {
   };
   const disks = [
     { name: "empty", volume: { emptyDisk: { capacity: "16Mi" } } },
-    // Its label shows whether what is on it has come along.
+    // Its label shows whether its content migrated.
     { name: "seed", volume: { cloudInitConfigDrive: { userData: "#cloud-config\n{}\n" } } },
     { name: "shared", volume: { persistentVolumeClaim: { claimName: CLAIM } } },
   ];
@@ -242,7 +241,7 @@ function chestManifest(): unknown {
   return diskVmManifest({ name: DISKS, nics: [nic], disks, firmware });
 }
 
-/** What the guest wrote last on a disk, as it is there. */
+/** The guest's last write on a disk. */
 async function readDisk(disk: string): Promise<string> {
   const { lines } = await machine.console(DISKS).run(`read ${disk}`);
   return lines.map((line) => line.replace(/^.*?read /, "").trimEnd()).join("\n");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two guests send one another over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with its neighbours.
+// Traffic between two guests over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with neighbor
+// discovery.
 import { execFileSync } from "node:child_process";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -23,10 +24,10 @@ const GUESTS = [
   { vm: "alpha", mac: "02:00:00:00:da:01" },
   { vm: "beta", mac: "02:00:00:00:da:02" },
 ];
-/** Of the first guest: where all that have the end of the second one's MAC listen. Source: RFC 4291 2.7.1. */
+/** The first guest's target: the solicited-node group of the second one's MAC. Source: RFC 4291 2.7.1. */
 const SOLICITED_NODE = "ff02::1:ff00:da02";
 
-/** The guests' names of their NICs, in the order of the guests. */
+/** Guest names of the NICs, in the order of the guests. */
 let nics: readonly string[];
 
 async function run(index: number, command: string): Promise<void> {
@@ -35,14 +36,14 @@ async function run(index: number, command: string): Promise<void> {
   expect(code).toBe(0);
 }
 
-/** Gives both guests an address, `prefix` and 1 or 2. */
+/** Assigns the guests the addresses `prefix` and 1 or 2. */
 async function setAddresses(links: readonly string[], prefix: string, bits: number): Promise<void> {
   for (const [index, link] of links.entries()) {
     await run(index, `address ${link} ${prefix}${String(index + 1)}/${String(bits)}`);
   }
 }
 
-/** Waits until a ping from the first guest is answered: an address takes its time. */
+/** Waits until a ping from the first guest succeeds, because a new address takes time. */
 async function expectAnswer(ip: string, bytes = 56): Promise<void> {
   await eventually(async () => (await ping("alpha", ip, { count: 1 })).received === 1, {
     withinMs: CHANGE_MS,

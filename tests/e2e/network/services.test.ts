@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services lead to guests: from the host and from another guest, by address, by a port of the node, and by name; also while
-// what keeps them is dead.
+// Services lead to guests: from the host and from another guest, by address, node port and name; also while service-net
+// is down.
 import { execFileSync } from "node:child_process";
 import { Resolver } from "node:dns/promises";
 import { readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ const [VM, CLIENT] = ["alpha", "beta"];
 const TIMEOUT = { withinMs: CHANGE_MS };
 const PORT = 8090;
 const SERVICES = ["web", "web-node", "web-names", "web-blue"];
-/** Iface on network blue, whose bridge the host has an address on for as long as it asks there. */
+/** Iface on network blue, whose bridge has a host address during its requests. */
 const NIC = "served";
 const [HOST_ADDRESS, BRIDGE] = ["10.77.1.254/24", "pbt-blue"];
 
@@ -34,15 +34,14 @@ interface Service {
   };
 }
 
-/** Network of the machine's Services, in CIDR form. */
+/** The machine's Service network in CIDR form. */
 function serviceSubnet(): string {
   const text = readFileSync(join(machine.dataDir, "standalone.json"), "utf8");
-  // Written by standalone.
   return (JSON.parse(text) as { readonly serviceSubnet: string }).serviceSubnet;
 }
 
 function service(name: string): Service {
-  // What the server made of an order of ours.
+  // The server's version of our object.
   return machine.read(`/api/v1/namespaces/default/services/${name}`) as Service;
 }
 
@@ -51,7 +50,7 @@ function host(...argv: readonly [string, ...string[]]): string {
   return execFileSync(program, args, { encoding: "utf8" });
 }
 
-/** What the host gets; undefined: nobody answers. */
+/** The reply to the host; undefined without one. */
 async function fetched(address: string, port: number): Promise<string | undefined> {
   const url = `http://${address}:${String(port)}/`;
   return fetch(url, { signal: AbortSignal.timeout(CHANGE_MS) }).then(
@@ -67,7 +66,7 @@ async function inGuest(vm: string, command: string): Promise<string> {
   }, TIMEOUT);
 }
 
-/** What of Services is on the host. */
+/** State of Services on the host. */
 function traces(): readonly string[] {
   const address = serviceSubnet().replace(/\.0\.0\/16$/, "");
   const tables = host("nft", "list", "tables").split("\n");
@@ -76,7 +75,7 @@ function traces(): readonly string[] {
   return [...tables, ...routes, ...addresses].filter((line) => line.includes(`${address}.`));
 }
 
-/** A guest serves the MACs of its NICs; another guest tells the first line of that. */
+/** A guest serves its NICs' MACs; another guest prints the first line. */
 const LOOPBACK = "fetched 00:00:00:00:00:00";
 let mac = "";
 
@@ -137,7 +136,7 @@ test("a headless Service resolves to the guest's address, and the name server su
   ]);
   const pid = machine.pidOf("service-net");
   process.kill(pid, "SIGKILL");
-  // Nobody is needed for what is there.
+  // Existing rules need no running process.
   expect(await fetched(service("web").spec.clusterIP, 80)).toContain(mac);
   await eventually(() => machine.pidOf("service-net") !== pid, TIMEOUT);
   await eventually(async () => (await requested()).includes(pod), TIMEOUT);
@@ -158,7 +157,7 @@ test("a changed Service leads to its new endpoints, or to none", async () => {
   await eventually(async () => !(await isAnswered()), TIMEOUT);
 });
 
-/** What leads from the host to the endpoints of the Service, for the error of a connection that fails. */
+/** The path from the host to the Service's endpoints, for error messages. */
 function describePath(name: string): string {
   const slices = machine.read(
     `/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name%3D${name}`,
@@ -174,7 +173,7 @@ function describePath(name: string): string {
   ].join("\n");
 }
 
-/** Network blue has no gateway: for a while the host is on it. */
+/** Network blue has no gateway, so the host joins it temporarily. */
 async function withHostOnBlue(act: () => Promise<void>): Promise<void> {
   host("ip", "addr", "add", HOST_ADDRESS, "dev", BRIDGE);
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of somebody who wants to keep something: a claim outlives its pods, and is gone when it is deleted.
+// A claim outlives its pods and disappears when it is deleted.
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ afterAll(() => {
   machine.deleteIfPresent("pvc", CLAIM);
 });
 
-/** Runs a shell's words to their end in a pod that has the claim at /v. */
+/** Runs a shell script to its end in a pod with the claim at /v. */
 async function run(name: string, script: string): Promise<void> {
   machine.apply({
     apiVersion: "v1",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of somebody who asks a pod what is wrong: its log, a program in it, and its probes.
+// Debugging a pod: its log, exec, and its probes.
 import { names, type Pod } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";

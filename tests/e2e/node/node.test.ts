@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of somebody who looks at the machine as a control plane does: is its node alive, and what is it?
+// The machine's node object: readiness and description.
 import { hostname } from "node:os";
 import type { KubeNode } from "@patchbay/api";
 import { eventually } from "@patchbay/support";

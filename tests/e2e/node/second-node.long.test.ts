@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bench for stories of two nodes: a second one comes up beside the machine's own, a VM that selects it runs there with its
-// NICs, and it goes without a trace.
+// The bench of two-node tests: a second node joins the machine's own, a VM that selects it runs there with its NICs,
+// and it is removed without leftovers.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { KubeNode } from "@patchbay/api";
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 function readyNodes(): readonly string[] {
   const list = JSON.parse(machine.kubectl("get", "nodes", "-o", "json")) as {
-    readonly items: readonly KubeNode[]; // as it was asked
+    readonly items: readonly KubeNode[];
   };
   const isReady = ({ status }: KubeNode): boolean =>
     status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;

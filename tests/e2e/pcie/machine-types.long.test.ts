@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The older machine type, pc, plugs and unplugs too: conventional PCI slots instead of PCIe ports.
+// The older machine type pc, with conventional PCI slots instead of PCIe ports, supports plug and unplug.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS, guestNics, restart } from "../guest.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCIe ports: a VM takes as many NICs as it has ports for, says so before anything is made for one more, and a restart
-// moves none of them, nor gives one another MAC.
+// PCIe ports: a VM accepts as many NICs as it has ports, rejects one more before any change, and a restart changes no
+// address and no MAC.
 import type { IfaceStatus } from "@patchbay/api";
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -40,7 +40,7 @@ function addressesOf(vm: string): Readonly<Record<string, string | undefined>> {
   );
 }
 
-/** Declares the NICs; gives what kubectl warns of. */
+/** Declares the NICs; returns kubectl's warnings. */
 function plugAll(vm: string, nics: readonly string[]): string {
   const operations = nics.flatMap((name) => appendOperations(BASE, { name, network: "red" }));
   const patch = ["--type=json", "-p", JSON.stringify(operations)];
@@ -49,13 +49,13 @@ function plugAll(vm: string, nics: readonly string[]): string {
   return stderr;
 }
 
-/** The MAC of the iface on the pod's network, which the manifest does not name. */
+/** The MAC of the pod network's iface, which the manifest omits. */
 function ownMac(vm: string): string | undefined {
   const ifaces = machine.findVm(vm)?.spec.template.spec.domain.devices?.interfaces ?? [];
   return ifaces.find(({ name }) => name === "default")?.macAddress;
 }
 
-/** PCI addresses of the NICs that the guest sees. */
+/** PCI addresses of the guest's NICs. */
 async function guestAddresses(vm: string): Promise<readonly string[]> {
   return (await guestNics(vm)).map(({ pciAddress }) => pciAddress);
 }
@@ -129,7 +129,7 @@ describe("a VM with the default ports", () => {
       { withinMs: ALL_MS },
     );
     expect(plugged.pciAddress).toBe(freed);
-    // Its port is free before its pod has let go of it.
+    // Its port is free before its pod has detached it.
     await eventually(() => ifaceStatus(VM, "n7") === undefined, { withinMs: CHANGE_MS });
   });
 
@@ -181,7 +181,7 @@ describe("the number of ports", () => {
     machine.apply(vmManifest({ name: "one", pcieRootPorts: 1 }));
     await machine.booted("one");
     addInterface("one", { name: "red1", network: "red" });
-    // The first request is not carried out yet: its port is promised.
+    // The first request is still pending: its port is reserved.
     expect(() => {
       addInterface("one", { name: "red2", network: "red" });
     }).toThrow(/promised to interfaces that are being plugged|0 of 3 PCIe ports/);
@@ -203,7 +203,7 @@ describe("the number of ports", () => {
   });
 });
 
-/** Sets ports for VMs that do not say how many; null: as Patchbay has it. */
+/** Sets the default ports of VMs; null: Patchbay's own. */
 function setClusterDefault(pcieRootPorts: number | null): void {
   const spec = { configuration: { network: { pcieRootPorts } } };
   machine.kubectl(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM whose devices are to sit on the root complex: nothing can be plugged, which is told, until it starts without that.
+// A VM with devices on the root complex: plugs are rejected with a reason until it restarts without that.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, restart } from "../guest.ts";

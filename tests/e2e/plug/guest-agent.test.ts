@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest calls a NIC, and which addresses it has, are in the status as soon as the guest's agent says it, for NICs
-// that were there and for those that are plugged; and whether a guest is well, as probes find it.
+// The status has the guest's NIC names and addresses as soon as its agent reports them, for initial and plugged NICs;
+// and its health by probes.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { examine } from "../examine.ts";
@@ -15,14 +15,14 @@ import {
 } from "../machine.ts";
 
 const VM = "named";
-/** A guest without an agent, which is to answer as one. */
+/** A guest without an agent that has an agent's channel. */
 const DEAF = "deaf";
 const PORT = 8080;
-/** Of the first guest that was deaf: its VMI's. */
+/** VMI uid of the first such guest that was deleted. */
 let deafUid = "";
-/** A guest under emulation comes up beside another one, is asked, ends, and is started again after a pause. */
+/** A guest under emulation boots beside another one, is probed, ends, and restarts after a pause. */
 const RESTART_MS = 300_000;
-/** The agent is asked for the fourth time a minute after a change, and then every two minutes. */
+/** The fourth agent query is a minute after a change, and later ones follow every two minutes. */
 const ASKED_AGAIN_MS = 150_000;
 
 async function reportedName(iface: string): Promise<string> {
@@ -84,7 +84,7 @@ test("reports addresses that the guest configured itself, with their source, at 
     mtu: 1500,
   });
   expect(ifaceStatus(VM, "default")?.infoSource).toBe("domain, guest-agent");
-  // The loopback of the guest is nobody's business.
+  // The guest's loopback is ignored.
   const all = machine.findVmi(VM)?.status?.interfaces ?? [];
   expect(all.filter(({ name }) => name === undefined)).toEqual([]);
 });
@@ -118,7 +118,7 @@ function readyOf(): unknown {
 }
 
 test("detects a missing default route from the guest's own routes", async () => {
-  // What DHCP would give it, but for the way out.
+  // As by DHCP, without the default route.
   const { ipAddress = "" } = await expectReady(VM, "default");
   await setAddress(VM, "default", `${ipAddress}/24`);
   const found = await examine(VM, "default");
@@ -139,7 +139,7 @@ test("a guest and its VM are ready as soon as its probe succeeds", async () => {
   expect(pods).toMatch(/ (\d)\/\1 +Running +0 /);
 });
 
-/** Events of the launchers of a VM, as REASON: MESSAGE. */
+/** Events of a VM's launchers, as REASON: MESSAGE. */
 function launcherEvents(vm: string): readonly string[] {
   return machine
     .events()
@@ -159,6 +159,6 @@ test("a guest that fails its liveness probe is ended, and its VM starts another 
   expect(restarted.metadata.deletionTimestamp).toBeUndefined();
   const reported = launcherEvents(DEAF);
   expect(reported).toContainEqual(expect.stringMatching(/^Unhealthy: Liveness probe failed: /));
-  // Whose guest answers is left alone.
+  // A responsive guest is not ended.
   expect(launcherEvents(VM).filter((event) => event.includes("Liveness"))).toEqual([]);
 });

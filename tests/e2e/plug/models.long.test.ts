@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of NICs: a q35 guest starts with each that there is, takes those that work in a port, and the others are told.
+// NIC models: a q35 guest boots with each, accepts hot plugs of those that work in a port, and the others are rejected.
 import { eventually, FEW_PORTS, type ManifestNic, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, type GuestNic } from "../guest.ts";
@@ -26,7 +26,7 @@ const MODELS: readonly ManifestNic[] = [
   { name: "amd", model: "pcnet" },
 ].map((nic) => ({ ...nic, network: "red" }));
 
-/** Models whose drivers need I/O ports, which a port for hot-plug does not have. */
+/** Models whose drivers need I/O ports, which a hotplug port lacks. */
 const BESIDE_PORTS = ["novell", "amd"];
 
 const PARTS = "instancetype.kubevirt.io/v1beta1";
@@ -56,7 +56,7 @@ afterAll(() => {
   machine.kubectl("delete", "vmclusterinstancetype,vmpref", "tiny", "old", "--ignore-not-found");
 });
 
-/** Declares a NIC of each model; gives their names. */
+/** Declares a NIC of each model; returns their names. */
 function plug(...models: readonly string[]): readonly string[] {
   const nics = models.map((model) => ({ name: model.replace("_", "-"), model, network: "red" }));
   const operations = nics.flatMap((nic) => appendOperations("/spec/template/spec", nic));
@@ -68,7 +68,6 @@ function printNic({ mac, pciAddress }: GuestNic): string {
   return `${mac} at ${pciAddress}`;
 }
 
-/** Waits until the guest sees the NIC, or sees it no more. */
 async function guestSees(nic: GuestNic, there = true): Promise<void> {
   await eventually(
     async () => {
@@ -98,7 +97,6 @@ test("models that need I/O ports are on the root complex, all others in ports", 
   expect(onRoot).toEqual(BESIDE_PORTS);
 });
 
-/** The model that the running domain has of an iface. */
 function modelOf(name: string): string | undefined {
   const devices = virsh(VM, "dumpxml").split("<interface ");
   const device = devices.find((xml) => xml.includes(`<alias name='ua-${name}'/>`));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several NICs in one VM: on the same network, at once, and beside the pod network, which stays.
+// Several NICs in one VM: on the same network, concurrently, and beside the permanent pod network.
 import { ifacesOf } from "@patchbay/core/nics";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -21,7 +21,7 @@ const NAMES = ["blue2", "red1", "red2"] as const;
 const seconds: unknown = expect.stringMatching(/^[\d.]+ s$/);
 const outcome: unknown = expect.stringMatching(/^Done\b/);
 
-/** These among others, which may pass unseen, each with its length. */
+/** These events among optional others, each with its duration. */
 function phases(...names: readonly string[]): unknown {
   return expect.stringMatching(names.map((name) => `${name} [\\d.]+ s`).join(".*"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that cannot be carried out: the right code, a Status that names the field, nothing changed.
+// Requests that cannot be executed: the right code, a Status that names the field, no change.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   client = createKubeClient(config, { logger: createSilentLogger(), clock: createClock() });
   addInterface("alpha", { name: "base", network: "blue" });
   await expectReady("alpha", "base");
-  // An image that is not there: the VMI never runs.
+  // A missing image: the VMI never runs.
   const manifest = vmiManifest({ name: "waiting" });
   const text = JSON.stringify(manifest).replace('"image":"guest"', '"image":"nowhere"');
   machine.apply(JSON.parse(text));
@@ -33,9 +33,8 @@ interface Refused {
   readonly name: string;
   readonly path: string;
   readonly body: unknown;
-  /** HTTP status of the answer. */
   readonly status: number;
-  /** What the Status body says, its causes with the names of their fields. */
+  /** The Status's message and its causes with fields. */
   readonly says: readonly RegExp[];
 }
 
@@ -106,7 +105,7 @@ describe("rejects a request", () => {
       .then(() => undefined)
       .catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(AppError);
-    // The assertion above has told.
+    // The assertion above reports it.
     const { details } = refusal as AppError;
     expect(details["status"]).toBe(status);
     const text = `${String(details["message"])}\n${String(details["causes"])}`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM by one command: its objects are there together, and go as they should.
+// One command creates a VM with its objects, which are deleted correctly.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

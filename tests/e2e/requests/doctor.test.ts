@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the doctor say of a machine that is whole, and of one on which something is not?
+// The doctor's output for a healthy machine and for a faulty network.
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
 
 const NETWORK = { name: "of-no-link", namespace: "default" };
 
-/** Other tests of this machine run beside this one: what they are about is not asked for. */
+/** Excludes the subjects of other tests on this machine. */
 function diagnose(): { readonly code: number; readonly lines: readonly string[] } {
   const { code, stdout } = machine.try(["patchbay", "--data-dir", machine.dataDir, "doctor"]);
   return { code, lines: stdout.split("\n") };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest stands still, goes on, starts anew by its button and by its agent, and tells of itself, by KubeVirt's requests.
+// KubeVirt's requests for a guest: pause, resume, reset, soft reboot, and agent queries.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, machine, SUBRESOURCES } from "../machine.ts";
@@ -7,7 +7,7 @@ import { CHANGE_MS, machine, SUBRESOURCES } from "../machine.ts";
 const VM = "pressed";
 const TIMEOUT = { withinMs: CHANGE_MS };
 const VMI = `${SUBRESOURCES}/virtualmachineinstances/${VM}`;
-/** A guest under emulation, on a busy machine. */
+/** Time for a guest under emulation on a busy machine. */
 const BOOT_MS = 120_000;
 
 function ask(request: string, body: unknown = {}): void {

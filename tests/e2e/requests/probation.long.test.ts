@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An interface that is plugged on probation stays where frames of a real guest pass or a fault outside the pod stops them, and is
-// unplugged where the fault is the guest's own. A link that was set down is named.
+// An interface plugged on probation stays if frames pass or the fault is outside the pod, and is unplugged if the fault
+// is the guest's own. A link set down is named.
 import { execFileSync } from "node:child_process";
 import { bridgeNetworkManifest, eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -17,9 +17,9 @@ import { virsh } from "../virsh.ts";
 
 const [VM, NIC, NETWORK] = ["beta", "trial", "trial"];
 const BRIDGE = "pbt-trial";
-/** The bridge's way out of the node, and what is at its other end. */
+/** The bridge's uplink and its peer. */
 const [UPLINK, SWITCH] = ["pbt-trial0", "pbt-trial1"];
-/** It has one address that a NIC can have. */
+/** It has one free address. */
 const [SUBNET, ONLY_ADDRESS] = ["10.98.77.0/30", "10.98.77.2"];
 
 function link(...text: readonly string[]): void {
@@ -35,7 +35,7 @@ function removeLinks(): void {
     try {
       link("del", name);
     } catch {
-      // It is not there.
+      // It is missing.
     }
   }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that the other stories do not make: a VM that runs when somebody asks for it, a NIC of a VMI without a VM.
+// Requests that other tests do not make: a manually started VM, a NIC of a VMI without a VM.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, expectGone, expectReady, machine, SUBRESOURCES } from "../machine.ts";
 
 const NAME = "asked";
 
-/** Its image is not there: what is looked at is the VMI, and no guest has to boot. */
+/** Its image is missing, because the test needs only the VMI. */
 function manifest(): unknown {
   const text = JSON.stringify(vmManifest({ name: NAME, running: false }));
   return JSON.parse(

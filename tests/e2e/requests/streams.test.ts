@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The console, the screen and a port of a guest that runs, by the API server, virt-api and virt-handler.
+// Console, screen and port of a running guest, through the API server, virt-api and virt-handler.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { ROOT } from "../standalone.ts";
 const VM = "alpha";
 const TIMEOUT = { withinMs: CHANGE_MS };
 const PORT = "8080";
-/** Where a person looks at it. */
+/** The screen as a user sees it. */
 const PICTURE = join(ROOT, ".cache/screen-of-a-guest.png");
 
 let command: ChildProcess | undefined;
@@ -28,7 +28,7 @@ afterEach(async () => {
   await ended;
 });
 
-/** The local port that a command has opened, as its first line says. */
+/** The local port on a command's first line. */
 async function portOf(...args: readonly string[]): Promise<number> {
   const all = ["--data-dir", machine.dataDir, ...args];
   const child = spawn(join(ROOT, "node_modules/.bin/patchbay"), all, {
@@ -73,7 +73,7 @@ test("a viewer sees the guest's screen", async () => {
   const { width, height, pixels } = picture;
   process.stdout.write(`a screen of ${String(width)} by ${String(height)}: ${PICTURE}\n`);
   expect(Math.min(width, height)).toBeGreaterThanOrEqual(200);
-  // Firmware or kernel has written on it.
+  // Firmware or kernel has drawn on it.
   const colours = new Set(
     Array.from({ length: width * height }, (_, at) => pixels.readUInt32LE(at * 4)),
   );
@@ -130,7 +130,7 @@ test("a packet capture is readable by tcpdump, and an event names the user", asy
   const isReported = (): boolean =>
     machine.events().some(({ message }) => message.includes(reported));
   await eventually(isReported, TIMEOUT);
-  // Each asks for its address anew, until what is asked for is full.
+  // Each requests its address again until the capture is full.
   await eventually(async () => {
     await machine.console(VM).run(`lease ${nic}`, { timeoutMs: CHANGE_MS });
     return child.exitCode !== null;

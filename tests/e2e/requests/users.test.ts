@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// People with rights of their own: what a role in one namespace lets them do there, and that it ends there.
+// Users with limited rights: a role in one namespace, and its limit.
 import { bridgeNetworkManifest, vmManifest, type CommandResult } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectGone, expectReady, machine, removeInterface, SUBRESOURCES } from "../machine.ts";
@@ -15,7 +15,7 @@ const GREEN = {
   spec: { config: JSON.stringify({ cniVersion: "0.4.0", type: "bridge", bridge: "pbt-red" }) },
 };
 
-/** What kubectl prints of a refusal; `what` is for example `get pods in apps`. */
+/** kubectl's output of a rejection; `what` is for example `get pods in apps`. */
 function refusal(person: Person, what: string, namespace = "default"): RegExp {
   const [verb = "", resource = "", , group = ""] = what.split(" ");
   return new RegExp(
@@ -28,7 +28,7 @@ interface RoleName {
   readonly name: string;
 }
 
-/** A binding with the user's name. */
+/** A binding named like the user. */
 function roleBinding(user: string, role: RoleName, namespace = "default"): unknown {
   const apiGroup = "rbac.authorization.k8s.io";
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC goes out of a guest that is paused, boots, has panicked or has no driver: soon, or as soon as the guest can.
+// Unplug from a guest that is paused, boots, has panicked or has no driver: soon, or as soon as the guest can.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addInterface, CHANGE_MS, expectGone, ifaceStatus, machine } from "../machine.ts";
@@ -10,11 +10,11 @@ import { panic, PANICKED, type PanicStory } from "./panic.ts";
 
 const VM = "moody";
 const BOOT_MS = 60_000;
-/** On a busy machine a guest boots so long that several requests are lost; in the end one comes each minute. */
+/** On a busy machine a guest boots so long that several requests are lost; later ones follow each minute. */
 const BOOT_AND_ASK_MS = BOOT_MS + 120_000;
 
 let subject: GuestWithNic;
-/** Most of it is waiting: it is told beside the others. */
+/** Mostly waiting, so it runs in parallel. */
 let panicked: Promise<Seen<PanicStory>>;
 
 beforeAll(async () => {
@@ -100,7 +100,7 @@ describe("a booting guest", () => {
         () => {
           const status = ifaceStatus(VM, NIC);
           const requests = subject.requestsLogged() - before;
-          // It may be gone before its unplug was looked at: virt-handler's log has what was done.
+          // It may be gone before its unplug was observed: virt-handler's log has the actions.
           if (status === undefined) return { reason: "WaitingForGuest", attempts: requests };
           if (status.hotplug?.phase === "Detaching") return status.hotplug;
           throw new Error(JSON.stringify(status.hotplug));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC goes out of a running VM, in each of the ways, in the right order, while the others keep their packets.
+// A NIC is unplugged from a running VM in each way, in the right order, without packet loss on other NICs.
 import { eventually, FEW_PORTS, KERNEL_ARGS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { leaseFiles, linksOf } from "../inventory.ts";
@@ -100,7 +100,7 @@ test("a NIC renamed in a running VM is unplugged and plugged with its MAC", asyn
 });
 
 describe("an unplug that the guest has not completed", () => {
-  // Without its ACPI hotplug driver a guest never lets go of a device.
+  // Without its ACPI hotplug driver a guest never releases a device.
   const stubborn = { name: "stubborn", kernelArgs: `${KERNEL_ARGS} acpiphp.disable=1` };
 
   beforeAll(async () => {

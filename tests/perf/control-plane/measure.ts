@@ -8,10 +8,9 @@ import type { BurstTimes } from "./vms.ts";
 
 /** Plugs one after the other. */
 const SINGLES = 50;
-/** For which nothing is asked, before memory is read and while rest is measured, milliseconds. */
+/** Idle time before memory is read and while idle cost is measured, milliseconds. */
 const REST_MS = 20_000;
 
-/** A line of the table. */
 export type Row = readonly [name: string, value: string];
 
 function ms(value: number): string {
@@ -23,7 +22,7 @@ function medianAndTail(values: readonly number[]): string {
   return `${ms(quantile(sorted, 0.5))}, p99 ${ms(quantile(sorted, 0.99))}`;
 }
 
-/** What was counted between two readings, watches left out, divided by `among`, most first. */
+/** Differences of two readings without watches, divided by `among`, sorted descending. */
 function difference(
   before: Counts,
   after: Counts,
@@ -42,7 +41,7 @@ function print(counts: readonly (readonly [string, number])[]): string {
   return `${sum.toFixed(1)}${text.length === 0 ? "" : `: ${text.join(", ")}`}`;
 }
 
-/** Two readings, and how many plugs were between them. */
+/** Two readings and the number of plugs between them. */
 interface Span {
   readonly before: Reading;
   readonly after: Reading;
@@ -155,7 +154,7 @@ async function measureRest(stage: Stage): Promise<readonly Row[]> {
   ];
 }
 
-/** The NIC is asked for while the controller is away; and virt-api answers a first request. */
+/** The NIC is requested without a controller; virt-api answers a first request. */
 async function measureStarts(stage: Stage): Promise<readonly Row[]> {
   await stage.end(stage.virtController, "asked");
   await stage.vms.ask(0);
@@ -178,7 +177,7 @@ async function measureStarts(stage: Stage): Promise<readonly Row[]> {
   ];
 }
 
-/** Everything with so many VMs. */
+/** Runs everything with so many VMs. */
 export async function measure(stage: Stage, vms: number): Promise<readonly Row[]> {
   const empty = memoryRow("at rest, empty", stage);
   const beforeFilling = await read(stage);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are requests for aggregated APIs passed on as they are, by the right user, and answers passed back?
+// Forwarding to aggregated APIs: unchanged requests and responses, with the authenticated user.
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";

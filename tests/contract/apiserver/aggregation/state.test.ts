@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the server say of the APIs behind it, and of its own?
+// Status of aggregated and local APIs.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { startBackend } from "../backend.ts";
@@ -26,7 +26,6 @@ afterAll(async () => {
 
 const ALL_IN_ONE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/** Answers are trusted to have what a test reads. */
 function groupsIn(body: Body) {
   return (body as unknown as { groups: readonly { name: string }[] }).groups.map(
     ({ name }) => name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do upgraded connections (WebSocket, SPDY) go through to aggregated APIs?
+// Upgraded connections (WebSocket, SPDY) to aggregated APIs.
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -31,7 +31,7 @@ function acceptKey(key: string): string {
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
-/** One masked text frame, short. Source: RFC 6455 5.2. */
+/** A short masked text frame. Source: RFC 6455 5.2. */
 function clientFrame(text: string): Buffer {
   const mask = Buffer.from([1, 2, 3, 4]);
   const payload = Buffer.from(text).map((byte, index) => byte ^ (mask[index % 4] ?? 0));

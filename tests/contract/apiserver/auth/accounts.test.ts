@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do service accounts come, go and prove who they are? Do reviews answer as Kubernetes does?
+// Service accounts, their tokens, and access reviews, compared with Kubernetes.
 import { generateKeyPairSync } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can nobody give away what they do not hold, or act for whom they may not? Are bad roles refused?
+// Privilege escalation through roles, bindings and impersonation; invalid roles.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do kubectl's commands about users and rights work with the API server as they do with Kubernetes?
+// kubectl's commands for users and rights, compared with Kubernetes.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
-/** Ends what hangs. */
+/** Kills a hung command. */
 const TIMEOUT_MS = 120_000;
 
 let api: Harness;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the API server know who asks, and let them do what roles and bindings say? Over real TLS.
+// Authentication and RBAC of the API server over real TLS.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "../harness.ts";
 import { requestAs } from "./ask-as.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do lists, reads, acknowledgements and watches of many clients tell one and the same story? CONSISTENCY_RUNS=200 for longer, CONSISTENCY_SEED to repeat.
+// Consistency of lists, reads, acknowledgments and watches of many clients. CONSISTENCY_RUNS=200 runs longer,
+// CONSISTENCY_SEED repeats a run.
 import fc from "fast-check";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,7 +13,7 @@ const CLIENTS = 4;
 const STEPS = 25;
 const RUNS = Number(process.env["CONSISTENCY_RUNS"] ?? "4");
 const SEED = process.env["CONSISTENCY_SEED"];
-/** One run takes well below a second on a machine that does nothing else. */
+/** A run takes well below a second on an idle machine. */
 const RUN_MS = 10_000;
 
 let api: Harness;
@@ -27,7 +28,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** Runs clients side by side in a namespace of their own. */
+/** Runs concurrent clients in their own namespace. */
 async function play(
   scripts: readonly (readonly Step[])[],
 ): Promise<{ told: Told; history: History }> {
@@ -56,7 +57,7 @@ async function play(
   return { told: reported, history: new History(all.events) };
 }
 
-/** Each acknowledged write is one event with the very state, and there is no event without one. */
+/** Each acknowledged write has exactly one event with that state, and no other events exist. */
 function checkWrites(reported: Told, history: History): void {
   for (const object of reported.written) {
     const event = history.find(revisionOf(object));
@@ -72,7 +73,7 @@ function checkWrites(reported: Told, history: History): void {
   expect(new Set(reported.deletedUids).size).toBe(reported.deletedUids.length);
 }
 
-/** A read shows the state of its revision, and is not older than what anyone knew when it began. */
+/** A read returns the state of its revision, and is not older than any state known when it began. */
 function checkReads(reported: Told, history: History): void {
   for (const { view, revision, items, floor } of reported.lists) {
     expect(revision).toBeGreaterThanOrEqual(floor);
@@ -117,7 +118,7 @@ test(
     });
     await fc.assert(property, {
       numRuns: RUNS,
-      // What concurrent clients do is not repeated exactly, so a smaller example would take long and prove little.
+      // Concurrent runs are not repeatable, so shrinking would take long and prove little.
       endOnFailure: true,
       ...(SEED === undefined ? {} : { seed: Number(SEED) }),
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How things go: at once, after their grace, or when their finalizers let them.
+// Deletion: immediate, after a grace period, or with finalizers.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Harness, startHarness } from "../harness.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes when something else goes: dependents, contents of namespaces, objects of definitions.
+// Cascading deletion: dependents, contents of namespaces, objects of definitions.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Body, type Harness, startHarness, widgetDefinition } from "../harness.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does an eviction ask the budgets of a pod, and do budgets say how many pods they have?
+// Evictions and disruption budgets.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
@@ -17,7 +17,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** A pod that runs and is ready. */
+/** A running and ready pod. */
 async function readyPod(name: string, app: string): Promise<void> {
   const containers = [{ name: "c", image: "i:1" }];
   await api.post(PODS, {

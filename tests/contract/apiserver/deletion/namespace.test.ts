@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a namespace: what holds it, who says so, and what it refuses meanwhile.
+// Deletion of a namespace: blockers, conditions, and rejected requests.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Harness, startHarness } from "../harness.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which owners count, and in what order owners and dependents go.
+// Valid owner references, and the order of deletions.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import {
@@ -51,7 +51,7 @@ async function gone(...paths: readonly string[]): Promise<boolean> {
   );
 }
 
-/** Waits until the collector has judged what was there before: it works in order. */
+/** Waits until the collector has processed earlier events, because it works in order. */
 async function collected(): Promise<void> {
   const unprivileged = {
     apiVersion: "v1",

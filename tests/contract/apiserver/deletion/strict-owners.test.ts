@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May virt-controller let owners wait for what it makes, on a server that asks for rights on owners?
+// virt-controller's rights on a server with OwnerReferencesPermissionEnforcement.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ function as(user: string, path: string, body: unknown): Promise<Answer> {
   return api.ask("POST", path, { body, headers: { "impersonate-user": user } });
 }
 
-/** A pod that its owner is to wait for. */
+/** A pod that blocks its owner's deletion. */
 function podOf({ apiVersion, kind, metadata }: Body): object {
   const { name, uid } = metadata;
   const owner = { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };

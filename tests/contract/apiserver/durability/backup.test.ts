@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a backup of a running server whole, and do clients notice that the past has changed?
+// Consistency of a backup of a running server, and clients after a restore.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -54,7 +54,7 @@ test("a restored server has the objects of the backup and revisions that no clie
   expect(Number(next.metadata.resourceVersion)).toBeGreaterThan(
     Number(lost.metadata.resourceVersion),
   );
-  // Whoever saw what is lost is told to list again.
+  // Clients that saw lost revisions must list again.
   const known = lost.metadata.resourceVersion;
   const watch = await api.ask("GET", `${MAPS}?watch=1&resourceVersion=${known}`);
   expect(watch.code).toBe(410);

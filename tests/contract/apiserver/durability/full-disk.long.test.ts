@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What if the disk is full? Writes are refused, everything else goes on, and nothing is damaged.
+// A full disk: writes are rejected, everything else works, and nothing is damaged.
 import { execFileSync } from "node:child_process";
 import {
   closeSync,
@@ -17,7 +17,7 @@ import { ChildServer } from "./child-process.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const DISK_BYTES = 20 * 1024 * 1024;
-/** Each write takes about so much of the disk. */
+/** Approximate disk space per write. */
 const VALUE = "x".repeat(200_000);
 
 let directory: string;
@@ -52,7 +52,7 @@ async function namesOf(of: ChildServer): Promise<string[]> {
   return body.items.map(({ metadata }) => metadata.name);
 }
 
-/** Everything that is free goes to somebody else. */
+/** Fills the remaining space with a foreign file. */
 function fillDisk(path: string): void {
   const file = openSync(path, "w");
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which definitions are refused, which are taken with a warning, and what do their names lead to?
+// Custom resource definitions: rejections, warnings and names.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -17,7 +17,7 @@ afterAll(async () => {
 
 type Definition = ReturnType<typeof widgetDefinition>;
 
-/** A definition of a group of its own, changed. */
+/** A definition in its own group, with changes. */
 function changed(group: string, change: (definition: Definition) => unknown): Definition {
   const definition = widgetDefinition(group);
   change(definition);

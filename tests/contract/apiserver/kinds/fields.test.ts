@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of fields that a kind does not know, that are there twice, or that have the wrong type?
+// Unknown fields, duplicate fields, and fields of a wrong type.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do kinds on which nobody acts here serve those who read and write them with kubectl? And what do others refuse?
+// Kinds without a controller: kubectl reads and writes, and validation.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
@@ -25,7 +25,6 @@ function workload(name: string, change: Readonly<Record<string, unknown>> = {}) 
 
 async function columnsOf(path: string): Promise<readonly string[]> {
   const { text } = await api.get(path, TABLE);
-  // Tables are read here only.
   const table = JSON.parse(text) as { columnDefinitions: { name: string; priority: number }[] };
   return table.columnDefinitions.map(({ name, priority }) => (priority === 0 ? name : `(${name})`));
 }

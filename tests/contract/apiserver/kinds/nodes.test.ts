@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that goes silent, as a cluster's control plane sees it. Time is the test's.
+// A silent node, as the control plane handles it. The test controls the clock.
 import { createClock } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { createFakeClock } from "@patchbay/os/testing";
@@ -12,7 +12,7 @@ const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const TIMEOUT = { withinMs: 10_000 };
 const GRACE_MS = 40_000;
 
-/** Only graces are waited for on the test's clock. */
+/** The test's clock has only timers of grace periods. */
 const graces = createFakeClock();
 const real = createClock();
 let api: Harness;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are Services given, which of what they ask for is refused, and in whose words?
+// Addresses, ports and validation of Services.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
@@ -21,9 +21,9 @@ function service(spec: object, name?: string): object {
   return { metadata: name === undefined ? { generateName: "s-" } : { name }, spec };
 }
 
-/** Of a Service as it is answered. */
+/** A Service as returned. */
 function portsOf(spec: Readonly<Record<string, unknown>>) {
-  return spec["ports"] as readonly { readonly nodePort?: number }[]; // as the server has them
+  return spec["ports"] as readonly { readonly nodePort?: number }[]; // as the server stores them
 }
 
 test("assigns each Service its own address from the Service network", async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims, volumes and classes of storage: what the server itself does for them, as a cluster's control plane does.
+// Claims, volumes and storage classes: the control plane's part.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Harness, startHarness } from "../harness.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was stored before a rule was there: it can be changed and ends as others do, and the rule judges what is new in it.
+// Objects older than a rule: they can be changed and deleted, and the rule applies to new parts.
 import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ const directory = mkdtempSync(join(tmpdir(), "patchbay-stored-"));
 const storePath = join(directory, "store.sqlite");
 let api: Harness;
 
-/** A volume of two sources where there was one, as if the rule had not been there. */
+/** A volume of two sources, stored as if before the rule. */
 function makeAmbiguous(): void {
   const database = new DatabaseSync(storePath);
   const one = '"emptyDir":{}';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl work with the API server as it does with Kubernetes?
+// kubectl with this API server, compared with Kubernetes.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl show what is there, in every form that it has?
+// kubectl's read commands in all output formats.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl change what it is told to change, and nothing else?
+// kubectl's write commands.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do streams go through to the kubelet of the pod's node, and to whom?
+// Exec and attach streams to the kubelet of the pod's node, with authorization.
 import type { Duplex } from "node:stream";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -112,7 +112,7 @@ test("forwards the kubelet's rejection message", async () => {
 
 async function refusal(path: string, headers: Readonly<Record<string, string>>) {
   const { answer } = await upgrade(api, path, headers);
-  // A Status, as every refusal of this server.
+  // A Status, like every rejection of this server.
   const { message } = JSON.parse(await readText(answer)) as { message: string };
   return [answer.statusCode, message];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do logs come from the kubelet of the pod's node, to whom may read them, and what is said when they do not?
+// Logs from the kubelet of the pod's node, authorization, and error messages.
 import type { ServerResponse } from "node:http";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";

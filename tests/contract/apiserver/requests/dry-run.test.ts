@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of writes: what a dry run leaves behind (nothing), and which values are refused.
+// Write options: dry runs leave nothing behind, and invalid values are rejected.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 

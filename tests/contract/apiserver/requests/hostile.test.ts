@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that no client should send: each is refused or served, none is a failure of the server.
+// Malformed requests: each is rejected or served, none is a server failure.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";

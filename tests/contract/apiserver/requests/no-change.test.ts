@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a write that changes nothing? Not a new revision, and no news for watchers, as on a real server; and
-// numbers that JavaScript cannot hold stay what they are.
+// Writes without changes: no new revision and no event, as in Kubernetes; numbers beyond JavaScript's range stay exact.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Body, type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -15,7 +14,7 @@ const POD = {
 const SERVICE = { metadata: { name: "one" }, spec: { clusterIP: "None", ports: [{ port: 1 }] } };
 const RULES = [{ apiGroups: [""], resources: ["pods"], verbs: ["get"] }];
 
-/** Objects of some kinds, each with a part that only its server fills in. */
+/** Objects of several kinds, each with a field that only its server sets. */
 const KINDS = [
   { path: `${NAMESPACE}/configmaps`, object: { metadata: { name: "one" }, data: { a: "<1>" } } },
   { path: `${NAMESPACE}/pods`, object: POD },
@@ -36,7 +35,7 @@ const KINDS = [
   },
 ];
 
-/** Ways to write what is there already. */
+/** Ways to write the current state. */
 const WRITES = [
   { how: "PUT of what was read", method: "PUT", of: (read: Body) => read },
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the API server answer as Kubernetes does? Over real TLS.
+// The API server's requests compared with Kubernetes, over real TLS.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 

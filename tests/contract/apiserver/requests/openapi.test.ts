@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can clients find out what is served, keep it, and see when it has changed?
+// Discovery and OpenAPI documents: content, caching, and changes.
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeAgent, send } from "../client.ts";
@@ -28,7 +28,7 @@ async function definitions(): Promise<Readonly<Record<string, Schema>>> {
   return (JSON.parse(text) as { definitions: Record<string, Schema> }).definitions;
 }
 
-/** Addresses of the documents, by group version. */
+/** URLs of the documents by group version. */
 async function addresses(): Promise<Readonly<Record<string, string>>> {
   const { text } = await api.get("/openapi/v3");
   const { paths } = JSON.parse(text) as { paths: Record<string, { serverRelativeURL: string }> };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a watch live: slow clients, bookmarks, and every way in which it ends?
+// Lifetime of watches: slow clients, bookmarks, and every way to end.
 import type { IncomingMessage } from "node:http";
 import type { Agent } from "node:https";
 import { eventually } from "@patchbay/support";
@@ -25,7 +25,7 @@ afterEach(async () => {
   await api.close();
 });
 
-/** The answer as it arrives. */
+/** A streamed response. */
 function open(path: string, accept = "application/json"): Promise<IncomingMessage> {
   const headers = { authorization: "Bearer admin-token", accept };
   return send(agent, `${api.server.url}${path}`, { headers });
@@ -48,7 +48,7 @@ test("a client that does not read blocks no other and misses nothing when it res
   const answer = await open(`${MAPS}?watch=1&resourceVersion=${from}`);
   answer.pause();
   await using quick = await api.watch(`${MAPS}?watch=1&resourceVersion=${from}`);
-  // More than the connection and the server hold for one client.
+  // More than the connection and the server buffer for one client.
   const value = "x".repeat(500_000);
   const count = 30;
   for (let index = 0; index < count; index += 1) {
@@ -82,7 +82,7 @@ test.each([
 test("watches end cleanly when the server stops", async () => {
   const answer = await open(`${MAPS}?watch=1`);
   await api.server.close();
-  // Throws where the connection is cut instead.
+  // Throws if the connection is cut instead.
   const text = await readText(answer);
   expect(text.endsWith("}\n")).toBe(true);
   api = await startHarness();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a watch is told: from which moment, in which form, and how it ends.
+// Watches: start revision, format, and end.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of webhooks' answers, and of those that do not come?
+// Webhook responses, valid, invalid and missing.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import {
   type Backend,
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 type Answering = (request: ReviewRequest) => Readonly<Record<string, unknown>>;
 
-/** A webhook with this answer, configured until the test ends. */
+/** A webhook with this response, configured until the test ends. */
 async function answering(
   input: {
     readonly type: "Mutating" | "Validating";
@@ -44,7 +44,7 @@ async function answering(
   await configure(api, { type, name, webhook: { ...byUrl(api, backend), ...webhook } });
 }
 
-/** A webhook whose whole body is `text`; `TOLD` in it becomes the uid. */
+/** A webhook with the body `text`; `TOLD` in it is replaced by the uid. */
 function raw(text: string, code = 200): Promise<Backend> {
   return startBackend(api.authority, "hook.default.svc", (request, response) => {
     void (async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which configurations of webhooks are accepted, and what is filled in?
+// Validation and defaults of webhook configurations.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Body, type Harness, startHarness } from "../harness.ts";
 import { REGISTRATION, rulesFor, tryConfigure } from "./configuration.ts";

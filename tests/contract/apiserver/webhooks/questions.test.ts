@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are webhooks asked? They are real https servers here.
+// Reviews sent to webhooks, which are real https servers here.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";

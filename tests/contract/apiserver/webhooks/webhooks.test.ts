@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do webhooks take part, wherever they are and whatever becomes of them? They are real https servers here.
+// Webhook calls: addresses, order, and failures. Webhooks are real https servers here.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { patchAnswer, startBackend, startWebhook } from "../backend.ts";
 import { expose } from "../aggregation/extension-server.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each row of the table of Multus, its dynamic networks controller and CNI: is it so here, and if not, why?
+// Compares our behavior with each row of the table of Multus, its dynamic networks controller and CNI.
 import { expect, test } from "vitest";
 import { LIBRARY_ROWS } from "./library.ts";
 import { VERDICTS } from "./ours.ts";
@@ -20,13 +20,13 @@ function fieldsOf(value: unknown): Fields | undefined {
   return typeof value === "object" && value !== null ? (value as Fields) : undefined;
 }
 
-/** What the row says. Where peers differ, Multus counts; that it refuses counts, and not in which words. */
+/** The row's expectation. Where peers differ, Multus counts; the fact of a rejection counts, not its text. */
 function summarize({ expected }: Row): Fields {
   const output = fieldsOf(expected["multus"]) ?? expected;
   return "reject" in output ? { reject: true } : output;
 }
 
-/** The fields of `said` that were looked at: notes and what only a peer has are no values. */
+/** The compared fields of the summary, without notes and fields that only a peer has. */
 function pick(output: Fields, observed: Fields): Fields {
   return Object.fromEntries(Object.entries(output).filter(([key]) => key in observed));
 }
@@ -51,7 +51,7 @@ test.each(reported.filter(({ verdict }) => verdict === undefined || "ours" in ve
 test.each(reported.filter(({ verdict }) => verdict !== undefined && "notBuilt" in verdict))(
   "$row.area: $title",
   ({ row }) => {
-    // A row that is judged is built, and belongs above.
+    // A judged row is supported and belongs above.
     expect(Object.keys(JUDGES)).not.toContain(row.name);
   },
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows about definitions, and about how plugins are called and understood.
+// Rows about definitions and plugin calls.
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworks } from "@patchbay/api";
@@ -36,7 +36,7 @@ function requestOf(plugins: readonly Plugin[], cniVersion = "1.0.0"): Attachment
   };
 }
 
-/** Plugins that answer as the row says; what they were called with. */
+/** Plugins that answer as the row says, and their calls. */
 function scripted(answer: (type: string) => { readonly rc: number; readonly stdout: string }) {
   const calls: { readonly type: string; readonly config: Fields }[] = [];
   const run = (command: Command) => {
@@ -68,7 +68,7 @@ const addFails: Judge = async ({ input, expected }) => {
   const { details, message } = await failureOf(cni.add(requestOf([{ type: "p" }])));
   const code = details["cniCode"];
   if (expected["error"] !== undefined) {
-    // The plugin's message is the end of ours.
+    // Our message ends with the plugin's.
     return { error: { code, msg: /banana$/.exec(message)?.[0] } };
   }
   const words = ["exit code 1", "the answer is not a CNI result"].filter((word) =>
@@ -111,7 +111,7 @@ const addStops: Judge = async ({ input }) => {
   };
 };
 
-/** A plugin that is being written cannot be run; a moment later it can. */
+/** Retries, because a program that is still open for writing cannot run. */
 const textFileBusy: Judge = async () => {
   const node = new CniNode();
   try {
@@ -197,7 +197,7 @@ const define: Judge = ({ input, expected }) => {
   if (!parsed.ok) return { error: parsed.causes.map(({ message }) => message).join() };
   const [plugin = { type: "" }] = parsed.config.plugins;
   const printed = printPluginConfig(plugin, parsed.config, { capabilityArgs: {} });
-  // A configuration without a version has the oldest one; the row does not tell.
+  // A configuration without a version has the oldest one; the row omits it.
   const reported = Object.entries(JSON.parse(printed) as Fields).filter(
     ([key]) => key in (expected["config"] as Fields),
   );
@@ -247,7 +247,7 @@ const reportDevice: Judge = async ({ input }) => {
   return { entries: await world.networkStatus() };
 };
 
-/** By name of the row. */
+/** Keyed by the row's name. */
 export const LIBRARY_ROWS: Readonly<Record<string, Judge>> = {
   "name injected when absent": define,
   "existing name kept even if it differs from the object name": define,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where we differ from a row, and why; a row that is not named here holds as it is.
+// Our differences from rows, with reasons; every other row holds as it is.
 import type { Fields } from "./rows.ts";
 
-/** Our value beside the row's, or the feature that is missing. */
+/** Our value beside the row's, or the missing feature. */
 export type Verdict =
   | { readonly ours: Fields; readonly why: string }
   | { readonly notBuilt: string };
@@ -15,7 +15,7 @@ function accept(...elements: readonly object[]): Fields {
   return { accept: elements };
 }
 
-/** By name of the row. */
+/** Keyed by the row's name. */
 export const VERDICTS: Readonly<Record<string, Verdict>> = {
   "empty string is a parser error": {
     ours: accept(),

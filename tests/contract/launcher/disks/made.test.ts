@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// prepare-disks with the programs of the launcher's image, as the launchers' user: what it makes, and lets be.
+// prepare-disks with the launcher image's programs, as the launchers' user: what it creates and what it leaves
+// unchanged.
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -111,7 +112,7 @@ describe("file", () => {
     expect(statSync(work("disk.img")).size).toBe(MIB);
   });
 
-  /** With a file system of its own below `volume`, of so many MiB. */
+  /** With a file system of so many MiB below `volume`. */
   function prepareOn(mib: number, words: readonly string[]) {
     mkdirSync(work("volume"));
     const script = `mount -t tmpfs -o size=${String(mib)}m,mode=777 none "$0${WORK}/volume"
@@ -135,7 +136,7 @@ describe("file", () => {
 describe("fill", () => {
   const fill = (source: string, limit = LIMIT) =>
     prepare(["fill", "root", `${WORK}/out/disk.img`, `${WORK}/${source}`, limit, WORK]);
-  /** A raw disk of 8 MiB that begins with a text. */
+  /** An 8 MiB raw disk that begins with a text. */
   function makeDisk(text: string): void {
     mkdirSync(work("image/disk"), { recursive: true });
     writeFileSync(work("image/disk/root.img"), text);
@@ -202,7 +203,7 @@ describe("fill", () => {
 describe("block", () => {
   const device = () => work("device");
   beforeEach(() => {
-    // A RAM disk's number; nothing opens it.
+    // A RAM disk's number; it is never opened.
     run(["mknod", device(), "b", "1", "0"]);
   });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// prepare-disks with the programs of the launcher's image, as the launchers' user: what it refuses, and how it says so.
+// prepare-disks with the launcher image's programs, as the launchers' user: what it rejects, and its messages.
 import { chownSync, linkSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { run } from "../../images/archive.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods by CRI on a containerd whose only CNI plugin is ours, while whoever takes part dies. Needs root, containerd, runc and
-// the plugins of Debian.
+// Pods by CRI on a containerd whose only CNI plugin is ours, while each participant dies. Needs root, containerd, runc
+// and Debian's plugins.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
@@ -32,16 +32,16 @@ async function expectTold(name: string, ...networks: readonly string[]): Promise
   await eventually(async () => {
     reported = await node.told(name);
     return JSON.stringify(reported) === JSON.stringify(networks);
-  }, TIMEOUT).catch(() => undefined); // shown by the comparison below
+  }, TIMEOUT).catch(() => undefined); // the comparison below shows it
   expect(reported).toEqual(networks);
 }
 
-/** Nothing is left but what was there. */
+/** Expects no leftovers. */
 async function expectAsBefore(): Promise<void> {
   await eventually(
     () => JSON.stringify(node.inventory()) === JSON.stringify(before),
     TIMEOUT,
-  ).catch(() => undefined); // shown by the comparison below
+  ).catch(() => undefined); // the comparison below shows it
   expect(node.inventory()).toEqual(before);
 }
 
@@ -49,7 +49,7 @@ test("attaches a pod's networks at creation, changes them while it lives and det
   const uid = await node.makePod("one", "blue,green");
   await node.restartAgent();
   const id = await node.runSandbox("one", uid);
-  // Told before the runtime knows of it.
+  // Reported before the runtime knows it.
   expect(await node.told("one")).toEqual(["everyone eth0", "ns1/blue net1", "ns1/green net2"]);
   expect((await node.networkStatus("one"))[0]).toMatchObject({ default: true });
   expect(await node.nics(id)).toEqual(["eth0", "net1", "net2"]);
@@ -109,7 +109,7 @@ test("replaces a sandbox under its attachments", async () => {
   const all = ["everyone eth0", "ns1/blue net1", "ns1/green net2"];
   expect(await node.told("five")).toEqual(all);
   expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);
-  // Its DEL comes late, and is none of the new one's business.
+  // Its late DEL does not affect the new sandbox.
   await node.removeSandbox(first);
   expect(await node.told("five")).toEqual(all);
   expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);

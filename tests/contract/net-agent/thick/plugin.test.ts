@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program patchbay-cni: what it sends, what it prints, and what it says while nobody answers. Needs root.
+// The program patchbay-cni: its requests, its output, and its errors without a server. Needs root.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ function run(command: string, stdin = configWith(socketPath)): Promise<Ended> {
   return call({ ...ENV, CNI_COMMAND: command }, stdin);
 }
 
-/** Answers each request with that text; the requests, as they come. */
+/** Responds to each request with that text; returns the requests as they arrive. */
 async function answerWith(answer: string): Promise<readonly string[]> {
   const requests: string[] = [];
   server = createServer((socket: Socket) => {
@@ -133,7 +133,7 @@ test("supports all versions without the agent", async () => {
   expect(JSON.parse(stdout)).toEqual({ cniVersion: "1.1.0", supportedVersions });
 });
 
-/** The file of a socket whose server died so many seconds ago. */
+/** A socket file whose server died so many seconds ago. */
 async function leaveSocket(agoS: number): Promise<void> {
   const dead = spawn(process.execPath, [
     "-e",
@@ -171,7 +171,7 @@ test("a pod can be deleted although the agent is down for long or never ran", as
 });
 
 test("does not trust another user's socket", async () => {
-  // Whoever it is may listen there.
+  // Any process may listen there.
   chmodSync(directory, 0o777);
   const other = spawn(
     process.execPath,

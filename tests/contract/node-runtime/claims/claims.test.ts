@@ -10,7 +10,7 @@ import { deleteDataVolumes, diskOf, fill, isFilled, readerOf, serveStorage } fro
 
 const IMAGES_MS = 180_000;
 const TEST_TIMEOUT_MS = 120_000;
-/** Longer than the waits within, which say what is left. */
+/** Longer than the inner waits, which report what is left. */
 const CLEANUP_MS = 400_000;
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES = "/api/v1/persistentvolumes";
@@ -65,7 +65,7 @@ function claimed(name: string, script: string, change: Partial<Pod["spec"]> = {}
 }
 
 function imageOf(): { readonly image?: string } {
-  const { spec } = shellPod("x", "") as Pod; // a whole pod, as a test sends it
+  const { spec } = shellPod("x", "") as Pod;
   return spec.containers[0] ?? {};
 }
 
@@ -123,7 +123,7 @@ test(
     await using pods = await machine.api.watch(`${PODS}?watch=1`);
     const unscheduled = (): readonly string[] =>
       pods.events.flatMap(({ object }) => {
-        const { conditions = [] } = object.status as NonNullable<Pod["status"]>; // a pod, as the server keeps it
+        const { conditions = [] } = object.status as NonNullable<Pod["status"]>;
         const reported = conditions.filter(({ reason }) => reason === "Unschedulable");
         return reported.map(({ message = "" }) => `${object.metadata.name}: ${message}`);
       });

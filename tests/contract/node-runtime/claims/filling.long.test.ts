@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A claim that is being filled while its machine ends: its disk is whole afterwards, and nobody has it before.
+// A claim being filled during a power failure: its disk is complete afterwards, and no pod uses it before.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -18,7 +18,6 @@ let server: Server;
 let url: string;
 let requests = 0;
 
-/** Of a server that listens at an IP address. */
 function portOf(listening: Server): number {
   return (listening.address() as AddressInfo).port;
 }
@@ -26,7 +25,7 @@ function portOf(listening: Server): number {
 beforeAll(async () => {
   machine = await RuntimeMachine.start();
   await serveStorage(machine);
-  // The first pod creates the bridge whose address the server listens at.
+  // The first pod creates the bridge whose address the server uses.
   await machine.create(shellPod("first", "true"));
   await machine.inPhase("first", "Succeeded");
   const disk = diskOf("whole");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do volumes on a real disk show what a real API server has, with the rights of a node?
+// Volumes on a real disk show the objects of a real API server, with a node's rights.
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
@@ -69,7 +69,7 @@ describe("a pod's token", () => {
     const foreign = await node.createPod("elsewhere", { nodeName: "node-2" });
     const refused = { code: "KUBE_FORBIDDEN" };
     const { tokens } = node.deps;
-    // Nobody of its account is here: the authorizer says no. With somebody here, admission does.
+    // Without a pod of that account the authorizer rejects it; otherwise admission does.
     await expect(tokens.find(foreign, { path: "token" })).rejects.toMatchObject(refused);
     await node.createPod("here", {});
     await expect(tokens.find(foreign, { path: "token" })).rejects.toMatchObject(refused);
@@ -83,7 +83,7 @@ describe("a claim", () => {
     volumes: [{ name: "v", persistentVolumeClaim: { claimName } }],
   });
 
-  /** A claim as the loop over claims leaves it, and its storage. */
+  /** A claim after its provisioning, and its storage. */
   async function bind(name: string): Promise<void> {
     const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Mi" } } };
     const claim = (await node.api.post(CLAIMS, { metadata: { name }, spec })).body;
@@ -252,7 +252,7 @@ describe("an emptyDir", () => {
     expect(() => {
       writeFileSync(join(path, "flood"), Buffer.alloc(4 * MEBIBYTE));
     }).toThrow(/ENOSPC/);
-    await node.prepare(pod); // again: what is in it stays
+    await node.prepare(pod); // repeated: its content stays
     expect(readdirSync(path)).toContain("fits");
     await node.remove(pod);
     expect(await node.deps.disk.listMounts(node.directory)).toEqual([]);
@@ -288,7 +288,7 @@ test("a pod's directory is deleted with foreign mounts, links and trees too deep
   await node.remove(pod);
   expect(readdirSync(join(node.directory, "pods"))).not.toContain(pod.metadata.uid);
   expect(readdirSync("/etc")).toContain("passwd");
-  // Containers of others that start meanwhile have each mount of the host for a moment, and its device with it.
+  // Other starting containers briefly hold every host mount and its device.
   const hasDevices = (): boolean =>
     execFileSync("losetup", ["--all"]).toString().includes(node.directory);
   await eventually(() => !hasDevices(), { withinMs: 10_000 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The doctor names the hop at which frames die, and no hop when nothing is wrong. Most planted faults are in nic-doctor.long.test.ts.
+// The doctor names the hop at which frames are dropped, and no hop without a fault. Most planted faults are in
+// nic-doctor.long.test.ts.
 import { describeNicDoctorContract } from "@patchbay/podnet/testing";
 import { run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
@@ -26,7 +27,7 @@ describe.concurrent("the doctor on the kernel", () => {
     const { hops, firstDead } = await inScene(92, async (scene) => {
       await scene.wire();
       await scene.putSwitch({ uplink: 10, gateway: 10 });
-      // A switch in user space gets frames whole only from a link that finishes them.
+      // A user-space switch receives complete checksums only from a link without offload.
       run("ip", "netns", "exec", scene.host, "ethtool", "-K", "up1", "tx", "off");
       return scene.examine();
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that are planted in the path of a NIC, and the hop that the doctor must name for each.
+// Faults in the path of a NIC, and the hop that the doctor must name for each.
 import type { HopName } from "@patchbay/core/doctor";
 import { run } from "@patchbay/support";
 import { expect, test } from "vitest";
@@ -11,9 +11,9 @@ interface PlantedFault {
   readonly hop: HopName;
   readonly reason: string;
   readonly plant: (scene: DoctorScene) => void | Promise<void>;
-  /** How the guest is bound; `bridge` unless it is said. */
+  /** The guest's binding; `bridge` by default. */
   readonly binding?: "masquerade";
-  /** What is known otherwise than where nothing is wrong. */
+  /** Facts that differ from the faultless case. */
   readonly facts?: FactsChange;
 }
 
@@ -35,7 +35,7 @@ function bridge(place: Place, ...words: readonly string[]): Plant {
 
 type Text = string | ((scene: DoctorScene) => string);
 
-/** A rule in a table of its own; `hook`: where, as nft says it. */
+/** A rule in its own table; `hook`: its place in nft's syntax. */
 function nft(place: Place, family: string, [hook, rule]: readonly [Text, Text]): Plant {
   const inScene = (text: Text, scene: DoctorScene): string =>
     typeof text === "string" ? text : text(scene);
@@ -57,11 +57,11 @@ function inOrder(...plants: readonly Plant[]): Plant {
 }
 
 const FORWARD = "forward priority 0";
-/** A random half was, one time in twenty, the whole of ten pings. */
+/** A random half was, one time in twenty, all of ten pings. */
 const EVERY_FIFTH = "numgen inc mod 5 0 drop";
 const NO_HOST = "02:00:00:00:5e:88";
 
-/** After the node was made the gateway of the network. */
+/** After the node became the network's gateway. */
 function routed(...plants: readonly Plant[]): Plant {
   return inOrder(
     (scene) => {
@@ -71,14 +71,13 @@ function routed(...plants: readonly Plant[]): Plant {
   );
 }
 
-/** MAC of the gateway beyond the uplink. */
 function gatewayMac({ lan }: DoctorScene): string {
   const words = run("ip", "-j", "-n", lan, "link", "show", "dev", "lan0");
   const [link] = JSON.parse(words) as readonly { readonly address: string }[];
   return link?.address ?? "";
 }
 
-/** A fixed forwarding entry for the MAC of the gateway. */
+/** A static forwarding entry for the gateway's MAC. */
 function gatewayEntry(place: Place, port: Text): Plant {
   return (scene) => {
     const device = typeof port === "string" ? port : port(scene);
@@ -421,7 +420,7 @@ const ON_NODE: readonly PlantedFault[] = [
     reason: "PortBlocked",
     plant: inOrder(
       peerLink("nomaster"),
-      // Spanning tree listens for so long before a port forwards, hundredths of a second.
+      // Time that spanning tree listens before a port forwards, hundredths of a second.
       link("host", "br0", "type", "bridge", "stp_state", "1", "forward_delay", "3000"),
       peerLink("master", "br0"),
     ),
@@ -650,7 +649,7 @@ const BEYOND: readonly PlantedFault[] = [
   },
 ];
 
-/** A number for each fault, so that several scenes can exist at once. */
+/** Numbers the faults, so that several scenes can exist at once. */
 type NumberedFault = PlantedFault & { readonly number: number };
 
 const GROUPS = [IN_GUEST, AT_TAP, IN_POD, ON_NODE, BEYOND];
@@ -664,7 +663,7 @@ const FIRST_OF_GROUPS: readonly string[] = GROUPS.flatMap(([fault]) => fault?.na
 export const FEW_FAULTS = PLANTED.filter(({ name }) => FIRST_OF_GROUPS.includes(name));
 export const OTHER_FAULTS = PLANTED.filter(({ name }) => !FIRST_OF_GROUPS.includes(name));
 
-/** Defines a test of each fault: the doctor names the first hop at which frames die, and why. */
+/** Defines a test per fault: the doctor names the first hop at which frames are dropped, and why. */
 export function testPlantedFaults(faults: readonly NumberedFault[]): void {
   test.each(faults)("names $hop: $name", async ({ hop, reason, plant, facts, binding, number }) => {
     const report = await inScene(number, async (scene) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a program that is run by the small process get what it is given, and is its end told?
+// Input, result and errors of programs run by the small process.
 import { expect, test } from "vitest";
 import { run } from "./run.ts";
 
