@@ -36,8 +36,8 @@ const DEBIAN_13 = osRelease("debian", "13", "Debian GNU/Linux 13 (trixie)");
 test.each([
   { release: "12", given: DEBIAN_12, abi: "23" },
   { release: "13", given: DEBIAN_13, abi: "25" },
-])("Debian $release has DPDK's libraries with ABI $abi", ({ given, abi }) => {
-  const { code, names } = listPackages(given, "--tests");
+])("Debian $release has DPDK's libraries with ABI $abi", ({ given: input, abi }) => {
+  const { code, names } = listPackages(input, "--tests");
   expect(code).toBe(0);
   expect(names.filter((name) => name.startsWith("librte-"))).toEqual([
     `librte-net-vhost${abi}`,
@@ -48,9 +48,9 @@ test.each([
 test.each([
   { release: "12", given: DEBIAN_12 },
   { release: "13", given: DEBIAN_13 },
-])("on Debian $release the main commands need no package of single tests", ({ given }) => {
-  const { code, names } = listPackages(given);
-  const { names: ofTests } = listPackages(given, "--tests");
+])("on Debian $release the main commands need no package of single tests", ({ given: input }) => {
+  const { code, names } = listPackages(input);
+  const { names: ofTests } = listPackages(input, "--tests");
   expect(code).toBe(0);
   expect(names).toContain("qemu-system-x86");
   expect(names.filter((name) => ofTests.includes(name))).toEqual([]);
@@ -66,9 +66,9 @@ test.each([
   },
   { name: "an unknown distribution", given: "" },
 ])(
-  "on $name nothing is printed for apt, and the message names releases and packages",
-  ({ name, given }) => {
-    const { code, names, stderr } = listPackages(given);
+  "on $name prints nothing for apt and names the supported releases and packages",
+  ({ name, given: input }) => {
+    const { code, names, stderr } = listPackages(input);
     expect(code).toBe(3);
     expect(names).toEqual([""]);
     for (const part of [name, "Debian 12 or Debian 13", "Nothing was changed"]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main job, step by step, each with its command and its time; ends with a table and leaves nothing behind.
+// The main use case step by step, with each command and its time. Prints a table at the end and leaves nothing behind.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import {
@@ -28,14 +28,14 @@ function show(text: string): void {
   for (const line of text.trimEnd().split("\n")) process.stdout.write(`           | ${line}\n`);
 }
 
-/** One step: says what is done, does it, notes what was seen and how long it took. */
+/** One step: prints what it does, runs it, and notes the result and the time. */
 async function step(what: string, act: () => Promise<string> | string): Promise<void> {
   say(what);
   const started = performance.now();
-  const seen = await act();
+  const observed = await act();
   const seconds = (performance.now() - started) / 1000;
-  rows.push({ what, seconds, seen });
-  show(seen);
+  rows.push({ what, seconds, seen: observed });
+  show(observed);
 }
 
 const machine = await openTrial(ROOT, "demo");
@@ -63,7 +63,6 @@ async function booted(...names: readonly string[]): Promise<string> {
   return `guests ${names.join(" and ")} are up`;
 }
 
-/** Waits for the guest's own line. */
 async function guestSays(name: string, pattern: RegExp, act: () => string): Promise<string> {
   const console = machine.console(name);
   const since = console.position();
@@ -106,11 +105,11 @@ async function gone(vmi: string, name: string): Promise<void> {
   await eventually(
     () => {
       const found = machine.findVmi(vmi);
-      const left = [
+      const remaining = [
         ...(found?.status?.interfaces ?? []),
         ...(found?.spec.domain.devices?.interfaces ?? []),
       ];
-      return !left.some((entry) => entry.name === name);
+      return !remaining.some((entry) => entry.name === name);
     },
     { withinMs: CHANGE_MS },
   );
@@ -140,7 +139,7 @@ async function unplugByState(): Promise<string> {
   return line;
 }
 
-/** The process that makes links and devices dies while it is at work; the supervisor starts another. */
+/** Kills the process that creates links and devices while it works; the supervisor starts another. */
 async function killInTheMiddle(): Promise<string> {
   return guestSays("alpha", /nic added/, () => {
     const shown = run(
@@ -154,7 +153,7 @@ async function killInTheMiddle(): Promise<string> {
   });
 }
 
-/** A request that must be refused; gives the refusal. */
+/** Sends a request that must be rejected; returns the rejection. */
 function refused(...args: readonly string[]): string {
   show(`$ patchbay ${args.join(" ")}`);
   const outcome = machine.try(["patchbay", "--data-dir", dataDir, ...args]);
@@ -165,7 +164,7 @@ function refused(...args: readonly string[]): string {
 const PLAIN = "plain";
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
-/** A pod that is no VM's. */
+/** A pod without a VM. */
 async function runPlainPod(): Promise<string> {
   machine.apply({
     apiVersion: "v1",
@@ -182,14 +181,14 @@ async function runPlainPod(): Promise<string> {
   return eventually(() => phase() === "Running" && `pod ${PLAIN} runs`, { withinMs: CHANGE_MS });
 }
 
-/** Asks for networks by the pod's annotation; resolves with what the pod sees, once net1 is there or is not. */
+/** Requests networks by the pod's annotation; resolves with the pod's links once net1 exists or is gone. */
 async function annotate(networks: string): Promise<string> {
   show(run("kubectl", "annotate", "--overwrite", "pod", PLAIN, `${NETWORKS}=${networks}`));
-  const isWanted = networks !== "";
+  const isExpected = networks !== "";
   return eventually(
     () => {
       const nics = machine.kubectl("exec", PLAIN, "--", "ls", "/sys/class/net").split(/\s+/);
-      return nics.includes("net1") === isWanted && `the pod has ${nics.join(" ").trim()}`;
+      return nics.includes("net1") === isExpected && `the pod has ${nics.join(" ").trim()}`;
     },
     { withinMs: CHANGE_MS },
   );
@@ -278,7 +277,7 @@ async function changeMore(): Promise<void> {
   await step("everything is deleted, with its hot-plugged NICs", deleteAll);
 }
 
-/** What did not come up cannot go down: that is told beside what failed first, and does not hide it. */
+/** Reports failures of the cleanup beside the first failure, which they must not hide. */
 function purge(): void {
   try {
     show(endTrial(machine));
@@ -290,8 +289,8 @@ function purge(): void {
 
 function printTable(): void {
   process.stdout.write(`\n${"step".padEnd(66)}  seconds  seen\n`);
-  for (const { what, seconds, seen } of rows) {
-    const first = seen.trim().split("\n")[0] ?? "";
+  for (const { what, seconds, seen: observed } of rows) {
+    const first = observed.trim().split("\n")[0] ?? "";
     process.stdout.write(`${what.padEnd(66)} ${seconds.toFixed(1).padStart(8)}  ${first}\n`);
   }
   process.stdout.write(
@@ -304,7 +303,7 @@ try {
   await plug();
   await changeMore();
 } catch (error) {
-  // Told before the clean-up, which may fail for the same reason and would hide it.
+  // Printed before the cleanup, which may fail for the same reason and would hide it.
   process.stderr.write(`demo: ${String(error)}\n`);
   process.exitCode = 1;
 } finally {

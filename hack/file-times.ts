@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long did each file of tests take, hooks and all? A reporter of vitest, which writes that beside the other reports.
+// Vitest reporter that writes the time of each test file, with its hooks.
 import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 
-/** One file of tests. */
 export interface FileTime {
-  /** Below the project's root. */
+  /** Relative to the project's root. */
   readonly file: string;
   readonly seconds: number;
 }
 
-/** Where it is written: the environment variable PATCHBAY_FILE_TIMES names the file. */
+/** The environment variable PATCHBAY_FILE_TIMES names the output file. */
 export const FILE_TIMES = "PATCHBAY_FILE_TIMES";
 
 /** Writes a list of {@link FileTime} as JSON at the end of the run. */

@@ -10,11 +10,11 @@ const SCRIPT = join(import.meta.dirname, "install");
 interface Run {
   readonly code: number | null;
   readonly stderr: string;
-  /** The programs that would have changed the machine, in their order. */
+  /** The programs that would have changed the machine, in order. */
   readonly calls: string;
 }
 
-/** Runs hack/install as root seems to, with programs that only note that they were called and fail. */
+/** Runs hack/install as if by root, with stub programs that record their call and fail. */
 function runInstall(osRelease: string, ...args: readonly string[]): Run {
   const directory = mkdtempSync(join(tmpdir(), "install-"));
   try {
@@ -38,14 +38,14 @@ function runInstall(osRelease: string, ...args: readonly string[]): Run {
   }
 }
 
-test("on another distribution it stops before it changes anything, with the names of packages", () => {
+test("on an unsupported distribution stops before any change and names the packages", () => {
   const { code, stderr, calls } = runInstall('ID=fedora\nVERSION_ID=43\nPRETTY_NAME="Fedora 43"\n');
   expect({ code, calls }).toEqual({ code: 3, calls: "" });
   expect(stderr).toContain("this is Fedora 43");
   expect(stderr).toContain("qemu-system-x86");
 });
 
-test.each(["12", "13"])("on Debian %s it begins with the lists of apt", (version) => {
+test.each(["12", "13"])("on Debian %s first updates the apt package lists", (version) => {
   const { code, calls } = runInstall(`ID=debian\nVERSION_ID="${version}"\n`);
   expect({ code, calls }).toEqual({ code: 1, calls: "apt-get -qq\n" });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how easy the sources are to read, and draws comments and identifiers for readers to judge.
+// Measures readability of the sources and draws random comments and identifiers for review.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
@@ -32,7 +32,7 @@ function isTest(path: string): boolean {
   return /(?:\.test\.ts|\.gen\.ts)$|\/testing\//.test(path);
 }
 
-/** Every comment once, with its position. */
+/** Each comment once, with its position. */
 function commentsOf({ file }: Source): readonly ts.CommentRange[] {
   const found = new Map<number, ts.CommentRange>();
   const visit = (node: ts.Node): void => {
@@ -54,7 +54,7 @@ function lineCount({ file }: Source, { pos, end }: ts.CommentRange): number {
   return file.text.slice(pos, end).split("\n").length;
 }
 
-/** Spreads of an object or array literal, which only join two lists into one. */
+/** Spreads of an object or array literal. */
 function countLiteralSpreads({ file }: Source): number {
   let count = 0;
   const visit = (node: ts.Node): void => {
@@ -71,7 +71,7 @@ function countLiteralSpreads({ file }: Source): number {
   return count;
 }
 
-/** Names that the file declares. */
+/** Names declared in the file. */
 function identifiersOf({ file }: Source): readonly string[] {
   const names = new Set<string>();
   const visit = (node: ts.Node): void => {
@@ -84,7 +84,7 @@ function identifiersOf({ file }: Source): readonly string[] {
   return [...names];
 }
 
-/** Files of the product that import each file by a relative path. */
+/** Product files that import each file by a relative path. */
 function importersOf(sources: readonly Source[]): ReadonlyMap<string, ReadonlySet<string>> {
   const importers = new Map<string, Set<string>>();
   for (const { path, file } of sources) {
@@ -103,7 +103,7 @@ function quantile(values: readonly number[], share: number): number {
   return sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 }
 
-/** Numbers from 0 to 1, the same for the same seed. Source: Marsaglia, Xorshift RNGs (2003) */
+/** Numbers from 0 to 1, repeatable by seed. Source: Marsaglia, Xorshift RNGs (2003) */
 function randomNumbers(seed: number): () => number {
   let state = (seed ^ 0x9e37_79b9) >>> 0 || 1;
   return () => {

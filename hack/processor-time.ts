@@ -3,9 +3,9 @@
 // containers and daemons are children of other processes, so only the machine's time includes them.
 import { readFileSync } from "node:fs";
 
-/** Of USER_HZ, in which Linux tells of processes on each of its machines. */
+/** USER_HZ, the unit of process times on every Linux machine. */
 const TICKS_IN_SECOND = 100;
-/** Of cutime and cstime after the name, which may hold blanks. Source: proc_pid_stat(5), fields 16 and 17. */
+/** Reads cutime and cstime after the name, which may contain blanks. Source: proc_pid_stat(5), fields 16 and 17. */
 const FIELDS = [13, 14] as const;
 
 function secondsOfChildren(): number {
@@ -16,17 +16,20 @@ function secondsOfChildren(): number {
 
 let counted = secondsOfChildren();
 
-/** Processor time of the child that has just ended, seconds. To be called as soon as one ends, whichever: for each there is one sum. */
+/**
+ * Processor time of the child that just ended, seconds. Call it as soon as any child ends, because the kernel reports
+ * one sum for all.
+ */
 export function secondsOfEnded(): number {
   const before = counted;
   counted = secondsOfChildren();
   return counted - before;
 }
 
-/** Of the line `cpu`: user, nice, system, irq, softirq; not idle, iowait and steal. Source: proc_stat(5). */
+/** Reads the line `cpu`: user, nice, system, irq, softirq; not idle, iowait and steal. Source: proc_stat(5). */
 const BUSY_FIELDS = [1, 2, 3, 6, 7] as const;
 
-/** Processor time that all processes of the machine have used since it booted, seconds. */
+/** Processor time that all processes of the machine used since boot, seconds. */
 export function secondsOfMachine(): number {
   const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n", 1);
   const fields = line.split(/\s+/);

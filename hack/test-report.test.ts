@@ -24,7 +24,7 @@ function aFile(changes: Partial<VitestFile>): VitestFile {
   };
 }
 
-describe("what did not pass", () => {
+describe("tests that did not pass", () => {
   test.each([
     {
       name: "a failed test",
@@ -68,7 +68,7 @@ describe("what did not pass", () => {
       count: 2,
     },
     {
-      name: "a file that needs one",
+      name: "a file that needs a missing program",
       file: { status: "failed", message: MISSING },
       passed: 0,
       count: 1,

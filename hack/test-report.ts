@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what a report of vitest holds: passed, failed, and not possible because a program is missing.
+// Counts the results in a vitest report: passed, failed, and not possible because a program is missing.
 import { relative } from "node:path";
 import { NOT_POSSIBLE } from "@patchbay/support";
 
-/** The parts of the report of vitest's json reporter that are read. */
 export interface VitestReport {
   readonly testResults: readonly VitestFile[];
 }
@@ -11,7 +10,7 @@ export interface VitestReport {
 interface VitestFile {
   readonly name: string;
   readonly status: string;
-  /** The first error outside of the file's tests. */
+  /** The first error outside the file's tests. */
   readonly message: string;
   readonly assertionResults: readonly VitestTest[];
 }
@@ -22,23 +21,23 @@ interface VitestTest {
   readonly failureMessages?: readonly string[];
 }
 
-/** What a report says of one suite. */
+/** The results of one suite. */
 export interface ReportCounts {
   readonly passed: number;
   readonly failed: number;
-  /** Names of what failed, with the reasons. */
+  /** Names of failed tests, with reasons. */
   readonly failures: readonly string[];
   /** Unset when every test was possible. */
   readonly notPossible?: { readonly count: number; readonly why: string };
 }
 
-/** For what the reports do not hold: errors outside of tests. */
+/** For errors outside tests, which the reports lack. */
 export const WHERE = "where the suite ran, above";
 
-/** Of a line of a reason, in the summary. */
+/** Width of a reason in the summary. */
 const REASON_COLUMNS = 500;
 
-/** The messages without the places in the code, for readers who have only the end of a log. */
+/** Messages without code locations, for readers of the end of a log. */
 function reasonOf(messages: readonly string[] = []): string {
   const lines = messages.flatMap((message) => {
     const all = message.split("\n");
@@ -56,7 +55,7 @@ function missingIn(message: string): string | undefined {
 
 interface Judged {
   readonly name: string;
-  /** Why it was not possible; unset for a failure. */
+  /** Unset for a failure. */
   readonly missing: string | undefined;
 }
 
@@ -83,14 +82,14 @@ function judgeFile(
     });
 }
 
-/** Counts a skipped test as failed, and so a file that could not be loaded and a suite without tests. */
+/** Counts skipped tests, files that failed to load and empty suites as failed. */
 export function countReport({ testResults }: VitestReport, root: string): ReportCounts {
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   const passed = tests.filter(({ status }) => status === "passed").length;
-  const judged = testResults.flatMap((file) => judgeFile(file, root));
-  const failures = judged.filter(({ missing }) => missing === undefined).map(({ name }) => name);
-  const reasons = judged.flatMap(({ missing }) => missing ?? []);
-  if (passed === 0 && judged.length === 0) {
+  const results = testResults.flatMap((file) => judgeFile(file, root));
+  const failures = results.filter(({ missing }) => missing === undefined).map(({ name }) => name);
+  const reasons = results.flatMap(({ missing }) => missing ?? []);
+  if (passed === 0 && results.length === 0) {
     failures.push(`no test has run; the reason is ${WHERE}`);
   }
   const notPossible = { count: reasons.length, why: [...new Set(reasons)].join("; ") };

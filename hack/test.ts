@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every check and suite, or those that are named, and prints how long each took, what it computed and what failed.
-// Without --long it leaves out the files that are named *.long.test.ts.
+// Runs all or the named checks and suites, and prints each one's time, processor time and failures. Without --long it
+// skips files named *.long.test.ts.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -19,20 +19,19 @@ const root = join(import.meta.dirname, "..");
 const env = {
   ...process.env,
   PATH: [join(root, "node_modules/.bin"), process.env["PATH"] ?? ""].join(delimiter),
-  // Read by tests that draw at random, and by those that judge what a whole run used.
+  // Read by randomized tests and by tests that judge a whole run.
   ...(isLong ? { PATCHBAY_LONG: "1" } : {}),
 };
 
 interface Counts {
   readonly passed: number;
   readonly failed: number;
-  /** What failed, by name, as far as names are known, and with what. */
+  /** Names of failures, as far as known, with reasons. */
   readonly failures?: readonly string[];
-  /** How many tests need what this machine does not have, and what that is. */
+  /** Number of tests whose requirements this machine lacks, and the requirements. */
   readonly notPossible?: { readonly count: number; readonly why: string };
-  /** How long each file took. */
   readonly files?: readonly FileTime[];
-  /** Of its processes, containers and daemons not counted. */
+  /** Its processes only, without containers and daemons. */
   readonly processorSeconds?: number;
 }
 
@@ -50,7 +49,7 @@ interface Ended {
   readonly processorSeconds: number;
 }
 
-/** Runs a program that may run beside others; `tell` gets what it says, a line or more at a time. */
+/** Runs a program that may run in parallel; `tell` receives its output by lines. */
 async function runProgram(
   argv: readonly string[],
   tell: (text: string) => void,
@@ -68,7 +67,7 @@ async function runProgram(
   return { ok: child.exitCode === 0, processorSeconds: await computed };
 }
 
-/** A program of a few lines: what it says is shown when it has ended. */
+/** Runs a short program; its output is printed when it has ended. */
 function check(name: string, argv: readonly string[]): Suite {
   const run = async (): Promise<Counts> => {
     const said: string[] = [];
@@ -81,18 +80,18 @@ function check(name: string, argv: readonly string[]): Suite {
 }
 
 function readReport(path: string): ReportCounts {
-  // Written by vitest's json reporter just before.
+  // Written by vitest's json reporter.
   return countReport(JSON.parse(readFileSync(path, "utf8")) as VitestReport, root);
 }
 
-/** A part of a project's tests, which runs as a suite of its own. */
+/** A part of a project's tests that runs as its own suite. */
 interface Part {
   readonly name: string;
-  /** What vitest is told beside the project. */
+  /** More arguments for vitest. */
   readonly argv: readonly string[];
 }
 
-/** Leaves out what belongs to the long form. */
+/** Excludes the long form. */
 const SHORT: readonly string[] = isLong ? [] : ["--exclude", "**/*.long.test.ts"];
 
 function suite(project: string, part?: Part): Suite {
@@ -115,7 +114,7 @@ function suite(project: string, part?: Part): Suite {
         process.stdout.write(text);
       };
       const { ok, processorSeconds } = await runProgram(argv, tell, { [FILE_TIMES]: times });
-      // Written by that reporter just before.
+      // Written by that reporter.
       const files = JSON.parse(readFileSync(times, "utf8")) as readonly FileTime[];
       const counts = { ...readReport(output), files, processorSeconds };
       // Vitest ends with an error where tests were not possible.
@@ -126,15 +125,15 @@ function suite(project: string, part?: Part): Suite {
   };
 }
 
-/** How many tests a project has; none is run. */
+/** Counts a project's tests without running them. */
 function countTests(project: string): number {
   const argv = ["list", "--project", project, "--json"];
   const listed = spawnSync("vitest", argv, { cwd: root, env, encoding: "utf8" });
-  // Written by vitest: an entry for each test.
+  // One entry per test, written by vitest.
   return (JSON.parse(listed.stdout) as readonly unknown[]).length;
 }
 
-/** The stories on a cluster, where one is named; else they are counted, and are neither passed nor failed. */
+/** The tests on a cluster if one is named; otherwise they are counted and neither pass nor fail. */
 function clusterSuite(): Suite {
   const whole = suite("cluster");
   if ((process.env["PATCHBAY_KUBECONFIG"] ?? "") !== "") return whole;
@@ -147,29 +146,29 @@ function clusterSuite(): Suite {
   return { ...whole, run };
 }
 
-/** Suites in their order, each begun as soon as one of the rows is free: the longest first. */
+/** Suites in order, longest first; each starts when a row is free. */
 interface Lane {
-  /** How many suites run beside one another. */
+  /** Number of parallel suites. */
   readonly rows: number;
   readonly suites: readonly Suite[];
 }
 
 interface Stage {
   readonly name: string;
-  /** Most that it may take on two idle cores, seconds. */
+  /** Limit on two idle cores, seconds. */
   readonly budget: number;
-  /** They run beside one another. */
+  /** Run in parallel. */
   readonly lanes: readonly Lane[];
 }
 
-/** They run first, because they find the most frequent faults. */
+/** Run first, because they find the most frequent faults. */
 const CHECKS: readonly Suite[] = [
   check("lint", ["npm", "run", "-s", "lint"]),
   check("format", ["npm", "run", "-s", "format:check"]),
   check("types", ["npm", "run", "-s", "types"]),
 ];
 
-/** They fill the rows of guests, which end before the lane of unit tests and contracts. */
+/** Fill the rows of guests, which end before the lane of unit tests and contracts. */
 const LATE_CHECKS: readonly Suite[] = [
   check("generated files", ["npm", "run", "-s", "verify"]),
   check("boundaries", ["npm", "run", "-s", "boundaries"]),
@@ -177,7 +176,7 @@ const LATE_CHECKS: readonly Suite[] = [
   check("duplicates", ["npm", "run", "-s", "duplicates"]),
 ];
 
-/** Contracts for which guests boot. */
+/** Contract tests that boot guests. */
 const GUEST_CONTRACTS = [
   "tests/contract/cni/guest/",
   "tests/contract/launcher/",
@@ -197,18 +196,18 @@ const GUEST_CONTRACT_SUITE = suite("contract", {
 });
 const CONTRACT_SUITE = suite("contract", { name: "contract tests", argv: ALL_BUT_GUESTS });
 
-/** Every suite of the pods' form of the services is in the long form. */
+/** Every suite that runs the services as pods belongs to the long form. */
 const LONG_GUEST_SUITES: readonly Suite[] = isLong ? [suite("installed")] : [];
 
-/** Most that the stages may take together, by form: seconds of wall clock on two idle cores, and core-seconds. */
+/** Limits of all stages by form: seconds of wall clock on two idle cores, and core-seconds. */
 const BUDGET = isLong ? { seconds: 3600, coreSeconds: 4500 } : { seconds: 600, coreSeconds: 1300 };
 
-/** Of the budget, for stories on a cluster, where one is named. */
+/** Part of the budget for tests on a named cluster. */
 const CLUSTER_SECONDS = 10;
 
 /**
- * They follow one another. Stories of guests wait much of their time, so the checks and what only computes run beside
- * them. Two suites boot guests, one at a time each; only Debian's stories boot two.
+ * Stages run one after the other. Guest tests wait most of their time, so checks and computing suites run beside them.
+ * Two suites boot guests, one guest each; only the Debian tests boot two.
  */
 const STAGES: readonly Stage[] = [
   {
@@ -245,12 +244,12 @@ async function runSuite(each: Suite): Promise<Result> {
   return { suite: each, counts, seconds: (performance.now() - started) / 1000 };
 }
 
-/** What is wanted of a lane, by the row in which it ran. */
+/** The suites of a lane, by their row. */
 function runLane({ rows, suites }: Lane): Promise<readonly (readonly Result[])[]> {
   const left = suites.filter(({ name }) => wanted.length === 0 || wanted.includes(name)).values();
   const runRow = async (): Promise<readonly Result[]> => {
     const done: Result[] = [];
-    // All rows take from the same suites.
+    // All rows share the queue of suites.
     for (const each of left) done.push(await runSuite(each));
     return done;
   };
@@ -265,13 +264,13 @@ function printSeconds(seconds: number): string {
   return `${seconds.toFixed(1).padStart(7)} s`;
 }
 
-/** A time beside its budget, marked when it is over. */
+/** A time beside its budget, marked when it exceeds it. */
 function printTime(seconds: number, budget: number): string {
   const text = `${printSeconds(seconds)} of ${String(budget).padStart(4)} s`;
   return seconds > budget ? `${text}  over` : text;
 }
 
-/** Of files, in the summary. */
+/** Number of files in the summary. */
 const SLOWEST = 10;
 
 const results: Result[] = [];
@@ -326,7 +325,7 @@ const parts = [
   "",
 ];
 
-/** What `docs/test-results.md` shows of the last run. */
+/** The last run's results for `docs/test-results.md`. */
 function printResult(): string {
   const commit = execFileSync("git", ["rev-parse", "--short=8", "HEAD"], { cwd: root });
   const lint = results.find(({ suite: { name } }) => name === "lint")?.counts.processorSeconds;

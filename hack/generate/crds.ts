@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files in crds/ and crds/networks must say.
+// Renders the files of crds/ and crds/networks.
 import { customResourceDefinitions, names } from "@patchbay/api";
 import { stringify } from "yaml";
 
 const HEADER =
   "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/control-plane/api; do not edit. Run: npm run gen\n";
 
-/** The kustomization.yaml of a folder. */
 function renderKustomization(resources: readonly string[]): readonly [string, string] {
   const apiVersion = "kustomize.config.k8s.io/v1beta1";
   const text = stringify({ apiVersion, kind: "Kustomization", resources });
@@ -16,10 +15,10 @@ function renderKustomization(resources: readonly string[]): readonly [string, st
 /** kubectl 1.20 takes `Off` for a boolean, as YAML 1.1 does, unless it is quoted. */
 const STYLE = { lineWidth: 100, aliasDuplicateObjects: false, version: "1.1" } as const;
 
-function renderDefinitions(isWanted: (group: string) => boolean): ReadonlyMap<string, string> {
+function renderDefinitions(isExpected: (group: string) => boolean): ReadonlyMap<string, string> {
   return new Map(
     customResourceDefinitions()
-      .filter(({ spec }) => isWanted(spec.group))
+      .filter(({ spec }) => isExpected(spec.group))
       .map((crd): [string, string] => [
         `${crd.spec.group}_${crd.spec.names.plural}.yaml`,
         HEADER + stringify(crd, STYLE),

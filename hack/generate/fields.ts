@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/reference/vm-fields.md must say: what becomes of each field of a VM.
+// Renders docs/reference/vm-fields.md: how each field of a VM is handled.
 import { vmFields, type SchemaField } from "@patchbay/api";
 
 const TEMPLATE = "spec.template.spec.";
 
-/** Whether a field is a part of another. */
 export function isBelow(field: SchemaField, other: SchemaField): boolean {
   return field.path.startsWith(`${other.path}.`);
 }
 
-/** The topmost fields of a list: what stands below them is in the same. */
+/** The topmost fields of a list; their children share the entry. */
 function topmost(fields: readonly SchemaField[]): readonly SchemaField[] {
   return fields.filter((field) => !fields.some((other) => isBelow(field, other)));
 }
@@ -26,7 +25,7 @@ function tableOf(fields: readonly SchemaField[]): string {
   return ["| field | meaning |\n| --- | --- |\n", ...rows, "\n"].join("");
 }
 
-/** Fields of which not every value is built. */
+/** Fields with values that are not implemented. */
 function tableOfValues(fields: readonly SchemaField[]): string {
   const rows = fields.flatMap(({ path, instead }) =>
     instead === undefined ? [] : [`| \`${nameOf(path)}\` | ${instead} |\n`],
@@ -34,7 +33,7 @@ function tableOfValues(fields: readonly SchemaField[]): string {
   return ["| field | instead of other values |\n| --- | --- |\n", ...rows, "\n"].join("");
 }
 
-/** The page; `note` says that it is generated. */
+/** `note` states that the page is generated. */
 export function renderFields(note: string): string {
   const fields = vmFields();
   const of = (list: SchemaField["list"]): readonly SchemaField[] =>

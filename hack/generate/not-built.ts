@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What README.md must say is not there yet: the fields for which a VM is refused, from the table that refuses them.
+// Renders README.md's list of unsupported fields from the table that rejects them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { vmFields } from "@patchbay/api";
@@ -8,7 +8,7 @@ import { isBelow, nameOf } from "./fields.ts";
 const BEGIN = "<!-- made by npm run gen from the fields that are refused -->\n\n";
 const END = "\n<!-- end of what is made -->\n";
 
-/** By the beginning of a field's name; the first that fits counts. */
+/** Keyed by field prefix; the first match applies. */
 const AREAS: readonly (readonly [string, RegExp])[] = [
   ["interfaces and networks", /^(networks|domain\.devices\.(interfaces|autoattachPodInterface))/],
   ["disks and volumes", /^(volumes|domain\.devices\.(disks|filesystems))/],
@@ -17,12 +17,11 @@ const AREAS: readonly (readonly [string, RegExp])[] = [
   ["everything else", /^/],
 ];
 
-/** What people call a field: the part of its path that no other field has. */
+/** A field's short name: the part of its path that no other field has. */
 function shortNameOf(path: string): string {
   return path.replaceAll("[]", "").replace(/^(domain\.)?(devices\.)?/, "");
 }
 
-/** A line for each area. */
 export function listNotBuilt(): string {
   const refused = vmFields().filter(({ list }) => list === "unbuilt");
   const names = refused
@@ -37,7 +36,7 @@ export function listNotBuilt(): string {
   return lines.join("");
 }
 
-/** README.md with that list in its place. */
+/** README.md with the rendered list. */
 export function renderReadme(root: string): ReadonlyMap<string, string> {
   const text = readFileSync(join(root, "README.md"), "utf8");
   const [before = "", rest = ""] = text.split(BEGIN);

@@ -11,7 +11,7 @@ import {
 import { createFiles } from "@patchbay/os";
 import { stringify } from "yaml";
 
-/** Installations that there are: folders of manifests. */
+/** Folders of manifests to patch. */
 export const INSTALLATIONS = [
   "base",
   "net-agent-only",
@@ -24,7 +24,7 @@ const POD = "/spec/template/spec";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A DaemonSet's pod of one container. */
+/** A DaemonSet's pod with one container. */
 interface Workload extends KubeObject {
   readonly spec: {
     readonly template: { readonly spec: Fields & { readonly containers: readonly Fields[] } };
@@ -45,13 +45,13 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** What stands behind a list that stays as it is; undefined: it is no such list. */
+/** The entries appended to an unchanged list; undefined if the list changed. */
 function findAppended(before: unknown, after: unknown): readonly unknown[] | undefined {
   if (!Array.isArray(before) || !Array.isArray(after)) return undefined;
   return isSame(after.slice(0, before.length), before) ? after.slice(before.length) : undefined;
 }
 
-/** Operations for the fields that are others afterwards; containers are looked at one by one. Source: RFC 6902. */
+/** JSON patch operations for changed fields; containers are compared one by one. Source: RFC 6902. */
 function changes(path: string, before: Fields, after: Fields): readonly object[] {
   return Object.entries(after).flatMap(([name, value]): readonly object[] => {
     if (name === "containers" || isSame(before[name], value)) return [];
@@ -78,7 +78,7 @@ function renderPatch(objects: readonly KubeObject[]): string {
   );
 }
 
-/** What kubectl 1.20 takes as well as today's. */
+/** A form that kubectl 1.20 and current versions accept. */
 function renderKustomization(folder: ManifestFolder): string {
   const target = { group: "apps", version: "v1", kind: "DaemonSet", name: "net-agent" };
   const text = stringify({
@@ -90,7 +90,6 @@ function renderKustomization(folder: ManifestFolder): string {
   return `${HEADER}# kubectl apply -k packages/common/manifests/pod-creation/${folder}\n${text}`;
 }
 
-/** File names of one overlay and their text. */
 export async function renderPodCreation(
   folder: (typeof INSTALLATIONS)[number],
 ): Promise<ReadonlyMap<string, string>> {

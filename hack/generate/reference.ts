@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the generated pages of docs/reference/ must say: error codes and reasons from their tables, flags from the
-// programs, rights from the manifests.
+// Renders docs/reference/: error codes and reasons from their tables, flags from the programs, rights from the
+// manifests.
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, "../..");
 
 const NOTE = "<!-- Generated; do not edit. Run: npm run gen -->\n\n";
 
-/** A cell of a table; what looks like HTML or a column is kept as text. */
+/** A table cell; HTML and column separators are escaped. */
 function cell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll("\n", " ");
 }
@@ -26,7 +26,10 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [head, head.map(() => "---"), ...rows].map(line).join("");
 }
 
-/** What each rule of the catalogue means to a loop. Numbers: `minRetryDelayMs`, and the ranges of `StepBackoff` and the queue. */
+/**
+ * What each rule of the catalog means for a loop. Numbers: `minRetryDelayMs`, and the ranges of `StepBackoff` and the
+ * queue.
+ */
 const RETRIES: readonly (readonly string[])[] = [
   [
     "`backoff`",
@@ -66,13 +69,13 @@ function renderErrors(): string {
   ].join("");
 }
 
-/** A request of virtctl's, as tests/contract/virtctl sends it. */
+/** A virtctl request, as tests/contract/virtctl sends it. */
 interface VirtctlRow {
   readonly command: string;
   readonly until?: string;
   readonly method: string;
   readonly path: string;
-  /** The connection is to become a WebSocket. */
+  /** Upgrades the connection to a WebSocket. */
   readonly upgrade?: boolean;
   readonly body?: unknown;
   readonly state: string;
@@ -127,12 +130,11 @@ function renderReasons(): string {
   ].join("");
 }
 
-/** Defaults that differ from machine to machine, in words. */
+/** Texts for defaults that differ between machines. */
 function withoutMachine(text: string): string {
   return text.replaceAll(`"${hostname()}"`, "the host's name").replaceAll(`${ROOT}/`, "");
 }
 
-/** A flag or argument as a program's help lists it. */
 type HelpRow = readonly [flags: string, meaning: string];
 
 /** Joins the wrapped lines of one section of commander's help. */
@@ -151,7 +153,7 @@ function parseSection(help: string, title: string): readonly HelpRow[] {
 
 function help(main: string): string {
   const argv = ["--conditions=@patchbay/source", main, "--help"];
-  // One after another loads the same sources.
+  // Sequential, because all of them load the same sources.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(ROOT, ".cache/compiled") };
   return execFileSync(process.execPath, argv, { cwd: ROOT, env, encoding: "utf8" });
 }
@@ -213,7 +215,7 @@ function commandsOf(text: string): readonly string[] {
     .filter((name) => name !== "help");
 }
 
-/** What `patchbay WORDS --help` says, without a process for each. */
+/** Runs `patchbay WORDS --help` in this process, which is faster than one process each. */
 async function helpOf(words: readonly string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await callPatchbay([...words, "--help"]);
   if (exitCode !== 0) throw new Error(stderr);
@@ -257,11 +259,10 @@ async function renderConfig(): Promise<string> {
   ].join("");
 }
 
-/** As `npm run format` writes them. */
+/** Formatted as by `npm run format`. */
 async function formatPages(
   pages: Readonly<Record<string, string>>,
 ): Promise<ReadonlyMap<string, string>> {
-  // This project's own file.
   const options = JSON.parse(readFileSync(join(ROOT, ".oxfmtrc.json"), "utf8")) as FormatConfig;
   const formatPage = async ([name, text]: [string, string]): Promise<[string, string]> => {
     const { code, errors } = await format(name, text, options);
@@ -271,7 +272,6 @@ async function formatPages(
   return new Map(await Promise.all(Object.entries(pages).map(formatPage)));
 }
 
-/** File names below docs/reference/ and their text. */
 export async function renderReference(): Promise<ReadonlyMap<string, string>> {
   const pages = {
     "errors.md": renderErrors(),
@@ -283,7 +283,6 @@ export async function renderReference(): Promise<ReadonlyMap<string, string>> {
   return formatPages(pages);
 }
 
-/** What the pages of docs/reference/api/ must say. */
 export async function renderApiReference(): Promise<ReadonlyMap<string, string>> {
   return formatPages({ "virtctl.md": renderVirtctl() });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of rights: each role of the manifests, rule by rule, with the comment above the rule as its reason.
+// Renders the page of rights: each role's rules, with the comment above a rule as its reason.
 import { basename } from "node:path";
 import {
   isRole,
@@ -13,7 +13,6 @@ import { isCollection, isMap, isSeq, parseAllDocuments, type Document } from "ya
 
 interface ReasonedRole {
   readonly role: Role;
-  /** One for each rule. */
   readonly reasons: readonly string[];
   readonly file: string;
 }
@@ -23,7 +22,7 @@ function commentOf(node: unknown): string {
   return (comment ?? "").replaceAll("\n", " ").trim();
 }
 
-/** The parser gives a list what stands above its first entry. */
+/** The parser attaches the comment above a list's first entry to the list. */
 function reasonsIn(document: Document): readonly string[] {
   const rules = isMap(document.contents) ? document.contents.get("rules") : undefined;
   if (!isSeq(rules)) return [];
@@ -70,7 +69,6 @@ function renderRole({ role, reasons, file }: ReasonedRole): string {
   ].join("");
 }
 
-/** The page as Markdown. */
 export async function renderRights(note: string): Promise<string> {
   const files = createFiles();
   const base = await readManifests(files, "base");

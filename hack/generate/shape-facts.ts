@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client's models do not say of built-in kinds: where types live, how lists are merged, which texts are quantities.
+// Facts about built-in kinds that the client's models lack: packages of types, merge strategies of lists, quantity
+// fields.
 
-/** Built-in kinds and the models that describe them. */
 export const KIND_MODELS: Readonly<Record<string, string>> = {
   "v1/Binding": "V1Binding",
   "v1/ConfigMap": "V1ConfigMap",
@@ -53,7 +53,7 @@ export const KIND_MODELS: Readonly<Record<string, string>> = {
   "storage.k8s.io/v1/StorageClass": "V1StorageClass",
 };
 
-/** Models that no kind names and that are needed all the same. */
+/** Models that no kind references but that are needed. */
 export const MORE_MODELS: readonly string[] = ["V1ListMeta"];
 
 /** Types that belong to another package than the first kind that reaches them. */
@@ -71,7 +71,7 @@ export const HOMES: Readonly<Record<string, string>> = {
   V1Preconditions: "meta.v1",
 };
 
-/** Fields that the models call text and that are quantities. Source: Kubernetes resource.Quantity fields. */
+/** Quantity fields that the models type as strings. Source: Kubernetes resource.Quantity fields. */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   "V1ContainerStatus.allocatedResources",
   "V1EmptyDirVolumeSource.sizeLimit",
@@ -97,7 +97,10 @@ export const QUANTITIES: ReadonlySet<string> = new Set([
   "V1VolumeResourceRequirements.requests",
 ]);
 
-/** How strategic merge patches treat fields: the strategy and the key of a list's items. Source: Kubernetes patchStrategy and patchMergeKey tags. */
+/**
+ * Strategic merge patch facts: the strategy and the key of list items. Source: Kubernetes patchStrategy and
+ * patchMergeKey tags.
+ */
 export const MERGES: Readonly<Record<string, string>> = {
   "V1APIServiceStatus.conditions": "merge=type",
   "V1Container.env": "merge=name",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the forms of built-in kinds are: names, types and formats of fields, read from the models of the Kubernetes client.
+// Renders the shapes of built-in kinds: names, types and formats of fields, from the Kubernetes client's models.
 import { readFileSync } from "node:fs";
 import { HOMES, KIND_MODELS, MERGES, MORE_MODELS, QUANTITIES } from "./shape-facts.ts";
 
@@ -8,7 +8,6 @@ const MODELS = new URL(
   import.meta.url,
 );
 
-/** A field as the models describe it. */
 interface Attribute {
   readonly name: string;
   readonly baseName: string;
@@ -16,7 +15,6 @@ interface Attribute {
   readonly format: string;
 }
 
-/** A type: its fields, and which of them must be there. */
 interface Model {
   readonly attributes: readonly Attribute[];
   readonly required: ReadonlySet<string>;
@@ -47,7 +45,7 @@ const SCALARS: Readonly<Record<string, string>> = {
   "any ": "any",
 };
 
-/** A type in the words of the file: `[]` before items of lists, `{}` before values of maps; other models by name. */
+/** A type in the file's notation: `[]` before list items, `{}` before map values; other models by name. */
 function toWords(type: string, format: string): string {
   const list = /^Array<(.*)>$/.exec(type)?.[1];
   if (list !== undefined) return `[]${toWords(list, format)}`;
@@ -59,11 +57,10 @@ function toWords(type: string, format: string): string {
   return type;
 }
 
-function modelIn(words: string): string | undefined {
-  return /(?<!\w)[A-Z]\w*$/.exec(words)?.[0];
+function modelIn(text: string): string | undefined {
+  return /(?<!\w)[A-Z]\w*$/.exec(text)?.[0];
 }
 
-/** Models by name, each with the package that it belongs to. */
 type Models = ReadonlyMap<string, { readonly home: string; readonly model: Model }>;
 
 /** Every model that the kinds reach, with the package of the kind that reaches it first. */
@@ -91,7 +88,7 @@ function shortName(name: string): string {
   return name.replace(/^([A-Z][a-z]+)?V\d+/, "");
 }
 
-/** Facts about fields that no model has would be without effect. */
+/** Rejects facts about fields that no model has. */
 function refuseUnusedFacts(models: Models): void {
   const fields = new Set(
     [...models].flatMap(([name, { model }]) =>
@@ -102,7 +99,6 @@ function refuseUnusedFacts(models: Models): void {
   if (unused.length > 0) throw new Error(`shape-facts.ts: no model has ${unused.join(", ")}`);
 }
 
-/** The text of the file. */
 export async function renderShapes(): Promise<string> {
   const models = await reachable();
   refuseUnusedFacts(models);
@@ -113,9 +109,9 @@ export async function renderShapes(): Promise<string> {
   };
   const toField = (name: string, attribute: Attribute, required: boolean): string => {
     const at = `${name}.${attribute.baseName}`;
-    const words = toWords(attribute.type, attribute.format);
-    const known = modelIn(words);
-    const typed = known === undefined ? words : words.replace(known, nameOf(known));
+    const text = toWords(attribute.type, attribute.format);
+    const known = modelIn(text);
+    const typed = known === undefined ? text : text.replace(known, nameOf(known));
     const exact = QUANTITIES.has(at) ? typed.replace("string", "quantity") : typed;
     const merge = MERGES[at];
     return `${required ? "!" : ""}${exact}${merge === undefined ? "" : ` ${merge}`}`;

@@ -33,7 +33,7 @@ test.each([
   expect(execFileSync(SCRIPT, [file], { encoding: "utf8" })).toBe(TEXT);
 });
 
-test("a form for which no program is installed is named, and nothing is printed", () => {
+test("names a format whose unpacker is not installed and prints nothing", () => {
   writeFileSync(file, Buffer.from("425a6839314159265359", "hex"));
   const { status, stdout, stderr } = spawnSync(SCRIPT, [file], { encoding: "utf8" });
   expect({ status, stdout }).toEqual({ status: 1, stdout: "" });

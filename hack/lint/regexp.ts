@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // eslint-plugin-regexp, which looks for calls of `RegExp` only in files that have the word: to find them it works out the
-// scopes of a whole file, which took 9 of the 17 s of processor time of all rules that need no types; 75 of 2,900 files have it.
+// Scopes of a whole file took 9 of the 17 s of processor time of all untyped rules; 75 of 2,900 files have them.
 import { rules as all } from "eslint-plugin-regexp";
 
 type Rule = (typeof all)[string];
 
-/** Literals are looked at in every file. */
 function sparing(rule: Rule): Rule {
   return {
     ...rule,

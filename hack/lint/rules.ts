@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// This project's own rules, for oxlint (ADR 0125). It runs them in Node.js, by ESLint's interface.
+// This project's own oxlint rules (ADR 0125), run in Node.js through ESLint's interface.
 
-/** As far as it is read here. */
+/** The fields that these rules read. */
 interface Node {
   readonly type: string;
   readonly name?: string;
@@ -20,13 +20,11 @@ interface Call extends Node {
   readonly arguments: readonly Node[];
 }
 
-/** What a rule is given of the file. */
 interface Context {
   readonly sourceCode: { getAllComments(): readonly (Node & { readonly value: string })[] };
   report(finding: { readonly node: Node; readonly message: string }): void;
 }
 
-/** What it does at each kind of node. */
 interface Visitor {
   ExportAllDeclaration?(node: ExportAll): void;
   ExportDefaultDeclaration?(node: Node): void;
@@ -40,12 +38,12 @@ interface Rule {
 }
 
 const LOG_METHODS = new Set(["debug", "info", "warn", "error"]);
-/** What either linter takes for a directive. */
+/** A directive of either linter. */
 const DIRECTIVE = /^\s*(?:eslint|oxlint)-(?:disable|enable)/;
-/** The only one that is wanted. */
+/** The only accepted directive. */
 const WANTED = "oxlint-disable-next-line ";
 
-/** Who reads an import sees where a name comes from, and how it is called everywhere. */
+/** An import must show a name's source, and a name must be the same everywhere. */
 const namedExports: Rule = {
   create: (context) => ({
     ExportAllDeclaration(node) {
@@ -61,7 +59,7 @@ function isLogMethod({ callee: { object, property } }: Call): boolean {
   return object?.name === "log" && LOG_METHODS.has(property?.name ?? "");
 }
 
-/** One message is one thing that happens, and can be searched for. */
+/** A constant message stands for one event and can be searched for. */
 const constantMessages: Rule = {
   create: (context) => ({
     CallExpression(node) {
@@ -75,7 +73,7 @@ const constantMessages: Rule = {
   }),
 };
 
-/** What is wrong with a comment's text, if it silences a linter. */
+/** The fault in a comment that silences a linter. */
 function faultOf(text: string): string | undefined {
   if (!DIRECTIVE.test(text)) return undefined;
   const directive = text.trim();
@@ -92,7 +90,7 @@ function reportDirectives(context: Context): void {
   }
 }
 
-/** A finding is silenced where it is, by its name, with a reason. */
+/** A finding is silenced at its line, by its name, with a reason. */
 const explainedDirectives: Rule = {
   create: (context) => ({
     Program() {
@@ -103,7 +101,7 @@ const explainedDirectives: Rule = {
 
 const LITERALS = new Set(["ObjectExpression", "ArrayExpression"]);
 
-/** A spread of a literal only hides properties from limits on lines. */
+/** A spread of a literal only evades limits on lines. */
 const noLiteralSpread: Rule = {
   create: (context) => ({
     SpreadElement(node) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the files of the panel's page: scripts, one style sheet, and the licences of what is in them.
+// Builds the panel's page: scripts, one style sheet, and the licenses of the bundled libraries.
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
@@ -8,13 +8,13 @@ const root = join(import.meta.dirname, "../..");
 const source = join(root, "packages/panel/src");
 const output = join(root, "packages/panel/dist/web");
 
-/** Each is one file: the terminal and the screen are loaded when one is opened. */
+/** Separate files, because the terminal and the screen are loaded on demand. */
 const SCRIPTS = {
   panel: "view/main.tsx",
   console: "browser/console.ts",
   screen: "browser/screen.ts",
 };
-/** What of others is in the scripts and the style sheet. */
+/** Libraries bundled in the scripts and the style sheet. */
 const LIBRARIES = [
   "preact",
   "@xterm/xterm",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what each program consists of into a few files: a start reads those, instead of a thousand. They are left alone
-// while nothing has been compiled since. Usage: main.ts [alone]    alone: removes what the writing before left
+// Bundles each program into a few files, because a start would otherwise read a thousand. Skips the work if nothing was
+// compiled since. Usage: main.ts [alone] alone: removes the previous bundle
 import {
   existsSync,
   globSync,
@@ -17,7 +17,7 @@ import { rolldown, type Plugin } from "rolldown";
 const root = join(import.meta.dirname, "../..");
 const packages = join(root, "packages");
 
-/** A program: the folder below `packages` that gets its files, and what is started there: names of files, and sources. */
+/** A program: the folder below `packages` for its files, and its entry points: file names and sources. */
 interface Program {
   readonly folder: string;
   readonly entries: Readonly<Record<string, string>>;
@@ -46,14 +46,14 @@ function outputOf({ folder }: Program): string {
   return join(packages, folder, "dist/bundle");
 }
 
-/** Where a module is once it is compiled. */
+/** The path of a module's compiled file. */
 function compiled(source: string): string {
   return source.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
 }
 
 /**
- * Files beside a module are found from where its own package has it, compiled; modules that are started as processes of
- * their own, from the files that are written here.
+ * Resolves files beside a module from its own compiled package, and modules that start as processes from the bundled
+ * files.
  */
 function places(of: Program): Plugin {
   const names = new Map(
@@ -76,8 +76,8 @@ function places(of: Program): Plugin {
 }
 
 /**
- * A module that imports `node:http` has Node.js read all that it exports, and so load its own `fetch`, which nobody here calls:
- * a fifth of a start. What is asked for by a getter is left out.
+ * Importing `node:http` loads all its exports, including `fetch`, which costs a fifth of a start and is unused. Exports
+ * behind getters are left out.
  */
 function httpWithoutFetch(): Plugin {
   const id = "\0node:http";
@@ -93,11 +93,11 @@ function httpWithoutFetch(): Plugin {
     name: "http-without-fetch",
     resolveId: (source, _importer, { kind }) =>
       source === "node:http" && kind === "import-statement" ? id : undefined,
-    load: (asked) => (asked === id ? code : undefined),
+    load: (requested) => (requested === id ? code : undefined),
   };
 }
 
-/** Writes a program's files; their names. */
+/** Writes a program's files; returns their names. */
 async function write(of: Program): Promise<readonly string[]> {
   const input = Object.entries(of.entries).map(([name, source]) => [name, join(packages, source)]);
   const built = await rolldown({
@@ -117,17 +117,17 @@ async function write(of: Program): Promise<readonly string[]> {
   return output.map(({ fileName }) => fileName);
 }
 
-/** Names of the files of the last writing; written last of all. */
+/** File names of the last bundle; written last. */
 const LIST = "files.json";
 
-/** When anything was compiled, or libraries were installed, milliseconds since 1970. */
+/** Time of the last compilation or library installation, milliseconds since 1970. */
 function changedAtMs(): number {
   const built = globSync(["*/dist/.tsbuildinfo", "*/*/dist/.tsbuildinfo"], { cwd: packages });
   const files = [...built.map((path) => join(packages, path)), join(root, "package-lock.json")];
   return Math.max(...[...files, import.meta.filename].map((path) => statSync(path).mtimeMs));
 }
 
-/** What was written last, where nothing has changed since. */
+/** The previous bundle if nothing changed since. */
 function findWritten(of: Program): readonly string[] | undefined {
   const list = join(outputOf(of), LIST);
   if (!existsSync(list) || statSync(list).mtimeMs < changedAtMs()) return undefined;
@@ -136,19 +136,18 @@ function findWritten(of: Program): readonly string[] | undefined {
 
 function readList(of: Program): readonly string[] {
   const list = join(outputOf(of), LIST);
-  // Written below.
   return existsSync(list) ? (JSON.parse(readFileSync(list, "utf8")) as readonly string[]) : [];
 }
 
-/** A program that runs may yet read what the writing before has left; what is older goes. */
+/** A running program may still read the previous bundle's files, so only older ones are deleted. */
 async function update(of: Program, alone: boolean): Promise<void> {
   const before = readList(of);
   const found = findWritten(of);
   const names = found ?? (await write(of));
   const output = outputOf(of);
   if (found === undefined || alone) {
-    const kept = new Set([...names, ...(alone ? [] : before)]);
-    for (const name of readdirSync(output)) if (!kept.has(name)) rmSync(join(output, name));
+    const retained = new Set([...names, ...(alone ? [] : before)]);
+    for (const name of readdirSync(output)) if (!retained.has(name)) rmSync(join(output, name));
     writeFileSync(join(output, LIST), JSON.stringify(names));
   }
 }

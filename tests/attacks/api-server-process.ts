@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server in a process of its own, which tells how long it kept everybody waiting, and a client of it.
+// An API server in its own process that reports its longest blocking, and a client for it.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 
 const ENTRY = fileURLToPath(new URL("./api-server-child.ts", import.meta.url));
 
-/** What the process says when it is ready. */
+/** The message that the process sends when it is ready. */
 export interface Ready {
   readonly port: number;
   readonly ca: string;
@@ -20,18 +20,17 @@ export interface Ready {
 }
 
 /**
- * Longest time in which an attacked server must answer a health check: the answer in time is the promise of these attacks. Generous,
- * because an idle machine needs milliseconds, but 2.6 s were measured at a load of 20.
+ * Longest time in which an attacked server must answer a health check. Generous, because an idle machine needs
+ * milliseconds, but 2.6 s were measured at a load of 20.
  */
 export const GREETING_MS = 15_000;
 
-/** An answer: code and text. */
 export interface Answer {
   readonly code: number;
   readonly text: string;
 }
 
-/** A running server, asked as its administrator. */
+/** A running server with an administrator's client. */
 export class ApiServerProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #ready: Ready;
@@ -50,19 +49,18 @@ export class ApiServerProcess implements AsyncDisposable {
     const child = fork(ENTRY, [JSON.stringify(limits)], {
       execArgv: ["--conditions=@patchbay/source"],
     });
-    // The first message is this one.
     const [ready] = (await once(child, "message")) as [Ready];
     return new ApiServerProcess(child, ready);
   }
 
-  /** Asks; a body is JSON, that of PATCH a merge patch. */
+  /** Sends a JSON body; PATCH sends a merge patch. */
   ask(method: string, path: string, body?: string): Promise<Answer> {
     const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
-    const given = body === undefined ? {} : { body, headers: { "content-type": type } };
-    return this.#send(this.#agent, path, { method, ...given });
+    const input = body === undefined ? {} : { body, headers: { "content-type": type } };
+    return this.#send(this.#agent, path, { method, ...input });
   }
 
-  /** Sends a body of that content type: to be made by POST, a patch by PATCH. */
+  /** Sends a body of that content type: POST creates, PATCH patches. */
   sendAs(contentType: string, path: string, body: string | Buffer): Promise<Answer> {
     const method = contentType.includes("patch") ? "PATCH" : "POST";
     const headers = { "content-type": contentType };
@@ -70,8 +68,8 @@ export class ApiServerProcess implements AsyncDisposable {
   }
 
   /**
-   * Milliseconds in which somebody without rights, who comes now, is told that the server is well; without those in which
-   * it wanted to run, and others had the processors.
+   * Milliseconds until an unauthenticated client gets a health response, without the time in which the server waited
+   * for a processor.
    */
   async greet(): Promise<number> {
     const begun = performance.now() - (await this.#waitedMs());
@@ -82,14 +80,17 @@ export class ApiServerProcess implements AsyncDisposable {
     return performance.now() - (await this.#waitedMs()) - begun;
   }
 
-  /** How long the server's main thread has waited for a processor, milliseconds. Source: Linux, Documentation/scheduler/sched-stats. */
+  /**
+   * How long the server's main thread waited for a processor, milliseconds. Source: Linux,
+   * Documentation/scheduler/sched-stats.
+   */
   async #waitedMs(): Promise<number> {
     const pid = String(this.#child.pid);
     const [, waitedNs] = (await readFile(`/proc/${pid}/task/${pid}/schedstat`, "utf8")).split(" ");
     return Number(waitedNs) / 1e6;
   }
 
-  /** A connection of one's own; `known`: with the administrator's certificate. */
+  /** A new connection; `known`: with the administrator's certificate. */
   async connect(known = true): Promise<TLSSocket> {
     const { port, ca, cert, key } = this.#ready;
     const options: ConnectionOptions = { host: "127.0.0.1", port, ca };
@@ -99,12 +100,11 @@ export class ApiServerProcess implements AsyncDisposable {
     return socket;
   }
 
-  /** Where it listens. */
   get port(): number {
     return this.#ready.port;
   }
 
-  /** Milliseconds of processor time after which others came to their turn, at most, since this was asked last. */
+  /** Longest blocking of other clients since the last call, in milliseconds of processor time. */
   async longestTurnMs(): Promise<number> {
     const answer = once(this.#child, "message");
     this.#child.send("longest turn");
@@ -112,7 +112,7 @@ export class ApiServerProcess implements AsyncDisposable {
     return longest;
   }
 
-  /** Bytes of memory: now, and at most so far. */
+  /** Bytes of memory: now and at most so far. */
   async memory(): Promise<{ readonly now: number; readonly most: number }> {
     const status = await readFile(`/proc/${String(this.#child.pid)}/status`, "utf8");
     const bytesOf = (name: string): number =>

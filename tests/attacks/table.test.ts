@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does every attack of docs/reference/attacks.md that is said to be repelled have a test, and the reverse?
+// Consistency of docs/reference/attacks.md and the tests.
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const PAGE = join(import.meta.dirname, "../../docs/reference/attacks.md");
 
-/** A row of the page. */
 interface Row {
   readonly numbers: readonly number[];
   readonly outcome: string;
@@ -28,10 +27,10 @@ function readRows(): readonly Row[] {
   }));
 }
 
-/** What only a browser shows is tried beside the panel's stories. */
+/** Attacks that need a browser are beside the panel's tests. */
 const FOLDERS = [import.meta.dirname, join(import.meta.dirname, "../browser")];
 
-/** Numbers in the titles of the tests below this one, which may be in a table beside them. */
+/** Numbers in test titles, which may be in a table beside the test. */
 function readTested(): ReadonlySet<number> {
   const files = FOLDERS.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -51,19 +50,19 @@ const rows = readRows();
 const tested = readTested();
 
 describe("the table of attacks", () => {
-  test("has each number from 1 on once", () => {
+  test("has each number from 1 once", () => {
     const numbers = rows.flatMap((row) => row.numbers);
     expect(numbers).toEqual(numbersOf(`1-${String(numbers.length)}`));
   });
 
-  test("knows three outcomes, and gives a reason for two", () => {
+  test("uses three outcomes and gives a reason for two", () => {
     const others = rows.filter(
       ({ outcome }) => !/^(repelled$|open: .{10}|decision: .{10})/.test(outcome),
     );
     expect(others).toEqual([]);
   });
 
-  test("has a test for each attack that is repelled, and for no other", () => {
+  test("has a test for each repelled attack, and no other", () => {
     const repelled = rows
       .filter(({ outcome }) => outcome === "repelled")
       .flatMap(({ numbers }) => numbers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's pod on a real containerd, with volumes, limits and rights as the small kubelet gives them; nobody else's.
+// A tenant's pod on a real containerd, with volumes, limits and rights as node-runtime sets them.
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { names, type Pod, type PodVolume } from "@patchbay/api";
@@ -36,7 +36,6 @@ import {
 
 const USER = 1000;
 
-/** A pod that runs. */
 export interface TenantPod {
   readonly pod: Pod;
   readonly containerId: string;
@@ -44,7 +43,7 @@ export interface TenantPod {
   readonly paths: ReadonlyMap<string, string>;
 }
 
-/** What a tenant may say of a pod. */
+/** The pod fields that a tenant may set. */
 export interface TenantPodSpec {
   readonly script: string;
   readonly volumes?: readonly PodVolume[];
@@ -85,7 +84,6 @@ export function bytesOnDisk(path: string): number {
   return status.blocks * 512 + inside.reduce((sum, one) => sum + bytesOnDisk(one), 0);
 }
 
-/** One node. */
 export class TenantNode {
   readonly bench: ContainerdRuntimeBench;
   readonly facts: NodeFacts;
@@ -167,7 +165,7 @@ export class TenantNode {
     return { pod, containerId, paths };
   }
 
-  /** What the pod's container ended with. */
+  /** The container's termination state. */
   async ended({ containerId }: TenantPod, withinMs = 60_000): Promise<ContainerStatus> {
     return eventually(
       async () => {
@@ -201,7 +199,7 @@ export class TenantNode {
     }
   }
 
-  /** Takes the pod away, as when its object is gone. */
+  /** Deletes the pod, as after its object's deletion. */
   async remove({ pod }: TenantPod): Promise<void> {
     const { runtime } = this.bench;
     const { uid = "" } = pod.metadata;

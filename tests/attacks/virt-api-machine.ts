@@ -24,25 +24,24 @@ import {
 
 const VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines";
 
-/** An answer of the API server or of virt-api. */
 export interface Answer {
   readonly code: number;
   readonly body: Body;
-  /** Of the API server or of whom it asked; empty where there is none. */
+  /** Of the API server or of the backend; empty without one. */
   readonly warning: string;
 }
 
-/** What became of a request for a stream: what was heard, or why there is none. */
+/** The result of a stream request: the received data, or the reason for its absence. */
 export interface StreamAnswer {
   readonly code: number;
   readonly words: string;
 }
 
-/** Somebody with a certificate, or without one. */
+/** A user with or without a certificate. */
 export interface Person {
-  /** Asks the API server with a path, or whoever a URL names. */
+  /** Requests a path of the API server, or a whole URL. */
   ask(method: string, at: string, body?: unknown): Promise<Answer>;
-  /** Asks the API server for a stream with a path, says a word on it, and hears until as much has come. */
+  /** Opens a stream at the API server, sends a message, and reads until as much was received. */
   openStream(path: string, word: string): Promise<StreamAnswer>;
 }
 
@@ -70,10 +69,9 @@ function sayOnStream(socket: WebSocket, word: string): Promise<StreamAnswer> {
   return promise;
 }
 
-/** A running virt-api and the API server before it. */
+/** A running virt-api behind its API server. */
 export class VirtApiMachine implements AsyncDisposable {
   readonly api: Harness;
-  /** Of virt-api. */
   readonly url: string;
   readonly #directory: string;
   readonly #agents: Agent[] = [];
@@ -85,7 +83,7 @@ export class VirtApiMachine implements AsyncDisposable {
     this.url = `https://127.0.0.1:${String(port)}`;
   }
 
-  /** Starts both. `flags`: more flags of virt-api, given the file of the authority. */
+  /** Starts both. `flags` returns more flags of virt-api for the authority's file. */
   static async start(
     flags: (caFile: string) => readonly string[] = () => [],
   ): Promise<VirtApiMachine> {
@@ -103,7 +101,7 @@ export class VirtApiMachine implements AsyncDisposable {
     }
   }
 
-  /** Somebody whose certificate is of the cluster's authority; nobody where no name is given. */
+  /** A user with a certificate of the cluster's authority; without a name an anonymous one. */
   async person(name = "", groups: readonly string[] = []): Promise<Person> {
     const { authority, server } = this.api;
     const { certPem, keyPem } = await identity(authority, name || "nobody", groups);
@@ -121,9 +119,9 @@ export class VirtApiMachine implements AsyncDisposable {
           ...text,
         });
         const isPicture = answer.headers["content-type"] === "image/png";
-        const said = await readText(answer);
-        // Everything else that answers here answers in JSON.
-        const parsed = JSON.parse(isPicture ? "{}" : said) as Body;
+        const output = await readText(answer);
+        // All other responses are JSON.
+        const parsed = JSON.parse(isPicture ? "{}" : output) as Body;
         const { warning = "" } = answer.headers;
         return { code: answer.statusCode ?? 0, body: parsed, warning };
       },
@@ -137,12 +135,11 @@ export class VirtApiMachine implements AsyncDisposable {
     };
   }
 
-  /** The virt-handler of a node. */
   agentOf(node: string): Promise<Person> {
     return this.person("system:serviceaccount:patchbay:virt-handler", [`patchbay.io:node:${node}`]);
   }
 
-  /** Makes a VM with one NIC. */
+  /** Creates a VM with one NIC. */
   async makeVm(namespace: string, name: string, mac: string): Promise<Answer> {
     const spec = {
       domain: { devices: { interfaces: [{ name: "nic1", bridge: {}, macAddress: mac }] } },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are names and statuses that somebody has made up shown as text, and as no more?
+// Hostile names and statuses must be shown as plain text.
 import { expect, test } from "vitest";
 import { createBench, fill } from "./bench.ts";
 import { networkOf, vmiOf, vmOf, type VmOf } from "./objects.ts";
@@ -13,13 +13,13 @@ const WORDS: readonly { readonly name: string; readonly word: string; readonly s
     shown: '<img src=x onerror="document.title=1"><script>document.title=2</script>',
   },
   {
-    name: "marks of writing direction",
+    name: "bidirectional marks",
     word: "\u202egnihton\u2066",
     shown: String.raw`\u202egnihton\u2066`,
   },
   { name: "10 kB", word: "W".repeat(10_000), shown: `${"W".repeat(79)}…` },
   {
-    name: "ends of lines and controls",
+    name: "line ends and control characters",
     word: "a\r\nb\u0000\u001b[31m",
     shown: String.raw`a\u000d\u000ab\u0000\u001b[31m`,
   },
@@ -57,7 +57,7 @@ test.each(WORDS)("attack 116: $name", async ({ word, shown }) => {
   expect(panel.complaints).toEqual([]);
 });
 
-test("attack 116: what is put into the page runs nothing, and asks nobody else", async () => {
+test("attack 116: text inserted into the page runs nothing and requests no other server", async () => {
   await using panel = await open();
   const { page } = panel;
   const tried = await page.evaluate(`(async () => {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One browser for the tests of a file, and clusters that they make up.
+// One browser and several fake clusters for the tests of a file.
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll } from "vitest";
 import { FakeCluster } from "./fake-cluster.ts";
 import { NETWORKS, RACK, vmiOf, vmOf, type VmOf } from "./objects.ts";
 import { openBrowser, openFake, type OpenPanel } from "./panel-page.ts";
 
-/** Shows VMs, and the networks. */
 export function fill(cluster: FakeCluster, vms: readonly VmOf[] = RACK): void {
   for (const network of NETWORKS) cluster.put("network-attachment-definitions", network);
   for (const vm of vms) {
@@ -15,20 +14,18 @@ export function fill(cluster: FakeCluster, vms: readonly VmOf[] = RACK): void {
   }
 }
 
-/** A panel of a cluster, whose end is the cluster's too. */
+/** A panel of a cluster; closing it closes the cluster too. */
 export interface FakePanel extends OpenPanel {
   readonly cluster: FakeCluster;
 }
 
 type Look = Parameters<typeof openFake>[2];
 
-/** Opens panels in one browser. */
 export interface Bench {
   readonly browser: () => Browser;
   readonly open: (prepare?: (cluster: FakeCluster) => void, look?: Look) => Promise<FakePanel>;
 }
 
-/** For the tests of a file. */
 export function createBench(): Bench {
   let browser: Browser | undefined;
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is what a person wants gathered, judged and sent: by pointer and by keyboard, and nothing before Apply?
+// Changes in the panel are queued, checked and sent, by pointer and by keyboard, and never before Apply.
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { createBench, fill, type FakePanel } from "./bench.ts";
@@ -36,7 +36,7 @@ async function draw(page: Page, from: RegExp, to: RegExp): Promise<void> {
   await page.mouse.up();
 }
 
-test("a cable is drawn from a free socket to a jack: gathered, judged, and sent by Apply only", async () => {
+test("draws a cable from a free socket to a jack: queued, checked, and sent only by Apply", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   await draw(page, /^mail Free socket/, /^show only storage/);
@@ -59,7 +59,7 @@ test("a cable is drawn from a free socket to a jack: gathered, judged, and sent 
   expect(panel.complaints).toEqual([]);
 });
 
-/** The doctor's word, and the NIC as it is in use. */
+/** The doctor's result, and the NIC as it is in use. */
 function answerPlug({ cluster }: FakePanel, dead?: string): void {
   const hops = ["tap", "uplink"].map((hop) =>
     hop === dead
@@ -78,7 +78,7 @@ const STAYS = "it stays, because the fault is not in the guest or its pod";
 
 test.each([
   {
-    what: "what works stays",
+    what: "keeps a working NIC",
     dead: undefined,
     keeps: false,
     flags: "--check",
@@ -87,7 +87,7 @@ test.each([
     asked: ["addinterface"],
   },
   {
-    what: "what does not work is taken out",
+    what: "unplugs a NIC that fails",
     dead: "tap",
     keeps: false,
     flags: "--check",
@@ -96,7 +96,7 @@ test.each([
     asked: ["addinterface", "removeinterface"],
   },
   {
-    what: "what is to stay is told",
+    what: "reports a NIC that is to stay",
     dead: "tap",
     keeps: true,
     flags: "--check --keep",
@@ -105,7 +105,7 @@ test.each([
     asked: ["addinterface"],
   },
   {
-    what: "a fault outside the pod is told",
+    what: "reports a fault outside the pod",
     dead: "uplink",
     keeps: false,
     flags: "--check",
@@ -113,33 +113,33 @@ test.each([
     words: `frames die at uplink: it is down; ${STAYS}`,
     asked: ["addinterface"],
   },
-])("with a tick it is looked whether frames pass: $what", async (story) => {
+])("with the check box set, tests whether frames pass: $what", async (scenario) => {
   await using panel = await open();
   const { page } = panel;
   await page.clock.install();
   await plugByList(page, "mail", "default/storage");
   await page.locator(".badge-live").waitFor();
   await page.getByLabel("Check that frames").check();
-  if (story.keeps) await page.getByLabel("Keep it plugged even if").check();
+  if (scenario.keeps) await page.getByLabel("Keep it plugged even if").check();
   const command = await page.locator(".same pre").first().textContent();
-  expect(command?.endsWith(` --name storage ${story.flags}`)).toBe(true);
+  expect(command?.endsWith(` --name storage ${scenario.flags}`)).toBe(true);
   await page.getByRole("button", { name: "Apply" }).click();
   await page.locator(".badge-checking").waitFor();
-  answerPlug(panel, story.dead);
-  const found = page.locator(`.badge-${story.badge}`);
-  // The page's clock stands still but for this.
+  answerPlug(panel, scenario.dead);
+  const found = page.locator(`.badge-${scenario.badge}`);
+  // Only this advances the page's clock.
   const passOn = async (): Promise<number> => {
     await page.clock.runFor(1000);
     return found.count();
   };
   await expect.poll(passOn, { timeout: 60_000 }).toBe(1);
-  expect(await page.locator(".change-text").textContent()).toBe(story.words);
-  expect(done(panel).map(({ path }) => path.split("/").at(-1))).toEqual(story.asked);
+  expect(await page.locator(".change-text").textContent()).toBe(scenario.words);
+  expect(done(panel).map(({ path }) => path.split("/").at(-1))).toEqual(scenario.asked);
   await page.getByRole("button", { name: "Close", exact: true }).click();
   expect(panel.complaints).toEqual([]);
 });
 
-test("while it is looked, other changes go on, and what is looked at stays until it is told", async () => {
+test("other changes continue during the test, and the tested NIC stays until the result", async () => {
   await using panel = await open();
   const { page } = panel;
   await plugByList(page, "mail", "default/storage");
@@ -158,25 +158,25 @@ test("while it is looked, other changes go on, and what is looked at stays until
   expect(panel.complaints).toEqual([]);
 });
 
-test("who closes the page is asked while changes wait there, and not before or after", async () => {
+test("asks before the page closes only while changes are queued", async () => {
   await using panel = await open();
   const { page } = panel;
-  const asked: string[] = [];
+  const requested: string[] = [];
   page.on("dialog", (dialog) => {
-    asked.push(dialog.type());
+    requested.push(dialog.type());
     void dialog.dismiss();
   });
   await plugByList(page, "mail", "default/storage");
   await page.locator(".badge-live").waitFor();
   await page.close({ runBeforeUnload: true });
-  await expect.poll(() => asked).toEqual(["beforeunload"]);
+  await expect.poll(() => requested).toEqual(["beforeunload"]);
   await page.getByRole("button", { name: "Drop all" }).click();
   await page.close({ runBeforeUnload: true });
   await expect.poll(() => page.isClosed()).toBe(true);
-  expect(asked).toHaveLength(1);
+  expect(requested).toHaveLength(1);
 });
 
-/** Fingers, as the browser's own debugger makes them: what scrolls, scrolls. */
+/** Touches through the browser's debugger, which also scroll. */
 async function touch(page: Page) {
   const session = await page.context().newCDPSession(page);
   const send = (type: "touchStart" | "touchMove" | "touchEnd", at?: Point): Promise<unknown> =>
@@ -188,7 +188,7 @@ async function touch(page: Page) {
   };
 }
 
-test("on a telephone a finger that rests on a socket draws its cable", async () => {
+test("on a phone, a finger that rests on a socket draws its cable", async () => {
   await using panel = await open(undefined, { viewport: SMALL, hasTouch: true });
   const { page } = panel;
   const finger = await touch(page);
@@ -206,7 +206,7 @@ test("on a telephone a finger that rests on a socket draws its cable", async () 
   expect(panel.complaints).toEqual([]);
 });
 
-test("on a telephone a finger that moves at once scrolls the rack, and draws nothing", async () => {
+test("on a phone, a finger that moves immediately scrolls the rack and draws nothing", async () => {
   await using panel = await open(undefined, { viewport: SMALL, hasTouch: true });
   const { page } = panel;
   const finger = await touch(page);
@@ -220,7 +220,7 @@ test("on a telephone a finger that moves at once scrolls the rack, and draws not
   expect(await page.locator("path.loose, .change").count()).toBe(0);
 });
 
-test("a VMI without a VM: its NIC is moved, its link switched, its console and screen are offered", async () => {
+test("a VMI without a VM can be re-plugged, its link switched, and its console and screen opened", async () => {
   await using panel = await open((cluster) => {
     fill(cluster, []);
     const [db] = RACK;
@@ -257,7 +257,7 @@ test("a VMI without a VM: its NIC is moved, its link switched, its console and s
   ]);
 });
 
-test("a plug is moved, another pulled, a link switched, a VM started, one deleted: one Apply for all", async () => {
+test("one Apply moves a plug, pulls another, switches a link, starts a VM and deletes one", async () => {
   await using panel = await open();
   const { page } = panel;
   await draw(page, /^interface storage in use/, /^show only front/);
@@ -286,11 +286,10 @@ test("a plug is moved, another pulled, a link switched, a VM started, one delete
   ]);
 });
 
-test("a VM that does not run gets it at its next start", async () => {
+test("a VM that does not run gets the NIC at its next start", async () => {
   await using panel = await open();
   await plugByList(panel.page, "test", "default/storage");
   await panel.page.locator(".badge-start").waitFor();
-  // There is no guest in which to look.
   expect(await panel.page.getByLabel("Check that frames").count()).toBe(0);
   await panel.page.getByText("Do the same by hand").click();
   const command = await panel.page.locator(".same pre").first().textContent();
@@ -302,7 +301,7 @@ test("a VM that does not run gets it at its next start", async () => {
   );
 });
 
-test("what would be refused says why; what fails at Apply says where it stands, and stops no other", async () => {
+test("explains rejected changes; a change that fails at Apply shows its error and stops no other", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   cluster.refusal = { kind: "Status", message: "no free PCIe port: 32 of 32 are used" };
@@ -317,7 +316,7 @@ test("what would be refused says why; what fails at Apply says where it stands, 
   await page.getByText("All changes are sent").waitFor();
 });
 
-test("changes of one VM are judged together too: what one takes from another is said at the last", async () => {
+test("checks changes of one VM together and reports a conflict at the last one", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   cluster.refusal = { kind: "Status", message: "no free PCIe port for storage-2" };
@@ -335,7 +334,7 @@ test("changes of one VM are judged together too: what one takes from another is 
   expect(done(panel)).toEqual([]);
 });
 
-test("what was gathered can be dropped, and is never sent", async () => {
+test("queued changes can be dropped and are never sent", async () => {
   await using panel = await open();
   await plugByList(panel.page, "db", "default/front");
   await panel.page.locator(".badge-live").waitFor();
@@ -344,7 +343,7 @@ test("what was gathered can be dropped, and is never sent", async () => {
   expect(done(panel)).toEqual([]);
 });
 
-test("a new VM is gathered like any other change", async () => {
+test("queues a new VM like any other change", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.getByRole("button", { name: "New VM" }).click();
@@ -367,7 +366,7 @@ test("a new VM is gathered like any other change", async () => {
   expect(done(panel)).toMatchObject(kinds.map((kind) => ({ method: "POST", body: { kind } })));
 });
 
-test("what the user may not do is not offered", async () => {
+test("hides actions that the user may not perform", async () => {
   await using panel = await open((cluster) => {
     fill(cluster);
     cluster.rules = [{ verbs: ["get", "list", "watch"], apiGroups: ["*"], resources: ["*"] }];
@@ -378,7 +377,6 @@ test("what the user may not do is not offered", async () => {
     .first()
     .click();
   await page.getByText("Details of every layer").waitFor();
-  // It changes nothing.
   const offered = page.locator(".buttons button, .pick-network");
   expect(await offered.allTextContents()).toEqual(["Where do frames die?"]);
   await page.getByRole("button", { name: /^db (Free socket|Full)/ }).click();
@@ -386,7 +384,7 @@ test("what the user may not do is not offered", async () => {
   expect(await page.getByRole("button", { name: "New VM" }).count()).toBe(0);
 });
 
-test("all of it by keyboard alone", async () => {
+test("works by keyboard alone", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.getByPlaceholder("Search").focus();

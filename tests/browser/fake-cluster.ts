@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server for the panel that has whatever objects a test gives it, tells what becomes of them, and notes what is asked.
+// A fake API server for the panel with a test's objects: sends their changes and records requests.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { KubeObject } from "@patchbay/api";
 
-/** Plural names, as they stand in paths. */
+/** Plural names, as in paths. */
 export type Plural =
   | "virtualmachines"
   | "virtualmachineinstances"
@@ -30,20 +30,18 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   return text === "" ? undefined : JSON.parse(text);
 }
 
-/** On a loopback port. */
 export class FakeCluster {
   readonly asked: Asked[] = [];
-  /** What the user may do; nothing is left out. */
+  /** The user's rights; omitted: all. */
   rules: readonly object[] = [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }];
-  /** What each node would say of the traffic of a guest. */
+  /** Each node's traffic figures of a guest. */
   traffic: () => readonly object[] = () => [];
-  /** Events of a namespace. */
   events: readonly object[] = [];
-  /** What its doctor would say of the interface. */
+  /** The doctor's result for the interface. */
   way: (iface: string) => object = () => ({});
-  /** What a change is answered with; undefined: it is accepted. */
+  /** The response to a change; undefined: accepted. */
   refusal: object | undefined;
-  /** Which changes that answer is for. */
+  /** Which changes that response is for. */
   refuses: (asked: Asked) => boolean = () => true;
   readonly #objects = new Map<Plural, Map<string, KubeObject>>();
   readonly #watches = new Map<Plural, Set<ServerResponse>>();
@@ -70,11 +68,11 @@ export class FakeCluster {
   }
 
   get url(): string {
-    const { port } = this.#server.address() as AddressInfo; // it listens on TCP
+    const { port } = this.#server.address() as AddressInfo;
     return `http://127.0.0.1:${String(port)}`;
   }
 
-  /** Makes or changes an object; whoever watches is told. */
+  /** Creates or changes an object and notifies watchers. */
   put(plural: Plural, object: KubeObject): void {
     this.#revision += 1;
     const resourceVersion = String(this.#revision);
@@ -132,7 +130,7 @@ export class FakeCluster {
     } else this.#send(response, 409, this.refusal);
   }
 
-  /** As virt-api says it. */
+  /** As virt-api formats it. */
   #wordsOn(path: string, body: unknown): string {
     const [, namespace = "", name = ""] =
       /namespaces\/([^/]+)\/[^/]+\/([^/]+)\/addinterface$/.exec(path) ?? [];

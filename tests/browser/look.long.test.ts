@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can everybody use it: with a screen reader, on a telephone, in the dark?
+// Accessibility: screen readers, phones and dark mode.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
@@ -17,9 +17,9 @@ interface Found {
   }[];
 }
 
-/** What axe finds, by rule, with the first place of each. */
+/** Violations that axe finds, by rule, with the first location of each. */
 async function findFaults(page: Page): Promise<readonly string[]> {
-  // By the debugger: the page's policy lets no script in.
+  // Injected by the debugger, because the page's policy allows no scripts.
   await page.evaluate(AXE);
   const found = await page.evaluate<Found>("axe.run(document, { resultTypes: ['violations'] })");
   return found.violations.map(({ id, nodes }) => {
@@ -36,7 +36,7 @@ const LOOKS = [
 ] as const;
 
 describe.each(LOOKS)("$name", (look) => {
-  test("axe finds nothing in the rack, in details, with changes and in the form; nothing is wider than the window", async () => {
+  test("axe finds no violations in rack, details, changes and form; nothing is wider than the window", async () => {
     await using panel = await open(undefined, look);
     const { page } = panel;
     await page.waitForSelector(".plug");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the panel do with a guest that runs what it says: plug, move, pull, console, screen?
+// The panel on a machine with a running guest: plug, move, pull, console, screen.
 import { join } from "node:path";
 import {
   bridgeNetworkManifest,
@@ -14,7 +14,7 @@ import { bringUp } from "../e2e/standalone.ts";
 import { createBench } from "./bench.ts";
 import { openReal, type OpenPanel } from "./panel-page.ts";
 
-/** A guest under emulation, beside others. */
+/** Time for a guest under emulation beside others. */
 const SLOW = { timeout: 60_000 };
 const bench = createBench();
 let machine: Machine;
@@ -45,9 +45,9 @@ async function apply(): Promise<void> {
   await page.getByRole("button", { name: "Close", exact: true }).click();
 }
 
-const nic = (words: string) => page.getByRole("button", { name: `interface blue ${words}` });
+const nic = (text: string) => page.getByRole("button", { name: `interface blue ${text}` });
 
-test("a cable to a network is a NIC in the guest, each phase of which is seen", async () => {
+test("a cable to a network becomes a NIC in the guest, and each phase is shown", async () => {
   await page.getByRole("button", { name: /^alpha Free socket \d+ of \d+ ports free/ }).click(SLOW);
   await page.locator(".pick-network", { hasText: "default/blue" }).click();
   await page.locator(".badge-live").waitFor();
@@ -62,7 +62,7 @@ test("a cable to a network is a NIC in the guest, each phase of which is seen", 
   expect(panel.complaints).toEqual([]);
 });
 
-test("what somebody plugs elsewhere appears here", async () => {
+test("shows a plug made by another client", async () => {
   machine.patchbay(
     "addinterface",
     "alpha",
@@ -75,7 +75,7 @@ test("what somebody plugs elsewhere appears here", async () => {
   await expect.poll(() => other.count(), SLOW).toBe(1);
 });
 
-test("a request that the API server refuses says why before Apply", async () => {
+test("shows the API server's rejection before Apply", async () => {
   machine.startDelete("net-attach-def", "red");
   await page.getByRole("button", { name: /^alpha Free socket/ }).click();
   await page.locator(".pick-network", { hasText: "default/red" }).click();
@@ -85,7 +85,7 @@ test("a request that the API server refuses says why before Apply", async () => 
   machine.apply(bridgeNetworkManifest("red", "pbw-red"));
 });
 
-test("a cable is moved to another network, and the plug is pulled", async () => {
+test("moves a cable to another network and pulls the plug", async () => {
   await nic("in use on blue").click();
   await page.locator(".pick-network", { hasText: "default/red" }).click();
   await page.locator(".badge-live").waitFor();
@@ -102,7 +102,7 @@ test("a cable is moved to another network, and the plug is pulled", async () => 
     .toBe(0);
 });
 
-test("the guest's console answers what is typed, and its screen is seen", async () => {
+test("the guest's console answers input, and its screen is shown", async () => {
   await page.locator(".unit-name", { hasText: "alpha" }).click();
   await page.getByRole("button", { name: "Console" }).click();
   await page.getByText("connected; Enter may be needed").waitFor(SLOW);
@@ -117,7 +117,7 @@ test("the guest's console answers what is typed, and its screen is seen", async 
   expect(panel.complaints).toEqual([]);
 });
 
-test("a VM is stopped and started", async () => {
+test("stops and starts a VM", async () => {
   await page.locator(".unit-name", { hasText: "alpha" }).click();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
   await apply();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects for the panel: VMs with NICs in whatever state, and networks.
+// Objects for the panel: VMs with NICs in any state, and networks.
 import type {
   IfaceOperation,
   NetworkAttachmentDefinition,
@@ -7,10 +7,9 @@ import type {
   VirtualMachineInstance,
 } from "@patchbay/api";
 
-/** A NIC. */
 export interface NicSpec {
   readonly name: string;
-  /** Absent: the pod's network. */
+  /** Unset: the pod network. */
   readonly network?: string;
   readonly phase?: string;
   readonly reason?: string;
@@ -21,7 +20,7 @@ export interface NicSpec {
   readonly operations?: readonly IfaceOperation[];
 }
 
-/** A plug that worked at the third attempt. */
+/** A plug that succeeded at the third attempt. */
 const PLUG: IfaceOperation = {
   type: "Plug",
   networkName: "default/storage",
@@ -36,7 +35,6 @@ const PLUG: IfaceOperation = {
   attempts: 3,
 };
 
-/** A VM. */
 export interface VmOf {
   readonly namespace?: string;
   readonly name: string;
@@ -80,7 +78,6 @@ function statusOf(nic: NicSpec, index: number) {
   };
 }
 
-/** The VM. */
 export function vmOf(spec: VmOf): VirtualMachine {
   const { namespace = "default", name, state = "Running" } = spec;
   const made = {
@@ -93,10 +90,10 @@ export function vmOf(spec: VmOf): VirtualMachine {
     },
     status: { printableStatus: state },
   };
-  return made as unknown as VirtualMachine; // what the panel reads of one
+  return made as unknown as VirtualMachine; // the fields that the panel reads
 }
 
-/** Its VMI, as the node reports it. */
+/** Its VMI as the node reports it. */
 export function vmiOf(spec: VmOf): VirtualMachineInstance {
   const { namespace = "default", name, nics, node = "node-a", free = 32, system } = spec;
   const made = {
@@ -115,10 +112,9 @@ export function vmiOf(spec: VmOf): VirtualMachineInstance {
       ...(system !== undefined && { guestOSInfo: { prettyName: system } }),
     },
   };
-  return made as unknown as VirtualMachineInstance; // what the panel reads of one
+  return made as unknown as VirtualMachineInstance; // the fields that the panel reads
 }
 
-/** A network. */
 export function networkOf(
   name: string,
   type: string,
@@ -138,7 +134,7 @@ export function networkOf(
   return made;
 }
 
-/** A small rack in which everything that can be seen is seen once. */
+/** A small rack that shows every visual state once. */
 export const RACK: readonly VmOf[] = [
   {
     name: "db",
@@ -214,7 +210,6 @@ export const RACK: readonly VmOf[] = [
   },
 ];
 
-/** Its networks. */
 export const NETWORKS = [
   networkOf("front", "bridge"),
   networkOf("storage", "bridge"),

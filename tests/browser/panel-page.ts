@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A panel with a browser in front of it: Debian's Chromium, without a window.
+// A panel with headless Chromium from Debian.
 import { randomBytes } from "node:crypto";
 import { createKubeClient, loadKubeConfig, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
@@ -10,32 +10,31 @@ import { readPage } from "../../packages/cli/src/ui/page.ts";
 import { startPanel, type Panel } from "../../packages/cli/src/ui/server.ts";
 import type { FakeCluster } from "./fake-cluster.ts";
 
-/** Debian's own. It is Chromium's engine alone: the whole browser works twice as long, on its frame that nobody sees. */
+/** Debian's headless shell: the full browser takes twice as long, for a frame that is never seen. */
 const CHROMIUM = "/usr/bin/chromium-headless-shell";
 
-/** Starts it; root needs to give up its sandbox, and every page here is ours. */
+/** Starts it; root must disable its sandbox, and every page here is ours. */
 export function openBrowser(): Promise<Browser> {
   needProgram(CHROMIUM, "chromium-headless-shell");
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
 }
 
-/** Images that the machine of a panel has. */
+/** Images of a panel's machine. */
 const IMAGES = ["debian:12", "alpine:3.22"];
 
-/** How large a window is. */
 export const WIDE = { width: 1280, height: 800 };
-/** A telephone's. */
+/** The size of a phone. */
 export const SMALL = { width: 375, height: 720 };
 
-/** What is done with a page before it is opened. */
+/** Runs on a page before it is opened. */
 type Prepare = (page: Page) => unknown;
 
-/** A panel, and what a page of it has complained of. */
+/** A panel and the complaints of its page. */
 export interface OpenPanel extends AsyncDisposable {
   readonly panel: Panel;
   readonly page: Page;
   readonly complaints: readonly string[];
-  /** Another page of it, by a new link. */
+  /** Opens another page by a new link. */
   readonly openAnother: (prepare: Prepare) => Promise<Page>;
 }
 
@@ -45,12 +44,12 @@ interface Look {
   readonly hasTouch?: boolean;
 }
 
-/** A request of the browser's that it breaks off when an address of the host comes or goes, as other suites make them do. */
+/** Browser request aborted because a host address changed, which other suites cause. */
 const NETWORK_CHANGED = "ERR_NETWORK_CHANGED";
-/** What a page is made of; what it asks is its own to ask again. */
+/** The page's own files; the page itself retries its requests. */
 const PARTS = ["document", "script", "stylesheet"];
 
-/** Opens a page by a new link, and another as long as a part of it was broken off. */
+/** Opens a page by a new link, and retries while parts of it are aborted. */
 async function openPage(context: BrowserContext, panel: Panel, prepare: Prepare): Promise<Page> {
   for (let attempt = 0; attempt < 20; attempt += 1) {
     const page = await context.newPage();
@@ -99,7 +98,7 @@ async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Pr
   };
 }
 
-/** A panel of a cluster that a test has made up. */
+/** A panel of a fake cluster. */
 export function openFake(
   cluster: FakeCluster,
   browser: Browser,
@@ -108,7 +107,7 @@ export function openFake(
   const readCredentials = () => Promise.resolve({});
   return openPanelOf({ server: cluster.url, skipTlsVerify: false, readCredentials }, browser, look);
 }
-/** A panel of a machine that runs. */
+/** A panel of a running machine. */
 export async function openReal(
   kubeconfig: string,
   browser: Browser,

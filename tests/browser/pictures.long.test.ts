@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures for README and docs/panel.md: `npm run pictures` puts them there, every other run only takes them.
+// Pictures for README and docs/panel.md: `npm run pictures` stores them, every other run only takes them.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
@@ -26,7 +26,7 @@ test("the rack", async () => {
   await expectPicture(panel.page, "panel");
 });
 
-test("the rack in the dark, with what is wrong", async () => {
+test("the rack in dark mode with faults", async () => {
   await using panel = await open(undefined, { viewport: SHORT, scheme: "dark" });
   await panel.page.getByRole("button", { name: /^interface uplink/ }).click();
   await expectPicture(panel.page, "panel-trouble");
@@ -43,7 +43,7 @@ test("changes before Apply", async () => {
   await expectPicture(page, "panel-changes");
 });
 
-test("on a telephone", async () => {
+test("on a phone", async () => {
   await using panel = await open(undefined, { viewport: SMALL });
   await expectPicture(panel.page, "panel-small");
 });

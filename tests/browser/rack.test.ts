@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a person see who has never seen the panel, and what moves when the world does?
+// The panel at first sight, and its reaction to changes.
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { createBench, fill } from "./bench.ts";
@@ -8,7 +8,7 @@ import { RACK, vmiOf } from "./objects.ts";
 const { browser, open } = createBench();
 const [DB, MAIL] = RACK;
 
-test("a rack: units, sockets, plugs with their state in words, jacks, and a cable for each plug", async () => {
+test("a rack shows units, sockets, plugs with their state, jacks, and a cable for each plug", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.waitForSelector(".plug");
@@ -32,7 +32,7 @@ test("a rack: units, sockets, plugs with their state in words, jacks, and a cabl
   expect(panel.complaints).toEqual([]);
 });
 
-test("what is wrong is said in words: the reason, the node's message, who can help", async () => {
+test("describes faults in text: the reason, the node's message, and who can help", async () => {
   await using panel = await open();
   await panel.page.getByRole("button", { name: /^interface uplink/ }).click();
   const details = panel.page.getByRole("complementary", { name: "Details" });
@@ -63,7 +63,7 @@ test("a VM's events are among its details", async () => {
   ]);
 });
 
-test("what was done with a NIC is listed, also from before the page was opened", async () => {
+test("lists the history of a NIC, also from before the page was opened", async () => {
   await using panel = await open();
   await panel.page
     .getByRole("button", { name: /^interface storage in use/ })
@@ -76,30 +76,30 @@ test("what was done with a NIC is listed, also from before the page was opened",
   );
 });
 
-test("a plug that somebody makes elsewhere moves here: each phase, with its time", async () => {
+test("shows a plug made elsewhere with each phase and its time", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   expect(MAIL).toBeDefined();
-  const seen = (phase: string) => {
+  const observed = (phase: string) => {
     const nics = [...(MAIL?.nics.slice(0, 1) ?? []), { name: "front", network: "front", phase }];
     cluster.put("virtualmachineinstances", vmiOf({ ...MAIL, name: "mail", nics }));
   };
   const mail = page.locator('[aria-label="mail in default, Running"]');
   await mail.getByRole("button", { name: /^interface front/ }).click();
-  for (const [phase, words] of [
+  for (const [phase, text] of [
     ["PodAttaching", "joining the network"],
     ["Wiring", "bridge and tap"],
     ["Ready", "in use"],
   ] as const) {
-    seen(phase);
-    await mail.getByRole("button", { name: `interface front ${words} on front` }).waitFor();
+    observed(phase);
+    await mail.getByRole("button", { name: `interface front ${text} on front` }).waitFor();
   }
   const steps = page.locator(".steps tr");
   await expect.poll(() => steps.count()).toBe(4);
   expect(await steps.nth(3).textContent()).toMatch(/Ready\+\d+\.\d\d s$/);
 });
 
-test("what goes through a NIC is a curve, for whoever may see the VM", async () => {
+test("draws a NIC's traffic as a curve for users who may see the VM", async () => {
   await using panel = await open();
   let bytes = 0;
   panel.cluster.traffic = () => {
@@ -113,7 +113,7 @@ test("what goes through a NIC is a curve, for whoever may see the VM", async () 
   await expect.poll(() => panel.page.locator(".received-word").textContent()).toMatch(/\d kB\/s$/);
 });
 
-test("at which hop frames of a NIC die is told to whoever asks", async () => {
+test("shows on request at which hop a NIC's frames are dropped", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   cluster.way = (iface) => ({
@@ -137,7 +137,7 @@ test("at which hop frames of a NIC die is told to whoever asks", async () => {
   expect(rows).toEqual(["✓guestit answers at its tap", "✗uplinkeno1: it is downset it up"]);
 });
 
-test("search and filters leave what is looked for", async () => {
+test("search and filters show only matches", async () => {
   await using panel = await open();
   const { page } = panel;
   const names = () => page.locator(".unit-name").allTextContents();
@@ -153,7 +153,7 @@ test("search and filters leave what is looked for", async () => {
   await page.getByText("No VM fits").waitFor();
 });
 
-test("a watch that breaks is taken up again, and the page says so meanwhile", async () => {
+test("resumes a broken watch and shows it meanwhile", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   await page.getByText("live", { exact: true }).waitFor();
@@ -163,11 +163,11 @@ test("a watch that breaks is taken up again, and the page says so meanwhile", as
   await expect.poll(() => page.getByText("not connected").count()).toBe(1);
 });
 
-test("a server that is frozen is not called live", async () => {
+test("does not show a frozen server as live", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.clock.install();
-  // The browser may abort the load of a page, as openPage of panel-page.ts says.
+  // The browser may abort the page load, see openPage of panel-page.ts.
   await eventually(
     async () => {
       await page.reload();
@@ -176,17 +176,17 @@ test("a server that is frozen is not called live", async () => {
     },
     { withinMs: 30_000 },
   );
-  // The page's clock alone goes on: no pulse comes meanwhile.
+  // Only the page's clock advances, without a heartbeat.
   await page.clock.runFor(9500);
   await expect.poll(() => page.getByText("not connected").count()).toBe(1);
 });
 
-test("a link is for one browser: it may load the page again, and another says what to do", async () => {
+test("a link works for one browser, which may reload the page; another browser is told what to do", async () => {
   await using panel = await open();
   const { page } = panel;
   const link = panel.panel.link();
   const other = await (await browser().newContext()).newPage();
-  // The browser may break a page off, as openPage of panel-page.ts says.
+  // The browser may abort a page, see openPage of panel-page.ts.
   await eventually(
     async () => {
       await page.goto(link);
@@ -201,39 +201,39 @@ test("a link is for one browser: it may load the page again, and another says wh
   );
   expect(page.url()).not.toContain("token");
   await other.context().close();
-  const kept = await page.evaluate(
+  const retained = await page.evaluate(
     "JSON.stringify([Object.keys(localStorage).sort(), { ...sessionStorage }, document.cookie])",
   );
-  expect(kept).toBe('[["patchbay-link","patchbay-theme"],{},""]');
+  expect(retained).toBe('[["patchbay-link","patchbay-theme"],{},""]');
 });
 
-test("a page whose way in is lost asks for it again", async () => {
+test("a page whose session ended requests a new link", async () => {
   await using panel = await open();
-  let asked = 0;
+  let requested = 0;
   const page = await panel.openAnother(async (opened) => {
-    asked = 0;
+    requested = 0;
     await opened.route("**/session", async (route) => {
-      asked += 1;
-      // The first is not heard, and the answer to the second not.
-      if (asked === 2) await route.fetch();
-      if (asked < 3) await route.abort();
+      requested += 1;
+      // The first request gets no response, and neither does the second.
+      if (requested === 2) await route.fetch();
+      if (requested < 3) await route.abort();
       else await route.continue();
     });
   });
   await page.waitForSelector(".unit");
-  expect(asked).toBeGreaterThanOrEqual(3);
+  expect(requested).toBeGreaterThanOrEqual(3);
 });
 
-test("a page to whom nobody answers says so", async () => {
+test("a page whose server does not answer shows it", async () => {
   await using panel = await open();
   const page = await panel.openAnother((opened) =>
     opened.route("**/session", (route) => route.abort()),
   );
-  const words = page.getByText("The panel's server does not answer");
-  await expect.poll(() => words.count()).toBe(1);
+  const text = page.getByText("The panel's server does not answer");
+  await expect.poll(() => text.count()).toBe(1);
 });
 
-test("without a VM it says how to make one", async () => {
+test("explains how to create a VM when there is none", async () => {
   await using panel = await open((cluster) => {
     fill(cluster, []);
   });

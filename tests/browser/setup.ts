@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page is built from what is here now.
+// Builds the page from the current sources.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster that PATCHBAY_KUBECONFIG names, with Patchbay installed, and words for what a person does there.
+// The cluster that PATCHBAY_KUBECONFIG names, with Patchbay installed, and a user's actions on it.
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -15,14 +15,14 @@ const NEEDS = `what must be there, as docs/install.md says:
   Patchbay on it         patchbay install, and all its pods ready
   the CNI plugin ptp     on each node, with host-local`;
 
-/** Kubeconfig of an administrator. hack/test does not run this where no cluster is named, and counts it. */
+/** An administrator's kubeconfig. hack/test skips and counts these tests without a cluster. */
 function kubeconfig(): string {
   const path = process.env["PATCHBAY_KUBECONFIG"] ?? "";
   if (path === "") throw new Error(`no cluster is named; ${NEEDS}`);
   return path;
 }
 
-/** What is to be ready before a VM can start. */
+/** Workloads that must be ready before a VM can start. */
 const WORKLOADS = [
   "deployment/virt-api",
   "deployment/virt-controller",
@@ -30,7 +30,7 @@ const WORKLOADS = [
   "daemonset/net-agent",
 ];
 
-/** A network that leaves nothing on the node, as a bridge would: the plugin makes a pair of links for each NIC. */
+/** A network that leaves nothing on the node, unlike a bridge: the plugin creates a veth pair for each NIC. */
 function networkManifest(name: string): unknown {
   const ipam = { type: "host-local", subnet: "10.79.1.0/24" };
   return {
@@ -41,24 +41,24 @@ function networkManifest(name: string): unknown {
   };
 }
 
-/** Image with kernel and initrd of the test guest, as the cluster's nodes find it. Source: hack/guest/make-image. */
+/** The test guest's image with kernel and initrd, pullable by the cluster's nodes. Source: hack/guest/make-image. */
 const GUEST_IMAGE = process.env["PATCHBAY_GUEST_IMAGE"] ?? "guest";
 
-/** Time for a change under software emulation, and for a boot with images to pull. */
+/** Time for a change under software emulation, and for a boot including image pulls. */
 export const CHANGE_MS = 60_000;
 export const BOOT_MS = 300_000;
 
-/** Console of the guest in its launcher. Source: packages/control-plane/api/src/names.ts */
+/** The guest's console in its launcher. Source: packages/control-plane/api/src/names.ts */
 const CONSOLE_LOG = "/run/launcher/serial0.log";
 
-/** The manifest as text, in this namespace, also where it names none. */
+/** The manifest as text, in this namespace unless it names one. */
 function inNamespace(manifest: unknown, namespace: string): string {
   const text = JSON.stringify(manifest);
   const named = text.replaceAll('"namespace":"default"', `"namespace":"${namespace}"`);
   return named.replaceAll('"image":"guest"', `"image":"${GUEST_IMAGE}"`);
 }
 
-/** A namespace of its own on the cluster, with a network and a VM; gone at the end with all that is in it. */
+/** A namespace on the cluster with a network and a VM; deleted at the end with its content. */
 export class Room {
   readonly namespace = `patchbay-test-${randomBytes(3).toString("hex")}`;
 
@@ -79,7 +79,7 @@ export class Room {
     return this.#run(program, ["--namespace", this.namespace, ...args]);
   }
 
-  /** Throws with what must be there, where one of Patchbay's workloads is not ready. */
+  /** Throws with the requirement if one of Patchbay's workloads is not ready. */
   #expectInstalled(): void {
     for (const workload of WORKLOADS) {
       const status = ["rollout", "status", workload, "--timeout=120s"];
@@ -91,13 +91,13 @@ export class Room {
     }
   }
 
-  /** Makes the namespace, a network, and these. */
+  /** Creates the namespace, a network, and these objects. */
   open(...manifests: readonly unknown[]): void {
     this.#expectInstalled();
     this.#run("kubectl", ["create", "namespace", this.namespace]);
     for (const manifest of [networkManifest("blue"), ...manifests]) {
       const text = inNamespace(manifest, this.namespace);
-      // Without the flag, an object that names no namespace gets the kubeconfig's. With it, kubectl refuses another one.
+      // Without the flag, kubectl uses the kubeconfig's namespace. With it, kubectl rejects another one.
       this.#run("kubectl", ["--namespace", this.namespace, "apply", "--filename", "-"], text);
     }
   }
@@ -107,11 +107,11 @@ export class Room {
     this.#run("kubectl", ["delete", "namespace", this.namespace, "--timeout=120s"]);
   }
 
-  /** Lets the cluster's VMs have what the feature gate stands for; answers what puts it back. */
+  /** Enables a feature gate; returns a function that restores the previous state. */
   allow(gate: string): () => void {
     const object = ["--namespace", "patchbay", "kubevirt/kubevirt"];
     const text = this.#run("kubectl", ["get", ...object, "-o", "json"]);
-    const { spec } = JSON.parse(text) as KubeVirt; // as it was asked
+    const { spec } = JSON.parse(text) as KubeVirt;
     const { featureGates = [] } = spec?.configuration?.developerConfiguration ?? {};
     const set = (gates: readonly string[]): void => {
       const configuration = { developerConfiguration: { featureGates: gates } };
@@ -124,14 +124,13 @@ export class Room {
     };
   }
 
-  /** What the launcher's container prints of a program. */
+  /** The output of a program in the launcher's container. */
   inLauncher(vmi: string, ...argv: readonly string[]): string {
     const { name } = this.launcher(vmi).metadata;
     return this.kubectl("exec", name, "--container", "compute", "--", ...argv);
   }
 
   vmi(name: string): VirtualMachineInstance {
-    // As it was asked.
     return JSON.parse(this.kubectl("get", "vmi", name, "-o", "json")) as VirtualMachineInstance;
   }
 
@@ -142,17 +141,17 @@ export class Room {
   launcher(vmi: string): Pod {
     const selector = `kubevirt.io/created-by=${this.vmi(vmi).metadata.uid ?? ""}`;
     const text = this.kubectl("get", "pods", "--selector", selector, "-o", "json");
-    const [pod] = (JSON.parse(text) as { readonly items: readonly Pod[] }).items; // of a list
+    const [pod] = (JSON.parse(text) as { readonly items: readonly Pod[] }).items;
     if (pod === undefined) throw new Error(`${vmi} has no launcher`);
     return pod;
   }
 
-  /** What the guest has printed so far. */
+  /** The guest's console output so far. */
   console(vmi: string): string {
     return this.inLauncher(vmi, "cat", CONSOLE_LOG);
   }
 
-  /** Waits until the guest has printed such a line behind the first `since` characters. */
+  /** Waits for a line of the guest after the first `since` characters. */
   async printed(vmi: string, pattern: RegExp, since = 0): Promise<string> {
     return eventually(() => pattern.exec(this.console(vmi).slice(since))?.[0], {
       withinMs: CHANGE_MS,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes give launchers beside NICs, on a cluster with kubelets of its own: hooks beside the guest, and a directory of
-// sockets by a device plugin.
+// Launcher resources beside NICs on a real cluster: hooks beside the guest, and a socket directory from a device
+// plugin.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
@@ -9,10 +9,10 @@ const MARKED = "marked";
 const SPEAKER = "speaker";
 const MAKER = "Radical Edward";
 const SCRIPTS = "hooks";
-/** Image of hack/images/make-images sidecar-shim, as the cluster's nodes find it. */
+/** Image of hack/images/make-images sidecar-shim, pullable by the cluster's nodes. */
 const SHIM = process.env["PATCHBAY_SIDECAR_SHIM_IMAGE"] ?? "localhost/patchbay/sidecar-shim:dev";
 
-/** KubeVirt's own example of a hook, as a shell has it. */
+/** KubeVirt's example of a hook as a shell script. */
 const MARKS = `#!/bin/sh
 printf '%s' "$4" | sed -e 's|</os>|<smbios mode="sysinfo"/></os><sysinfo type="smbios"><baseBoard><entry name="manufacturer">${MAKER}</entry></baseBoard></sysinfo>|'
 `;
@@ -30,21 +30,21 @@ function marked(): unknown {
   return vmManifest({ name: MARKED, annotations });
 }
 
-/** Ready for NICs that speak vhost-user, and without one yet. */
+/** Prepared for vhost-user NICs, without one yet. */
 function speaker(): unknown {
-  const manifest = vmManifest({ name: SPEAKER }) as Manifest; // the support's own
+  const manifest = vmManifest({ name: SPEAKER }) as Manifest; // built by tests/support
   manifest.spec.template.spec.domain["resources"] = {
     limits: { "vhost-user.patchbay.io/sockets": "1" },
   };
   return manifest;
 }
 
-describe("on the cluster that is named", () => {
+describe("on the named cluster", () => {
   const room = new Room();
-  let putBack = (): void => undefined;
+  let restore = (): void => undefined;
 
   beforeAll(async () => {
-    putBack = room.allow("Sidecar");
+    restore = room.allow("Sidecar");
     room.open(
       {
         apiVersion: "v1",
@@ -63,16 +63,16 @@ describe("on the cluster that is named", () => {
     try {
       room.close();
     } finally {
-      putBack();
+      restore();
     }
   }, BOOT_MS);
 
-  test("a guest is as its hook wants it", () => {
+  test("a guest has the domain that its hook returns", () => {
     const started = room.inLauncher(MARKED, "sh", "-c", "cat /proc/[0-9]*/cmdline");
     expect(started).toContain(`manufacturer=${MAKER}`);
   });
 
-  test("its pod goes when it has ended, though the hook runs on", async () => {
+  test("its pod ends after the guest, although the hook keeps running", async () => {
     const { name } = room.launcher(MARKED).metadata;
     room.patchbay("stop", MARKED);
     await eventually(
@@ -81,7 +81,7 @@ describe("on the cluster that is named", () => {
     );
   });
 
-  test("a launcher that asks for sockets has a directory of them, which it cannot write to", () => {
+  test("a launcher that requests sockets has a read-only directory for them", () => {
     const path = "/run/patchbay/vhost-user";
     const [directory = "none"] = room.inLauncher(SPEAKER, "ls", path).split("\n");
     expect(directory).toMatch(/^sockets-\d+$/);

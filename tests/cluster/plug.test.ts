@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs go into a running VM and out of it, on a cluster with kubelets of its own.
+// Plug and unplug on a real cluster.
 import { eventually, ifaceManifest, networkManifest, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
@@ -7,7 +7,7 @@ import { BOOT_MS, CHANGE_MS, Room } from "./cluster.ts";
 const VM = "alpha";
 const TEMPLATE = "/spec/template/spec";
 
-describe("on the cluster that is named", () => {
+describe("on the named cluster", () => {
   const room = new Room();
 
   beforeAll(async () => {
@@ -19,7 +19,7 @@ describe("on the cluster that is named", () => {
     room.close();
   }, BOOT_MS);
 
-  async function expectSeen(name: string, since: number): Promise<void> {
+  async function expectObserved(name: string, since: number): Promise<void> {
     const status = await eventually(
       () => {
         const found = room.iface(VM, name);
@@ -38,18 +38,18 @@ describe("on the cluster that is named", () => {
     await eventually(
       () => {
         const { spec, status } = room.vmi(VM);
-        const left = [
+        const remaining = [
           ...(status?.interfaces ?? []),
           ...(status?.attachments ?? []),
           ...(spec.networks ?? []),
         ];
-        return !left.some((entry) => entry.name === name);
+        return !remaining.some((entry) => entry.name === name);
       },
       { withinMs: CHANGE_MS },
     );
   }
 
-  test("a NIC is plugged by the command line, and the guest sees it", async () => {
+  test("plugs a NIC by the command line, and the guest sees it", async () => {
     const since = room.console(VM).length;
     room.patchbay(
       "addinterface",
@@ -60,16 +60,16 @@ describe("on the cluster that is named", () => {
       "--network-attachment-definition-name",
       "blue",
     );
-    await expectSeen("first", since);
+    await expectObserved("first", since);
   });
 
-  test("and unplugged", async () => {
+  test("unplugs it", async () => {
     const since = room.console(VM).length;
     room.patchbay("removeinterface", VM, "--name", "first", "--wait");
     await expectGone("first", since);
   });
 
-  test("a NIC is plugged by a patch of the VM's template, and the guest sees it", async () => {
+  test("plugs a NIC by a patch of the VM's template, and the guest sees it", async () => {
     const since = room.console(VM).length;
     const nic = { name: "second", network: "blue" };
     const operations = [
@@ -77,10 +77,10 @@ describe("on the cluster that is named", () => {
       { op: "add", path: `${TEMPLATE}/domain/devices/interfaces/-`, value: ifaceManifest(nic) },
     ];
     room.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify(operations));
-    await expectSeen("second", since);
+    await expectObserved("second", since);
   });
 
-  test("and stays over a restart of the VM", async () => {
+  test("keeps it across a restart of the VM", async () => {
     const before = room.vmi(VM).metadata.uid;
     const mac = room.iface(VM, "second")?.mac;
     room.patchbay("restart", VM);
@@ -90,7 +90,7 @@ describe("on the cluster that is named", () => {
     expect(macNow).toBe(mac);
   });
 
-  test("a network that is not there is refused", () => {
+  test("rejects a missing network", () => {
     expect(() =>
       room.patchbay(
         "addinterface",

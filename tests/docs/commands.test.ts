@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does every command that the documents tell people to type exist, with its flags?
+// Commands in the documents must exist with their flags.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -21,7 +21,6 @@ async function helpOf(words: readonly string[]): Promise<string> {
   return stdout;
 }
 
-/** Names and aliases of the commands in a help text. */
 function commandsIn(help: string): readonly string[] {
   const section = help.split("\nCommands:\n")[1]?.split("\n\n")[0] ?? "";
   return [...section.matchAll(/^ {2}([a-z][^\s[<]*)/gm)].flatMap(([, word = ""]) =>
@@ -34,7 +33,7 @@ interface Known {
   readonly help: string;
 }
 
-/** All commands, groups resolved, with their help. */
+/** All commands with their help, groups resolved. */
 async function listCommands(words: readonly string[] = []): Promise<readonly Known[]> {
   const help = await helpOf(words);
   const inner = commandsIn(help).filter((word) => word !== "help");
@@ -49,7 +48,7 @@ function findCommand(line: string): Known | undefined {
   return commands.find(({ words }) => words.every((word, index) => typed[index] === word));
 }
 
-/** What is wrong with a command line, or undefined. */
+/** The fault in a command line; undefined: none. */
 function problemOf({ text }: Mention): string | undefined {
   const [line = ""] = text.split(/ #|[;|>&]/, 1);
   const command = findCommand(line);
@@ -64,7 +63,7 @@ describe("the command line", () => {
     ({ document }) => document !== "docs/reference/config.md",
   );
 
-  test("each `patchbay …` is a command with such flags", () => {
+  test("each `patchbay …` is a command with these flags", () => {
     expect(lines.length).toBeGreaterThan(15);
     const problems = lines.flatMap((line) => {
       const problem = problemOf(line);
@@ -76,7 +75,6 @@ describe("the command line", () => {
 
 describe("npm scripts", () => {
   test("each `npm run …` is a script", () => {
-    // Our own file.
     const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
       readonly scripts: Readonly<Record<string, string>>;
     };
@@ -91,7 +89,7 @@ describe("npm scripts", () => {
 });
 
 describe("kubectl", () => {
-  test("the documents use nothing that kubectl 1.20 does not know", () => {
+  test("the documents use nothing that kubectl 1.20 does not support", () => {
     const lines = findCommandLines(documents, "kubectl");
     expect(lines.filter(({ text }) => text.includes("--subresource")).map(printMention)).toEqual(
       [],

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field that is said to be acted on is one that somebody reads: not typed and then forgotten.
+// Fields marked as supported must be read by code, not only declared as types.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { vmFields, type SchemaField } from "@patchbay/api";
 import { expect, test } from "vitest";
 
 const PACKAGES = join(import.meta.dirname, "../../packages");
-/** Who may act on a field of a VM; podnet is handed the options of DHCP as they are. */
+/** Packages that may implement a VM field; podnet receives DHCP options unchanged. */
 const READERS = [
   "control-plane/core",
   "control-plane/virt-api",
@@ -14,7 +14,7 @@ const READERS = [
   "control-plane/virt-handler",
   "adapters/podnet",
 ];
-/** Reads older names of fields. */
+/** Migrates old field names. */
 const ALIASES = "control-plane/api/src/kinds/field-aliases.ts";
 
 function sourcesOf(folder: string): readonly string[] {
@@ -23,17 +23,17 @@ function sourcesOf(folder: string): readonly string[] {
     .map((name) => readFileSync(join(PACKAGES, folder, name), "utf8"));
 }
 
-/** Objects that are passed on as they are. */
+/** Objects that are passed on whole. */
 const AROUND_GUEST = /\.(chassis|dnsConfig|tolerations\[\]|downwardAPI\.fields\[\])\./;
 
-test("every field that is acted on is named by code that acts", () => {
+test("every supported field is named by code that implements it", () => {
   const sources = [
     ...READERS.flatMap((name) => sourcesOf(`${name}/src`)),
     readFileSync(join(PACKAGES, ALIASES), "utf8"),
   ];
   const words = new Set(sources.flatMap((text) => text.match(/\w+/g) ?? []));
   const fields = vmFields();
-  // What has fields of its own is read where they are.
+  // Objects with fields of their own are read by field.
   const isLeaf = ({ path }: SchemaField): boolean =>
     !fields.some((other) => other.path.startsWith(`${path}.`));
   const unread = fields

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files hold nothing of one machine or registry, and each is of a known kind.
+// No file contains names of one machine or registry, and each has a known type.
 import { existsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
@@ -13,7 +13,7 @@ const files = listFiles()
   .filter(({ full }) => statSync(full).size < MAX_BYTES)
   .map(({ path }) => ({ path, text: readText(path) }));
 
-/** Written in parts, so that this file does not hold what it looks for. */
+/** Split, so that this file does not match its own pattern. */
 const MACHINE_PATH = new RegExp(
   `((?<![\\w.])/(?:${["wo" + "rk", "ho" + "me", "Us" + "ers"].join("|")})/[\\w.-]+)`,
   "g",
@@ -23,7 +23,7 @@ const REGISTRY = new RegExp(
   "gi",
 );
 
-test("no file names a directory of somebody's machine", () => {
+test("no file names a directory of a developer's machine", () => {
   expect(findMentions(files, MACHINE_PATH).map(printMention)).toEqual([]);
 });
 
@@ -40,19 +40,18 @@ test("the lock files hold no download address", () => {
   expect(findMentions(locks, /"resolved": "([a-z+]+:.*)"/g).map(printMention)).toEqual([]);
 });
 
-test("hack/install runs with the Node.js that programs run with", () => {
+test("hack/install uses the Node.js version of the programs", () => {
   const [bootstrap, project] = ["hack/tools/package.json", "package.json"].map(
-    // Our own files.
     (path) => JSON.parse(readText(path)) as { readonly optionalDependencies: object },
   );
   expect(bootstrap?.optionalDependencies).toEqual(project?.optionalDependencies);
 });
 
-/** Where which kinds of files belong; a new kind is a new line here. Folders and names of files do not begin with a dash. */
+/** Allowed places of file types; a new type needs a new line. Names of folders and files do not begin with a dash. */
 const NAME = String.raw`[\w.@][\w.@-]*`;
 const FOLDERS = `(${NAME}/)*`;
 const KINDS: readonly RegExp[] = [
-  // At the root, by name: what tools and people look for there.
+  // Root files by name, which tools and users expect there.
   /^(README|ARCHITECTURE|CONTRIBUTING|SECURITY|CHANGELOG|AGENTS|CODE_OF_CONDUCT)\.md$|^LICENSE$/,
   /^\.(dependency-cruiser\.cjs|gitignore|jscpd\.json|npmrc|oxfmtrc\.json|oxlintrc\.json)$/,
   /^(vitest\.config\.ts|package(-lock)?\.json|knip(\.production)?\.json)$/,
@@ -62,12 +61,12 @@ const KINDS: readonly RegExp[] = [
   new RegExp(`^(crds|packages/common/manifests)/${FOLDERS}${NAME}\\.yaml$`),
   /^packages\/common\/manifests\/monitoring\/dashboard\.json$/,
   new RegExp(`^docs/${FOLDERS}${NAME}\\.md$`),
-  // What an example's page tells to apply, to copy or to build.
+  // Files that an example's page applies, copies or builds.
   new RegExp(`^docs/examples/[\\w-]+/([\\w-]+|${NAME}\\.yaml)$`),
-  // In a package; what is generated or measured stands beside what reads it.
+  // In a package; generated and measured files are beside their reader.
   /^packages\/([\w-]+\/)?[\w-]+\/(package|tsconfig)\.json$|^packages\/([\w-]+\/){1,2}README\.md$/,
   new RegExp(`^packages/${FOLDERS}(src/${FOLDERS}${NAME}\\.(ts|json|tsv|proto)|bin/[\\w-]+)$`),
-  // What a browser shows, and pictures of it that tests take.
+  // Web files, and screenshots by tests.
   new RegExp(
     `^packages/panel/src/(view/${FOLDERS}${NAME}\\.tsx|style/${NAME}\\.css|index\\.html)$`,
   ),
@@ -80,12 +79,12 @@ const KINDS: readonly RegExp[] = [
     `^tests/${FOLDERS}${NAME}\\.(ts|md|yaml|c|sh)$|^tests/${FOLDERS}__golden__/${NAME}\\.json$`,
   ),
   /^tests\/support\/(package|tsconfig)\.json$/,
-  // Programs without an ending, their C sources, and what goes into images.
+  // Extensionless programs, their C sources, and image content.
   new RegExp(`^hack/${FOLDERS}([\\w-]+|${NAME}\\.(ts|c))$`),
   new RegExp(`^hack/guest/debian/(dpkg\\.cfg|files/${FOLDERS}${NAME})$`),
 ];
 
-test("each file is of a kind that belongs where it is", () => {
+test("each file has a type that belongs in its place", () => {
   const isKnown = (path: string): boolean => KINDS.some((kind) => kind.test(path));
   expect(listFiles().filter((path) => !isKnown(path))).toEqual([]);
 });
@@ -101,11 +100,11 @@ test.each([
   "packages/control-plane/core/dist/index.js",
   "tests/e2e/core",
   "docs/picture.png",
-])("%s would be noticed", (path) => {
+])("detects %s", (path) => {
   expect(KINDS.some((kind) => kind.test(path))).toBe(false);
 });
 
-test("every file of code begins with its licence", () => {
+test("every code file begins with its license", () => {
   const code = files.filter(({ path }) =>
     /^(packages|tests|hack)\/.*\.(tsx?|js|cjs|cc|h)$/.test(path),
   );

@@ -35,17 +35,17 @@ const DOOR = {
 
 test.each([
   {
-    name: "a name leads through the door to its file, and to no other",
+    name: "a name resolves through the index file to its source file only",
     main: 'import { one } from "@patchbay/b";',
     want: ["a:main.ts", "b:index.ts", "b:one.ts"],
   },
   {
-    name: "also under another name",
+    name: "also under an alias",
     main: 'import { two as second } from "@patchbay/b";',
     want: ["a:main.ts", "b:index.ts", "b:two.ts"],
   },
   {
-    name: "and a whole file",
+    name: "and a namespace import",
     main: 'import { words } from "@patchbay/b";',
     want: ["a:main.ts", "b:index.ts", "b:words.ts"],
   },
@@ -55,7 +55,7 @@ test.each([
     want: ["a:main.ts", "b:index.ts"],
   },
   {
-    name: "what is loaded later brings all of its door",
+    name: "a dynamic import loads the whole index file",
     main: 'void import("@patchbay/b");',
     want: ["a:main.ts", "b:index.ts", "b:one.ts", "b:two.ts", "b:words.ts"],
   },
@@ -63,7 +63,7 @@ test.each([
   expect(reachable({ ...DOOR, "packages/a/src/main.ts": main })).toEqual(want);
 });
 
-test("files beside one another, also in a circle, and programs beside them", () => {
+test("files beside one another, also in a cycle, and programs beside them", () => {
   const reached = reachable({
     "packages/a/src/main.ts": 'import { x } from "./x.ts"; import "node:fs";',
     "packages/a/src/x.ts": 'import "./main.ts"; new URL("./child.ts", import.meta.url);',
@@ -73,14 +73,14 @@ test("files beside one another, also in a circle, and programs beside them", () 
   expect(reached).toEqual(["a:child.ts", "a:main.ts", "a:x.ts"]);
 });
 
-test("a folder that a move has left over does not stand for its package", () => {
-  for (const left of [
+test("a folder that a move left behind does not represent its package", () => {
+  for (const remaining of [
     "packages/b",
     "packages/adapters/b",
     "packages/standalone/b",
     "packages/z/b",
   ]) {
-    mkdirSync(join(root, left, "dist"), { recursive: true });
+    mkdirSync(join(root, remaining, "dist"), { recursive: true });
   }
   const main = { "packages/a/src/main.ts": 'import { one } from "@patchbay/b";' };
   const files = { "packages/control-plane/b/src/index.ts": "export const one = 1;" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files does a program reach by imports? A name that comes through a package's index leads to the file that has it.
+// Computes which files a program imports, resolving names through a package's index to their file.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import ts from "typescript";
@@ -7,14 +7,14 @@ import ts from "typescript";
 /** One import, or a re-export. */
 interface Link {
   readonly specifier: string;
-  /** What is asked for; undefined: everything. */
+  /** Requested names; undefined: all. */
   readonly names: readonly string[] | undefined;
 }
 
-/** What a file says at its top level, and where it loads others later. */
+/** A file's exports and imports, and its dynamic imports. */
 interface Module {
   readonly links: readonly Link[];
-  /** Names that it hands on from other files, by the name that others see. */
+  /** Re-exported names by their public name. */
   readonly handsOn: ReadonlyMap<
     string,
     { readonly specifier: string; readonly name: string | undefined }
@@ -25,16 +25,16 @@ interface Manifest {
   readonly exports?: Readonly<Record<string, { readonly "@patchbay/source": string }>>;
 }
 
-/** One of ours. */
+/** A package of this repository. */
 interface Package {
-  /** From the repository's root. */
+  /** Relative to the repository's root. */
   readonly folder: string;
   readonly exports: Manifest["exports"];
 }
 
 const NOTHING: Module = { links: [], handsOn: new Map() };
 
-/** Names of an import that are values; undefined: everything. */
+/** Imported values; undefined: all. */
 function importedNames(clause: ts.ImportClause | undefined): readonly string[] | undefined {
   const bindings = clause?.namedBindings;
   if (bindings === undefined || !ts.isNamedImports(bindings)) return undefined;
@@ -57,7 +57,7 @@ function specifierOf(statement: ts.ImportDeclaration | ts.ExportDeclaration): st
     : undefined;
 }
 
-/** Modules that are loaded later, and programs that are started by a path beside the file. */
+/** Dynamic imports, and programs started by a path relative to the file. */
 function laterLinks(text: string): readonly Link[] {
   const loaded = text.matchAll(/\bimport\(\s*"([^"]+)"\s*\)|new URL\(\s*["`](\.[^"`$]+\.ts)["`]/g);
   return [...loaded].map(([, module, program]) => ({
@@ -94,14 +94,14 @@ function parseModule(path: string, text: string): Module {
 export class ImportGraph {
   readonly #root: string;
   readonly #modules = new Map<string, Module>();
-  /** By name; to look for a package at each import took a third of the time. */
+  /** Cached by name, because a lookup per import took a third of the time. */
   readonly #packages = new Map<string, Package>();
 
   constructor(root: string) {
     this.#root = root;
   }
 
-  /** Every file that a program loads, at its start or later, from the repository's root. */
+  /** Every file that a program loads, statically or dynamically, relative to the repository's root. */
   reachableFrom(entries: readonly string[]): ReadonlySet<string> {
     const reached = new Set<string>();
     const handedOn = new Set<string>();
@@ -141,7 +141,7 @@ export class ImportGraph {
     return module;
   }
 
-  /** The file of a specifier; undefined when it is not of this repository. */
+  /** The file of a specifier; undefined outside this repository. */
   #resolve(from: string, specifier: string): string | undefined {
     if (specifier.startsWith(".")) {
       const path = normalize(join(dirname(from), specifier));
@@ -157,10 +157,9 @@ export class ImportGraph {
   #package(name: string): Package {
     const known = this.#packages.get(name);
     if (known !== undefined) return known;
-    // By its manifest: a folder that was left over by a move may have the same name.
+    // By its manifest, because a move may leave a folder of the same name.
     const manifests = `{packages/{*/,},tests/}${name}/package.json`;
     const [path = ""] = globSync(manifests, { cwd: this.#root });
-    // Our own file.
     const { exports } = JSON.parse(readFileSync(join(this.#root, path), "utf8")) as Manifest;
     const found = { folder: dirname(path), exports };
     this.#packages.set(name, found);

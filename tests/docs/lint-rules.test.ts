@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of hack/lint report what they forbid, and nothing else.
+// The rules of hack/lint report exactly what they forbid.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -95,19 +95,18 @@ interface Report {
   readonly diagnostics: readonly { readonly code: string; readonly filename: string }[];
 }
 
-/** Runs oxlint once for all rows, because a start costs more than all of its work here. */
+/** Runs oxlint once for all rows, because its start takes longer than its work here. */
 function lintRows(): readonly (readonly string[])[] {
   const dir = mkdtempSync(join(tmpdir(), "patchbay-lint-"));
   try {
-    const files = ROWS.map(({ given }, index) => {
+    const files = ROWS.map(({ given: input }, index) => {
       const file = join(dir, `${String(index)}.ts`);
-      writeFileSync(file, given);
+      writeFileSync(file, input);
       return file;
     });
     const argv = ["--config", join(ROOT, CONFIG), "--format=json", ...files];
     const program = join(ROOT, "node_modules/.bin/oxlint");
     const { stdout } = spawnSync(program, argv, { cwd: dir, encoding: "utf8" });
-    // Written by oxlint.
     const { diagnostics } = JSON.parse(stdout) as Report;
     return files.map((file) =>
       diagnostics

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of the long form in tests/README.md lists each of its files once, and no others.
+// tests/README.md's table lists each file of the long form once, and no others.
 import { expect, test } from "vitest";
 import { listFiles, readText } from "./documents.ts";
 
@@ -9,7 +9,7 @@ test("tests/README.md lists every file of the long form", () => {
   const rows = readText("tests/README.md").matchAll(/^\|[^|]*\| `([^`]+\.long\.test\.ts)` +\|/gm);
   const listed = [...rows].map(([, path = ""]) => path);
   const files = listFiles(`*${LONG}`);
-  // A row names the end of a path, as long as it takes to tell it from others.
+  // A row names the shortest unique end of a path.
   const namedBy = (path: string): readonly string[] =>
     listed.filter((end) => path.endsWith(`/${end}`) || path === end);
   expect(files.filter((path) => namedBy(path).length !== 1)).toEqual([]);

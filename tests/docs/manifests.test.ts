@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can the manifests that the documents show be applied?
+// Manifests in the documents must be valid.
 import {
   customResourceDefinitions,
   validateVmChange,
@@ -15,11 +15,11 @@ interface Shown {
   readonly object: KubeObject;
 }
 
-/** Objects in code blocks that are marked as YAML. */
+/** Objects in code blocks marked as YAML. */
 function findManifests(): readonly Shown[] {
   return listDocuments().flatMap(({ path, text }) =>
     [...text.matchAll(/^```yaml\n(.*?)^```/gms)].flatMap(([, block = ""]) =>
-      // Manifests of Kubernetes; a block without a kind fails the tests below.
+      // A block without a kind fails the tests below.
       parseAllDocuments(block).map((parsed) => ({
         document: path,
         object: parsed.toJS() as KubeObject,

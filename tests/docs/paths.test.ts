@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is everything there that the documents point at?
+// Files, links and anchors in the documents must exist.
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -15,11 +15,10 @@ import {
 } from "./documents.ts";
 
 const documents = listDocuments();
-/** Folders of the repository in which the documents name files. */
+/** Folders whose files the documents mention. */
 const IN_REPOSITORY = /^(packages|hack|tests|docs|crds)\/[^\s*…<]*$/;
-/** Made by a build. */
 const BUILT = /(^|\/)(dist|build)\//;
-/** A source by the end of its path. */
+/** A source named by the end of its path. */
 const SOURCE = /^[\w@-][\w./@-]*\.(ts|cjs|cc|proto)$/;
 const FOLDER = /^[\w@-][\w./@-]*\/$/;
 const README_LINES_MAX = 40;
@@ -28,7 +27,7 @@ function isThere(mention: Mention): boolean {
   return existsSync(join(ROOT, mention.text));
 }
 
-/** All ends of the paths of files and of their folders. */
+/** All suffixes of paths of files and folders. */
 function tailsOf(paths: readonly string[]): ReadonlySet<string> {
   const tails = new Set<string>();
   for (const path of paths) {
@@ -39,7 +38,7 @@ function tailsOf(paths: readonly string[]): ReadonlySet<string> {
   return tails;
 }
 
-/** Headings as anchors. Source: the anchors of GitHub's Markdown. */
+/** Anchors of headings. Source: the anchors of GitHub's Markdown. */
 function anchorsOf(path: string): readonly string[] {
   return [...readText(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
     heading
@@ -56,8 +55,8 @@ function isLinkGood({ document, text }: Mention): boolean {
   return anchor === undefined || anchorsOf(path).includes(anchor);
 }
 
-describe("what the documents point at exists", () => {
-  test("files and folders of the repository in backquotes", () => {
+describe("targets of links in documents exist", () => {
+  test("files and folders of the repository in backticks", () => {
     const paths = findCodeSpans(documents).filter(
       ({ text }) => IN_REPOSITORY.test(text) && !BUILT.test(text),
     );
@@ -65,7 +64,7 @@ describe("what the documents point at exists", () => {
     expect(paths.filter((path) => !isThere(path)).map(printMention)).toEqual([]);
   });
 
-  test("sources and, in a package's README, folders, from wherever they are named", () => {
+  test("sources and, in a package's README, folders, relative to any folder", () => {
     const tails = tailsOf(listFiles());
     const isPackage = (document: string): boolean => /^packages\/.*README\.md$/.test(document);
     const named = findCodeSpans(documents).filter(
@@ -109,20 +108,20 @@ describe("packages", () => {
     dirname(path),
   );
 
-  test.each(packages)("%s has a README that is read in a minute", (folder) => {
+  test.each(packages)("%s has a short README", (folder) => {
     expect(existsSync(join(ROOT, folder, "README.md"))).toBe(true);
     const lines = readText(`${folder}/README.md`).trimEnd().split("\n");
     expect(lines.length).toBeLessThanOrEqual(README_LINES_MAX);
   });
 
-  test("the architecture has a line for each", () => {
+  test("the architecture has a line for each package", () => {
     const text = readText("ARCHITECTURE.md");
     const missing = packages.filter((folder) => !text.includes(`| \`${basename(folder)}\``));
     expect(missing).toEqual([]);
   });
 });
 
-test("each decision is in the index of the documents", () => {
+test("the index of documents lists each decision", () => {
   const index = readText("docs/README.md");
   const missing = listFiles("docs/adr/*.md").filter(
     (path) => !index.includes(`(${path.replace("docs/", "")})`),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does somebody who reads a reason find what to do?
+// Every reason has an entry with the next step.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +8,6 @@ import { REASONS } from "../../packages/control-plane/core/src/reasons/table.ts"
 
 const DOCS = join(import.meta.dirname, "../../docs");
 
-/** The second cells of a page's tables, by the first. */
 function readRows(page: string): ReadonlyMap<string, string> {
   const lines = readFileSync(join(DOCS, page), "utf8").split("\n");
   const rows = lines

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a word come back that the glossary says is not used?
+// Words that the glossary retires must not come back.
 import { describe, expect, test } from "vitest";
 import { listFiles, readText } from "./documents.ts";
 
-/** Where a word is kept out of: identifiers and files, types that end so, or all that people read. */
+/** Where a word is forbidden: identifiers and files, type suffixes, or all prose. */
 const SCOPES = ["names", "types", "prose"] as const;
 type Scope = (typeof SCOPES)[number];
 
 interface Retired {
-  /** In lower case, its parts with a space between them. */
+  /** Lower case, its parts separated by spaces. */
   readonly word: string;
   readonly scopes: readonly string[];
 }
 
 const GLOSSARY = "docs/glossary.md";
-/** They name what is retired. */
+/** These files name the retired words. */
 const EXEMPT: readonly string[] = [GLOSSARY, "tests/docs/retired-words.test.ts"];
 const IDENTIFIER = /[A-Za-z_$][\w$]*/g;
 
-/** Rows of the glossary's last table. */
 function parseRetired(page: string): readonly Retired[] {
   const [, table = ""] = page.split("## Words that are not used");
   return table.split("\n").flatMap((line) => {
@@ -30,7 +29,7 @@ function parseRetired(page: string): readonly Retired[] {
   });
 }
 
-/** The parts of a name with spaces around each: `planNetworkSwap` is ` plan network swap `. */
+/** A name's parts, each surrounded by spaces: `planNetworkSwap` is ` plan network swap `. */
 function spell(name: string): string {
   const parts = name
     .replaceAll(/([a-z\d])([A-Z])/g, "$1 $2")
@@ -41,7 +40,7 @@ function spell(name: string): string {
     .toLowerCase()} `;
 }
 
-/** Comments and quoted text, in which no names are. */
+/** Comments and quoted text, which contain no names. */
 const NO_CODE = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:[^"\\\n]|\\.)*"/g;
 
 function namesOf(path: string, text: string): ReadonlySet<string> {
@@ -56,17 +55,16 @@ function isIn({ word, scopes }: Retired, name: string): boolean {
   return scopes.includes("types") && /^[A-Z][a-z]/.test(name) && spelled.endsWith(` ${word} `);
 }
 
-/** Finds each retired word in a file. */
 class WordFinder {
   readonly #retired: readonly Retired[];
   readonly #prose: RegExp;
-  /** Names that were looked at. */
+  /** Names that were checked. */
   readonly #isRetired = new Map<string, boolean>();
 
   constructor(retired: readonly Retired[]) {
     this.#retired = retired;
     const words = retired.filter(({ scopes }) => scopes.includes("prose"));
-    // A line of a comment may end within a word.
+    // A comment's line may end within a word.
     const patterns = words.map(({ word }) => word.replaceAll(" ", String.raw`[\s/*#]+`));
     this.#prose = new RegExp(String.raw`\b(?:${patterns.join("|")})\b`, "gi");
   }
@@ -92,13 +90,13 @@ class WordFinder {
 const RETIRED = parseRetired(readText(GLOSSARY));
 const finder = new WordFinder(RETIRED);
 
-test("the glossary names words, and what each is kept out of", () => {
+test("the glossary lists words and where each is forbidden", () => {
   expect(RETIRED.length).toBeGreaterThan(15);
   const known = (scope: string): scope is Scope => SCOPES.some((each) => each === scope);
   expect(RETIRED.filter(({ scopes }) => !scopes.every(known))).toEqual([]);
 });
 
-describe("a retired word is found", () => {
+describe("finds a retired word", () => {
   test.each([
     { name: "in an identifier", path: "a.ts", text: "function addressWishOf() {}" },
     { name: "in a constant", path: "a.ts", text: "const PATIENCE_MS = 1;" },

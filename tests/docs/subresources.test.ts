@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// May those who change VMs ask for every subresource, also for one that is refused by name? Else they are told that they
-// may not, as if others could.
+// Editors of VMs may request every subresource, also those rejected by name. Otherwise the error would wrongly suggest
+// missing rights.
 import { names } from "@patchbay/api";
 import { isRole, parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
@@ -27,14 +27,14 @@ function rightsOf(role: string): readonly string[] {
     );
 }
 
-/** Whoever sees packets sees what the guest's users send. */
+/** A capture shows the traffic of the guest's users. */
 const ADMIN_ONLY = ["get virtualmachineinstances/capture"];
 
-test("an admin has all of them and no other", () => {
+test("an admin has all of them and no others", () => {
   expect([...rightsOf("kubevirt.io:admin")].sort()).toEqual([...new Set(wanted)].sort());
 });
 
-test("who edits has all of them but packets, and no other", () => {
+test("an editor has all of them except packets, and no others", () => {
   const left = wanted.filter((right) => !ADMIN_ONLY.includes(right));
   expect([...rightsOf("kubevirt.io:edit")].sort()).toEqual([...new Set(left)].sort());
 });

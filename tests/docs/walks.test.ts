@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the walks true? Each step is one file, which the step's process reaches by its imports.
+// Each step of a walk is one file that its process imports.
 import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ const STEP = /^\| +(\d+) \|([^|]*)\|([^|]*)\|/gm;
 
 interface Step {
   readonly number: number;
-  /** As the walk names it; a step without one is in the process of the step before. */
+  /** A step without a process continues in the previous one. */
   readonly process: string;
   readonly paths: readonly string[];
   readonly isPure: boolean;
@@ -40,7 +40,7 @@ function entriesOf(process: string): readonly string[] {
 const graph = new ImportGraph(ROOT);
 const reached = new Map<string, ReadonlySet<string>>();
 
-/** Whether the process loads the file; native code is loaded by none that says so in its imports. */
+/** Whether the process loads the file; native code has no imports and counts as loaded. */
 function isReached({ process, paths }: Step): boolean {
   const known = reached.get(process) ?? graph.reachableFrom(entriesOf(process));
   reached.set(process, known);
@@ -74,14 +74,14 @@ describe.each(walks)("$path", ({ steps }) => {
     expect(wrong).toEqual([]);
   });
 
-  test("calls pure what is", () => {
+  test("marks pure steps as pure", () => {
     const wrong = steps.filter(
       ({ paths, isPure }) => isPure !== paths.every((path) => PURE.test(path)),
     );
     expect(wrong).toEqual([]);
   });
 
-  test("stays with what each process loads", () => {
+  test("names only modules that each process loads", () => {
     expect(steps.filter((step) => !isReached(step))).toEqual([]);
   });
 });

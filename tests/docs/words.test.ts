@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the documents and the code use the same codes, reasons, phases and names?
+// The documents and the code use the same codes, reasons, phases and names.
 import { names, type IfacePhase, type VmiPhase } from "@patchbay/api";
 import { CATALOGUE } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { findCodeSpans, listDocuments, printMention, readText } from "./document
 const documents = listDocuments();
 const codes = Object.keys(CATALOGUE);
 
-/** The compiler sees to it that none is missing. */
+/** The compiler ensures completeness. */
 const IFACE_PHASES: Readonly<Record<IfacePhase, true>> = {
   Pending: true,
   PodAttaching: true,
@@ -30,21 +30,21 @@ const RUN_PHASES: Readonly<Record<Exclude<VmiPhase, "" | "Unknown">, true>> = {
   Failed: true,
 };
 
-/** Quoted words in CamelCase of at least two parts, such as reasons. */
+/** Quoted CamelCase words of at least two parts, such as reasons. */
 function quotedReasons(path: string): readonly string[] {
   const words = readText(path).matchAll(/"([A-Z][a-z]+(?:[A-Z][a-z]+)+)"/g);
   return [...new Set([...words].map(([, word = ""]) => word))];
 }
 
 describe("error codes", () => {
-  test("each one is in the reference", () => {
+  test("the reference lists each one", () => {
     const page = readText("docs/reference/errors.md");
     expect(codes.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
   });
 
-  test("each one that a document names is in the catalogue", () => {
+  test("the catalog contains each one that a document names", () => {
     const prefixes = [...new Set(codes.map((code) => code.split("_")[0] ?? ""))];
-    // Variables of a program's environment look alike, and stand in the page of flags.
+    // Environment variables look alike and are on the page of flags.
     const isCode = new RegExp(`^(${prefixes.join("|")})_[A-Z_]+$`);
     const named = findCodeSpans(documents).filter(
       ({ document, text }) => isCode.test(text) && document !== "docs/reference/config.md",
@@ -57,11 +57,11 @@ describe("error codes", () => {
 describe("phases and reasons", () => {
   const page = readText("docs/reference/phases.md");
 
-  test.each(Object.keys(IFACE_PHASES))("phase %s of an iface is explained", (phase) => {
+  test.each(Object.keys(IFACE_PHASES))("explains phase %s of an iface", (phase) => {
     expect(page).toContain(`\`${phase}\``);
   });
 
-  test.each(Object.keys(RUN_PHASES))("phase %s of a VMI is explained", (phase) => {
+  test.each(Object.keys(RUN_PHASES))("explains phase %s of a VMI", (phase) => {
     expect(page).toContain(`\`${phase}\``);
   });
 
@@ -71,7 +71,7 @@ describe("phases and reasons", () => {
     "packages/control-plane/net-agent/src/reconcilers/pod/act.ts",
     "packages/control-plane/net-agent/src/reconcilers/pod/events.ts",
     "packages/control-plane/virt-handler/src/reconcilers/vmi/announce.ts",
-  ])("reasons of %s are explained", (path) => {
+  ])("explains the reasons of %s", (path) => {
     const explained = page + readText("docs/reference/reasons.md");
     const reasons = quotedReasons(path);
     expect(reasons.length).toBeGreaterThan(1);
@@ -85,7 +85,7 @@ describe("annotations, labels and finalizers", () => {
     /_(ANNOTATION|LABEL|FINALIZER|RESOURCE)$/.test(name) ? [String(value)] : [],
   );
 
-  test("each one is explained", () => {
+  test("explains each one", () => {
     expect(texts.length).toBeGreaterThan(5);
     expect(texts.filter((text) => !page.includes(`\`${text}\``))).toEqual([]);
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine for stories that boot VMs of their own, with one VM that runs beside them.
+// A machine for tests that boot their own VMs, beside one running VM.
 import { bridgeNetworkManifest, endTrial, vmManifest } from "@patchbay/support";
 import type { TestProject } from "vitest/node";
 import { judgeRightsOf } from "./setup.ts";

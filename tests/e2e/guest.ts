@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restarts a guest, and which NICs does it see?
+// Restarts a guest and lists its NICs.
 import { eventually } from "@patchbay/support";
 import { machine } from "./machine.ts";
 
 /** Time for a boot, or for all NICs at once, under software emulation on a busy machine. */
 export const ALL_MS = 120_000;
 
-/** Restarts a VM and waits for the new guest. */
 export async function restart(vm: string): Promise<void> {
   const uid = machine.findVmi(vm)?.metadata.uid;
   machine.patchbay("restart", vm);
@@ -20,13 +19,12 @@ export async function restart(vm: string): Promise<void> {
   await machine.booted(vm);
 }
 
-/** A NIC in the guest. */
 export interface GuestNic {
   readonly mac: string;
   readonly pciAddress: string;
 }
 
-/** The NICs that the guest sees, by PCI address. */
+/** The guest's NICs by PCI address. */
 export async function guestNics(vm: string): Promise<readonly GuestNic[]> {
   const { lines } = await machine.console(vm).run("report");
   return lines

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a machine is on this host: namespaces, links, leases, processes, mounts.
+// A machine's traces on this host: namespaces, links, leases, processes, mounts.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -12,12 +12,11 @@ function tryRead<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch {
-    // A process or file that went meanwhile.
+    // A process or file that vanished meanwhile.
     return undefined;
   }
 }
 
-/** What `ip` prints in a pod's network namespace. */
 export function ipIn(podUid: string, ...args: readonly string[]): string {
   const { path } = netnsOfPod(machine.dataDir, podUid);
   return execFileSync("nsenter", [`--net=${path}`, "ip", ...args], {
@@ -25,14 +24,13 @@ export function ipIn(podUid: string, ...args: readonly string[]): string {
   });
 }
 
-/** Names of the links in a pod's network namespace, sorted. */
 export function linksOf(podUid: string): readonly string[] {
   // `ip -j` prints a list of objects with ifname.
   const links = JSON.parse(ipIn(podUid, "-j", "link")) as readonly { readonly ifname: string }[];
   return links.map(({ ifname }) => ifname).sort();
 }
 
-/** Process ids of programs of that name in a pod's network namespace. */
+/** Pids of that program in a pod's network namespace. */
 export function processesIn(podUid: string, program: string): readonly number[] {
   const { inode } = netnsOfPod(machine.dataDir, podUid);
   return readdirSync("/proc")
@@ -45,7 +43,6 @@ export function processesIn(podUid: string, program: string): readonly number[] 
     .map(Number);
 }
 
-/** Process ids of the children of a process. */
 export function childrenOf(pid: number): readonly number[] {
   const text = tryRead(() =>
     readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8"),
@@ -57,7 +54,7 @@ export function childrenOf(pid: number): readonly number[] {
     .map(Number);
 }
 
-/** Addresses that host-local has given out on a network. Source: CNI host-local, one file for each address. */
+/** Addresses that host-local assigned on a network. Source: CNI host-local, one file per address. */
 export function leaseFiles(network: string): readonly string[] {
   const names = tryRead(() => readdirSync(join("/var/lib/cni/networks", network))) ?? [];
   return names.filter((name) => /^\d/.test(name)).sort();
@@ -94,7 +91,7 @@ export function hostVeths(): readonly string[] {
     .sort();
 }
 
-/** Files below a directory, whatever directories there are; none where it is not. */
+/** Files below a directory and its subdirectories; none if it is missing. */
 function filesBelow(directory: string): readonly string[] {
   const options = { recursive: true, withFileTypes: true } as const;
   const entries = tryRead(() => readdirSync(directory, options)) ?? [];
@@ -104,12 +101,12 @@ function filesBelow(directory: string): readonly string[] {
     .sort();
 }
 
-/** Directories in which agents of the node keep what outlives them, below the machine's. */
+/** Persistent directories of a node's agents, relative to the machine's. */
 const STATE_DIRS = ["net-agent", "virt-handler"];
 
 /**
- * All that a NIC of the launcher of `podUid` may have left on the host: in the pod's namespace links, addresses, rules
- * and programs; on the host veths, leases, mounts and the agents' files. Equal for equal NICs.
+ * Everything that a NIC of the launcher of `podUid` may leave on the host: links, addresses, rules and programs in the
+ * pod's namespace; veths, leases, mounts and agent files on the host. Equal for equal NICs.
  */
 export function inventoryOf(podUid: string): Readonly<Record<string, unknown>> {
   return {
@@ -124,7 +121,7 @@ export function inventoryOf(podUid: string): Readonly<Record<string, unknown>> {
   };
 }
 
-/** How much of each kind there is on a node, by its data directory: equal where equal guests are. */
+/** Number of objects per kind on a node, by its data directory: equal for equal guests. */
 export function countsOf(dataDir: string): Readonly<Record<string, number>> {
   return {
     traces: tracesOf(dataDir).length,
@@ -134,18 +131,17 @@ export function countsOf(dataDir: string): Readonly<Record<string, number>> {
   };
 }
 
-/** Objects that are to stay. */
+/** Objects to preserve. */
 function staying(objects: readonly KubeObject[]): readonly KubeObject[] {
   return objects.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
 }
 
 function listAll(path: string): readonly KubeObject[] {
-  // A list of objects, as the server has them.
   const { items } = machine.read(path) as { readonly items: readonly KubeObject[] };
   return items;
 }
 
-/** Waits until every launcher is one of a VMI that stays: those of earlier stories leave a moment after their VMs. */
+/** Waits until every launcher belongs to a preserved VMI: older ones end shortly after their VMs. */
 export async function othersHaveLeft(): Promise<void> {
   const haveLeft = (): boolean => {
     const pods = listAll("/api/v1/namespaces/default/pods");

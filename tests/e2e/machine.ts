@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stories share: the machine, and words for what they do and see.
+// Shared helpers: the machine, and its operations and observations.
 import type { IfaceStatus } from "@patchbay/api";
 import {
   eventually,
@@ -22,7 +22,6 @@ export function ifaceStatus(vmi: string, name: string): IfaceStatus | undefined 
   return machine.findVmi(vmi)?.status?.interfaces?.find((entry) => entry.name === name);
 }
 
-/** Waits until the iface is in the VM. */
 export async function expectReady(vmi: string, name: string): Promise<IfaceStatus> {
   return eventually(
     () => {
@@ -33,18 +32,18 @@ export async function expectReady(vmi: string, name: string): Promise<IfaceStatu
   );
 }
 
-/** Waits until nothing is left of the iface in the VMI. */
+/** Waits until the iface is gone from the VMI. */
 export async function expectGone(vmi: string, name: string): Promise<void> {
   await eventually(
     () => {
       const found = machine.findVmi(vmi);
-      const left = [
+      const remaining = [
         ...(found?.status?.interfaces ?? []),
         ...(found?.status?.attachments ?? []),
         ...(found?.spec.domain.devices?.interfaces ?? []),
         ...(found?.spec.networks ?? []),
       ];
-      return !left.some((entry) => entry.name === name);
+      return !remaining.some((entry) => entry.name === name);
     },
     { withinMs: CHANGE_MS },
   );
@@ -54,7 +53,6 @@ function request(vm: string, subresource: string, body: unknown): void {
   machine.request(`${SUBRESOURCES}/virtualmachines/${vm}/${subresource}`, body);
 }
 
-/** Adds a NIC by the subresource of the VM. */
 export function addInterface(
   vm: string,
   nic: Required<Pick<ManifestNic, "name" | "network">>,
@@ -62,7 +60,6 @@ export function addInterface(
   request(vm, "addinterface", { name: nic.name, networkAttachmentDefinitionName: nic.network });
 }
 
-/** Removes a NIC by the subresource of the VM. */
 export function removeInterface(vm: string, name: string): void {
   request(vm, "removeinterface", { name });
 }
@@ -75,7 +72,6 @@ export function appendOperations(base: string, nic: ManifestNic): readonly unkno
   ];
 }
 
-/** The guest's name of the NIC with that MAC. */
 export async function guestNic(vmi: string, mac: string): Promise<string> {
   return eventually(
     async () => {
@@ -88,14 +84,12 @@ export async function guestNic(vmi: string, mac: string): Promise<string> {
   );
 }
 
-/** Gives the NIC of an iface an address in the guest. */
 export async function setAddress(vmi: string, iface: string, cidr: string): Promise<void> {
   const nic = await guestNic(vmi, (await expectReady(vmi, iface)).mac ?? "");
   const { code, lines } = await machine.console(vmi).run(`address ${nic} ${cidr}`);
   if (code !== 0) throw new Error(lines.join("\n"));
 }
 
-/** Packets sent and received by a ping from the guest. */
 export async function ping(
   vmi: string,
   ip: string,

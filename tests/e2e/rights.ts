@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// After all stories: did each component use each right of its role, and none besides?
+// After all tests: each component used each right of its role and no other.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseManifests, readManifests } from "@patchbay/manifests";
@@ -7,17 +7,17 @@ import { rightsOf } from "@patchbay/manifests/testing";
 import { createFiles } from "@patchbay/os";
 import { judgeRights, type RightsFinding } from "@patchbay/support";
 
-/** Asked for at admission, not of a request: tests/strict shows that it is there. */
+/** Requested at admission, not by a client: tests/strict covers it. */
 const OWNERS = "only strict servers ask for it, of whoever sets blockOwnerDeletion";
 
 const CDI = "only a VM with dataVolumeTemplates makes it ask";
 
 const FILLS = "only a DataVolume makes it ask: tests/contract/node-runtime/claims shows it";
 
-/** What such a volume is of. */
+/** The object kinds of such a volume. */
 const INFERRED = "only a VM with inferFromVolume makes it ask: tests/contract/manifests shows it";
 
-/** Rights that no story needs, and why they are granted all the same. */
+/** Rights that no test needs, with the reason for granting them. */
 const UNTOLD: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-controller update virtualmachines.kubevirt.io/finalizers":
     OWNERS,
@@ -35,7 +35,7 @@ const UNTOLD: Readonly<Record<string, string>> = {
     "tells where the virt-handler of a node answers; a machine has one, whose address it is told",
 };
 
-/** What VMs may be made of. */
+/** Objects that VMs may reference. */
 const PARTS = [
   "virtualmachineinstancetypes",
   "virtualmachineclusterinstancetypes",
@@ -43,7 +43,7 @@ const PARTS = [
   "virtualmachineclusterpreferences",
 ];
 
-/** Of these a machine's VMs need not name each, and who watches them asks only for what it has not heard of yet. */
+/** A machine's VMs need not reference each kind, and watchers get only unknown ones. */
 function gettersOfParts(): Readonly<Record<string, string>> {
   const why =
     "only a VM that names one makes it ask, and virt-controller only before its watch tells of it";
@@ -55,11 +55,11 @@ function gettersOfParts(): Readonly<Record<string, string>> {
   return Object.fromEntries(rights.map((right) => [right, why]));
 }
 
-/** Guests leave their nodes only in stories with two. */
+/** Only two-node tests migrate guests. */
 const MIGRATIONS =
   "only a guest that leaves its node needs it: packages/control-plane/virt-controller/src/migration.test.ts";
 
-/** Rights that a run may need or not. */
+/** Rights that a run may or may not use. */
 const BY_CHANCE: Readonly<Record<string, string>> = {
   ...gettersOfParts(),
   "system:serviceaccount:patchbay:binder patch events":
@@ -90,16 +90,16 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
     "before it tears anything down it asks for a pod that its cache does not have; mostly the pod's end has come first",
 };
 
-/** Rights that only the stories need whose VMs boot anew: a file of the node as a disk, a restart. */
+/** Rights used only by tests that reboot VMs: a host disk, a restart. */
 const OF_BOOTS: readonly string[] = [
   "system:node:vm list kubevirts.kubevirt.io",
   "system:serviceaccount:patchbay:virt-api delete virtualmachineinstances.kubevirt.io",
 ];
 
-/** Stories that share a machine. */
+/** Tests that share a machine. */
 export type Stories = "e2e" | "boots";
 
-/** The rights that these stories had to use, and did not; all others are used by the other ones. */
+/** The rights that these tests had to use and did not; other tests use the others. */
 function unusedIn(stories: Stories, unused: readonly string[]): readonly string[] {
   if (stories === "boots") return OF_BOOTS.filter((right) => unused.includes(right));
   const untold = Object.keys(UNTOLD);
@@ -110,14 +110,13 @@ function unusedIn(stories: Stories, unused: readonly string[]): readonly string[
   ];
 }
 
-/** What the log of the machine's API server says of the components' roles; `nodeName` as `patchbay up` chose it. */
+/** Uses of the components' roles in the log of the machine's API server; `nodeName` as `patchbay up` chose it. */
 export async function judgeMachine(dataDir: string, stories: Stories): Promise<RightsFinding> {
   const text = readFileSync(join(dataDir, "standalone.json"), "utf8");
-  // Written by standalone.
   const { nodeName } = JSON.parse(text) as { readonly nodeName: string };
   const objects = parseManifests(await readManifests(createFiles(), "standalone"), nodeName);
   const log = readFileSync(join(dataDir, "logs", "apiserver.log"), "utf8");
-  // Of people there is no need that a story uses what everybody may.
+  // User roles may contain rights that no test uses.
   const granted = rightsOf(objects).filter(({ user }) => user !== "system:authenticated");
   const found = judgeRights(granted, log);
   return { ...found, unused: unusedIn(stories, found.unused) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One standalone machine with two VMs and a VMI for all stories; guests are slow to boot and are shared.
+// One standalone machine with two VMs and a VMI, shared by all tests because guests are slow to boot.
 import {
   bridgeNetworkManifest,
   endTrial,
@@ -11,20 +11,20 @@ import type { TestProject } from "vitest/node";
 import { judgeMachine, type Stories } from "./rights.ts";
 import { bringUp, ROOT } from "./standalone.ts";
 
-/** More than any story plugs into a guest that all share; with the default of 32 each boots for 2 core-seconds more, of 6. */
+/** More than any test plugs into a shared guest; with the default of 32 each boot takes 2 core-seconds more, of 6. */
 const PORTS = 12;
 
-/** Whether every story passed, those of the long form too. Only then an unused right is not needed. */
+/** Whether every test passed, including the long form. Only then an unused right is unnecessary. */
 async function isWhole(project: TestProject): Promise<boolean> {
   if (process.env["PATCHBAY_LONG"] !== "1") return false;
   const { testFiles } = await project.globTestFiles();
-  const told = project.vitest.state
+  const reported = project.vitest.state
     .getTestModules()
     .filter((module) => module.project.name === project.name && module.state() === "passed");
-  return told.length === testFiles.length && project.config.testNamePattern === undefined;
+  return reported.length === testFiles.length && project.config.testNamePattern === undefined;
 }
 
-/** Throws when a component asked for what it may not, or, of a whole run, may what it did not ask for. */
+/** Throws when a component lacked a right, or in a complete run has an unused one. */
 export async function judgeRightsOf(
   machine: Machine,
   stories: Stories,

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// A standalone machine for a whole run of stories: comes up with what they need, and goes without a trace.
+// A standalone machine for a whole test run, started with its requirements and removed without leftovers.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { endTrial, openTrial, type Machine } from "@patchbay/support";
-import { giveLauncherImages } from "../contract/containerd/launcher-images.ts";
+import { linkLauncherImages } from "../contract/containerd/launcher-images.ts";
 
-/** This checkout. */
 export const ROOT = join(import.meta.dirname, "../..");
 
-/** How the machine is to be. */
 export interface Wanted {
   readonly apiPort: number;
   readonly bridge: string;
-  /** Of its pods; absent: a free one, which another machine that comes up in the same moment would choose as well. */
+  /** The pods' subnet; unset: a free one, which a machine that starts at the same time might choose too. */
   readonly podSubnet?: string;
-  /** Of its Services, as above. */
+  /** The Services' subnet, as above. */
   readonly serviceSubnet?: string;
-  /** Whether its API server is as strict as a cluster's. */
   readonly strict?: boolean;
-  /** Where its pods find the API server; absent: nowhere. */
+  /** Address of the API server for pods; unset: none. */
   readonly apiAddress?: string;
-  /** Whether what is mounted below its directory shows in pods, as on a machine with systemd. */
+  /** Whether mounts below its directory propagate to pods, as on a machine with systemd. */
   readonly sharesMounts?: boolean;
 }
 
@@ -42,7 +39,7 @@ function optionsOf({ apiPort, bridge, podSubnet, serviceSubnet, apiAddress }: Wa
   ];
 }
 
-/** As an administrator's shell may have it, and docs/runbooks/backup-and-restore.md: no other user reads new files. */
+/** An administrator's umask as in docs/runbooks/backup-and-restore.md: new files are private. */
 const STRICT_UMASK = 0o077;
 
 function withStrictUmask(run: () => void): void {
@@ -54,7 +51,7 @@ function withStrictUmask(run: () => void): void {
   }
 }
 
-/** A machine that is up, and in which `fill` has made what the stories are about. */
+/** A running machine, filled by `fill` with the tests' objects. */
 export async function bringUp(
   { strict = false, sharesMounts = false, ...wanted }: Wanted,
   fill: (machine: Machine) => Promise<void>,
@@ -68,7 +65,7 @@ export async function bringUp(
     writeFileSync(join(dataDir, "standalone.json"), JSON.stringify(settings));
   }
   try {
-    await giveLauncherImages(dataDir);
+    await linkLauncherImages(dataDir);
     withStrictUmask(() => {
       machine.patchbay("image", "add", "guest", join(ROOT, ".cache/guest"));
       machine.patchbay("up", ...optionsOf(wanted));
@@ -80,7 +77,7 @@ export async function bringUp(
   return machine;
 }
 
-/** @throws what failed; and beside it, not in its place, what of the machine could not be removed */
+/** @throws the failure; a failed cleanup is reported beside it */
 function tellAndEnd(machine: Machine, error: unknown): never {
   try {
     endTrial(machine);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A story that is told beside others, and judged by tests later.
+// A scenario that runs in parallel and is judged by later tests.
 
-/** What a story saw; throws what made it end early. */
+/** A scenario's observations; throws what ended it early. */
 export type Seen<T> = () => T;
 
-/** Waits until a story has been told. */
 export async function told<T>(story: Promise<T>): Promise<Seen<T>> {
   const [result] = await Promise.allSettled([story]);
   return () => {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest's own libvirt is told and says, past Patchbay.
+// Direct access to a guest's libvirt, bypassing Patchbay.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { machine } from "./machine.ts";
 
-/** Runs virsh on a domain of the default namespace. */
 export function virsh(vmi: string, command: string, ...args: readonly string[]): string {
-  // The socket's path is longer than a socket's address may be.
+  // The socket's path is too long for a socket address.
   const directory = mkdtempSync(join(tmpdir(), "virsh-"));
   try {
     symlinkSync(machine.launcherDir(vmi), join(directory, "launcher"));
@@ -23,7 +22,6 @@ export function virsh(vmi: string, command: string, ...args: readonly string[]):
   }
 }
 
-/** Whether the running domain has the device of an iface. */
 export function hasDevice(vmi: string, iface: string): boolean {
   return virsh(vmi, "dumpxml").includes(`<alias name='ua-${iface}'/>`);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells a story again and again: each time somebody dies one action later, until nobody does any more.
+// Repeats a scenario, each time with a process death one action later, until no death occurs any more.
 import { expect } from "vitest";
 import { Cluster } from "./memory/cluster.ts";
 import type { TestNode } from "./memory/node.ts";
@@ -11,14 +11,14 @@ interface Ending {
   readonly deaths: readonly string[];
 }
 
-/** Where a story is told. */
+/** The world of a scenario. */
 export interface World {
   readonly nodes: readonly TestNode[];
-  /** What must hold while anything happens; throws where it does not. */
+  /** Checks an invariant during the whole scenario; throws when it is violated. */
   readonly look?: () => Promise<void>;
 }
 
-/** The story, in which the process of that action dies; 0: nobody does. */
+/** Runs the scenario, in which the process of that action dies; 0: none. */
 async function tell(story: Story, { nodes, look }: World, deadly: number): Promise<Ending> {
   const cluster = new Cluster(nodes, look);
   try {
@@ -39,17 +39,16 @@ function nicsIn(inventory: unknown): readonly string[] {
   return [...live.matchAll(/ua-([a-z]+)/g)].map(([, name = ""]) => name).sort();
 }
 
-/** A point of a story at which somebody died. */
+/** A point of a scenario at which a process died. */
 export interface Point {
-  /** By name. */
   readonly process: string;
-  /** All that was done by then, the last one by the process that died. */
+  /** Actions before the death; the last one is the dead process's. */
   readonly before: readonly string[];
-  /** What was done afterwards. */
+  /** Actions after the death. */
   readonly after: readonly string[];
 }
 
-/** Expects the same end whoever dies; the points at which somebody did. */
+/** Expects the same result for every death; returns the points of the deaths. */
 export async function expectSameEnd(
   story: Story,
   makeWorld: () => World,

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-controller, net-agent and virt-handler together on fakes: one of them dies after each single action of a story.
+// virt-controller, net-agent and virt-handler together on fakes: one of them dies after each single action of a
+// scenario.
 import { afterAll, expect, test } from "vitest";
 import { expectSameEnd } from "./every-point.ts";
 import { NodeInMemory } from "./memory/node-in-memory.ts";
 import { STORIES } from "./stories.ts";
 
-/** All points of one story on a busy machine, milliseconds. */
+/** Time for all points of one scenario on a busy machine, milliseconds. */
 const ALL_POINTS_MS = 300_000;
-/** Points at which somebody died, by story. */
+/** Points of deaths, by scenario. */
 const counted = new Map<string, number>();
 
 afterAll(() => {
@@ -17,11 +18,13 @@ afterAll(() => {
 });
 
 test.each(STORIES)(
-  "$name ends the same after a death at any of its actions",
+  "$name has the same result after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
-  async (story) => {
-    const { length: points } = await expectSameEnd(story, () => ({ nodes: [new NodeInMemory()] }));
-    counted.set(story.name, points);
+  async (scenario) => {
+    const { length: points } = await expectSameEnd(scenario, () => ({
+      nodes: [new NodeInMemory()],
+    }));
+    counted.set(scenario.name, points);
     expect(points).toBeGreaterThan(3);
   },
 );

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks into a running Node.js process, and runs text in it, by the inspector that SIGUSR1 opens.
+// Runs code in a running Node.js process through the inspector that SIGUSR1 opens.
 import { readFileSync } from "node:fs";
 import { eventually } from "@patchbay/support";
 
-/** Where a process listens that got SIGUSR1. Source: Node.js, `--inspect-port`. */
+/** The inspector's port after SIGUSR1. Source: Node.js, `--inspect-port`. */
 const INSPECTOR = "http://127.0.0.1:9229/json/list";
 const CONNECT_MS = 60_000;
 /** Its bit among the signals of a process. Source: signal(7), number 10. */
 const SIGUSR1 = 1n << 9n;
 /**
- * The inspector is closed so that the next process can have its port, and well after its client has gone: a Node.js 24
- * whose inspector is closed under a client now and then ends with SIGSEGV.
+ * The inspector is closed to free its port, and well after its client has left: a Node.js 24 whose inspector closes
+ * under a client occasionally dies by SIGSEGV.
  */
 const CLOSE = `setTimeout(() => process.getBuiltinModule("node:inspector").close(), 300)`;
 
@@ -27,8 +27,8 @@ async function debuggerUrl(): Promise<string> {
 }
 
 /**
- * Makes the calls of the protocol one after the other; the answer to the last one. A collection of garbage is a task of its
- * own, which a call that does not wait for it overtakes.
+ * Makes the protocol's calls in order; returns the last result. A garbage collection is its own task, which a later
+ * call must wait for.
  */
 function call(url: string, calls: readonly (readonly [string, object])[]): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -41,7 +41,7 @@ function call(url: string, calls: readonly (readonly [string, object])[]): Promi
     send(0);
   };
   socket.onmessage = ({ data }) => {
-    // As above: events have no id.
+    // Events have no id.
     const answer = JSON.parse(String(data)) as Partial<Answer>;
     if (answer.id === undefined) return;
     if (answer.id < calls.length - 1) {
@@ -54,14 +54,17 @@ function call(url: string, calls: readonly (readonly [string, object])[]): Promi
   socket.onerror = () => {
     reject(new Error(`nobody answers at ${url}`));
   };
-  // It has no effect once there is an answer.
+  // No effect after a result.
   socket.onclose = () => {
     reject(new Error(`${url} was closed before it answered`));
   };
   return promise;
 }
 
-/** Signals that a process catches, one bit each, the first for signal 1. Source: proc(5), SigCgt; undefined: it has ended. */
+/**
+ * Signals that a process catches, one bit each, the first for signal 1. Source: proc(5), SigCgt; undefined: it has
+ * ended.
+ */
 function caughtBy(pid: number): bigint | undefined {
   try {
     const status = readFileSync(`/proc/${String(pid)}/status`, "utf8");
@@ -71,15 +74,15 @@ function caughtBy(pid: number): bigint | undefined {
   }
 }
 
-/** Undefined when the process did not open its inspector, because another one had the port still. */
+/** Undefined when the process could not open its inspector because another one had the port. */
 async function tryToEvaluate(pid: number, text: string): Promise<readonly unknown[] | undefined> {
-  // A Node.js that starts does not catch the signal yet, and would end by it.
+  // A starting Node.js does not catch the signal yet and would die by it.
   const caught = caughtBy(pid);
   if (caught === undefined) throw new Error("it has ended");
   if ((caught & SIGUSR1) === 0n) return undefined;
   process.kill(pid, "SIGUSR1");
   const url = await debuggerUrl();
-  // The port may be another process's: nothing is done in that one.
+  // The port may belong to another process, in which nothing must run.
   const expression = `process.pid === ${String(pid)} ? (() => { ${CLOSE}; return [${text}]; })() : undefined`;
   const { result } = await call(url, [
     ["HeapProfiler.collectGarbage", {}],
@@ -96,7 +99,9 @@ async function isClosed(): Promise<boolean> {
   );
 }
 
-/** What a text of JavaScript comes to in the process, whose garbage was collected before; an error at once when it ends. */
+/**
+ * The value of a JavaScript text in the process after a garbage collection; fails immediately when the process ends.
+ */
 export async function evaluateIn(pid: number, text: string): Promise<unknown> {
   let problem: unknown;
   const attempt = async (): Promise<readonly unknown[] | "ended" | undefined> => {

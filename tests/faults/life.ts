@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that dies after one of its actions. Actions are counted where they leave the process, not listed: whatever a
-// port learns to do is counted by itself.
+// A process that dies after one of its actions. Actions are counted at the port, so that new port methods are included.
 
-/** Calls that change nothing outside. What is not named here counts as an action: one too many does no harm. */
+/** Calls without external changes. Unlisted calls count as actions, because a surplus action does no harm. */
 const LOOKS = new Set([
   "find",
   "list",
@@ -32,17 +31,17 @@ const LOOKS = new Set([
   "monotonicMs",
 ]);
 
-/** Calls whose answer is something of which each call leaves the process too: a connection, a server, a relay. */
+/** Calls whose result has further external calls: a connection, a server, a relay. */
 const MAKERS = new Set(["open", "start", "receive", "send"]);
 
-/** Numbers the actions of all processes of one run; the one of number `deadly` is the last of its process. */
+/** Numbers the actions of all processes of one run; number `deadly` is the last of its process. */
 export class Fate {
-  /** Which action kills: from 1; 0: none. */
+  /** The deadly action, from 1; 0: none. */
   deadly = 0;
   /** Names of the actions so far, in order, as `PROCESS CALL`. */
   readonly actions: string[] = [];
 
-  /** Begins to count anew. */
+  /** Restarts the count. */
   strikeAt(deadly: number): void {
     this.deadly = deadly;
     this.actions.length = 0;
@@ -55,7 +54,7 @@ export class Fate {
   }
 }
 
-/** Counts calls that are under way. */
+/** Counts pending calls. */
 export class Pending {
   #count = 0;
   #waiting: (() => void)[] = [];
@@ -76,14 +75,14 @@ export class Pending {
     for (const resolve of waiting) resolve();
   }
 
-  /** Resolves when there is none: nobody has to look again and again, which takes a core. */
+  /** Resolves when there is none, without polling, which would take a core. */
   async none(): Promise<void> {
     if (this.isNone) return;
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 }
 
-/** What stays open until it is closed, or its process ends. */
+/** Open handles until they are closed or their process ends. */
 interface Descriptor {
   readonly fd: number;
   readonly close: () => void;
@@ -97,7 +96,7 @@ function never<T>(): Promise<T> {
   return new Promise<T>(() => undefined);
 }
 
-/** One life of a process: from its start to its death, after which nothing of it reaches the outside. */
+/** One life of a process, from its start to its death, after which no call reaches the outside. */
 export class Life {
   readonly #name: string;
   readonly #fate: Fate;
@@ -113,17 +112,17 @@ export class Life {
     this.#onDeath = onDeath;
   }
 
-  /** Calls that have left the process and have not come back. */
+  /** Pending calls of the process. */
   get pending(): Pending {
     return this.#pending;
   }
 
-  /** The same port for a process that may die. */
+  /** A mortal process's view of a port. */
   bind<T extends object>(port: T): T {
     return this.#proxy(port, (name) => !LOOKS.has(name));
   }
 
-  /** A port of which each call only looks; one waits for its answers all the same. */
+  /** A read-only port, whose pending calls are counted too. */
   bindLooks<T extends object>(port: T): T {
     return this.#proxy(port, () => false);
   }
@@ -133,7 +132,7 @@ export class Life {
       get: (target, name): unknown => {
         const value: unknown = Reflect.get(target, name, target);
         if (typeof value !== "function") return value;
-        // Ports have methods only, which take and give what the port says.
+        // Ports consist of methods whose types are unchanged.
         const method = value.bind(target) as (...args: unknown[]) => unknown;
         return (...args: unknown[]) => {
           const perform = (): unknown => method(...args);
@@ -164,7 +163,7 @@ export class Life {
     const result = perform();
     if (isDescriptor(result)) {
       this.#descriptors.add(result);
-      // What it reaches before it would wait for something, as when an event of it has just killed it.
+      // The next call before a wait, for example when an event has just killed the process.
       if (this.#isOver) result.close();
     }
     return result instanceof Promise ? this.#await(result, false) : result;
@@ -181,7 +180,6 @@ export class Life {
     }
   }
 
-  /** What ends with the process. */
   onDeath(end: () => void): void {
     if (this.#isOver) end();
     else this.#ends.push(end);
@@ -190,7 +188,7 @@ export class Life {
   #die(): void {
     this.#isOver = true;
     for (const end of this.#ends) end();
-    // The kernel closes what a process had open; closing twice does no harm.
+    // The kernel closes a dead process's handles; closing twice does no harm.
     for (const descriptor of this.#descriptors) descriptor.close();
     this.#onDeath();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes of fakes, and a guest that goes from one to the other: one of the five processes dies after each single action. It runs in one
-// place at most, and comes to the same end; where its migration has failed it is asked for once more, as a drain does.
+// Two fake nodes and a migrating guest: one of the five processes dies after each single action. The guest never runs
+// twice, and the result is the same; a failed migration is requested once more, as by a drain.
 import { afterAll, describe, expect, test } from "vitest";
 import { expectSameEnd, type World } from "./every-point.ts";
 import type { Cluster } from "./memory/cluster.ts";
@@ -8,19 +8,19 @@ import { createBetween, NodeInMemory } from "./memory/node-in-memory.ts";
 import { ONE, TWO, type Story } from "./stories.ts";
 import { stageAfter, WHO_DIES, type Death } from "./who-dies.ts";
 
-/** All points of one story on a busy machine, milliseconds. */
+/** Time for all points of one scenario on a busy machine, milliseconds. */
 const ALL_POINTS_MS = 600_000;
-/** One that was disturbed, and one that was not: nobody dies twice. */
+/** A disturbed and an undisturbed process: none dies twice. */
 const TRIES = 2;
 
-/** Of all stories. */
+/** Of all scenarios. */
 const died: Death[] = [];
 
 afterAll(() => {
   process.stdout.write(`deaths while a guest moves, on fakes: ${String(died.length)} points\n`);
 });
 
-/** Until it is on that node. */
+/** Waits until it runs on that node. */
 async function moveTo(node: string, cluster: Cluster): Promise<void> {
   for (let count = 1; count <= TRIES; count += 1) {
     if ((await cluster.nodeOfGuest()) === node) return;
@@ -30,12 +30,12 @@ async function moveTo(node: string, cluster: Cluster): Promise<void> {
   expect(await cluster.nodeOfGuest()).toBe(node);
 }
 
-/** Their points are looked at when all are asked for, by `npm run faults`. */
+/** `npm run faults` tests their points. */
 const LONG: readonly Story[] =
   process.env["FAULT_POINTS"] === "all"
     ? [
         {
-          name: "a guest moves there and back",
+          name: "a guest migrates there and back",
           before: [ONE],
           act: async (cluster) => {
             await moveTo("node2", cluster);
@@ -46,16 +46,16 @@ const LONG: readonly Story[] =
       ]
     : [];
 
-const STORIES: readonly Story[] = [
+const SCENARIOS: readonly Story[] = [
   {
-    name: "a guest moves",
+    name: "a guest migrates",
     before: [ONE, TWO],
     act: (cluster) => moveTo("node2", cluster),
     after: ["one", "two"],
   },
   ...LONG,
   {
-    name: "a guest moves, and its VM is deleted meanwhile",
+    name: "a guest migrates, and its VM is deleted meanwhile",
     before: [ONE],
     act: async (cluster) => {
       await cluster.askForMove("asked");
@@ -76,27 +76,27 @@ function twoNodes(): World {
   return { nodes, look };
 }
 
-test.each(STORIES)(
-  "$name: it ends the same after a death at any of its actions",
+test.each(SCENARIOS)(
+  "$name: the result is the same after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
-  async (story) => {
-    const points = await expectSameEnd(story, twoNodes);
+  async (scenario) => {
+    const points = await expectSameEnd(scenario, twoNodes);
     expect(points.length).toBeGreaterThan(3);
     for (const { process, before, after } of points) {
-      died.push({ story: story.name, process, stage: stageAfter(before) });
-      // Its NICs go along: none is taken from it, whoever has died.
+      died.push({ story: scenario.name, process, stage: stageAfter(before) });
+      // Its NICs migrate too: no death removes one.
       expect([...before, ...after].filter((action) => action.endsWith("Device"))).toEqual([]);
     }
   },
 );
 
 describe("kinds of deaths", () => {
-  // The stories above have run by then.
+  // The scenarios above have run.
   test.each(WHO_DIES)("$id: $dies: $then", ({ deaths }) => {
     expect(died.filter(deaths).length).toBeGreaterThan(0);
   });
 
-  test("each death of a migration is of one kind at least", () => {
+  test("each migration death has at least one kind", () => {
     const unnamed = died.filter((death) => !WHO_DIES.some(({ deaths }) => deaths(death)));
     expect(unnamed).toEqual([]);
   });

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that can be seen in a network namespace, in words that are the same for the same NICs.
+// The whole state of a network namespace in a form that is equal for equal NICs.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { run } from "@patchbay/support";
 
-/** A network namespace: where it is mounted, and its inode as decimal text. */
+/** A network namespace: its mount path and its inode as decimal text. */
 export interface Netns {
   readonly path: string;
   readonly inode: string;
 }
 
-/** A link as `ip -j -d addr` prints it, as far as it is looked at. */
+/** The compared part of a link in `ip -j -d addr`. */
 interface PrintedLink {
   readonly ifname: string;
   readonly mtu: number;
@@ -23,9 +23,9 @@ function printLink(link: PrintedLink): string {
   const { ifname, mtu, master, flags, linkinfo, addr_info: addresses = [] } = link;
   const states = ["UP", "LOWER_UP", "NOARP"].filter((flag) => flags.includes(flag));
   const count = addresses.filter(({ scope }) => scope === "global").length;
-  const words = [linkinfo?.info_kind ?? "", `mtu ${String(mtu)}`, ...states];
+  const text = [linkinfo?.info_kind ?? "", `mtu ${String(mtu)}`, ...states];
   const more = [master === undefined ? "" : `in ${master}`, `addresses ${String(count)}`];
-  return [ifname, ...words, ...more].filter((word) => word !== "").join(" ");
+  return [ifname, ...text, ...more].filter((word) => word !== "").join(" ");
 }
 
 function runIn({ path }: Netns, ...argv: readonly string[]): string {
@@ -36,11 +36,10 @@ function tryRead(read: () => string): string | undefined {
   try {
     return read();
   } catch {
-    return undefined; // a process that ended meanwhile
+    return undefined;
   }
 }
 
-/** Names of the programs that run in the namespace, sorted. */
 function programsIn({ inode }: Netns): readonly string[] {
   return readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid))
@@ -49,9 +48,8 @@ function programsIn({ inode }: Netns): readonly string[] {
     .sort();
 }
 
-/** Links with their kinds, masters, states and counts of addresses; entries of bridges; rules of nftables; programs. */
+/** Links with kinds, masters, states and address counts; forwarding entries; nftables rules; programs. */
 export function inventoryOfNetns(netns: Netns): Readonly<Record<string, unknown>> {
-  // `ip -j` prints a list of objects of these members.
   const links = JSON.parse(runIn(netns, "ip", "-j", "-d", "addr")) as readonly PrintedLink[];
   const forwarded = runIn(netns, "bridge", "fdb").split("\n");
   return {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plug and an unplug cost the API server: every request of virt-controller, net-agent and virt-handler together.
-// A request for a subresource costs one more, virt-api's.
+// The API cost of a plug and an unplug: every request of virt-controller, net-agent and virt-handler. A subresource
+// request costs one more, virt-api's.
 import { expect, test } from "vitest";
 import { Cluster } from "./memory/cluster.ts";
 import { NodeInMemory } from "./memory/node-in-memory.ts";
 import { begin, nicsBecome, ONE, TWO, type Story } from "./stories.ts";
 
-/** Requests from the change of the VM until all is silent. */
-async function requestsOf(story: Pick<Story, "before" | "act">): Promise<readonly string[]> {
+/** Requests from the change of the VM until the cluster settles. */
+async function requestsOf(scenario: Pick<Story, "before" | "act">): Promise<readonly string[]> {
   const cluster = new Cluster([new NodeInMemory()]);
   try {
-    await begin(story, cluster);
+    await begin(scenario, cluster);
     const before = cluster.requests.length;
-    await story.act(cluster);
+    await scenario.act(cluster);
     await cluster.settle();
     return cluster.requests.slice(before).toSorted();
   } finally {
@@ -20,7 +20,7 @@ async function requestsOf(story: Pick<Story, "before" | "act">): Promise<readonl
   }
 }
 
-test("a plug is eight requests", async () => {
+test("a plug takes eight requests", async () => {
   const act = nicsBecome([ONE, TWO]);
   expect(await requestsOf({ before: [ONE], act })).toEqual([
     "net-agent create events",
@@ -34,7 +34,7 @@ test("a plug is eight requests", async () => {
   ]);
 });
 
-test("an unplug that the guest grants at once is twelve", async () => {
+test("an unplug that the guest completes immediately takes twelve", async () => {
   const act = nicsBecome([ONE, { ...TWO, state: "absent" }]);
   expect(await requestsOf({ before: [ONE, TWO], act })).toEqual([
     "net-agent create events",

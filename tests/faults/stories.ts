@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of a cluster, and is to come to the same end whoever dies on the way.
+// Scenarios whose result must not depend on process deaths.
 import type { VirtualMachine } from "@patchbay/api";
 import { aVm, type NicSketch } from "@patchbay/support";
 import type { Cluster } from "./memory/cluster.ts";
 
-/** NICs of the stories. */
 export const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
 export const TWO: NicSketch = { name: "two", mac: "02:00:00:00:00:02" };
 const THREE: NicSketch = { name: "three", mac: "02:00:00:00:00:03", network: "red" };
 
-/** The VM of the stories. */
 function vmWith(nics: readonly NicSketch[]): VirtualMachine {
   const { metadata, ...vm } = aVm({ nics });
   const { name, namespace = "" } = metadata;
@@ -20,22 +18,20 @@ function withNics(vm: VirtualMachine, nics: readonly NicSketch[]): VirtualMachin
   return { ...vm, spec: { ...vm.spec, template: vmWith(nics).spec.template } };
 }
 
-/** One story. */
 export interface Story {
   readonly name: string;
-  /** NICs of the VM that runs before; absent: there is none. */
+  /** Initial NICs of the running VM; unset: no VM. */
   readonly before?: readonly NicSketch[];
   readonly act: (cluster: Cluster) => Promise<void>;
-  /** NICs that the guest has at the end. */
+  /** Final NICs of the guest. */
   readonly after: readonly string[];
 }
 
-/** Changes the NICs of the VM that runs. */
+/** Changes the running VM's NICs. */
 export function nicsBecome(nics: readonly NicSketch[]): Story["act"] {
   return (cluster) => cluster.editVm((vm) => withNics(vm, nics));
 }
 
-/** All stories. */
 export const STORIES: readonly Story[] = [
   {
     name: "a start",
@@ -47,7 +43,7 @@ export const STORIES: readonly Story[] = [
   {
     name: "a plug and an unplug at once",
     before: [ONE, TWO],
-    // Whether the port of the one that goes is free by then is no matter of who dies.
+    // Whether the unplugged NIC's port is free by then does not depend on the death.
     act: nicsBecome([ONE, { ...THREE, pciAddress: "0000:04:00.0" }]),
     after: ["one", "three"],
   },
@@ -90,7 +86,7 @@ export const STORIES: readonly Story[] = [
   { name: "the end of a VM", before: [ONE, TWO], act: (cluster) => cluster.deleteVm(), after: [] },
 ];
 
-/** A cluster in which the story is about to begin. */
+/** A cluster just before the scenario. */
 export async function begin(story: Pick<Story, "before">, cluster: Cluster): Promise<Cluster> {
   await cluster.putNetworks("blue", "red");
   if (story.before !== undefined) await cluster.createVm(vmWith(story.before));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills a running service right after one of its actions, from within: by Node.js's inspector, as no flag of the service.
+// Kills a running service right after one of its actions, injected by Node.js's inspector instead of a service flag.
 import { evaluateIn } from "./inspector.ts";
 
 /**
- * Counts what leaves the process: answered writes of the API, ended programs, renamed files, steps that the log tells;
- * kills at the one of number `deadly`. Modules of Node.js are changed where they stand, for importers too.
+ * Counts external actions: API write responses, ended programs, renamed files, logged steps; kills at number `deadly`.
+ * Patches Node.js modules in place, which affects importers too.
  */
 const HOOKS = `(deadly) => {
   const load = process.getBuiltinModule;
@@ -40,7 +40,7 @@ const HOOKS = `(deadly) => {
   load("node:module").syncBuiltinESMExports();
 }`;
 
-/** From now on the process dies right after its next action of that number. */
+/** From now on the process dies right after its action of that number. */
 export async function strikeAt(pid: number, deadly: number): Promise<void> {
   await evaluateIn(pid, `(${HOOKS})(${String(deadly)})`);
 }

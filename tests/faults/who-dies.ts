@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of deaths while a guest migrates on fakes, by process and by how far the migration is. Each kind must be tried by a story.
+// Kinds of deaths during a migration on fakes, by process and by migration stage. Each kind must be covered by a
+// scenario.
 
-/** What the deaths of one telling come to. */
 export interface Death {
   readonly story: string;
-  /** By name, as `virt-handler on node2`; the first node's have no node in it. */
+  /** Such as `virt-handler on node2`; the first node's have no suffix. */
   readonly process: string;
-  /** How far the guest was: at its source, on its way, off there, running at the target. */
+  /** The guest's stage: at its source, migrating, off there, running at the target. */
   readonly stage: Stage;
 }
 
@@ -14,14 +14,14 @@ const STAGES = ["source", "way", "off", "target"] as const;
 
 type Stage = (typeof STAGES)[number];
 
-/** The first action of each stage but the first. */
+/** The first action of each stage after the first. */
 const BEGINS: Readonly<Record<Exclude<Stage, "source">, string>> = {
   way: "virt-handler migrateDomain",
   off: "virt-handler reportGone",
   target: "virt-handler on node2 resumeDomain",
 };
 
-/** The stage that was reached by these actions of a move from the first node to the second. */
+/** The stage after these actions of a migration from the first to the second node. */
 export function stageAfter(actions: readonly string[]): Stage {
   const isReached = (stage: Stage): boolean =>
     stage === "source" || actions.includes(BEGINS[stage]);
@@ -32,13 +32,12 @@ interface Row {
   readonly id: string;
   readonly dies: string;
   readonly then: string;
-  /** Selects the deaths of the stories that belong to this row. */
+  /** Selects the deaths of this row. */
   readonly deaths: (death: Death) => boolean;
 }
 
 const [SOURCE, TARGET] = ["virt-handler", "virt-handler on node2"] as const;
 
-/** The table. */
 export const WHO_DIES: readonly Row[] = [
   {
     id: "target-virt-handler-before",

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a pod answer over TLS at a port that its manifest names? Whoever asks verifies no certificate.
+// A pod's HTTPS response at a port of its manifest, without certificate verification.
 import { request } from "node:https";
 import type { Pod } from "@patchbay/api";
 
-/** What is asked. */
 export interface Question {
   /** Name of the port. */
   readonly port: string;
@@ -16,7 +15,6 @@ interface NamedPort {
   readonly containerPort: number;
 }
 
-/** What came back. */
 export interface PodAnswer {
   readonly code: number;
   readonly text: string;
@@ -33,18 +31,18 @@ function portOf(pod: Pod, wanted: string): number {
   return port.containerPort;
 }
 
-/** Asks; rejects where nobody listens. */
+/** Sends a request; rejects without a listener. */
 export function askPod(pod: Pod, { port, path, token }: Question): Promise<PodAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<PodAnswer>();
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const at = { host: pod.status?.podIP, port: portOf(pod, port), path };
-  const asked = request({ ...at, headers, rejectUnauthorized: false }, (response) => {
+  const requested = request({ ...at, headers, rejectUnauthorized: false }, (response) => {
     let text = "";
     response.setEncoding("utf8").on("data", (part: string) => (text += part));
     response.on("end", () => {
       resolve({ code: response.statusCode ?? 0, text });
     });
   });
-  asked.on("error", reject).end();
+  requested.on("error", reject).end();
   return promise;
 }

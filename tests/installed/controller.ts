@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster's controllers do of which the stories need the least: pods of Deployments and DaemonSets, and where a
-// Service's pods are. By watches, as they do it.
+// The minimum of a cluster's controllers for these tests: pods of Deployments and DaemonSets, and Endpoints of
+// Services. Uses watches.
 import { PODS, type KubeObject, type Pod, type ResourceType } from "@patchbay/api";
 import { createCache, createQueue, done, runReconciler, type KubeClient } from "@patchbay/kube";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
@@ -48,7 +48,7 @@ function isReady({ status }: Pod): boolean {
   );
 }
 
-/** The pod of a workload: one of a DaemonSet is given to its node, others are for whoever binds pods. */
+/** A workload's pod: a DaemonSet's is assigned to its node, others are bound later. */
 function podOf(workload: Workload, nodeName: string, number: number): Pod {
   const { template } = workload.spec;
   const { name, uid = "" } = workload.metadata;
@@ -66,7 +66,6 @@ function podOf(workload: Workload, nodeName: string, number: number): Pod {
   };
 }
 
-/** What the controller works with. */
 export interface ControllerDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
@@ -74,7 +73,7 @@ export interface ControllerDeps {
   readonly nodeName: string;
 }
 
-/** Keeps the pods of each workload of the namespace, and the addresses of virt-api's, until the signal is aborted. */
+/** Reconciles the pods of each workload in the namespace and virt-api's addresses until the signal is aborted. */
 export async function runController(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, log, nodeName } = deps;
   const selection = { namespace: NAMESPACE };

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the manifests is another on a standalone machine: where its directories are, and which process is the host's.
+// Adapts manifests to a standalone machine: its directories, and the process in the host's namespaces.
 import { join } from "node:path";
 import { isJsonObject, type KubeObject } from "@patchbay/api";
 
-/** Where the machine is. */
 export interface Place {
   readonly dataDir: string;
-  /** Of its containerd. */
   readonly socket: string;
-  /** A process of the machine that is in the host's namespaces: a test machine's first may not be looked at. */
+  /** A machine process in the host's namespaces: a test machine's first may be inaccessible. */
   readonly hostPid: number;
 }
 
@@ -39,9 +37,8 @@ function adapt(value: unknown, place: Place, member = ""): unknown {
   return Object.fromEntries(entries) as unknown;
 }
 
-/** The manifests for that machine; names of containers' own directories stay. */
+/** The manifests for that machine; container paths stay. */
 export function onMachine(objects: readonly KubeObject[], place: Place): readonly KubeObject[] {
-  // Texts take the place of texts.
   return objects.map((object) =>
     object.kind === "DaemonSet" ? (adapt(object, place) as KubeObject) : object,
   );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifests' pods run a machine: its own services are stopped, and a VM starts, a NIC goes in and out, and each pod
-// is killed once in the middle. API server, containerd and the small kubelet stay.
+// The manifests' pods run a machine in place of its own services: a VM starts, a NIC is plugged and unplugged, and each
+// pod is killed once meanwhile. API server, containerd and node-runtime stay.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,31 +23,30 @@ import { askPod, portsOf } from "./ask-pod.ts";
 import { runController } from "./controller.ts";
 import { onMachine } from "./overlay.ts";
 
-/** On a link of the test's own: what pods reach must not be the loopback. */
+/** On the test's own link, because pods cannot use the loopback. */
 const API_ADDRESS = "10.79.250.1";
 const LINK = "pbi-api";
 const SERVICES = ["virt-controller", "virt-handler", "net-agent", "virt-api"];
-/** As many pods as each has by the manifests: more than one where one may be killed and another goes on. */
+/** The manifests' replicas: more than one if one may be killed while another continues. */
 const REPLICAS: Readonly<Record<string, number>> = { "virt-controller": 2, "virt-api": 2 };
-const WITHIN = { withinMs: 120_000 };
+const TIMEOUT = { withinMs: 120_000 };
 const PODS = "/api/v1/namespaces/patchbay/pods";
 const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/alpha";
 
 let machine: Machine;
 let client: KubeClient;
-/** What is to be done at the end, the last first. */
+/** Cleanups, executed in reverse order. */
 const undo: (() => void | Promise<void>)[] = [];
 
-/** Ends a machine's own process, as one that is not started again: its supervisor goes first. */
+/** Ends a machine's own process without a restart: kills its supervisor first. */
 async function end(component: string): Promise<void> {
   const pid = machine.pidOf(component);
   process.kill(pid, "SIGKILL");
-  await eventually(() => !existsSync(`/proc/${String(pid)}`), WITHIN);
+  await eventually(() => !existsSync(`/proc/${String(pid)}`), TIMEOUT);
 }
 
 function podsOf(service: string): readonly Pod[] {
   const selector = encodeURIComponent(`app.kubernetes.io/name=${service}`);
-  // As it was asked.
   return (machine.read(`${PODS}?labelSelector=${selector}`) as { items: Pod[] }).items;
 }
 
@@ -59,14 +58,14 @@ function isReady({ metadata, status }: Pod): boolean {
 async function expectReadyPods(): Promise<void> {
   for (const service of SERVICES) {
     const replicas = REPLICAS[service] ?? 1;
-    await eventually(() => podsOf(service).filter(isReady).length === replicas, WITHIN);
+    await eventually(() => podsOf(service).filter(isReady).length === replicas, TIMEOUT);
   }
 }
 
-/** The name of the pod that holds its service's lease, also of one that is gone; none of a service that has no lease. */
+/** The pod that holds its service's lease, even if deleted; undefined without a lease. */
 function leaderOf(service: string): string | undefined {
   const path = "/apis/coordination.k8s.io/v1/namespaces/patchbay/leases";
-  const { items } = machine.read(path) as { items: Lease[] }; // as it was asked
+  const { items } = machine.read(path) as { items: Lease[] };
   const holder = items.find(({ metadata }) => metadata.name === service)?.spec?.holderIdentity;
   return holder?.replace(/_.*/, "");
 }
@@ -75,7 +74,7 @@ function removePod(name: string): void {
   machine.kubectl("delete", "pod", "-n", "patchbay", name, "--grace-period=0", "--force");
 }
 
-/** Takes a service's pod away for another one: that which leads, where one does, as soon as one leads. */
+/** Replaces a service's pod: the leader if there is leader election, as soon as one leads. */
 async function kill(service: string): Promise<void> {
   const name = await eventually(() => {
     const names = podsOf(service)
@@ -83,7 +82,7 @@ async function kill(service: string): Promise<void> {
       .map(({ metadata }) => metadata.name);
     const leader = leaderOf(service);
     return leader === undefined ? names[0] : names.find((one) => one === leader);
-  }, WITHIN);
+  }, TIMEOUT);
   removePod(name);
 }
 
@@ -91,9 +90,9 @@ function ifaceOf(name: string): IfaceStatus | undefined {
   return machine.findVmi("alpha")?.status?.interfaces?.find((iface) => iface.name === name);
 }
 
-/** Asks until somebody answers: between one virt-api and the next there is none. */
+/** Retries until a server answers: there is none between two virt-apis. */
 async function ask(subresource: string, body: unknown): Promise<void> {
-  await eventually(() => machine.put(`${SUBRESOURCES}/${subresource}`, body).code === 0, WITHIN);
+  await eventually(() => machine.put(`${SUBRESOURCES}/${subresource}`, body).code === 0, TIMEOUT);
 }
 
 function plug(name: string): Promise<void> {
@@ -105,7 +104,7 @@ function unplug(name: string): Promise<void> {
 }
 
 async function expectPlugged(name: string): Promise<void> {
-  await eventually(() => ifaceOf(name)?.hotplug?.phase === "Ready", WITHIN);
+  await eventually(() => ifaceOf(name)?.hotplug?.phase === "Ready", TIMEOUT);
 }
 
 async function expectGone(name: string): Promise<void> {
@@ -117,7 +116,7 @@ async function expectGone(name: string): Promise<void> {
       ...(status?.attachments ?? []),
     ];
     return !all.some((entry) => entry.name === name);
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 function removeLink(): void {
@@ -126,7 +125,7 @@ function removeLink(): void {
 
 beforeAll(async () => {
   execFileSync(join(ROOT, "hack/images/make-images"), ["patchbay"], { stdio: "inherit" });
-  removeLink(); // of a run that was killed
+  removeLink(); // of a killed run
   execFileSync("ip", ["link", "add", LINK, "type", "bridge"]);
   undo.push(removeLink);
   execFileSync("ip", ["address", "add", `${API_ADDRESS}/32`, "dev", LINK]);
@@ -145,10 +144,9 @@ beforeAll(async () => {
   client = createKubeClient(await loadKubeConfig({ kubeconfig }), { logger: log, clock });
   undo.push(() => client.close());
   const state = readFileSync(join(machine.dataDir, "run/supervisor.json"), "utf8");
-  // Written by standalone.
   process.kill((JSON.parse(state) as { pid: number }).pid, "SIGKILL");
   for (const service of SERVICES) await end(service);
-  // What the machine has told the API server of its own virt-api.
+  // The machine's registration of its own virt-api.
   const versions = ["v1", "v1alpha3"].map((version) => `${version}.subresources.kubevirt.io`);
   machine.kubectl("delete", "apiservice", ...versions);
   machine.kubectl(
@@ -172,13 +170,13 @@ beforeAll(async () => {
   const objects = onMachine(manifests, place);
   await install(client.store, { objects, dryRun: false, tell: () => undefined });
   const settings = readFileSync(join(machine.dataDir, "standalone.json"), "utf8");
-  const { nodeName } = JSON.parse(settings) as { nodeName: string }; // as above
+  const { nodeName } = JSON.parse(settings) as { nodeName: string };
   const stop = new AbortController();
   const controller = runController({ client, clock, log, nodeName }, stop.signal);
   undo.push(async () => {
     stop.abort(new Error("the stories are told"));
     await controller;
-    // The machine's own net-agent, which goes down with it, would wait for this one's end.
+    // The machine's own net-agent, which ends with it, would wait for this one's end.
     for (const { metadata } of podsOf("net-agent")) removePod(metadata.name);
   });
 }, 300_000);
@@ -187,27 +185,26 @@ afterAll(async () => {
   for (const step of undo.reverse()) await step();
 }, 300_000);
 
-test("the four services run as pods, and the machine's own do not", async () => {
+test("the four services run as pods, and the machine's own do not run", async () => {
   await expectReadyPods();
   for (const service of SERVICES) {
     expect(existsSync(`/proc/${String(machine.pidOf(service))}`)).toBe(false);
   }
   const available = (): boolean =>
     machine.kubectl("get", "apiservice", "v1.subresources.kubevirt.io").includes("True");
-  await eventually(available, WITHIN);
+  await eventually(available, TIMEOUT);
 });
 
-/** Status of a request for metrics of a pod. */
+/** Status of a request for a pod's metrics. */
 async function metricsOf(pod: Pod, token?: string): Promise<number> {
   const door = { port: "metrics", path: "/metrics" };
   return (await askPod(pod, { ...door, ...(token !== undefined && { token }) })).code;
 }
 
-test("metrics are read by who is bound to the role for it, of every service, and by nobody else", async () => {
+test("the metrics of every service are readable with the role for them only", async () => {
   const token = async (): Promise<string> => {
     const path = "/api/v1/namespaces/patchbay/serviceaccounts/virt-handler/token";
     const { text } = await client.requestRaw({ method: "POST", path, body: { spec: {} } });
-    // As the API server answers it.
     return (JSON.parse(text) as { readonly status: { readonly token: string } }).status.token;
   };
   const refused = await token();
@@ -223,7 +220,7 @@ test("metrics are read by who is bound to the role for it, of every service, and
     "--clusterrole=patchbay:metrics-reader",
     "--serviceaccount=patchbay:virt-handler",
   );
-  // That the first one was refused counts for a minute.
+  // The first rejection is cached for a minute.
   const granted = await token();
   for (const pod of pods) expect(await metricsOf(pod, granted)).toBe(200);
 });
@@ -232,11 +229,11 @@ test.each([
   { service: "virt-api", port: "https" },
   { service: "virt-controller", port: "metrics" },
   { service: "virt-handler", port: "metrics" },
-])("$service tells by which configuration it goes, as KubeVirt's suite asks", async (row) => {
-  const list = machine.read("/apis/kubevirt.io/v1/kubevirts") as { items: KubeVirt[] }; // as it was asked
+])("$service reports its configuration, as KubeVirt's suite expects", async (row) => {
+  const list = machine.read("/apis/kubevirt.io/v1/kubevirts") as { items: KubeVirt[] };
   const wanted = Number(list.items[0]?.metadata.resourceVersion);
   const selector = encodeURIComponent(`kubevirt.io=${row.service}`);
-  const pods = machine.read(`${PODS}?labelSelector=${selector}`) as { items: Pod[] }; // as it was asked
+  const pods = machine.read(`${PODS}?labelSelector=${selector}`) as { items: Pod[] };
   expect(pods.items.length).toBeGreaterThan(0);
   for (const pod of pods.items) {
     expect(portsOf(pod)).toContainEqual(
@@ -247,7 +244,7 @@ test.each([
       const body = JSON.parse(text) as { readonly "config-resource-version": string };
       return Number(body["config-resource-version"]) >= wanted;
     };
-    await eventually(knows, WITHIN);
+    await eventually(knows, TIMEOUT);
   }
 });
 
@@ -260,26 +257,26 @@ test("a VM starts", async () => {
   expect(machine.findVmi("alpha")?.status?.phase).toBe("Running");
 });
 
-test("its guest stands still and goes on, by the virt-handler of its node", async () => {
+test("its guest is paused and resumed by its node's virt-handler", async () => {
   const path = SUBRESOURCES.replace("virtualmachines", "virtualmachineinstances");
   const isPaused = (): boolean =>
     (machine.findVmi("alpha")?.status?.conditions ?? []).some(({ type }) => type === "Paused");
-  // Files of a Secret come to a pod a while after they are written.
+  // A Secret's files are updated in pods some time after the write.
   await eventually(() => machine.put(`${path}/pause`, {}).code === 0, { withinMs: 120_000 });
-  await eventually(isPaused, WITHIN);
+  await eventually(isPaused, TIMEOUT);
   expect(machine.put(`${path}/unpause`, {})).toMatchObject({ code: 0 });
-  await eventually(() => !isPaused(), WITHIN);
+  await eventually(() => !isPaused(), TIMEOUT);
 });
 
 test.each(SERVICES)(
-  "a NIC goes in and out, and %s is killed in the middle of both",
+  "a NIC is plugged and unplugged, and %s is killed during both",
   async (service) => {
     const guest = machine.console("alpha");
     const since = guest.position();
     await plug("one");
     await kill(service);
     const line = await guest.waitForLine(/nic added \S+ mac/, {
-      timeoutMs: WITHIN.withinMs,
+      timeoutMs: TIMEOUT.withinMs,
       since,
     });
     await expectPlugged("one");
@@ -287,13 +284,13 @@ test.each(SERVICES)(
     await expectReadyPods();
     await unplug("one");
     await kill(service);
-    await guest.waitForLine(/nic removed/, { timeoutMs: WITHIN.withinMs, since });
+    await guest.waitForLine(/nic removed/, { timeoutMs: TIMEOUT.withinMs, since });
     await expectGone("one");
     await expectReadyPods();
   },
 );
 
-test("nothing is left of the NICs, and the guest has not noticed anything else", () => {
+test("nothing is left of the NICs, and the guest kept running undisturbed", () => {
   const journal = join(machine.dataDir, "net-agent/journal");
   expect(existsSync(journal) ? readdirSync(journal) : []).toEqual([]);
   expect(

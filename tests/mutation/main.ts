@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the unit tests notice a change: runs Stryker on each package, or on the named ones (of one also only on the
-// named files), and prints a table of the scores. `--part 2/8` takes the second of every eight files, in the order of
-// their names: a sample of a large package.
+// Mutation tests: runs Stryker on each package, or on the named ones (of one also only on the named files), and prints
+// a table of the scores. `--part 2/8` takes the second of every eight files, in the order of their names: a sample of a
+// large package.
 import { globSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { PartialStrykerOptions } from "@stryker-mutator/api/core";
 import { Stryker } from "@stryker-mutator/core";
 
-/** The part of all changes that the tests must notice, percent. */
+/** Required mutation score, percent. */
 const WANTED: Readonly<Record<string, number>> = {
   api: 90,
   domain: 90,
@@ -29,7 +29,9 @@ const WANTED: Readonly<Record<string, number>> = {
   standalone: 85,
 };
 
-/** Files that only connect processes, sockets and loops, as compose.ts does; the suite that runs them is beside each. */
+/**
+ * Files that only connect processes, sockets and loops, as compose.ts does; the suite that runs them is beside each.
+ */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   // tests/contract/node-runtime and tests/e2e
   "node-runtime": ["control", "volumes"].map((name) => `compose/${name}.ts`),
@@ -67,25 +69,25 @@ interface Score {
   readonly unnoticed: number;
 }
 
-/** What Stryker does for one package, or some files of it; what it knows of earlier runs is in `.cache/mutation`. */
+/** Stryker's configuration for a package or some of its files; `.cache/mutation` has earlier results. */
 function optionsOf(name: string, files: readonly string[]): PartialStrykerOptions {
   return {
     testRunner: "vitest",
     plugins: ["@stryker-mutator/vitest-runner"],
-    // Each change knows the tests that reach it: the imports of all test files need not be followed for it again.
-    // A worker thread cannot set its umask, as the start of a detached process does.
+    // Each mutant runs only the tests that reach it, without following imports again. Worker threads cannot set their
+    // umask, as the start of a detached process does.
     vitest: { configFile: "tests/mutation/vitest.config.ts", related: false, pool: "forks" },
     mutate: [
       ...(files.length === 0 ? [`packages/*/${name}/src/**/*.ts`] : files),
-      // A program's entry, flags and composition run as a whole only: the end-to-end tests have them.
+      // A program's entry, flags and composition run only as a whole, in the end-to-end tests.
       ...["*.test.ts", "testing.ts", "testing/**", "main.ts", "config.ts", "compose.ts"].map(
         (of) => `!**/${of}`,
       ),
       ...(LEFT_OUT[name] ?? []).map((of) => `!packages/*/${name}/src/${of}`),
     ],
-    // Words are for people to judge, and where a name matters to a machine, another place has it too.
+    // Texts are for human review, and names that machines use also appear elsewhere.
     mutator: { excludedMutations: ["StringLiteral"] },
-    // A change of what is computed once at import would need all tests in a process of its own.
+    // A mutant evaluated once at import would need all tests in a separate process.
     ignoreStatic: true,
     concurrency: 1,
     timeoutMS: 10_000,
@@ -112,7 +114,6 @@ async function mutate(name: string, files: readonly string[]): Promise<Score> {
   };
 }
 
-/** Percent. */
 function percentOf({ noticed, unnoticed }: Score): number {
   return noticed + unnoticed === 0 ? 100 : (100 * noticed) / (noticed + unnoticed);
 }
@@ -131,14 +132,14 @@ const {
   values: { part },
   positionals,
 } = parseArgs({ allowPositionals: true, options: { part: { type: "string" } } });
-const asked = positionals.filter((word) => !word.includes("/"));
+const requested = positionals.filter((word) => !word.includes("/"));
 const files = positionals.filter((word) => word.includes("/"));
-const unknown = asked.filter((name) => WANTED[name] === undefined);
+const unknown = requested.filter((name) => WANTED[name] === undefined);
 if (unknown.length > 0) {
   throw new Error(`${unknown.join(", ")}: not one of ${Object.keys(WANTED).join(", ")}`);
 }
 const scores: Score[] = [];
-for (const name of asked.length === 0 ? Object.keys(WANTED) : asked) {
+for (const name of requested.length === 0 ? Object.keys(WANTED) : requested) {
   scores.push(await mutate(name, part === undefined ? files : filesOfPart(name, part)));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unit tests of one package, with every package read from beside it: Stryker works on a copy of the tree.
+// One package's unit tests, with the other packages beside it: Stryker works on a copy of the tree.
 import { globSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { defineConfig } from "vitest/config";
@@ -21,7 +21,7 @@ export default defineConfig({
     include: [`packages/*/${name}/src/**/*.test.ts`],
     setupFiles: [join(import.meta.dirname, "../support/src/random/fixed-seed.ts")],
     isolate: false,
-    // On a machine that does much else a slow test is no failed one; Stryker has a deadline of its own.
+    // A slow test on a busy machine has not failed; Stryker has its own timeout.
     testTimeout: 60_000,
   },
 });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a component of a machine wrote into its log.
+// A component's log.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Machine } from "@patchbay/support";
 
-/** One line, as far as the benchmarks look at it. */
+/** The used fields of a log line. */
 export interface LogLine {
   readonly timestamp: string;
   readonly message: string;
@@ -14,12 +14,12 @@ export interface LogLine {
   readonly durationMs?: number;
 }
 
-/** Lines that a component wrote since `sinceMs` (wall time). */
+/** A component's log lines since `sinceMs` (wall time). */
 export function logLines(machine: Machine, component: string, sinceMs: number): readonly LogLine[] {
   const text = readFileSync(join(machine.dataDir, "logs", `${component}.log`), "utf8");
   return text
     .split("\n")
     .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line) as LogLine) // the logger's own form
+    .map((line) => JSON.parse(line) as LogLine) // the logger's own format
     .filter(({ timestamp }) => Date.parse(timestamp) >= sinceMs);
 }

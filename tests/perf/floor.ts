@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the same kernel and libvirt work takes when a shell script does it: the floor.
+// The floor: the same kernel and libvirt work in a shell script.
 import { execFile } from "node:child_process";
 import { rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -28,14 +28,14 @@ function netnsOf(machine: Machine, vmi: string): string {
   return netnsOfPod(machine.dataDir, uid).path;
 }
 
-/** One plug into the network by hand, which is undone afterwards. */
+/** One manual plug into the network, which is undone afterwards. */
 export async function measureFloor(
   machine: Machine,
   vmi: string,
   { bridge, subnet }: PerfNetwork,
 ): Promise<FloorTimes> {
   const netns = netnsOf(machine, vmi);
-  // A socket's path has at most 107 characters. Source: linux/un.h
+  // A socket path has at most 107 characters. Source: linux/un.h
   const socket = join("/tmp", `patchbay-floor-${String(process.pid)}`);
   symlinkSync(join(machine.launcherDir(vmi), names.LIBVIRT_SOCKET), socket);
   try {

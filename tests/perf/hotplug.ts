@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long one hotplug takes through the whole product, by phase, from the request to the guest's own line.
+// Duration of one hotplug through the whole product, by phase, from the request to the guest's own line.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import {
@@ -38,7 +38,7 @@ export interface HotplugTimes {
   readonly libvirtReturned: number;
   readonly ready: number;
   readonly guestLine: number;
-  /** How long libvirt's attach took, as virt-handler sees it. */
+  /** Duration of libvirt's attach, as virt-handler measures it. */
   readonly libvirtMs: number;
 }
 
@@ -59,7 +59,7 @@ async function openWatch(machine: Machine): Promise<Watch> {
   vmis.start(stop.signal);
   pods.start(stop.signal);
   await Promise.all([vmis.synced(), pods.synced()]);
-  // The watches keep their connections; the request finds one that is open, as its time begins when it is sent.
+  // The watches keep their connections open; the request, timed from its sending, finds an open one.
   await client.requestRaw({ method: "GET", path: "/version" });
   const close = async (): Promise<void> => {
     stop.abort();
@@ -100,13 +100,13 @@ async function unplug(machine: Machine, vmi: string): Promise<void> {
   );
 }
 
-/** When a step that was logged began and ended, milliseconds since the request; the log has whole ones. */
+/** Start and end of a logged step, milliseconds since the request, with millisecond resolution. */
 function spanOf(line: LogLine | undefined, startedWall: number): readonly [number, number] {
   const ended = Date.parse(line?.timestamp ?? "") - startedWall;
   return [ended - (line?.durationMs ?? NaN), ended];
 }
 
-/** What the processes of the node wrote of it. */
+/** Log lines of the node's processes about it. */
 function stepsOn(machine: Machine, startedWall: number) {
   const handler = logLines(machine, "virt-handler", startedWall);
   const of = (step: string): LogLine | undefined =>
@@ -121,7 +121,7 @@ function stepsOn(machine: Machine, startedWall: number) {
   return { addBegan, addEnded, wiringBegan, wiringEnded, libvirtReturned, libvirtMs };
 }
 
-/** One plug into the network of that name, which is undone afterwards. */
+/** One plug into that network, which is undone afterwards. */
 export async function measureHotplug(
   machine: Machine,
   vmi: string,

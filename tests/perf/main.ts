@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports [ROUNDS]`,
-// `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`,
-// `npm run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]`, `npm run perf panel [VMS...]`,
-// `npm run perf migration [MIB...]` or `npm run perf apiserver [SECTION...]`.
+// Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports
+// [ROUNDS]`, `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`, `npm
+// run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]`, `npm run perf panel
+// [VMS...]`, `npm run perf migration [MIB...]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureBoots } from "./boot/boot.ts";
 import { measureCni } from "./cni/cni.ts";
@@ -18,17 +18,16 @@ import { measureDatapaths } from "./throughput/datapaths.ts";
 import { measureLinks } from "./throughput/links.ts";
 
 const DEFAULT_ROUNDS = 20;
-/** A median of fewer differs from run to run. */
+/** Fewer rounds give an unstable median. */
 const DEFAULT_HOTPLUGS = 200;
-/** A start takes longer than a hotplug, and differs less. */
+/** A start takes longer than a hotplug and varies less. */
 const DEFAULT_STARTS = 3;
-/** VMs that get a NIC at once. */
+/** VMs that are plugged concurrently. */
 const DEFAULT_COUNTS = [1, 8, 32];
-/** VMs that the control plane has. */
 const DEFAULT_VMS = [100, 1000, 10_000];
-/** Pods of a node that starts; a kubelet takes 110 by default, and many are told to take more. */
+/** Pods of a starting node; a kubelet's default limit is 110, often raised. */
 const DEFAULT_PODS = 150;
-/** VMs that the panel shows, with four NICs each. */
+/** VMs in the panel, with four NICs each. */
 const DEFAULT_SHOWN = [10, 500];
 const [first = "", ...rest] = process.argv.slice(2);
 

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does a guest take to another node, for how long is it off, and what goes over, by its memory and by what it does meanwhile?
+// A migration's duration, downtime and traffic by the guest's memory and load.
 import { join } from "node:path";
 import { eventually, RunningGuests, SecondNode, vmManifest, type Machine } from "@patchbay/support";
 import { withMachine } from "./standalone-machine.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const GIB = 1024;
-/** Memory of the guests, MiB. */
 const SIZES = [128, GIB, 4 * GIB];
-/** What one that writes writes again and again, MiB. */
+/** Memory that a busy guest rewrites continuously, MiB. */
 const DIRTY_MIB = 32;
-/** There and back. */
 const MOVES = 2;
 const BOOT_MS = 600_000;
 const MOVE_MS = 1_800_000;
 const MIGRATIONS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations";
 
-/** One move. */
 interface Moved {
-  /** From the first byte to the guest that runs on its target, milliseconds. */
+  /** From the first byte to the running guest on its target, milliseconds. */
   readonly tookMs: number;
-  /** For how long it ran nowhere, milliseconds. */
+  /** Total downtime, milliseconds. */
   readonly offMs: number;
-  /** Of that, what libvirt tells on the target: from the stop at the source until all is there. Milliseconds. */
+  /** libvirt's downtime on the target: from the stop at the source to the complete transfer, milliseconds. */
   readonly downtime: string;
   /** The same. */
   readonly processed: string;
@@ -39,7 +36,6 @@ interface Status {
 }
 
 function statusOf(machine: Machine, name: string): Status {
-  // As the API server validated it.
   const found = machine.read(`${MIGRATIONS}/${name}`) as { readonly status?: Status } | undefined;
   return found?.status ?? {};
 }
@@ -67,14 +63,14 @@ async function moveOnce(machine: Machine, vm: string, running: RunningGuests): P
   await eventually(isOver, { withinMs: MOVE_MS });
   const { phase, migrationState = {} } = statusOf(machine, name);
   if (phase !== "Succeeded") throw new Error(migrationState.failureReason ?? "it failed");
-  const told = await running.arrival();
+  const reported = await running.arrival();
   const { startTimestamp, targetNodeDomainReadyTimestamp } = migrationState;
   return {
     tookMs: msOf(targetNodeDomainReadyTimestamp) - msOf(startTimestamp),
     offMs: running.takeLongestOff(),
-    downtime: String(Number.parseInt(valueOf(told, "Total downtime"), 10)),
-    processed: valueOf(told, "Data processed"),
-    iterations: valueOf(told, "Iteration"),
+    downtime: String(Number.parseInt(valueOf(reported, "Total downtime"), 10)),
+    processed: valueOf(reported, "Data processed"),
+    iterations: valueOf(reported, "Iteration"),
   };
 }
 
@@ -118,7 +114,10 @@ async function measure(machine: Machine, node: SecondNode, mib: number): Promise
   }
 }
 
-/** Prints a row for each move of a guest of each size. What a guest that writes was asked is never answered: the process ends all the same. */
+/**
+ * Prints a row for each migration and guest size. A writing guest never answers its command, which does not keep the
+ * process alive.
+ */
 export async function measureMigrations(sizes: readonly number[] = SIZES): Promise<void> {
   await withMachine(async (machine) => {
     const guestImage = join(ROOT, ".cache/guest");

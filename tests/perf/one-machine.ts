@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hotplugs on one machine, beside the same work done by hand.
+// Hotplugs on one machine, compared with the same work by hand.
 import { setTimeout as pass } from "node:timers/promises";
 import { vmManifest, type Machine } from "@patchbay/support";
 import { measureFloor } from "./floor.ts";
@@ -9,17 +9,16 @@ import { PERF, PLAIN, withMachine, type PerfNetwork } from "./standalone-machine
 
 /** The script's name of the domain. */
 const VM = "perf";
-/** A minute in which nothing happens, as idle connections and processes see it. */
+/** An idle minute, as idle connections and processes experience it. */
 const REST_MS = 60_000;
 
-/** What is measured. */
 interface Series {
   readonly network: PerfNetwork;
   readonly rounds: number;
   readonly restMs: number;
 }
 
-/** One of each by turns, so that both see the same machine; before the product's there is a rest. */
+/** Alternates both methods under equal load; the product's follows a rest. */
 async function measureRounds(machine: Machine, { network, rounds, restMs }: Series): Promise<void> {
   const ours = [];
   const floor = [];
@@ -34,15 +33,14 @@ async function measureRounds(machine: Machine, { network, rounds, restMs }: Seri
   printComparison(`${pace}, on a network ${kind} addresses`, ours, floor);
 }
 
-/** How often each is done. */
 export interface Rounds {
   readonly backToBack: number;
   readonly afterRest: number;
 }
 
 /**
- * Prints the time from a request to the guest's line, by moment and hop, beside the same work done by a shell script. Where
- * a network gives addresses the product hands them to the guest, which the script does not.
+ * Prints the time from a request to the guest's line, by phase and component, compared with a shell script. On networks
+ * with addresses the product also serves DHCP to the guest, which the script does not.
  */
 export async function measureMachine({ backToBack, afterRest }: Rounds): Promise<void> {
   await withMachine(async (machine) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How soon does the panel show 500 VMs with 2,000 NICs, and how long does a change of one of them take?
+// Time until the panel shows 500 VMs with 2,000 NICs, and time for a change of one of them.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { FakeCluster } from "../browser/fake-cluster.ts";
@@ -27,7 +27,7 @@ async function firstPaint({ page }: OpenPanel): Promise<number> {
   );
 }
 
-/** Notes how long it takes from each update until the frame that shows it is painted. */
+/** Measures the time from each update to its painted frame. */
 const NOTE = `
   window.updates = [];
   new MutationObserver(() => {
@@ -42,9 +42,9 @@ async function changes({ page }: OpenPanel, cluster: FakeCluster): Promise<reado
   await page.evaluate(NOTE);
   for (let round = 0; round < CHANGES; round += 1) {
     const phase = round % 2 === 0 ? "Attaching" : "Ready";
-    const words = round % 2 === 0 ? "plugging into the guest" : "in use";
+    const text = round % 2 === 0 ? "plugging into the guest" : "in use";
     cluster.put("virtualmachineinstances", vmiOf(vmAt(0, phase)));
-    await page.locator(".unit").first().locator(".plug").nth(1).getByText(words).waitFor();
+    await page.locator(".unit").first().locator(".plug").nth(1).getByText(text).waitFor();
   }
   return page.evaluate<readonly number[]>("window.updates");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long do many VMs of one node take to get a NIC, all at once, and what do the services cost when nothing happens?
+// Time for concurrent plugs into many VMs of one node, and the services' idle cost.
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Plugger, vmManifest, type Machine } from "@patchbay/support";
@@ -15,13 +15,13 @@ const SERVICES = [
   "virt-handler",
   "node-runtime",
 ];
-/** How long nothing happens, milliseconds. */
+/** Length of the idle phase, milliseconds. */
 const REST_MS = 30_000;
-/** Time for what a plug leaves to be written: coalesced events. Milliseconds. */
+/** Time until a plug's coalesced events are written, milliseconds. */
 const CALM_MS = 10_000;
-/** Guests that boot at once: software emulation takes a processor for each. */
+/** Concurrent boots: software emulation takes a processor each. */
 const BOOTS = 4;
-/** Ticks of a process' times in a second. Source: proc(5), sysconf(_SC_CLK_TCK). */
+/** Clock ticks per second of process times. Source: proc(5), sysconf(_SC_CLK_TCK). */
 const TICKS = 100;
 
 /** Processor time of a process, milliseconds. Source: proc(5), utime and stime of /proc/PID/stat. */
@@ -40,7 +40,7 @@ async function bootUpTo(machine: Machine, names: readonly string[]): Promise<voi
   }
 }
 
-/** Milliseconds from one moment for all until each VM has its NIC, and until it is gone again. */
+/** Milliseconds from a common start until each VM has its NIC, and until it is gone again. */
 async function changeAll(plugger: Plugger, vms: readonly string[]) {
   const time = (change: (vm: string) => Promise<void>): Promise<readonly number[]> => {
     const startMs = performance.now();
@@ -51,7 +51,7 @@ async function changeAll(plugger: Plugger, vms: readonly string[]) {
   return { plugged, unplugged };
 }
 
-/** Processor milliseconds of each service in a minute in which nothing happens. */
+/** Processor milliseconds of each service in an idle minute. */
 async function restOf(machine: Machine) {
   await sleep(CALM_MS);
   const pids = SERVICES.map((name) => machine.pidOf(name));
@@ -78,7 +78,6 @@ async function measureCount(machine: Machine, plugger: Plugger, count: number): 
   ]);
 }
 
-/** Prints the times for each count of VMs. */
 export async function measureParallel(counts: readonly number[]): Promise<void> {
   await withMachine(async (machine) => {
     const plugger = await Plugger.open(machine);

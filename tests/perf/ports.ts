@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PCIe ports cost: boot time and memory by their number, with shared and with private memory, and how many NICs the
-// guest then takes at once.
+// Cost of PCIe ports: boot time and memory by number, with shared and private memory, and the number of NICs that the
+// guest accepts at once.
 import { readdirSync, readFileSync } from "node:fs";
 import {
   eventually,
@@ -15,7 +15,7 @@ import { withMachine } from "./standalone-machine.ts";
 const WAIT_MS = 120_000;
 const KIB_PER_MIB = 1024;
 
-/** One way to lay a VM out. */
+/** One layout of a VM. */
 interface Setting {
   readonly ports: number;
   readonly shared: boolean;
@@ -29,9 +29,9 @@ const SETTINGS: readonly Setting[] = [8, 32, 64, 128].flatMap((ports) => [
 interface Figures {
   /** From libvirt's start to the guest's line. */
   readonly bootMs: number;
-  /** Of QEMU, the shared memory included. */
+  /** QEMU's, including shared memory. */
   readonly residentMiB: number;
-  /** NICs that the guest saw at once, the first included. */
+  /** NICs that the guest had at once, including the first. */
   readonly nics: number;
 }
 
@@ -39,7 +39,7 @@ function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    return ""; // a process that has ended
+    return "";
   }
 }
 
@@ -52,7 +52,7 @@ function residentMiBOf(vm: string): number {
   return Number(match?.[1] ?? NaN) / KIB_PER_MIB;
 }
 
-/** Plugs as many NICs as the VM says that it takes, and counts those that the guest has. */
+/** Plugs as many NICs as the VM reports, and counts those in the guest. */
 async function plugAll(machine: Machine, vm: string): Promise<number> {
   const free = machine.findVmi(vm)?.status?.pciePorts?.free ?? 0;
   const base = "/spec/template/spec";
@@ -79,7 +79,7 @@ async function measureOne(machine: Machine, { ports, shared }: Setting): Promise
   const patch = JSON.stringify({ spec: { configuration: { network } } });
   machine.kubectl("patch", "kubevirt", "kubevirt", "-n", "patchbay", "--type=merge", "-p", patch);
   const sinceMs = Date.now();
-  // A name of its own: what is left of the one before is not looked at.
+  // A unique name, so that the previous one's leftovers do not matter.
   const vm = `ports-${String(sinceMs)}`;
   machine.apply(vmManifest({ name: vm, pcieRootPorts: ports }));
   try {
@@ -106,7 +106,6 @@ function printRow(...cells: readonly string[]): void {
   process.stdout.write(`${cells.map((cell) => cell.padStart(14)).join("")}\n`);
 }
 
-/** Prints medians of `rounds` starts for each setting. */
 export async function measurePorts(rounds: number): Promise<void> {
   await withMachine(async (machine) => {
     const measured = new Map<Setting, Figures[]>(SETTINGS.map((setting) => [setting, []]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what was measured, side by side.
+// Prints results side by side.
 import type { FloorTimes } from "./floor.ts";
 import type { HotplugTimes } from "./hotplug.ts";
 
@@ -30,7 +30,7 @@ function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** Moments in their order, and whose work lies before each. */
+/** Phases in order, and the component responsible before each. */
 const MOMENTS: readonly (readonly [keyof HotplugTimes, string, string])[] = [
   ["vmi", "VMI has the NIC", "virt-api and admission, virt-controller"],
   ["annotation", "pod annotation changed", "virt-controller"],
@@ -49,8 +49,8 @@ function columnOf(times: readonly HotplugTimes[], name: keyof HotplugTimes): rea
 }
 
 /**
- * PUT to libvirt's return less libvirt, and less what plugin and kernel take by hand: what they take more here is ours, so
- * that nothing hides in them.
+ * From PUT to libvirt's return, minus libvirt and minus the manual time of plugin and kernel: the rest is ours, so that
+ * no delay is hidden.
  */
 function overheadOf(
   ours: readonly HotplugTimes[],
@@ -61,17 +61,17 @@ function overheadOf(
   return ours.map(({ libvirtReturned, libvirtMs }) => libvirtReturned - libvirtMs - byHand);
 }
 
-/** Tables in milliseconds: the product by moment and by hop, the floor, the two ratios. */
+/** Tables in milliseconds: the product by phase and component, the floor, the two ratios. */
 export function printComparison(
   title: string,
   ours: readonly HotplugTimes[],
   floor: readonly FloorTimes[],
 ): void {
   const columns = MOMENTS.map(([name]) => columnOf(ours, name));
-  const hops = MOMENTS.map(([, , whose], index) => {
+  const hops = MOMENTS.map(([, , owner], index) => {
     const before = columns[index - 1];
     return row(
-      whose,
+      owner,
       (columns[index] ?? []).map((time, round) => time - (before?.[round] ?? 0)),
     );
   });
@@ -111,7 +111,6 @@ const FLOOR: readonly (readonly [keyof FloorTimes, string])[] = [
   ["guestLine", "guest's line on its console"],
 ];
 
-/** A table in milliseconds. */
 export function printTable(
   title: string,
   rows: readonly { readonly label: string; readonly values: readonly number[] }[],

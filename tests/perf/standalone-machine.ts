@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A standalone machine of its own for a benchmark. Needs what hack/install installs, and runs as root.
+// A standalone machine for a benchmark. Needs what hack/install installs, and runs as root.
 import { join } from "node:path";
 import { bridgeNetworkManifest, endTrial, openTrial, type Machine } from "@patchbay/support";
 
@@ -12,12 +12,12 @@ export interface PerfNetwork {
   readonly subnet?: string;
 }
 
-/** Gives addresses, which the pod hands on by DHCP. */
+/** Assigns addresses, which the pod serves by DHCP. */
 export const PERF: PerfNetwork = { name: "perf", bridge: "pbp-perf", subnet: "10.77.3.0/24" };
-/** Carries frames. */
+/** Forwards frames only. */
 export const PLAIN: PerfNetwork = { name: "plain", bridge: "pbp-plain" };
 
-/** Brings a machine up with the guest image and its networks, and leaves nothing of it behind. */
+/** Starts a machine with the guest image and its networks, and removes it afterwards. */
 export async function withMachine(use: (machine: Machine) => Promise<void>): Promise<void> {
   const machine = await openTrial(ROOT, "perf");
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-handler's loop costs at rest while it watches the links of many pods, and how soon it mends one. Namespaces,
-// netlink and iproute2 are real; libvirt and the API server are in memory, since neither says anything at rest.
+// virt-handler's idle cost of watching many pods' links, and its repair time. Namespaces, netlink and iproute2 are
+// real; libvirt and the API server are in memory, because both are silent at rest.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readdirSync } from "node:fs";
@@ -41,7 +41,7 @@ import {
 const NODE = "node1";
 const PODS = 50;
 const REST_MS = 30_000;
-/** Before the rest: the kernel tells of carriers up to a second later. */
+/** Before the idle phase, because the kernel reports carriers up to a second later. */
 const SETTLE_MS = 3_000;
 const WAIT = { withinMs: 120_000 };
 const PREFIX = `pbw${String(process.pid)}`;
@@ -59,7 +59,6 @@ function run(...args: readonly string[]): string {
   return execFileSync("ip", args, { encoding: "utf8", stdio: "pipe" });
 }
 
-/** A pod with its NIC, and its VM. */
 interface Pod {
   readonly name: string;
   readonly uid: string;
@@ -86,7 +85,7 @@ function makePod(index: number): Pod {
   return { name, uid, netns, vmi: { ...vmi, metadata } };
 }
 
-/** Counts looks; every tap is open, as with a QEMU for each. */
+/** Counts observations; every tap is open, as by QEMU. */
 function countedNetwork(looked: () => void): PodNetwork {
   const network = createPodNetwork({
     runner: limitProcesses(createProcessRunner(), 8),
@@ -112,7 +111,7 @@ function launcherFor(pods: readonly Pod[], uid: string): Launcher {
   return { socketFd: 1000 + index, directoryFd: -1, netns, ended, close: () => undefined };
 }
 
-/** The loop over these pods; what it is asked for is in memory, and stays when the loop is started again. */
+/** The loop over these pods; its requests stay in memory across restarts of the loop. */
 class Node {
   looks = 0;
   readonly #pods: readonly Pod[];
@@ -139,7 +138,7 @@ class Node {
     }
   }
 
-  /** Begins to work, as a process that was just started. */
+  /** Starts like a new process. */
   start(): void {
     const [store, hypervisor, pods] = [this.#store, this.#hypervisor, this.#pods];
     this.#stop = new AbortController();
@@ -182,14 +181,14 @@ class Node {
   }
 }
 
-/** Milliseconds from the start of the loop until what is wrong with each pod is mended. */
+/** Milliseconds from the loop's start until every pod is repaired. */
 async function converge(node: Node, pods: readonly Pod[]): Promise<number> {
   await node.close();
   for (const { name } of pods) run("-n", name, "link", "del", BRIDGE);
   const startMs = performance.now();
   node.start();
   const isMended = ({ name }: Pod): boolean => run("-n", name, "link").includes(`${BRIDGE}:`);
-  // Looked at from the last: each look is a program.
+  // Starts with the last pod, because each check runs a program.
   const left = [...pods];
   await eventually(() => {
     while (left.length > 0 && left.slice(-1).every(isMended)) left.pop();
@@ -202,7 +201,7 @@ function countDescriptors(): number {
   return readdirSync("/proc/self/fd").length;
 }
 
-/** Milliseconds until a bridge that was deleted is there again. */
+/** Milliseconds until a deleted bridge exists again. */
 async function mendOne({ name }: Pod): Promise<number> {
   run("-n", name, "link", "del", BRIDGE);
   const startMs = performance.now();
@@ -222,10 +221,10 @@ async function measure(pods: readonly Pod[]): Promise<void> {
     await pass(REST_MS);
     const { user, system } = process.cpuUsage(start.cpu);
     const looks = node.looks - start.looks;
-    const mended = [];
-    for (const pod of pods) mended.push(await mendOne(pod));
-    mended.sort((left, right) => left - right);
-    const [median = NaN, most = NaN] = [mended[PODS / 2], mended.at(-1)];
+    const repaired = [];
+    for (const pod of pods) repaired.push(await mendOne(pod));
+    repaired.sort((left, right) => left - right);
+    const [median = NaN, most = NaN] = [repaired[PODS / 2], repaired.at(-1)];
     const restartedMs = await converge(node, pods);
     process.stdout.write(
       [
@@ -242,7 +241,6 @@ async function measure(pods: readonly Pod[]): Promise<void> {
   }
 }
 
-/** Prints the figures. */
 export async function measureWatches(): Promise<void> {
   const pods: Pod[] = [];
   try {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a VM when its node is drained, by a person's kubectl?
+// A VM whose node is drained by a user's kubectl.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { machine } from "../e2e/machine.ts";
 
 const VM = "drained";
-const WITHIN = { withinMs: 90_000 };
+const TIMEOUT = { withinMs: 90_000 };
 
 function nodeName(): string {
   return machine.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}");
@@ -16,7 +16,7 @@ afterAll(() => {
   machine.delete("vm", VM);
 });
 
-test("its guest is shut down, it waits, and it runs again after an uncordon", async () => {
+test("shuts its guest down, waits, and runs it again after an uncordon", async () => {
   machine.apply(vmManifest({ name: VM, pcieRootPorts: FEW_PORTS }));
   await machine.booted(VM);
   const uid = machine.findVmi(VM)?.metadata.uid;
@@ -26,10 +26,10 @@ test("its guest is shut down, it waits, and it runs again after an uncordon", as
   expect(machine.kubectl(...drain, ...pods)).toContain(`node/${node} drained`);
   await eventually(
     () => machine.findVm(VM)?.status?.printableStatus === "ErrorUnschedulable",
-    WITHIN,
+    TIMEOUT,
   );
   machine.kubectl("uncordon", node);
-  await eventually(() => machine.findVmi(VM)?.status?.phase === "Running", WITHIN);
+  await eventually(() => machine.findVmi(VM)?.status?.phase === "Running", TIMEOUT);
   expect(machine.findVmi(VM)?.metadata.uid).not.toBe(uid);
   await machine.booted(VM);
 });

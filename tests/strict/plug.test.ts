@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plug stories on a server that fills objects in, ends watches, forgets places, and restarts in the middle.
+// Plug tests on a server that defaults fields, ends watches, compacts revisions, and restarts meanwhile.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { bridgeNetworkManifest, eventually } from "@patchbay/support";
@@ -15,7 +15,9 @@ import {
   removeInterface,
 } from "../e2e/machine.ts";
 
-/** The time is the promise: a client that misses changes after a quiet watch takes more than 10 s, and nothing else shows it. */
+/**
+ * Time is the criterion: a client that misses changes after a quiet watch takes more than 10 s, with no other symptom.
+ */
 const PROMPT_MS = 9000;
 
 function killApiServer(): number {
@@ -31,16 +33,16 @@ async function untilRestarted(before: number): Promise<void> {
   });
 }
 
-/** What is written to objects of a kind within the next seconds. */
+/** Writes to objects of a kind within the next seconds. */
 function writesTo(path: string): string {
   const { metadata } = machine.read(path) as {
     readonly metadata: { readonly resourceVersion: string };
-  }; // of a list
+  };
   const query = `watch=1&timeoutSeconds=3&resourceVersion=${metadata.resourceVersion}`;
   return machine.kubectl("get", "--raw", `${path}?${query}`);
 }
 
-/** Lines of the services' logs that say so. */
+/** Matching lines of the services' logs. */
 function logged(message: string): readonly string[] {
   const directory = join(machine.dataDir, "logs");
   return readdirSync(directory)
@@ -49,16 +51,16 @@ function logged(message: string): readonly string[] {
     .filter((line) => line.includes(`"${message}"`));
 }
 
-test("the server is strict: what it stores is not what it was sent", () => {
+test("the server is strict: it stores less than it was sent", () => {
   const { name = "" } = machine.findPod("alpha")?.metadata ?? {};
-  // kubectl hides the managers.
+  // kubectl hides managedFields.
   const pod = machine.find("pod", name);
   expect(pod?.metadata).toHaveProperty("managedFields");
   expect(pod?.spec).toHaveProperty("tolerations");
   expect(pod?.status?.conditions?.[0]).toHaveProperty("lastProbeTime", null);
 });
 
-test("a guest boots from a kernel that was copied, since the server keeps no volume of its image", () => {
+test("a guest boots from a copied kernel, because the server drops its image volume", () => {
   const pod = machine.findPod("alpha");
   const volumes = pod?.spec.volumes?.filter(({ name }) => name === "kernel-boot");
   expect(volumes).toEqual([{ name: "kernel-boot", emptyDir: { sizeLimit: "512Mi" } }]);
@@ -72,7 +74,7 @@ test("a guest boots from a kernel that was copied, since the server keeps no vol
   ]);
 });
 
-test("a NIC goes in and out", async () => {
+test("a NIC is plugged and unplugged", async () => {
   const since = machine.console("alpha").position();
   addInterface("alpha", { name: "first", network: "blue" });
   const { mac = "" } = await expectReady("alpha", "first");
@@ -82,10 +84,10 @@ test("a NIC goes in and out", async () => {
   await expectGone("alpha", "first");
 });
 
-/** Letters that Go's encoder escapes: a server finds none of them equal that is sent as it is. */
+/** Characters that Go's encoder escapes: a server never finds them equal to the sent text. */
 const WORDS = "a->b, <nil> & none";
 
-test("a NIC goes in and out while an error with arrows stands in what each report tests", async () => {
+test("a NIC is plugged and unplugged while a status contains an error with arrows", async () => {
   machine.apply(bridgeNetworkManifest("arrows", "pbs-arrows", WORDS));
   addInterface("alpha", { name: "arrows", network: "arrows" });
   await eventually(() => ifaceStatus("alpha", "arrows")?.hotplug?.message?.includes(WORDS), {
@@ -106,19 +108,19 @@ test.each([
   "/apis/kubevirt.io/v1/virtualmachines",
   "/apis/kubevirt.io/v1/virtualmachineinstances",
   "/api/v1/pods",
-])("at rest nobody writes to %s, whatever the server has filled in", async (path) => {
-  // The last report of what came before may still be on its way. A loop that writes without need never rests.
+])("writes nothing to %s at rest, whatever the server defaults", async (path) => {
+  // The last report of earlier changes may be pending. A loop with needless writes never settles.
   await eventually(() => writesTo(path) === "", { withinMs: CHANGE_MS });
 });
 
-test("a NIC goes in promptly after watches were quiet", async () => {
-  const asked = performance.now();
+test("a NIC is plugged promptly after quiet watches", async () => {
+  const requested = performance.now();
   addInterface("alpha", { name: "quiet", network: "blue" });
   await expectReady("alpha", "quiet");
-  expect(performance.now() - asked).toBeLessThan(PROMPT_MS);
+  expect(performance.now() - requested).toBeLessThan(PROMPT_MS);
 });
 
-test("a NIC goes out while the server restarts", async () => {
+test("a NIC is unplugged while the server restarts", async () => {
   removeInterface("alpha", "quiet");
   const pid = killApiServer();
   await untilRestarted(pid);
@@ -126,16 +128,16 @@ test("a NIC goes out while the server restarts", async () => {
   expect(machine.pidOf("apiserver")).not.toBe(pid);
 });
 
-test("a NIC goes in while the server restarts, and the next one promptly", async () => {
+test("a NIC is plugged while the server restarts, and the next one promptly", async () => {
   addInterface("alpha", { name: "broken", network: "blue" });
   await untilRestarted(killApiServer());
   await expectReady("alpha", "broken");
-  const asked = performance.now();
+  const requested = performance.now();
   removeInterface("alpha", "broken");
   await expectGone("alpha", "broken");
-  expect(performance.now() - asked).toBeLessThan(2 * PROMPT_MS);
+  expect(performance.now() - requested).toBeLessThan(2 * PROMPT_MS);
 });
 
-test("nothing that was sent was dropped; the volume by which was asked was never to be made", () => {
+test("nothing that was sent was dropped, and the image volume was never requested", () => {
   expect(logged("the API server sent a warning")).toEqual([]);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One standalone machine whose API server behaves as a cluster's does, with one VM.
+// One standalone machine with one VM, whose API server behaves like a cluster's.
 import { bridgeNetworkManifest, endTrial, FEW_PORTS, vmManifest } from "@patchbay/support";
 import type { TestProject } from "vitest/node";
 import { bringUp, ROOT } from "../e2e/standalone.ts";

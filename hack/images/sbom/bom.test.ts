@@ -22,14 +22,14 @@ const MATERIALS: Materials = {
   ],
 };
 
-// The library's own types of a bill do not say what is in its text.
+// The library's types do not cover the rendered text.
 const components = (
   JSON.parse(makeBom(MATERIALS)) as {
     readonly components: readonly { readonly purl: string; readonly licenses: unknown }[];
   }
 ).components;
 
-test("each package is there once, with address and licences", () => {
+test("lists each package once, with its address and licenses", () => {
   expect(Object.fromEntries(components.map(({ purl, licenses }) => [purl, licenses]))).toEqual({
     "pkg:deb/debian/libacl1@2.3.1-3?arch=amd64": [
       { license: { name: "LGPL-2+-like" } },

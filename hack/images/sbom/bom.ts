@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the bill of materials of an image, as CycloneDX 1.6 in JSON. The same inputs, the same text.
+// Builds an image's bill of materials as CycloneDX 1.6 JSON. Equal inputs produce equal text.
 import { Contrib, Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
 import { PackageURL } from "packageurl-js";
 import parseExpression from "spdx-expression-parse";
 import type { DebianPackage } from "./debian.ts";
 
-/** A package of npm, as its package.json says. */
+/** An npm package, from its package.json. */
 export type NpmPackage = Contrib.FromNodePackageJson.Types.NodePackageJson;
 
-/** What an image is made of. */
 export interface Materials {
-  /** Reference of the image. */
   readonly reference: string;
-  /** Digest of its manifest. */
   readonly digest: string;
   readonly debian: readonly (DebianPackage & { readonly licences: readonly string[] })[];
   readonly npm: readonly NpmPackage[];
@@ -43,7 +40,7 @@ function debianComponent(item: Materials["debian"][number]): Models.Component {
   return component;
 }
 
-/** Nothing for a package.json without name, which only says how a directory's modules are read. */
+/** Returns nothing for a package.json without a name, which only sets the module type. */
 function npmComponent(item: NpmPackage): readonly Models.Component[] {
   const component = npmBuilder.makeComponent(item);
   if (component?.version === undefined) return [];
@@ -53,12 +50,11 @@ function npmComponent(item: NpmPackage): readonly Models.Component[] {
   return [component];
 }
 
-/** One entry of each package and version, although it may lie in several places. */
+/** One entry per package and version, although it may be installed several times. */
 function onlyOnce(components: readonly Models.Component[]): readonly Models.Component[] {
   return [...new Map(components.map((component) => [component.purl, component])).values()];
 }
 
-/** The text of the bill. */
 export function makeBom({ reference, digest, debian, npm }: Materials): string {
   const image = new Models.Component(Enums.ComponentType.Container, reference, {
     version: digest,

@@ -26,7 +26,7 @@ test.each([
   ["Expat", "MIT"],
   ["BSD-3-clause", "BSD-3-clause"],
   ["public-domain", "public-domain"],
-])("%s is %s in SPDX's words", (debian, spdx) => {
+])("%s is %s as an SPDX expression", (debian, spdx) => {
   expect(spdxNameOf(debian)).toBe(spdx);
 });
 
@@ -51,7 +51,7 @@ describe("licences of a copyright file", () => {
     expect(licencesOf("a", text)).toEqual(["GPL-2.0-only"]);
   });
 
-  test("a text without a name is told by its place", () => {
+  test("names the location of a license text that has no name", () => {
     const text = "License: do what you like\n";
     expect(licencesOf("a", text)).toEqual(["in /usr/share/doc/a/copyright"]);
   });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dpkg's list of installed packages and their copyright files say.
+// Parses dpkg's list of installed packages and their copyright files.
 
-/** One package of an image. */
 export interface DebianPackage {
   readonly name: string;
   readonly version: string;
@@ -16,7 +15,7 @@ function fieldsOf(stanza: string): ReadonlyMap<string, string> {
   );
 }
 
-/** Packages of a list in the form of dpkg's status file, in its order. */
+/** Parses packages in the form of dpkg's status file, in its order. */
 export function parsePackages(status: string): readonly DebianPackage[] {
   return status
     .split(/\n\n+/)
@@ -53,7 +52,7 @@ const FORMAT = /^Format(-Specification)?:.*(copyright-format|dep5)/im;
 const FIELD = /^License:[ \t]*(\S.*)$/gm;
 const COMMON = /\/usr\/share\/common-licenses\/([A-Za-z]+(?:-[\d.]*\d)?)/g;
 
-/** The file has fields for machines; else it is prose, which points to Debian's common licences. */
+/** Reads the machine-readable fields if present; otherwise the prose that points to Debian's common licenses. */
 function namesIn(copyright: string): readonly string[] {
   const find = (pattern: RegExp): readonly string[] =>
     [...copyright.matchAll(pattern)].map((match) => match[1] ?? "");
@@ -64,8 +63,8 @@ function namesIn(copyright: string): readonly string[] {
 }
 
 /**
- * Licences that the copyright file of a package names, sorted, each once; where it names none, where it is. Which one
- * holds for which of the package's files is in there.
+ * The licenses in a package's copyright file, sorted and unique; without any, the file's path. The file itself states
+ * which license applies to which files.
  */
 export function licencesOf(name: string, copyright: string): readonly string[] {
   const names = namesIn(copyright).filter((found) => found !== "");

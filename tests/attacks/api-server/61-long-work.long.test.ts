@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can one user's objects keep everybody else waiting?
+// One user's objects that could block other clients.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiServerProcess, GREETING_MS } from "../api-server-process.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const AT_ONCE = 20;
 const FEWER = 8;
-/** Nobody holds the server for longer, in processor time; a machine that others use as well takes longer for the same. */
+/** Longest blocking in processor time, because wall clock depends on the machine's load. */
 const TURN_MS = 150;
 
 let api: ApiServerProcess;
@@ -22,7 +22,7 @@ function members(count: number): string {
   return Array.from({ length: count }, (_, index) => `"k${String(index)}":"v"`).join(",");
 }
 
-/** Greets again and again while `work` goes on; gives the longest time that it took. */
+/** Measures the longest health check while `work` runs. */
 async function greetDuring(work: Promise<unknown>): Promise<number> {
   const greetings: number[] = [];
   const stop = new AbortController();
@@ -76,7 +76,7 @@ test.each([
     code: 201,
   },
 ])(
-  "attack 61: $count objects at once with $what hold nobody up",
+  "attack 61: $count concurrent objects with $what do not block other clients",
   async ({ count, what, body, code }) => {
     await api.longestTurnMs();
     const posts = Array.from({ length: count }, (_, index) => {
@@ -92,7 +92,7 @@ test.each([
   },
 );
 
-test("attack 61: small patches of a large object hold nobody up, nor does a list of large ones", async () => {
+test("attack 61: small patches of a large object and lists of large objects do not block other clients", async () => {
   await api.ask("PATCH", `${MAPS}/target`, `{"data":{${FITTING}}}`);
   await api.longestTurnMs();
   const work = [
@@ -105,19 +105,19 @@ test("attack 61: small patches of a large object hold nobody up, nor does a list
   expect(await api.longestTurnMs()).toBeLessThan(TURN_MS);
 });
 
-test("attack 61: 20,000 lines of YAML are refused at once", async () => {
+test("attack 61: rejects 20,000 lines of YAML immediately", async () => {
   const body = `metadata:\n  name: y\ndata:\n${FITTING.replaceAll(",", "\n").replaceAll('"k', '  "k')}`;
   const answer = await api.sendAs("application/yaml", MAPS, body);
   expect(answer.code).toBe(413);
 });
 
-test("attack 61: an object beyond 1.5 MiB is refused, and what was wrong is told a hundred times at most", async () => {
+test("attack 61: rejects an object larger than 1.5 MiB and reports at most a hundred errors", async () => {
   const env = [{ name: "A", value: "x".repeat(1_600_000) }];
   const pod = { metadata: { name: "p" }, spec: { containers: [{ name: "c", image: "i", env }] } };
   const large = await api.ask("POST", "/api/v1/namespaces/default/pods", JSON.stringify(pod));
   expect(large).toMatchObject({ code: 413 });
   const wrong = await api.ask("POST", MAPS, `{"metadata":{"name":"w","labels":{${WRONG}}}}`);
-  // Causes of the body that was read.
+  // Causes for a body that was parsed.
   const { details } = JSON.parse(wrong.text) as { details: { causes: readonly unknown[] } };
   expect(details.causes).toHaveLength(100);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can watches that nobody reads fill the server's memory?
+// Unread watches that could fill the server's memory.
 import { once } from "node:events";
 import type { TLSSocket } from "node:tls";
 import { eventually } from "@patchbay/support";
@@ -9,9 +9,9 @@ import { ApiServerProcess, GREETING_MS } from "../api-server-process.ts";
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const MIB = 1024 * 1024;
 const WATCHES = 60;
-/** More than the kernel takes of a connection that nobody reads. */
+/** More than the kernel buffers for a connection without a reader. */
 const OBJECTS = 6;
-/** Much less than the watches times the object, and more than the server's bound for one user. */
+/** Much less than the watches times the object, and more than the server's limit per user. */
 const GROWTH_MAX = 120 * MIB;
 const VALUE = "x".repeat(1_000_000);
 
@@ -34,7 +34,7 @@ async function watchUnread(): Promise<TLSSocket> {
   return socket;
 }
 
-test("attack 63: watches that nobody reads, and large objects", async () => {
+test("attack 63: closes watches of large objects whose clients do not read", async () => {
   const sockets: TLSSocket[] = [];
   for (let index = 0; index < WATCHES; index += 1) sockets.push(await watchUnread());
   const more = await api.ask("GET", `${MAPS}?watch=1&timeoutSeconds=1`);
@@ -47,7 +47,7 @@ test("attack 63: watches that nobody reads, and large objects", async () => {
   }
   const { most } = await api.memory();
   expect(most - before.now).toBeLessThan(GROWTH_MAX);
-  // They are ended, and leave room for others.
+  // The server ends them and frees their places.
   const again = await eventually(
     async () => {
       const { code } = await api.ask("GET", `${MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0`);
@@ -60,7 +60,7 @@ test("attack 63: watches that nobody reads, and large objects", async () => {
   expect((await api.memory()).most - before.now).toBeLessThan(GROWTH_MAX);
 });
 
-test("attack 63: large answers that nobody takes are cut off", async () => {
+test("attack 63: cuts off large responses that the client does not read", async () => {
   const before = await api.memory();
   const sockets: TLSSocket[] = [];
   for (let index = 0; index < 100; index += 1) {
@@ -74,17 +74,17 @@ test("attack 63: large answers that nobody takes are cut off", async () => {
   for (const socket of sockets) socket.destroy();
 });
 
-test("attack 62: watches beyond one user's share are refused, and those within it hear what happens", async () => {
+test("attack 62: rejects watches beyond a user's quota; watches within it still receive events", async () => {
   const sockets: TLSSocket[] = [];
-  const heard: Promise<unknown>[] = [];
+  const received: Promise<unknown>[] = [];
   for (let index = 0; index < WATCHES; index += 1) {
     const socket = await api.connect();
-    heard.push(
+    received.push(
       new Promise((resolve) => {
-        let said = "";
+        let output = "";
         socket.on("data", (chunk: Buffer) => {
-          said += chunk.toString();
-          if (said.includes("small-1")) resolve(undefined);
+          output += chunk.toString();
+          if (output.includes("small-1")) resolve(undefined);
         });
       }),
     );
@@ -100,6 +100,6 @@ test("attack 62: watches beyond one user's share are refused, and those within i
   expect(await api.ask("POST", MAPS, '{"metadata":{"name":"small-1"}}')).toMatchObject({
     code: 201,
   });
-  await Promise.all(heard);
+  await Promise.all(received);
   for (const socket of sockets) socket.destroy();
 });

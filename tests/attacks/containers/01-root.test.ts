@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant's pod become root, be of a group that it was not given, or read files of the host?
+// Tenant pods that try to become root, join foreign groups, or read host files.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, type Pod } from "@patchbay/api";
@@ -9,13 +9,13 @@ import { buildLauncherPod } from "../../../packages/control-plane/core/src/vm/po
 import { SETTINGS } from "../../../packages/control-plane/core/src/testing/launcher-facts.ts";
 import { makeBusyboxImage } from "../../contract/cri/containerd-runtime.ts";
 import { PODS, RuntimeMachine } from "../../contract/node-runtime/machine.ts";
-import { IMAGES_MS, readOut, scriptPod, whyNot } from "./pod-machine.ts";
+import { IMAGES_MS, readOut, scriptPod, findStartFailure } from "./pod-machine.ts";
 
 /** Programs that a container's start could call. */
 const PROGRAMS = "umount mount mv setpriv nsenter pivot_root runc sh env";
 
 let machine: RuntimeMachine;
-/** A directory of the host with a file of root's. */
+/** A host directory with a file readable by root only. */
 let host = "";
 
 beforeAll(async () => {
@@ -31,11 +31,11 @@ afterAll(async () => {
   await machine.close();
 });
 
-test("attack 1: programs that a pod mounts over those of its image run as its user alone", async () => {
+test("attack 1: programs that a pod mounts over its image's programs run as the pod's user", async () => {
   const image = names.LAUNCHER_IMAGE;
   const volumes = ["out", "bin"].map((name) => ({ name, emptyDir: {} }));
   const out = { name: "out", mountPath: "/out" };
-  // Each says as whom it was called.
+  // Each program prints the user that called it.
   const write = `for name in ${PROGRAMS}; do
       printf '#!/usr/bin/dash\\n/usr/bin/id -u >>/out/ran\\n' >"/bin2/$name" && chmod 755 "/bin2/$name"
     done; cp /usr/bin/dash /usr/bin/id /bin2/`;
@@ -63,15 +63,15 @@ test("attack 1: programs that a pod mounts over those of its image run as its us
   expect(await readOut(machine, "a", "ran")).toBe("107\n");
 });
 
-/** Whether the API server takes the pod; what it says if not. */
-async function createOrWords(pod: object): Promise<string | undefined> {
+/** Returns the API server's message when it rejects the pod. */
+async function createOrMessage(pod: object): Promise<string | undefined> {
   const { code, body } = await machine.api.post(PODS, pod);
   return code === 201 ? undefined : JSON.stringify(body);
 }
 
 describe.each(["pod", "container"])("in the security context of a %s", (place) => {
   const podWith = (name: string, context: object): object => {
-    const pod = scriptPod(name, "id >/out/id") as Pod; // as it was built
+    const pod = scriptPod(name, "id >/out/id") as Pod;
     const { spec } = pod;
     const containers = spec.containers.map((one) => ({ ...one, securityContext: context }));
     return place === "pod"
@@ -80,31 +80,34 @@ describe.each(["pod", "container"])("in the security context of a %s", (place) =
   };
 
   test.each([-1, 0, 2 ** 32 - 1, 2 ** 32, 2 ** 31])(
-    "attack 2: user %s is refused in words",
+    "attack 2: rejects user %s with a message",
     async (runAsUser) => {
-      const words = await createOrWords(podWith("user", { runAsUser }));
-      expect(words ?? (await whyNot(machine, "user"))).toContain("runAsUser");
+      const text = await createOrMessage(podWith("user", { runAsUser }));
+      expect(text ?? (await findStartFailure(machine, "user"))).toContain("runAsUser");
     },
   );
 
-  test.each([0, 42, -1, 2 ** 32])("attack 3: group %s is refused in words", async (runAsGroup) => {
-    const words = await createOrWords(podWith("group", { runAsUser: 107, runAsGroup }));
-    expect(words ?? (await whyNot(machine, "group"))).toContain("runAsGroup");
-  });
+  test.each([0, 42, -1, 2 ** 32])(
+    "attack 3: rejects group %s with a message",
+    async (runAsGroup) => {
+      const text = await createOrMessage(podWith("group", { runAsUser: 107, runAsGroup }));
+      expect(text ?? (await findStartFailure(machine, "group"))).toContain("runAsGroup");
+    },
+  );
 });
 
 test.each([{ fsGroup: 42 }, { supplementalGroups: [42] }, { fsGroup: 0 }])(
-  "attack 3: a pod is of no group of the system's by %j",
+  "attack 3: a pod cannot join a system group with %j",
   async (context) => {
     const securityContext = { runAsUser: 107, runAsGroup: 107, ...context };
-    const words = await createOrWords(scriptPod("group", "id -G >/out/id", { securityContext }));
-    expect(words ?? (await whyNot(machine, "group"))).toContain(Object.keys(context)[0]);
+    const text = await createOrMessage(scriptPod("group", "id -G >/out/id", { securityContext }));
+    expect(text ?? (await findStartFailure(machine, "group"))).toContain(Object.keys(context)[0]);
   },
 );
 
-test("attack 4: the launcher's image as a volume shows the image, and nothing of the host", async () => {
+test("attack 4: the launcher image as a volume shows the image's files and none of the host's", async () => {
   const look = `ls /image/usr/bin/virt-launcher; cat /image${host}/secret; ls -A /image/proc /image/run`;
-  const pod = scriptPod("a", `{ ${look}; } >/out/seen 2>/out/errors; true`) as Pod; // as it was built
+  const pod = scriptPod("a", `{ ${look}; } >/out/seen 2>/out/errors; true`) as Pod;
   const [container] = pod.spec.containers;
   const reference = names.LAUNCHER_IMAGE;
   const volumeMounts = [...(container?.volumeMounts ?? []), { name: "i", mountPath: "/image" }];
@@ -116,13 +119,13 @@ test("attack 4: the launcher's image as a volume shows the image, and nothing of
       volumes: [...(pod.spec.volumes ?? []), { name: "i", image: { reference } }],
     },
   });
-  const seen = await readOut(machine, "a", "seen");
-  expect(seen).toContain("/image/usr/bin/virt-launcher");
-  expect(seen).not.toContain("root's");
+  const observed = await readOut(machine, "a", "seen");
+  expect(observed).toContain("/image/usr/bin/virt-launcher");
+  expect(observed).not.toContain("root's");
   expect(await readOut(machine, "a", "errors")).toContain("/secret: No such file or directory");
 });
 
-describe("a VM whose kernel's image is the launcher's", () => {
+describe("a VM that uses the launcher image as its kernel image", () => {
   function launcherOf(kernelPath: string, keepsImageVolumes: boolean): Pod {
     const vmi = aVmi();
     const container = { image: names.LAUNCHER_IMAGE, kernelPath };
@@ -139,13 +142,13 @@ describe("a VM whose kernel's image is the launcher's", () => {
         allowsHooks: false,
       },
     );
-    const { ownerReferences, ...metadata } = pod.metadata; // of a VMI that is not there
+    const { ownerReferences, ...metadata } = pod.metadata; // of a missing VMI
     expect(ownerReferences).toHaveLength(1);
     return { ...pod, metadata };
   }
 
   test.each(["/secret", "/../../../secret"])(
-    "attack 5: copies no file of the host at …%s",
+    "attack 5: copies no host file from …%s",
     async (path) => {
       const pod = launcherOf(`${host}${path}`, false);
       await machine.create(pod);
@@ -156,7 +159,7 @@ describe("a VM whose kernel's image is the launcher's", () => {
     },
   );
 
-  test("attack 5: finds no file of the host in the image's volume", async () => {
+  test("attack 5: finds no host file in the image's volume", async () => {
     const launcher = launcherOf(join(host, "secret"), true);
     const [container] = launcher.spec.containers;
     const look = `cat ${names.KERNEL_BOOT_DIR}${host}/secret; ls ${names.KERNEL_BOOT_DIR}/usr/bin/virt-launcher`;
@@ -176,14 +179,14 @@ describe("a VM whose kernel's image is the launcher's", () => {
         volumes,
       },
     });
-    const seen = await readOut(machine, name, "seen");
-    expect(seen).toContain("No such file or directory");
-    expect(seen).toContain("/usr/bin/virt-launcher");
-    expect(seen).not.toContain("root's");
+    const observed = await readOut(machine, name, "seen");
+    expect(observed).toContain("No such file or directory");
+    expect(observed).toContain("/usr/bin/virt-launcher");
+    expect(observed).not.toContain("root's");
   });
 });
 
-describe("an image that was made to be root", () => {
+describe("an image built to gain root", () => {
   const NUMBER = "4294967296";
   const image = "localhost/tenant/rooted:1";
   const etc = {
@@ -191,10 +194,10 @@ describe("an image that was made to be root", () => {
     group: "root:x:0:evil\ndisk:x:6:evil\nshadow:x:42:evil\n",
   };
 
-  /** A pod that writes down as whom it runs. */
+  /** A pod that records the user it runs as. */
   const podAs = (securityContext: object): object => {
     const script = "busybox grep -E '^(Uid|Gid|Groups):' /proc/self/status >/out/ids";
-    const pod = scriptPod("a", script, { securityContext }) as Pod; // as it was built
+    const pod = scriptPod("a", script, { securityContext }) as Pod;
     const containers = pod.spec.containers.map((one) => ({ ...one, image }));
     return { ...pod, spec: { ...pod.spec, containers } };
   };
@@ -206,14 +209,14 @@ describe("an image that was made to be root", () => {
   });
 
   test.each([{}, { runAsNonRoot: true }])(
-    "attack 92: by a user whose name is a number does not run with %j",
+    "attack 92: does not run with %j when the image's user is a name that is a number",
     async (context) => {
       await machine.create(podAs(context));
-      expect(await whyNot(machine, "a")).toContain(`its image runs as ${NUMBER}`);
+      expect(await findStartFailure(machine, "a")).toContain(`its image runs as ${NUMBER}`);
     },
   );
 
-  test("attack 93: by its groups gives none of them, nor root's", async () => {
+  test("attack 93: the image's supplementary groups grant no group, not even root's", async () => {
     await machine.create(podAs({ runAsUser: 1000 }));
     const ids = (await readOut(machine, "a", "ids")).replaceAll(/\s+/g, " ").trim();
     expect(ids).toMatch(/^Uid:( 1000){4} Gid:( 1000){4} Groups: 1000$/);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant keep node-runtime busy with what his probes say?
+// Probe output that could keep node-runtime busy.
 import { readFileSync } from "node:fs";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,15 +9,15 @@ import {
   type ContainerdRuntimeBench,
 } from "../../contract/cri/containerd-runtime.ts";
 
-/** Bytes that this process has read so far, also from sockets. Source: Linux, proc(5), `rchar` of /proc/PID/io. */
+/** Bytes that this process has read so far, including from sockets. Source: Linux, proc(5), `rchar` of /proc/PID/io. */
 function bytesRead(): number {
   return Number(/^rchar: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 }
 
-/** Of a containerd that starts. */
+/** Time for containerd to start. */
 const STARTS_MS = 120_000;
 const PROBES = 8;
-/** Most that this process may read for each, bytes: much less than the 15 MiB that the probe writes. 94 kB were measured. */
+/** Limit of bytes read per probe: far below the 15 MiB that the probe writes. 94 kB were measured. */
 const READ_BYTES_MAX = 1024 * 1024;
 
 let bench: ContainerdRuntimeBench;
@@ -36,14 +36,14 @@ beforeAll(async () => {
 }, STARTS_MS);
 afterAll(() => bench.close(), STARTS_MS);
 
-test("attack 130: probes that say 15 MiB each fail, and cost the node next to nothing", async () => {
+test("attack 130: probes that print 15 MiB fail and cost the node little", async () => {
   const { runtime, chatterer, speaker } = bench;
-  const asking = { containerId: id, timeoutSeconds: 60 };
-  // The connection is made by the first.
-  await runProbe(runtime, { kind: "exec", command: speaker }, asking);
+  const request = { containerId: id, timeoutSeconds: 60 };
+  // The first probe opens the connection.
+  await runProbe(runtime, { kind: "exec", command: speaker }, request);
   const before = bytesRead();
   for (let count = 0; count < PROBES; count += 1) {
-    expect(await runProbe(runtime, { kind: "exec", command: chatterer }, asking)).toEqual({
+    expect(await runProbe(runtime, { kind: "exec", command: chatterer }, request)).toEqual({
       outcome: "failure",
       message: "it says too much",
     });

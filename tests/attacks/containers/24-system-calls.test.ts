@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which system calls work in a launcher's container that reach beyond it?
+// System calls in a launcher's container that reach beyond it.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,6 @@ import {
   type ProbedMachine,
 } from "./pod-machine.ts";
 
-/** All that the program tries. */
 const NAMESPACES = ["unshare", "clone", "clone3"].map((call) => `user namespace by ${call}`);
 const KEYS = ["key", "keyring of the user", "keyring of the session"];
 
@@ -25,7 +24,7 @@ beforeAll(async () => {
 afterEach(() => probed.machine.clear());
 afterAll(() => probed.close());
 
-/** What works for the launchers' user outside of any container. */
+/** What works for the launchers' user outside any container. */
 function worksOutside(): readonly string[] {
   const out = join(probed.directory, "out");
   mkdirSync(out, { mode: 0o777 });
@@ -46,15 +45,15 @@ async function worksInPod(): Promise<readonly string[]> {
   return (await readOut(probed.machine, "a", "said")).trimEnd().split("\n");
 }
 
-test("attack 24: a launcher makes no user namespace, by whichever call", async () => {
-  // So that nothing fails for another reason.
+test("attack 24: a launcher cannot create a user namespace with any system call", async () => {
+  // Ensures that no attempt fails for another reason.
   expect(worksOutside()).toEqual([...NAMESPACES, ...KEYS, "done"]);
   const works = await worksInPod();
   expect(works.filter((line) => NAMESPACES.includes(line))).toEqual([]);
   expect(works).toContain("done");
 });
 
-test("attack 25: a launcher reaches no keyring, neither its user's nor one of its own", async () => {
+test("attack 25: a launcher cannot reach its user's keyring or create one", async () => {
   const works = await worksInPod();
   expect(works.filter((line) => KEYS.includes(line))).toEqual([]);
   expect(works).toContain("done");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the sweep of orphaned shims believe a tenant's process that calls itself one? It would kill and unmount by its words.
+// Tenant processes that imitate a shim, which the sweep of orphaned shims would kill and unmount.
 import {
   chmodSync,
   mkdirSync,
@@ -45,7 +45,7 @@ afterAll(async () => {
   for (const each of [directory, programs]) rmSync(each, { recursive: true });
 });
 
-/** A launcher's user that calls its process a shim of this containerd, for the container of that id. */
+/** A launcher user's process with the command line of this containerd's shim for that container id. */
 async function runFalseShim(name: string, id: string): Promise<void> {
   const runtime = createContainerRuntime({
     endpoints: [containerd.endpoint],
@@ -53,9 +53,9 @@ async function runFalseShim(name: string, id: string): Promise<void> {
   });
   try {
     const { cgroupParent, layout } = containerd;
-    const given = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
-    const namespaces = { ...given.security.namespaces, network: "NODE" as const };
-    const sandbox = { ...given, hostname: "", security: { ...given.security, namespaces } };
+    const input = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
+    const namespaces = { ...input.security.namespaces, network: "NODE" as const };
+    const sandbox = { ...input, hostname: "", security: { ...input.security, namespaces } };
     const program = "/bin/programs/containerd-shim-x";
     const command = [program, "-address", layout.socket, "-id", id];
     const mount = { hostPath: programs, containerPath: "/bin/programs", readonly: true };
@@ -83,7 +83,7 @@ function mountsOfBench(): readonly string[] {
   return lines.filter((line) => line.includes(containerd.directory));
 }
 
-test("attack 80: a pod's process in the words of a shim has nothing killed or unmounted", async () => {
+test("attack 80: a pod process with a shim's command line causes no kill and no unmount", async () => {
   await runFalseShim("path", "../../../..");
   await runFalseShim("id", "f".repeat(64));
   const pids = await eventually(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant ask for more than the node has, and take it from the others?
+// Tenants that request more than the node has.
 import { existsSync, readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import {
 } from "../../contract/node-runtime/machine.ts";
 import { IMAGES_MS, readOut, scriptPod } from "./pod-machine.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 /** Source: Kubernetes kubelet, maxPods. */
 const PLACES = 110;
 let machine: RuntimeMachine;
@@ -34,18 +34,17 @@ function greedyPod(name: string, change: Partial<Pod["spec"]> = {}): object {
   return shellPod(name, "", { containers: [greedy], ...change });
 }
 
-/** A pod that waits on the node for an image that never comes: it holds its place, and nothing runs. */
+/** A pod that occupies a place on the node and waits for an image that is never pulled. */
 function idlePod(name: string): object {
   const volumes = [{ name: "v", image: { reference: "nowhere", pullPolicy: "Never" } }] as const;
   return shellPod(name, "", { nodeName: NODE, volumes });
 }
 
-/** Why the pod waits for a node. */
 async function unschedulable(name: string): Promise<string> {
   return eventually(async () => {
     const { conditions = [] } = (await machine.pod(name))?.status ?? {};
     return conditions.find(({ reason }) => reason === "Unschedulable")?.message;
-  }, SOON);
+  }, TIMEOUT);
 }
 
 async function reasonsOf(name: string): Promise<readonly string[]> {
@@ -60,31 +59,32 @@ async function reasonsOf(name: string): Promise<readonly string[]> {
     .map((one) => one.reason);
 }
 
-test("attack 88: a pod of more memory than the node has waits, or is refused where it names the node", async () => {
+test("attack 88: a pod that requests more memory than the node has waits, or is rejected if it names the node", async () => {
   await machine.create(greedyPod("waits"));
   expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Insufficient memory.");
-  await eventually(async () => (await reasonsOf("waits")).includes("FailedScheduling"), SOON);
+  await eventually(async () => (await reasonsOf("waits")).includes("FailedScheduling"), TIMEOUT);
   await machine.create(greedyPod("named", { nodeName: NODE }));
   const { status } = await machine.inPhase("named", "Failed");
   expect(status?.reason).toBe("OutOfmemory");
   expect(await machine.runtime.listSandboxes()).toEqual([]);
 });
 
-test("attack 88: there are as many places for pods as the node says, also for those that name it", async () => {
+test("attack 88: enforces the node's pod capacity, also for pods that name the node", async () => {
   const names = Array.from({ length: PLACES + 1 }, (_, index) => `idle-${String(index)}`);
   for (const name of names) await machine.create(idlePod(name));
   const refused = await eventually(async () => {
     const pods = await machine.pods();
-    const told = pods.filter(({ status }) => status?.startTime !== undefined);
-    if (told.length <= PLACES) throw new Error(`${String(told.length)} pods have been looked at`);
+    const reported = pods.filter(({ status }) => status?.startTime !== undefined);
+    if (reported.length <= PLACES)
+      throw new Error(`${String(reported.length)} pods have been looked at`);
     return pods.flatMap(({ status }) => status?.reason ?? []);
-  }, SOON);
+  }, TIMEOUT);
   expect(refused).toEqual(["OutOfpods"]);
   await machine.create(shellPod("waits", "true"));
   expect(await unschedulable("waits")).toBe("0/1 nodes are available: 1 Too many pods.");
 });
 
-test("attack 89: variables that double are refused before they are made, and the user is told", async () => {
+test("attack 89: rejects environment variables that expand exponentially and reports it to the user", async () => {
   const env = Array.from({ length: 28 }, (_unused, index) => ({
     name: `V${String(index)}`,
     value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
@@ -95,14 +95,14 @@ test("attack 89: variables that double are refused before they are made, and the
   const waiting = await eventually(async () => {
     const [container] = (await machine.pod("doubles"))?.status?.containerStatuses ?? [];
     return container?.state.waiting?.message === undefined ? undefined : container.state.waiting;
-  }, SOON);
+  }, TIMEOUT);
   expect(waiting).toMatchObject({ reason: "CreateContainerConfigError" });
   expect(waiting.message).toContain(
     "with variable V14 its environment is larger than a program can be given",
   );
 });
 
-/** What the kernel has for the group of all pods, under the name of either version of control groups. */
+/** The kernel's value for the group of all pods, in cgroup v1 or v2. */
 function limitOf(...names: readonly string[]): number {
   const { cgroupParent } = machine.containerd;
   const roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"];
@@ -111,7 +111,7 @@ function limitOf(...names: readonly string[]): number {
   return Number(readFileSync(file, "utf8"));
 }
 
-test("attack 88: pods together have less than the machine, and who asked for nothing is ended first", async () => {
+test("attack 88: all pods together use less memory than the machine, and pods without requests are killed first", async () => {
   await machine.create(scriptPod("a", "cat /proc/self/oom_score_adj >/out/score"));
   expect(await readOut(machine, "a", "score")).toBe("1000\n");
   const memory = limitOf("memory.max", "memory.limit_in_bytes");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is left of sessions of exec whose clients have left? Programs of a real containerd, from the API server on.
+// Leftovers of abandoned exec sessions, through a real containerd and the API server.
 import type { Duplex } from "node:stream";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,9 +7,9 @@ import { upgrade } from "../../contract/apiserver/upgrade.ts";
 import { startStreamNode, type StreamNode } from "../../contract/node-runtime/stream-node.ts";
 
 const SESSIONS = 200;
-/** As many as a container may have. */
+/** The limit per container. */
 const TAKEN = 32;
-const WITHIN = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 const SLEEP = "command=busybox&command=sleep&command=1000&stdin=true&stdout=true&tty=true";
 const HEADERS = {
   upgrade: "websocket",
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.close());
 
-test("attack 98: the programs of 200 exec sessions that are left do not stay", async () => {
+test("attack 98: the programs of 200 abandoned exec sessions are killed", async () => {
   const { containerId, path } = await node.pod("attacked", "while :; do busybox sleep 1; done");
   const sockets: Duplex[] = [];
   const codes = await Promise.all(
@@ -36,10 +36,10 @@ test("attack 98: the programs of 200 exec sessions that are left do not stay", a
   );
   expect(codes.filter((code) => code === 101)).toHaveLength(TAKEN);
   const running = () => node.programs.list(containerId);
-  await eventually(async () => (await running()).length === TAKEN, WITHIN);
+  await eventually(async () => (await running()).length === TAKEN, TIMEOUT);
   for (const socket of sockets) socket.destroy();
-  await eventually(async () => (await running()).length === 0, WITHIN);
-  // And the container is its own again.
+  await eventually(async () => (await running()).length === 0, TIMEOUT);
+  // The container is usable again.
   const { out } = await node.session.kubectl("exec attacked -- sh -c", "echo well");
   expect(out).toBe("well\n");
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine on which a tenant's pods run, and images that a tenant has made.
+// A machine for a tenant's pods and images.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,13 +14,13 @@ import {
   shellContainer,
 } from "../../contract/node-runtime/machine.ts";
 
-/** Time to make the launcher's image, where nobody has. */
+/** Time to build the launcher image if it is missing. */
 export const IMAGES_MS = 300_000;
-/** Where a pod of {@link scriptPod} writes what it has found out. */
+/** Output file of a pod of {@link scriptPod}. */
 const OUT = "/out";
 const COMPILE = resolve(import.meta.dirname, "../../../hack/images/compile-static");
 
-/** A pod that runs a script of the launcher's image as a launcher's user; `/out` is a volume. */
+/** A pod that runs a script in the launcher image as a launchers' user; `/out` is a volume. */
 export function scriptPod(name: string, script: string, change: Partial<Pod["spec"]> = {}): object {
   const volumeMounts = [{ name: "out", mountPath: OUT }];
   return launcherPod(name, {
@@ -30,15 +30,15 @@ export function scriptPod(name: string, script: string, change: Partial<Pod["spe
   });
 }
 
-/** What the pod has written to a file of its volume `out`, once it has ended well. */
+/** The file that the pod wrote to its volume `out`, once it succeeded. */
 export async function readOut(machine: RuntimeMachine, pod: string, file: string): Promise<string> {
   const { metadata } = await machine.inPhase(pod, "Succeeded");
   const volumes = join(machine.path("pods", metadata.uid ?? ""), names.EMPTY_DIR_VOLUMES);
   return readFileSync(join(volumes, "out", file), "utf8");
 }
 
-/** Why a pod was refused or did not come up, in all words that its status has; nothing of it ran. */
-export async function whyNot(machine: RuntimeMachine, name: string): Promise<string> {
+/** Why a pod was rejected or did not start: all messages of its status. Fails if anything of it ran. */
+export async function findStartFailure(machine: RuntimeMachine, name: string): Promise<string> {
   return eventually(
     async () => {
       const { status } = (await machine.pod(name)) ?? {};
@@ -47,23 +47,23 @@ export async function whyNot(machine: RuntimeMachine, name: string): Promise<str
         ...(status?.containerStatuses ?? []),
       ];
       if (states.some(({ state }) => state.running !== undefined)) throw new Error("it runs");
-      const words = states.map(({ state }) => state.waiting?.message ?? state.terminated?.message);
-      const said = [status?.message, ...words].filter((each) => each !== undefined).join("; ");
-      if (said === "") throw new Error("nobody has said anything");
-      return said;
+      const text = states.map(({ state }) => state.waiting?.message ?? state.terminated?.message);
+      const output = [status?.message, ...text].filter((each) => each !== undefined).join("; ");
+      if (output === "") throw new Error("nobody has said anything");
+      return output;
     },
     { withinMs: 20_000 },
   );
 }
 
-/** A program of one C file, compiled for any image; the caller removes its directory. */
+/** Compiles a static program from one C file; the caller removes its directory. */
 export function compileProgram(source: string): string {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-attack-"));
   execFileSync(COMPILE, [source, join(directory, "program")]);
   return directory;
 }
 
-/** Gives the machine an image of a directory's files, as `patchbay image add` would. */
+/** Imports an image of a directory's files, like `patchbay image add`. */
 export async function addImage(
   { containerd }: RuntimeMachine,
   name: string,
@@ -86,15 +86,14 @@ export async function addImage(
   }
 }
 
-/** A machine with the image `attacker`, whose only file is the program that tries everything: probe.c. */
+/** A machine with the image `attacker`, whose only file is the compiled probe.c. */
 export interface ProbedMachine {
   readonly machine: RuntimeMachine;
-  /** Where `program` is on the machine itself. */
+  /** The path of `program` on the machine itself. */
   readonly directory: string;
   close(): Promise<void>;
 }
 
-/** Starts one. */
 export async function startProbedMachine(): Promise<ProbedMachine> {
   const directory = compileProgram(join(import.meta.dirname, "probe.c"));
   const machine = await RuntimeMachine.start();

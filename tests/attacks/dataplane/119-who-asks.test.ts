@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a tenant's pod have the sockets of all VMs of its node? By the policy that a cluster's API server is given; standalone
-// offers no such resource.
+// The admission policy of a cluster's API server on tenant pods that request the sockets of all VMs. Standalone offers
+// no such resource.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -19,10 +19,10 @@ interface Policy {
 
 const [policy, binding] = parseAllDocuments(readFileSync(PATH, "utf8")).map(
   (document) => document.toJS() as unknown,
-) as [Policy, unknown]; // our own file
+) as [Policy, unknown];
 const ALL = { "vhost-user.patchbay.io/dataplane": "1" };
 
-/** Whether the policy lets a pod with that specification be created. */
+/** Whether the policy admits a pod with that spec. */
 function allows(spec: object): boolean {
   const variables = { object: { spec }, oldObject: null, request: {} };
   return policy.spec.validations.every(({ expression }) => compileCondition(expression)(variables));
@@ -37,26 +37,26 @@ test.each([
     spec: { containers: [{}], initContainers: [{ resources: { limits: ALL } }] },
   },
 ])(
-  "attack 119: a tenant's pod asks for the sockets of all VMs of its node, by $name",
+  "attack 119: rejects a tenant's pod that requests the sockets of all VMs of its node, by $name",
   ({ spec }) => {
     expect(allows(spec)).toBe(false);
   },
 );
 
 test.each([
-  { name: "for nothing", spec: { containers: [{ name: "c" }] } },
+  { name: "no dataplane socket", spec: { containers: [{ name: "c" }] } },
   {
-    name: "for a directory of its own",
+    name: "its own directory",
     spec: {
       containers: [{ resources: { limits: { "vhost-user.patchbay.io/sockets": "1", cpu: "1" } } }],
       initContainers: [{ resources: { requests: { cpu: "1" } } }],
     },
   },
-])("pods that ask $name are created", ({ spec }) => {
+])("creates pods that request $name", ({ spec }) => {
   expect(allows(spec)).toBe(true);
 });
 
-test("each pod is judged that is created in a namespace without the label", () => {
+test("checks every pod in a namespace without the label", () => {
   expect(policy.spec).toMatchObject({
     failurePolicy: "Fail",
     matchConstraints: { resourceRules: [{ operations: ["CREATE"], resources: ["pods"] }] },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a dataplane get that has the directories of all pods of its node, and means harm? And a pod that has ended?
+// A hostile root dataplane with the directories of all pods of its node, and a pod that has ended.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import {
   chownSync,
@@ -21,7 +21,7 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SocketsNode } from "../../contract/device-plugin/sockets-node.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const ID = "sockets-0";
 const POD = "pod-uid";
 const SOCKET = { podInterfaceName: "pod1", path: `/run/patchbay/vhost-user/${ID}/one.sock` };
@@ -56,7 +56,7 @@ async function listen(path: string): Promise<void> {
   await new Promise<void>((resolve) => server.listen(path, resolve));
 }
 
-/** What the attacker is after is as it was. */
+/** The attacker's target is unchanged. */
 function expectUntouched(): void {
   expect(readdirSync(node.here("/root")).toSorted()).toEqual(["docker.sock", "secret"]);
   for (const name of ["", "secret", "docker.sock"]) {
@@ -69,10 +69,10 @@ function link(): void {
   node.sockets.link(POD, SOCKET);
 }
 
-test("attack 121: a link to the node in the place of a pod's directory, before the launcher mounts it", async () => {
+test("attack 121: rejects a link to the node in place of a pod's directory before the launcher mounts it", async () => {
   renameSync(node.madeIn(ID), node.madeIn("aside"));
   symlinkSync(node.here("/root"), node.madeIn(ID));
-  // What the runtime mounts is no directory that the dataplane has.
+  // The runtime mounts no directory that the dataplane can change.
   expect(lstatSync(node.shownOf(ID)).isDirectory()).toBe(true);
   expect(readdirSync(node.shownOf(ID))).toEqual([]);
   const path = `/run/patchbay/vhost-user/${ID}/docker.sock`;
@@ -80,7 +80,7 @@ test("attack 121: a link to the node in the place of a pod's directory, before t
   expect(() => {
     node.sockets.link(POD, { ...SOCKET, path });
   }).toThrow();
-  // Given anew, and swept.
+  // Assigned again and swept.
   node.forget("victim");
   await node.admit("next", ID);
   expect(lstatSync(node.madeIn(ID)).isDirectory()).toBe(true);
@@ -89,7 +89,7 @@ test("attack 121: a link to the node in the place of a pod's directory, before t
   node.forget("next");
   const isGone = (path: string): boolean =>
     lstatSync(path, { throwIfNoEntry: false }) === undefined;
-  await eventually(() => isGone(node.shownOf(ID)) && isGone(node.madeIn(ID)), SOON);
+  await eventually(() => isGone(node.shownOf(ID)) && isGone(node.madeIn(ID)), TIMEOUT);
   expectUntouched();
 });
 
@@ -108,7 +108,7 @@ const BAD: readonly { readonly name: string; readonly put: (path: string) => unk
   },
   { name: "a FIFO", put: (path) => execFileSync("mkfifo", [path]) },
   {
-    name: "a link to another's socket",
+    name: "a link to another pod's socket",
     put: (path) => {
       symlinkSync(node.here("/root/docker.sock"), path);
     },
@@ -122,21 +122,24 @@ const BAD: readonly { readonly name: string; readonly put: (path: string) => unk
   },
 ];
 
-test.each(BAD)("attack 122: $name where a socket is to be", async ({ put }) => {
+test.each(BAD)("attack 122: rejects $name in place of a socket", async ({ put }) => {
   await put(node.here(SOCKET.path));
-  const seen = node.sockets.look(POD, SOCKET);
-  expect(seen).toMatchObject({ state: "refused", reason: expect.stringMatching(/./) as string });
+  const observed = node.sockets.look(POD, SOCKET);
+  expect(observed).toMatchObject({
+    state: "refused",
+    reason: expect.stringMatching(/./) as string,
+  });
   expect(link).toThrow();
   expect(readdirSync(node.shownOf(ID))).toEqual([]);
   expectUntouched();
 });
 
-test("attack 122: a socket that becomes a link to another's, and a socket again, while it is looked at", async () => {
+test("attack 122: a socket that alternates between a socket and a link to another pod's socket is not followed", async () => {
   await listen(node.here("/run/good.sock"));
   const script = `while :; do ln -s "$1" "$3.a" && mv -T "$3.a" "$3"; ln "$2" "$3.b" && mv -T "$3.b" "$3"; done`;
   const paths = ["/root/docker.sock", "/run/good.sock", SOCKET.path].map((path) => node.here(path));
   swapper = spawn("sh", ["-c", script, "sh", ...paths], { stdio: "ignore" });
-  await eventually(() => existsSync(node.here(SOCKET.path)), SOON);
+  await eventually(() => existsSync(node.here(SOCKET.path)), TIMEOUT);
   let shown = 0;
   let refused = 0;
   await eventually(() => {
@@ -150,21 +153,21 @@ test("attack 122: a socket that becomes a link to another's, and a socket again,
       expect(lstatSync(join(node.shownOf(ID), name)).isSocket()).toBe(true);
     }
     return shown > 3 && refused > 3;
-  }, SOON);
+  }, TIMEOUT);
   expectUntouched();
 });
 
-test("attack 123: a pod that keeps its directory open beyond its end sees nothing of the next one's", async () => {
-  const kept = openSync(node.shownOf(ID), "r");
+test("attack 123: a pod that keeps its directory open after its end cannot see the next pod's files", async () => {
+  const retained = openSync(node.shownOf(ID), "r");
   try {
     node.forget("victim");
-    await eventually(() => !existsSync(node.shownOf(ID)), SOON);
+    await eventually(() => !existsSync(node.shownOf(ID)), TIMEOUT);
     await node.admit("next", ID);
     await listen(node.here(SOCKET.path));
     link();
     expect(readdirSync(node.shownOf(ID))).toEqual(["one.sock"]);
-    expect(readdirSync(`/proc/self/fd/${String(kept)}`)).toEqual([]);
+    expect(readdirSync(`/proc/self/fd/${String(retained)}`)).toEqual([]);
   } finally {
-    closeSync(kept);
+    closeSync(retained);
   }
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a dataplane get that is not root, but may make sockets in the directories of all pods by its group? And what a
-// launcher there?
+// A hostile unprivileged dataplane that can create sockets in all pods' directories by its group, and a hostile
+// launcher.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import {
   chmodSync,
@@ -17,16 +17,16 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SocketsNode } from "../../contract/device-plugin/sockets-node.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const ID = "sockets-0";
 const POD = "pod-uid";
 const SOCKET = { podInterfaceName: "pod1", path: `/run/patchbay/vhost-user/${ID}/one.sock` };
-/** Numbers that nobody has. */
+/** Unused ids. */
 const GROUP = 61_018;
 const DATAPLANE = { uid: 61_017, gid: GROUP };
 const LAUNCHER = { uid: 107, gid: 107 };
-const NOBODY = { uid: 61_019, gid: 61_019 };
-/** In the Perl that each Debian has, wherever this repository is that those users may not look into. */
+const UNPRIVILEGED_USER = { uid: 61_019, gid: 61_019 };
+/** Perl is on each Debian, while this repository may be unreadable to those users. */
 const PERL = ["/usr/bin/perl", "-MIO::Socket::UNIX", "-e"];
 const LISTENS =
   '$open = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or die "$!"; <STDIN>';
@@ -39,7 +39,7 @@ let listener: ChildProcess | undefined;
 beforeEach(async () => {
   node = new SocketsNode(GROUP);
   servers = [];
-  chmodSync(node.directory, 0o755); // as the node's root is: everybody comes through
+  chmodSync(node.directory, 0o755); // like the node's root directory, which all users may traverse
   mkdirSync(node.here(`/pods/${POD}/volumes/kubernetes.io~empty-dir/launcher`), {
     recursive: true,
   });
@@ -59,7 +59,7 @@ interface User {
   readonly gid: number;
 }
 
-/** As that user, without any right. */
+/** Runs as that user without capabilities. */
 function as({ uid, gid }: User, ...argv: readonly string[]): readonly [string, ...string[]] {
   const ids = ["--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
   return ["setpriv", ...ids, "--bounding-set=-all", "--inh-caps=-all", ...argv];
@@ -73,14 +73,14 @@ function run(user: User, ...argv: readonly string[]): void {
 async function listenAsDataplane(path: string): Promise<void> {
   const [program, ...args] = as(DATAPLANE, ...PERL, LISTENS, node.here(path));
   listener = spawn(program, args, { stdio: ["pipe", "ignore", "ignore"] });
-  await eventually(() => existsSync(node.here(path)), SOON);
+  await eventually(() => existsSync(node.here(path)), TIMEOUT);
 }
 
 function link(): void {
   node.sockets.link(POD, SOCKET);
 }
 
-test("a socket of a dataplane that is not root is its launcher's to connect to, and nobody else's", async () => {
+test("only the launcher can connect to a socket of an unprivileged dataplane", async () => {
   await listenAsDataplane(SOCKET.path);
   expect(node.sockets.look(POD, SOCKET).state).toBe("found");
   link();
@@ -88,16 +88,16 @@ test("a socket of a dataplane that is not root is its launcher's to connect to, 
   const shown = `${node.shownOf(ID)}/one.sock`;
   run(LAUNCHER, ...PERL, CONNECTS, shown);
   expect(() => {
-    run(NOBODY, ...PERL, CONNECTS, shown);
+    run(UNPRIVILEGED_USER, ...PERL, CONNECTS, shown);
   }).toThrow("Permission denied");
-  // Its own it takes away itself.
+  // It removes its own.
   run(DATAPLANE, "rm", node.here(SOCKET.path));
   expect(node.sockets.look(POD, SOCKET)).toEqual({ state: "missing" });
 });
 
 test.each([
-  { name: "looks what another pod's dataplane directory has", argv: ["ls"] },
-  { name: "makes something there", argv: ["touch"], file: "x" },
+  { name: "cannot read another pod's dataplane directory", argv: ["ls"] },
+  { name: "cannot create a file there", argv: ["touch"], file: "x" },
 ])("attack 125: a launcher $name", ({ argv, file = "" }) => {
   for (const id of [ID, "sockets-1"]) {
     expect(() => {
@@ -107,10 +107,10 @@ test.each([
 });
 
 test.each([
-  { name: "puts a link in the place of a pod's directory", argv: ["ln", "-sfT", "/etc"] },
-  { name: "takes the directory away", argv: ["rmdir"] },
-  { name: "opens it to others", argv: ["chmod", "0777"] },
-])("attack 125: the dataplane that is not root $name", ({ argv }) => {
+  { name: "replaces a pod's directory with a link", argv: ["ln", "-sfT", "/etc"] },
+  { name: "removes the directory", argv: ["rmdir"] },
+  { name: "opens the directory to all users", argv: ["chmod", "0777"] },
+])("attack 125: an unprivileged dataplane $name", ({ argv }) => {
   expect(() => {
     run(DATAPLANE, ...argv, node.madeIn(ID));
   }).toThrow();
@@ -118,7 +118,7 @@ test.each([
   expect(statSync(node.madeIn(ID)).mode & 0o7777).toBe(0o2770);
 });
 
-test("attack 125: it looks at what launchers are shown, or changes that", () => {
+test("attack 125: an unprivileged dataplane cannot read or change the directories that launchers see", () => {
   for (const argv of [["ls"], ["touch"]]) {
     expect(() => {
       run(DATAPLANE, ...argv, `${node.shownOf(ID)}/`);
@@ -126,29 +126,32 @@ test("attack 125: it looks at what launchers are shown, or changes that", () => 
   }
 });
 
-/** Where the kernel lets everybody name files of others, and there are groups that may open some. */
+/** Requires a kernel that lets unprivileged users open file handles. */
 test.each([
   { name: "root's", owner: { uid: 0, gid: 0 } },
   { name: "of a service's group", owner: { uid: 0, gid: 61_020 } },
   { name: "a launcher's", owner: LAUNCHER },
-])("attack 125: it names another socket of the node, $name, as its own", async ({ owner }) => {
-  const foreign = node.here("/run/docker.sock");
-  const server = createServer();
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(foreign, resolve));
-  chownSync(foreign, owner.uid, owner.gid);
-  linkSync(foreign, node.here(SOCKET.path));
-  expect(node.sockets.look(POD, SOCKET).state).toBe("refused");
-  expect(link).toThrow();
-  expect(statSync(foreign)).toMatchObject(owner);
-  expect(readdirSync(node.shownOf(ID))).toEqual([]);
-});
+])(
+  "attack 125: an unprivileged dataplane cannot offer another socket of the node, $name, as its own",
+  async ({ owner }) => {
+    const foreign = node.here("/run/docker.sock");
+    const server = createServer();
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(foreign, resolve));
+    chownSync(foreign, owner.uid, owner.gid);
+    linkSync(foreign, node.here(SOCKET.path));
+    expect(node.sockets.look(POD, SOCKET).state).toBe("refused");
+    expect(link).toThrow();
+    expect(statSync(foreign)).toMatchObject(owner);
+    expect(readdirSync(node.shownOf(ID))).toEqual([]);
+  },
+);
 
-test("attack 125: it leaves what it likes in a pod's directory, and nothing of that is the next pod's", async () => {
+test("attack 125: files that an unprivileged dataplane leaves in a pod's directory do not reach the next pod", async () => {
   run(DATAPLANE, "ln", "-s", "/etc", `${node.madeIn(ID)}/out`);
   run(DATAPLANE, "mkdir", "-p", `${node.madeIn(ID)}/deep/er`);
   node.forget("one");
-  await eventually(() => !existsSync(node.madeIn(ID)), SOON);
+  await eventually(() => !existsSync(node.madeIn(ID)), TIMEOUT);
   expect(existsSync("/etc/passwd")).toBe(true);
   await node.admit("next", ID);
   expect(readdirSync(node.madeIn(ID))).toEqual([]);

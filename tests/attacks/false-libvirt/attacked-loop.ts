@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-handler's loop over one VM whose launcher has a false libvirt: what it does, says and writes.
+// virt-handler's loop over one VM with a false libvirt: its actions, logs and writes.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeObject,
@@ -31,14 +31,14 @@ import type { AttackedNode } from "./false-libvirt.ts";
 const NODE = "node1";
 /** The deadline of a pass. Source: packages/control-plane/virt-handler/src/sessions/backoff.ts. */
 const PASS_DEADLINE_MS = 90_000;
-/** The uid that the VMI's status names. */
+/** The uid in the VMI's status. */
 export const POD_UID = "pod-uid";
 const SCHEDULED = aVmi({
   nics: [],
   status: { phase: "Scheduled", activePods: { [POD_UID]: NODE } },
 });
 
-/** One object that is told of as it changes. */
+/** A cache of one object that notifies on changes. */
 class OneObject<T extends KubeObject> implements Cache<T> {
   readonly #listeners = new Set<(change: Change<T>) => void>();
   #object: T | undefined;
@@ -77,15 +77,14 @@ class OneObject<T extends KubeObject> implements Cache<T> {
   }
 }
 
-/** The loop while it is attacked. */
 export class AttackedLoop {
-  /** Messages and reasons that were logged. */
+  /** Logged messages and reasons. */
   readonly log: string[] = [];
   /** Events, as `REASON message`. */
   readonly events: string[] = [];
   /** Writes of the VMI's status. */
   writes = 0;
-  /** Waits that the loop has requested of its clock, milliseconds: the deadline of each pass, and pauses between passes. */
+  /** Timers that the loop requested, milliseconds: the deadline of each pass, and pauses between passes. */
   readonly #waitsMs: number[] = [];
   readonly #vmis = new OneObject<VirtualMachineInstance>();
   readonly #stop = new AbortController();
@@ -122,12 +121,12 @@ export class AttackedLoop {
     return this.#vmis.find();
   }
 
-  /** How often the loop has begun a pass: each requests its deadline. */
+  /** Number of passes started: each requests its deadline. */
   get passes(): number {
     return this.#waitsMs.filter((ms) => ms >= PASS_DEADLINE_MS).length;
   }
 
-  /** The longest pause between passes that the loop has requested so far, milliseconds. */
+  /** The longest pause that the loop requested between passes, milliseconds. */
   get longestPauseMs(): number {
     return Math.max(0, ...this.#waitsMs.filter((ms) => ms < PASS_DEADLINE_MS));
   }
@@ -137,7 +136,7 @@ export class AttackedLoop {
     await this.#ended;
   }
 
-  /** What is written is told of, as by a watch. */
+  /** Writes trigger notifications, as by a watch. */
   #store(first: VirtualMachineInstance): Store {
     const store = createFakeStore();
     store.put(VIRTUAL_MACHINE_INSTANCES, first);
@@ -189,7 +188,7 @@ export class AttackedLoop {
   }
 }
 
-/** Launchers whose libvirt listens there, all checks passed. */
+/** Launchers whose libvirt listens at that socket, with all checks passed. */
 export function launchersAt(address: HypervisorAddress): Launchers {
   if (address.kind !== "socket") throw new Error("a launcher is reached by its socket");
   return {

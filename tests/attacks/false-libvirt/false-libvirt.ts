@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts false libvirt daemons for a test and ends them with it.
+// False libvirt daemons for one test.
 import { spawn, type ChildProcess, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, closeSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
@@ -17,15 +17,13 @@ import type {
 } from "@patchbay/core/interfaces";
 import { createBuiltChildStarter, openInode } from "@patchbay/support";
 
-/** The launchers' user. */
 export const LAUNCHER = { uid: 107, gid: 107 };
 
-/** libvirt's test driver, as the VM of somebody else. */
-const NEIGHBOUR = { kind: "uri", uri: "test:///default" } as const;
+/** libvirt's test driver as another tenant's VM. */
+const NEIGHBOR = { kind: "uri", uri: "test:///default" } as const;
 
 const program = fileURLToPath(new URL("./false-libvirtd.ts", import.meta.url));
 
-/** Daemons of one test. */
 export class FalseDaemons {
   readonly #directory = mkdtempSync(join(tmpdir(), "false-libvirt-"));
   readonly #processes: ChildProcess[] = [];
@@ -35,7 +33,7 @@ export class FalseDaemons {
     chmodSync(this.#directory, 0o755);
   }
 
-  /** A daemon of a process of its own; where it listens. */
+  /** Starts a daemon in its own process; returns its socket. */
   async start(behaviour: string): Promise<HypervisorAddress> {
     const path = this.#nextPath();
     const argv = [program, path, behaviour];
@@ -64,7 +62,7 @@ export class FalseDaemons {
     return { kind: "socket", fd };
   }
 
-  /** A socket on which two processes listen by turns, as fast as they can, and of which neither accepts. */
+  /** A socket on which two processes alternately listen, as fast as they can, without accepting. */
   async startListeners(): Promise<HypervisorAddress> {
     const path = this.#nextPath();
     const program = `use Socket; $| = 1; socket(S, PF_UNIX, SOCK_STREAM, 0) or die $!;
@@ -77,7 +75,7 @@ export class FalseDaemons {
     );
   }
 
-  /** So many daemons, each of a process of its own, that take connections and never say a word. */
+  /** Starts daemons in their own processes that accept connections and never answer. */
   async startSilent(count: number): Promise<readonly HypervisorAddress[]> {
     const paths = Array.from({ length: count }, (_, index) =>
       join(this.#directory, `silent-${String(index)}.sock`),
@@ -96,14 +94,13 @@ export class FalseDaemons {
     return paths.map((path) => this.#addressOf(path));
   }
 
-  /** Their sockets get other names; descriptors of them stay good. */
+  /** Renames their sockets; open descriptors stay valid. */
   renameSockets(): void {
     for (const name of readdirSync(this.#directory)) {
       renameSync(join(this.#directory, name), join(this.#directory, `${name}.away`));
     }
   }
 
-  /** Ends them and removes their files. */
   async close(): Promise<void> {
     for (const child of this.#processes) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
@@ -116,7 +113,6 @@ export class FalseDaemons {
   }
 }
 
-/** The code with which a call fails. */
 export function failureOf(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => "none",
@@ -124,14 +120,14 @@ export function failureOf(call: Promise<unknown>): Promise<string> {
   );
 }
 
-/** libvirt as virt-handler uses it, attacked by false daemons, with a neighbour that must notice nothing. */
+/** libvirt as virt-handler uses it, attacked by false daemons, beside a neighbor that must stay unaffected. */
 export class AttackedNode {
   readonly daemons = new FalseDaemons();
   readonly hypervisor: Hypervisor;
-  /** Processes of the children that were started, in order. */
+  /** Processes of the started children, in order. */
   readonly pids: number[] = [];
   readonly log: Logger;
-  /** Lines that were logged, but for those of debugging. */
+  /** Logged lines without debug messages. */
   lines = 0;
 
   constructor(options: Partial<Parameters<typeof createHypervisor>[0]> = {}) {
@@ -149,13 +145,13 @@ export class AttackedNode {
     this.hypervisor = createHypervisor({ ...ports, identity: LAUNCHER, ...options });
   }
 
-  /** Connects to a daemon that behaves so. */
+  /** Connects to a daemon with that behavior. */
   async attack(behaviour: string): Promise<HypervisorConnection> {
     return this.hypervisor.open(await this.daemons.start(behaviour));
   }
 
   neighbour(): Promise<HypervisorConnection> {
-    return this.hypervisor.open(NEIGHBOUR);
+    return this.hypervisor.open(NEIGHBOR);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A false libvirt daemon, as somebody who has taken a launcher may run one. A program of its own: a daemon is told from
-// another by the process that listens. Arguments: the socket's path, and what it does to its client.
+// A false libvirt daemon, as an attacker in a launcher may run it. A separate program, because daemons are
+// distinguished by the listening process. Arguments: the socket's path and the behavior.
 import { createServer, type Socket } from "node:net";
 import {
   createPacketReader,
@@ -17,7 +17,6 @@ import {
   type Packet,
 } from "./libvirt-wire.ts";
 
-/** Its only domain. */
 const DOMAIN = "default_vm1";
 
 const XML = `<domain type='kvm'><name>${DOMAIN}</name><os><type arch='x86_64' machine='q35'>hvm</type></os>
@@ -33,7 +32,7 @@ type Answer =
   | "hang up";
 type Answers = Readonly<Partial<Record<keyof typeof PROCEDURE, () => Answer>>>;
 
-/** An honest daemon's; every other procedure answers with a 0. */
+/** An honest daemon's replies; every other procedure returns 0. */
 const HONEST: Answers = {
   authList: () => printInts(1, 0),
   supportsFeature: () => printInts(1),
@@ -45,7 +44,7 @@ const HONEST: Answers = {
   interfaceAddresses: () => printAddresses(1, "eth0"),
 };
 
-/** What the guest's agent told of its NICs. */
+/** The NICs that the guest agent reports. */
 function printAddresses(count: number, name: string, addresses: readonly string[] = []): Buffer {
   const hwaddr = printOptionalText("02:00:00:00:00:01");
   const printed = addresses.map((text) =>
@@ -55,7 +54,7 @@ function printAddresses(count: number, name: string, addresses: readonly string[
   return Buffer.concat([printInts(count), ...Array<Buffer>(count).fill(entry)]);
 }
 
-/** XML of a shape that costs or confuses whoever reads it. */
+/** XML documents that are costly or confusing to parse. */
 const XMLS: Readonly<Record<string, () => string>> = {
   "of 1 MiB": () => `<domain><name>${"x".repeat(1024 * 1024)}</name></domain>`,
   "of 5 MB": () => `<domain><name>${"x".repeat(5_000_000)}</name></domain>`,
@@ -77,24 +76,23 @@ const EVENT = printPacket(
 );
 let tries = 0;
 
-/** The guest's answer to an unplug. */
+/** The guest's rejection of an unplug. */
 const REMOVAL_FAILED = printPacket(
   { procedure: PROCEDURE.removalFailedEvent, kind: MESSAGE },
   Buffer.concat([printInts(1), printDomain(DOMAIN), printText("ua-one")]),
 );
 
-/** The port of the guest's agent was opened. */
 const AGENT_EVENT = printPacket(
   { procedure: PROCEDURE.agentEvent, kind: MESSAGE },
   Buffer.concat([printInts(1), printDomain(DOMAIN), printInts(1, 2)]),
 );
 
-/** How each behaviour differs from an honest daemon's. */
-const BEHAVIOURS: Readonly<Record<string, Answers>> = {
+/** Each behavior's differences from an honest daemon. */
+const BEHAVIORS: Readonly<Record<string, Answers>> = {
   honest: {},
   "hangs in a call": { lookUp: () => "nothing" },
   "a guest that never starts": {
-    // Off, as it was defined; each attempt is told of and fails in other words.
+    // A defined domain that is off; each start fails with an event and a different message.
     getState: () => printInts(5, 1),
     define: () => printDomain(DOMAIN),
     createWithFlags: () => ({ error: `no kernel, try ${String((tries += 1))}`, events: EVENT }),
@@ -115,19 +113,19 @@ const BEHAVIOURS: Readonly<Record<string, Answers>> = {
   ),
 };
 
-/** Bytes that are no packets of this protocol. */
+/** Bytes that are not packets of this protocol. */
 const NOISE: Readonly<Record<string, Buffer>> = {
   garbage: Buffer.alloc(4096, "garbage"),
   "false lengths": Buffer.concat([printInts(4), Buffer.alloc(64, 1)]),
   "packets of 1 GB": Buffer.concat([printInts(1 << 30), Buffer.alloc(64 * 1024, 1)]),
 };
 
-/** How many kinds of events a client asks for: kSubscriptions in packages/adapters/libvirt/native/events.cc. */
+/** Number of event kinds that a client registers: kSubscriptions in packages/adapters/libvirt/native/events.cc. */
 const REGISTRATIONS = 7;
 
 const EVENTS = Buffer.concat(Array<Buffer>(2000).fill(EVENT));
 
-/** Sends events as fast as they are taken, also while the client lets go of them. */
+/** Sends events as fast as possible, also while the client deregisters. */
 function flood(socket: Socket): void {
   const send = (error?: Error | null): void => {
     if (error === null || error === undefined) socket.write(EVENTS, send);
@@ -155,44 +153,44 @@ function answer(socket: Socket, packet: Packet, answers: Answers): void {
     return;
   }
   const name = nameOf(procedure);
-  const given = name === undefined ? printInts(0) : (answers[name] ?? HONEST[name])?.();
-  if (given === "hang up") socket.destroy();
-  if (given === "hang up" || given === "nothing") return;
-  if (given === undefined || Buffer.isBuffer(given)) {
-    socket.write(printPacket({ procedure, kind: REPLY, serial }, given));
+  const input = name === undefined ? printInts(0) : (answers[name] ?? HONEST[name])?.();
+  if (input === "hang up") socket.destroy();
+  if (input === "hang up" || input === "nothing") return;
+  if (input === undefined || Buffer.isBuffer(input)) {
+    socket.write(printPacket({ procedure, kind: REPLY, serial }, input));
     return;
   }
-  const isError = "error" in given;
+  const isError = "error" in input;
   const head = { procedure, kind: REPLY, serial, status: isError ? 1 : 0 };
-  socket.write(printPacket(head, isError ? printError(1, 10, given.error) : given.reply));
-  if (given.events !== undefined) socket.write(given.events);
+  socket.write(printPacket(head, isError ? printError(1, 10, input.error) : input.reply));
+  if (input.events !== undefined) socket.write(input.events);
 }
 
-function serve(socket: Socket, behaviour: string): void {
-  socket.on("error", () => undefined); // the client may go at any time
-  const noise = NOISE[behaviour];
+function serve(socket: Socket, behavior: string): void {
+  socket.on("error", () => undefined); // the client may disconnect at any time
+  const noise = NOISE[behavior];
   if (noise !== undefined) socket.write(noise);
-  if (noise !== undefined || behaviour === "silent") return;
-  const answers = BEHAVIOURS[behaviour] ?? {};
+  if (noise !== undefined || behavior === "silent") return;
+  const answers = BEHAVIORS[behavior] ?? {};
   let registered = 0;
   const read = createPacketReader((packet) => {
     const isCall = packet.program !== KEEPALIVE_PROGRAM;
-    if (isCall && behaviour === "keepalive only") return;
+    if (isCall && behavior === "keepalive only") return;
     answer(socket, packet, answers);
-    if (packet.procedure === PROCEDURE.readXml && behaviour === "drops after each read")
+    if (packet.procedure === PROCEDURE.readXml && behavior === "drops after each read")
       socket.end();
     if (packet.procedure !== PROCEDURE.register) return;
     registered += 1;
-    if (behaviour === "floods early" && registered === 3) flood(socket);
-    if (behaviour === "floods" && registered === REGISTRATIONS) flood(socket);
-    if (behaviour === "an agent that rages" && registered === REGISTRATIONS) rage(socket);
+    if (behavior === "floods early" && registered === 3) flood(socket);
+    if (behavior === "floods" && registered === REGISTRATIONS) flood(socket);
+    if (behavior === "an agent that rages" && registered === REGISTRATIONS) rage(socket);
   });
   socket.on("data", read);
 }
 
-const [path = "", behaviour = "honest"] = process.argv.slice(2);
+const [path = "", behavior = "honest"] = process.argv.slice(2);
 createServer((socket) => {
-  serve(socket, behaviour);
+  serve(socket, behavior);
 }).listen({ path, writableAll: true, readableAll: true }, () =>
   process.stdout.write("listening\n"),
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's loop over launchers, with the real queue, sessions, back-off and libvirt child, and false daemons.
+// A node's loop over launchers with the real queue, sessions, back-off and libvirt child, and false daemons.
 import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/core/interfaces";
@@ -8,20 +8,20 @@ import { createSessions, withBackoff, WORKERS } from "@patchbay/virt-handler/tes
 import { AttackedNode } from "./false-libvirt.ts";
 import { createFakeVhostSockets } from "@patchbay/os/testing";
 
-/** The domain that each false daemon has. */
+/** The domain of each false daemon. */
 const DOMAIN = "default_vm1";
 
 function podOf(name: string): LauncherPod {
   return { uid: name, namespace: "default", name };
 }
 
-/** Looks at the domain of each launcher whenever its key is added; a key is the launcher's name. */
+/** Reads the domain of each launcher whose key, its name, is added. */
 export class NodeLoop {
   readonly node = new AttackedNode();
   readonly queue: Queue;
   readonly #sockets = new Map<string, number>();
   readonly #seen = new Map<string, () => void>();
-  /** How many passes have ended, also by an error. */
+  /** Number of passes that ended, also by an error. */
   #ended = 0;
   readonly #stop = new AbortController();
   readonly #loopEnded: Promise<void>;
@@ -66,7 +66,7 @@ export class NodeLoop {
     this.#add(name, await this.node.daemons.start(behaviour));
   }
 
-  /** Launchers that take connections and never say a word; their names are of numbers. */
+  /** Launchers that accept connections and never answer; their names are numbers. */
   async addSilentLaunchers(count: number): Promise<void> {
     const addresses = await this.node.daemons.startSilent(count);
     for (const [index, address] of addresses.entries())
@@ -78,7 +78,7 @@ export class NodeLoop {
     this.queue.add(name);
   }
 
-  /** Wakes one launcher's key, and returns how many passes over others ended before its own pass did. */
+  /** Wakes one launcher's key; returns how many other passes ended before its own. */
   async passOver(name: string): Promise<number> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const before = this.#ended;
@@ -94,7 +94,7 @@ export class NodeLoop {
 
   async close(): Promise<void> {
     this.#stop.abort(new Error("the test ends"));
-    await this.node.close(); // what hangs fails
+    await this.node.close(); // hung daemons fail
     await this.#loopEnded;
   }
 

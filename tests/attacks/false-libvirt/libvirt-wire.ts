@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that libvirt's daemon and its client exchange, as far as a false daemon has to know them.
-// Source: libvirt docs/kbase/internals/rpc.rst, src/remote/remote_protocol.x; RFC 4506 (XDR).
+// The subset of libvirt's wire protocol that a false daemon needs. Source: libvirt docs/kbase/internals/rpc.rst,
+// src/remote/remote_protocol.x; RFC 4506 (XDR).
 
 /** Procedures of the remote program. Source: remote_protocol.x. */
 export const PROCEDURE = {
@@ -32,10 +32,10 @@ export const KEEPALIVE_PROGRAM = 0x6b656570;
 export const REPLY = 1;
 export const MESSAGE = 2;
 
-/** Bytes of a packet's head, with its length. */
+/** Bytes of a packet's header, with its length. */
 const HEAD_BYTES = 28;
 
-/** A packet as it came. */
+/** A received packet. */
 export interface Packet {
   readonly program: number;
   readonly procedure: number;
@@ -43,7 +43,7 @@ export interface Packet {
   readonly body: Buffer;
 }
 
-/** The head of a packet that goes out. */
+/** The header of a sent packet. */
 export interface Head {
   readonly program?: number;
   readonly procedure: number;
@@ -68,12 +68,11 @@ export function printText(text: string): Buffer {
   ]);
 }
 
-/** An optional text that is there. */
+/** An optional string that is present. */
 export function printOptionalText(text: string): Buffer {
   return Buffer.concat([printInts(1), printText(text)]);
 }
 
-/** A domain by name. */
 export function printDomain(name: string): Buffer {
   return Buffer.concat([printText(name), Buffer.alloc(16, 7), printInts(1)]);
 }
@@ -84,13 +83,12 @@ export function printPacket(head: Head, body: Buffer = Buffer.alloc(0)): Buffer 
   return Buffer.concat([printInts(length, program, 1, procedure, kind, serial, status), body]);
 }
 
-/** An error of libvirt: code, domain, text, level, and nothing else. Source: virnetprotocol.x virNetMessageError. */
+/** A libvirt error: code, domain, text, level, and nothing else. Source: virnetprotocol.x virNetMessageError. */
 export function printError(code: number, domain: number, text: string): Buffer {
   const rest = printInts(2, 0, 0, 0, 0, 0, 0, 0);
   return Buffer.concat([printInts(code, domain), printOptionalText(text), rest]);
 }
 
-/** Cuts a stream into packets. */
 export function createPacketReader(onPacket: (packet: Packet) => void): (data: Buffer) => void {
   let rest = Buffer.alloc(0);
   return (data) => {

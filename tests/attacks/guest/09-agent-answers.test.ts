@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root in a guest answers its agent's questions as it likes.
+// Hostile guest agent replies from root in a guest.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
 
@@ -11,8 +11,8 @@ beforeAll(() => {
 
 afterAll(() => node.close());
 
-test("attack 9: 1,024 NICs with names of 9 kB are cut where they are read, and the child lives", async () => {
-  const neighbour = await node.neighbour();
+test("attack 9: truncates 1,024 NICs with 9 kB names when it reads them, and the child survives", async () => {
+  const neighbor = await node.neighbour();
   const connection = await node.attack("an agent with long names");
   for (let turn = 0; turn < 3; turn += 1) {
     const nics = await connection.readGuestInterfaces("default_vm1");
@@ -23,12 +23,12 @@ test("attack 9: 1,024 NICs with names of 9 kB are cut where they are read, and t
       addresses: [],
     });
   }
-  expect((await neighbour.findDomain("test"))?.state).toBe("running");
+  expect((await neighbor.findDomain("test"))?.state).toBe("running");
   expect(node.pids).toHaveLength(1);
 });
 
-test("attack 9: 40,000 addresses of 200 bytes are cut in number and length, and the child lives", async () => {
-  const neighbour = await node.neighbour();
+test("attack 9: truncates 40,000 addresses of 200 bytes in number and length, and the child survives", async () => {
+  const neighbor = await node.neighbour();
   const connection = await node.attack("an agent with long addresses");
   for (let turn = 0; turn < 3; turn += 1) {
     const nics = await connection.readGuestInterfaces("default_vm1");
@@ -36,6 +36,6 @@ test("attack 9: 40,000 addresses of 200 bytes are cut in number and length, and 
     expect(nics[0]?.addresses).toEqual(Array<string>(32).fill(`10.0.0.1${"0".repeat(56)}`));
     expect(nics.flatMap(({ addresses }) => addresses)).toHaveLength(1024);
   }
-  expect((await neighbour.findDomain("test"))?.state).toBe("running");
+  expect((await neighbor.findDomain("test"))?.state).toBe("running");
   expect(node.pids).toHaveLength(1);
 });

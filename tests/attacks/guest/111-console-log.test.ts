@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest prints what it likes on its serial console, and people read it as a container's log: virt-tail in a container of a real
-// containerd, the node's server of logs, the API server, and kubectl.
+// Hostile guest output on a serial console that users read as a container log: virt-tail in a real containerd, the
+// node's log server, the API server, and kubectl.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
@@ -11,13 +11,13 @@ const VIRT_TAIL = join(
   import.meta.dirname,
   "../../../packages/control-plane/virt-launcher/bin/virt-tail",
 );
-const WITHIN = { withinMs: 60_000 };
+const TIMEOUT = { withinMs: 60_000 };
 const OWNED = "/dev/shm/owned";
-/** Of one line: three times as much as any part of ours keeps of a line. */
+/** Length of one line: three times the limit of any of our readers. */
 const ENDLESS_BYTES = 3 * 1024 * 1024;
 const LIMIT_BYTES = 100_000;
 
-/** What a terminal would obey, what a shell would run, what is no text, and what hides what stands before it. */
+/** Control sequences, shell syntax, invalid text, and characters that hide earlier text. */
 const HOSTILE = Buffer.concat([
   Buffer.from("\u001b]0;owned\u0007\u001b[2J\u001b[31m\u001b]52;c;b3duZWQ=\u0007"),
   Buffer.from(`$(touch ${OWNED}) \`touch ${OWNED}\` ; touch ${OWNED} # %s%n%x \\c`),
@@ -25,16 +25,16 @@ const HOSTILE = Buffer.concat([
   Buffer.from("2026-11-26T00:00:00Z stdout F what looks like a line of the log\n"),
 ]);
 
-/** The image has its programs in one, and can be written to nowhere else. */
+/** The image's programs are read-only. */
 const PROGRAMS = ["cat", "sleep", "tail"].map((name) => `${name}() { busybox ${name} "$@"; }`);
 
-/** The console's log as the guest has filled it, a launcher that lives, and virt-tail, word for word. */
+/** A filled console log, a running launcher, and the exact virt-tail command. */
 const SCRIPT = [
   "busybox mkdir -p /dev/shm/launcher; cd /dev/shm/launcher; busybox mkfifo alive",
   `echo ${HOSTILE.toString("base64")} | busybox base64 -d >serial0.log`,
   `busybox head -c ${String(ENDLESS_BYTES)} /dev/zero | busybox tr '\\0' x >>serial0.log`,
   "printf '\\nthe last words\\n' >>serial0.log",
-  // Held before anybody looks who holds it.
+  // Locked before any process checks the holder.
   "exec 9<>alive; busybox sleep 1000 & exec 9>&-",
   ...PROGRAMS,
   "LAUNCHER_DIR=/dev/shm/launcher",
@@ -48,11 +48,11 @@ beforeAll(async () => {
 });
 afterAll(() => node.close());
 
-test("attack 111: what a guest prints reaches the log as it is, runs nowhere, and hides nothing behind it", async () => {
+test("attack 111: guest output reaches the log unchanged, is not executed, and hides no log line", async () => {
   await node.pod("shouter", SCRIPT);
   const last = async (): Promise<string> =>
     (await node.session.kubectl("logs shouter --tail=1")).out;
-  await eventually(async () => (await last()) === "the last words\n", WITHIN);
+  await eventually(async () => (await last()) === "the last words\n", TIMEOUT);
 
   const { out } = await node.session.kubectl(`logs shouter --limit-bytes=${String(LIMIT_BYTES)}`);
   const first = HOSTILE.toString("utf8");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a guest do to the doctor that examines its NIC? It answers for others, from many MACs, and without an end.
+// A guest that disturbs the doctor's probes of its NIC: foreign replies from many MACs, without end.
 import { spawn, type ChildProcess } from "node:child_process";
 import { run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { arp, frame } from "./frames.ts";
 
 const EVERYBODY = "ff:ff:ff:ff:ff:ff";
 const OTHER = "02:00:00:00:5e:66";
-/** Answers that one hearing takes of a link, and hearings that there are. */
+/** Replies that one capture reads from a link, and the number of captures. */
 const [HEARD, HEARINGS] = [64, 18];
 
 let scene: DoctorScene;
@@ -24,7 +24,7 @@ afterEach(async () => {
   await scene.close();
 });
 
-/** Sends a frame for as long as it lives, each from another MAC where it is told so. */
+/** Sends a frame continuously, optionally each from another MAC. */
 function floodFrom(guest: string, hex: string, variesMac: boolean): void {
   const script = `
     use strict;
@@ -37,36 +37,36 @@ function floodFrom(guest: string, hex: string, variesMac: boolean): void {
       send($socket, $bytes, 0, $to);
     }`;
   const index = run("ip", "netns", "exec", guest, "cat", "/sys/class/net/eth0/ifindex").trim();
-  const words = ["netns", "exec", guest, "perl", "-e", script, hex, index];
-  flood = spawn("ip", words, { stdio: "ignore" });
+  const text = ["netns", "exec", guest, "perl", "-e", script, hex, index];
+  flood = spawn("ip", text, { stdio: "ignore" });
 }
 
-/** An answer to nobody's question for an address, as the doctor asks. */
+/** An unsolicited ARP reply with the doctor's form. */
 function answerFor(ip: string): string {
   return frame(EVERYBODY, MAC, arp({ op: 2, mac: MAC, ip, asks: "0.0.0.0" }));
 }
 
-test("attack 117: a guest that floods answers from many MACs is told to have them, and no more", async () => {
+test("attack 117: a guest that floods replies from many MACs is reported to have them and harms nothing else", async () => {
   floodFrom(scene.guest, answerFor(ADDRESS), true);
-  const seen = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
-  const heard = seen.traces.flatMap(({ by }) => by);
-  expect(heard.length).toBeLessThan(HEARD * HEARINGS * 6);
-  expect(seen.links.nodePeer?.up).toBe(true);
+  const observed = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
+  const received = observed.traces.flatMap(({ by }) => by);
+  expect(received.length).toBeLessThan(HEARD * HEARINGS * 6);
+  expect(observed.links.nodePeer?.up).toBe(true);
 });
 
-test("attack 117: a guest that answers for the gateway hides nothing but from itself", async () => {
+test("attack 117: a guest that answers for the gateway affects only its own result", async () => {
   run("ip", "-n", scene.lan, "addr", "del", `${GATEWAY}/24`, "dev", "lan0");
   floodFrom(scene.guest, answerFor(GATEWAY), false);
   const { hops } = await scene.examine();
   const others = hops.filter(({ hop }) => ["podNic", "nodeBridge", "uplink"].includes(hop));
   expect(others.map(({ state }) => state)).toEqual(["ok", "ok", "ok"]);
-  const said = hops.find(({ hop }) => hop === "gateway");
-  expect(JSON.stringify(said)).not.toContain(OTHER);
+  const output = hops.find(({ hop }) => hop === "gateway");
+  expect(JSON.stringify(output)).not.toContain(OTHER);
 });
 
-test("attack 117: frames that answer no question are not heard", async () => {
-  const [, asked] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
-  floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(asked)), false);
+test("attack 117: ignores frames that answer no request", async () => {
+  const [, requested] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
+  floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(requested)), false);
   const { traces } = await scene.doctor.examine(scene.nic());
   expect(traces.flatMap(({ by }) => by)).not.toContain(OTHER);
   expect(flood?.exitCode).toBeNull();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
+// Which of a guest's frames reach the network: claims of foreign MACs and addresses, and messages of switches, servers
+// and routers.
 import { buildWiring, type SendGuard } from "@patchbay/core/nics";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -16,7 +17,7 @@ import { arp, frame, nd, ND, rarp, sendFrames, udp } from "./frames.ts";
 
 const OWN = { mac: guestWiring(1).mac, ipv4: "10.9.0.1", ipv6: "fd09::1" };
 const OTHER = { mac: guestWiring(2).mac, ipv4: "10.9.0.2", ipv6: "fd09::2" };
-/** Makes of {@link OWN} what every host does. Source: RFC 4291, appendix A */
+/** The link-local address that every host derives from its MAC. Source: RFC 4291, appendix A */
 const LINK_LOCAL = "fe80::ff:fe00:5e01";
 const ALL = "ff:ff:ff:ff:ff:ff";
 const ALL_NODES = "33:33:00:00:00:01";
@@ -34,21 +35,21 @@ const MOST = COUNT / 2;
 const HOSTILE: readonly { name: string; hex: string; passesByMac?: true }[] = [
   { name: "attack 33: a frame from another guest's MAC", hex: frame(ALL, OTHER.mac, "88b5") },
   {
-    name: "attack 34: ARP that another's address is here",
+    name: "attack 34: gratuitous ARP for another guest's address",
     hex: frame(ALL, OWN.mac, arp({ op: 2, mac: OWN.mac, ip: OTHER.ipv4, asks: OTHER.ipv4 })),
     passesByMac: true,
   },
   {
-    name: "attack 34: ARP that the own address is at another's MAC",
+    name: "attack 34: ARP that maps its own address to another guest's MAC",
     hex: frame(ALL, OWN.mac, arp({ op: 2, mac: OTHER.mac, ip: OWN.ipv4, asks: OWN.ipv4 })),
   },
   {
-    name: "attack 34: an ARP probe that keeps another from its address",
+    name: "attack 34: an ARP probe that blocks another guest's address",
     hex: frame(ALL, OWN.mac, arp({ op: 1, mac: OWN.mac, ip: "0.0.0.0", asks: OTHER.ipv4 })),
     passesByMac: true,
   },
   {
-    name: "attack 34: the same ARP behind a tag that means none",
+    name: "attack 34: the same ARP behind a priority tag (VLAN 0)",
     hex: frame(
       ALL,
       OWN.mac,
@@ -56,39 +57,39 @@ const HOSTILE: readonly { name: string; hex: string; passesByMac?: true }[] = [
     ),
   },
   {
-    name: "attack 34: a neighbour advertisement of another's address",
+    name: "attack 34: a neighbor advertisement for another guest's address",
     hex: frame(ALL_NODES, OWN.mac, nd(OWN.ipv6, ND.advertises, OTHER.ipv6)),
     passesByMac: true,
   },
   {
-    name: "attack 34: a neighbour advertisement from another's address",
+    name: "attack 34: a neighbor advertisement from another guest's address",
     hex: frame(ALL_NODES, OWN.mac, nd(OTHER.ipv6, ND.advertises, OWN.ipv6)),
     passesByMac: true,
   },
   {
-    name: "attack 34: a probe that keeps another from its IPv6 address",
+    name: "attack 34: a probe that blocks another guest's IPv6 address",
     hex: frame(ALL_NODES, OWN.mac, nd("::", ND.solicits, OTHER.ipv6)),
     passesByMac: true,
   },
   {
-    name: "attack 34: a packet from another's address",
+    name: "attack 34: a packet from another guest's address",
     hex: frame(ALL, OWN.mac, udp(OTHER.ipv4, "10.9.0.255", [9, 9])),
     passesByMac: true,
   },
   {
-    name: "attack 35: a word of spanning tree",
+    name: "attack 35: a spanning tree BPDU",
     hex: frame("01:80:c2:00:00:00", OWN.mac, "0026424203"),
   },
   {
-    name: "attack 35: a word of Cisco's spanning tree",
+    name: "attack 35: a Cisco spanning tree BPDU",
     hex: frame("01:00:0c:cc:cc:cd", OWN.mac, "0032aaaa03"),
   },
   {
-    name: "attack 35: an answer of a DHCP server",
+    name: "attack 35: a DHCP server's reply",
     hex: frame(ALL, OWN.mac, udp(OWN.ipv4, "255.255.255.255", [67, 68])),
   },
   {
-    name: "attack 35: an answer of a DHCPv6 server",
+    name: "attack 35: a DHCPv6 server's reply",
     hex: frame(ALL_NODES, OWN.mac, udp(LINK_LOCAL, "ff02::1", [547, 546])),
   },
   {
@@ -103,7 +104,7 @@ const HOSTILE: readonly { name: string; hex: string; passesByMac?: true }[] = [
 
 const HONEST: readonly { name: string; hex: string }[] = [
   {
-    name: "ARP of its own address",
+    name: "ARP for its own address",
     hex: frame(ALL, OWN.mac, arp({ op: 1, mac: OWN.mac, ip: OWN.ipv4, asks: OTHER.ipv4 })),
   },
   {
@@ -111,11 +112,11 @@ const HONEST: readonly { name: string; hex: string }[] = [
     hex: frame(ALL, OWN.mac, arp({ op: 1, mac: OWN.mac, ip: "0.0.0.0", asks: OWN.ipv4 })),
   },
   {
-    name: "a question to a DHCP server",
+    name: "a request to a DHCP server",
     hex: frame(ALL, OWN.mac, udp("0.0.0.0", "255.255.255.255", [68, 67])),
   },
   {
-    name: "a neighbour advertisement of its own",
+    name: "a neighbor advertisement for its own address",
     hex: frame(ALL_NODES, OWN.mac, nd(OWN.ipv6, ND.advertises, OWN.ipv6)),
   },
   {
@@ -127,7 +128,7 @@ const HONEST: readonly { name: string; hex: string }[] = [
     hex: frame(ALL, OWN.mac, udp(OWN.ipv4, "10.9.0.255", [9, 9])),
   },
   {
-    name: "QEMU's announcement of a guest that has moved",
+    name: "QEMU's announcement after a migration",
     hex: frame(ALL, OWN.mac, rarp(OWN.mac, OWN.mac)),
   },
 ];
@@ -137,7 +138,7 @@ let host: string;
 let attacker: string;
 let victim: string;
 
-/** How many of {@link COUNT} frames leave the pod for the network. */
+/** How many of {@link COUNT} frames leave the pod. */
 function reached(hex: string): number {
   const file = "/sys/class/net/pod1pod1/statistics/rx_packets";
   const count = (): number => Number(run("ip", "netns", "exec", host, "cat", file));
@@ -151,7 +152,7 @@ async function hold(guard: SendGuard | undefined): Promise<void> {
   await makeNetwork().wireTap(namespaces.open(`${PREFIX}-pod1`), wiring);
 }
 
-/** Behind which port the network looks for the victim. */
+/** The port at which the network has learned the victim. */
 function portOfVictim(): string {
   const entries = run("bridge", "-n", host, "fdb", "show", "br", "br0").split("\n");
   const own = entries.find((line) => line.startsWith(OTHER.mac) && !line.includes("permanent"));
@@ -168,10 +169,10 @@ afterAll(() => {
   namespaces.close();
 });
 
-describe("a guest that is held to its MAC and addresses", () => {
+describe("a guest restricted to its MAC and addresses", () => {
   beforeAll(() => hold(ADDRESSES));
 
-  test.each(HOSTILE)("$name does not get out", ({ hex }) => {
+  test.each(HOSTILE)("blocks $name", ({ hex }) => {
     expect(reached(hex)).toBeLessThan(MOST);
   });
 
@@ -179,13 +180,13 @@ describe("a guest that is held to its MAC and addresses", () => {
     expect(reached(hex)).toBeGreaterThanOrEqual(COUNT);
   });
 
-  test("talks with another, in both families", () => {
+  test("reaches another guest over both address families", () => {
     expect(ping(attacker, OTHER.ipv4)).toContain(" 0% packet loss");
     expect(ping(victim, "-6", OWN.ipv6)).toContain(" 0% packet loss");
   });
 });
 
-test("attack 83: another's address in the pod's annotation does not let the guest say that it is here", async () => {
+test("attack 83: another guest's address in the pod's annotation does not allow the guest to claim it", async () => {
   const { podInterfaceName, mac } = guestWiring(1);
   const wiring = buildWiring({
     name: "one",
@@ -202,11 +203,11 @@ test("attack 83: another's address in the pod's annotation does not let the gues
   expect(says(OWN.ipv4)).toBeGreaterThanOrEqual(COUNT);
 });
 
-describe("a guest that is held to its MAC", () => {
+describe("a guest restricted to its MAC", () => {
   beforeAll(() => hold(MAC));
 
   test.each(HOSTILE.filter(({ passesByMac }) => passesByMac !== true))(
-    "$name does not get out",
+    "blocks $name",
     ({ hex }) => {
       expect(reached(hex)).toBeLessThan(MOST);
     },
@@ -220,7 +221,7 @@ describe("a guest that is held to its MAC", () => {
     expect(reached(frame(ALL, OWN.mac, "8100000588b5"))).toBeGreaterThanOrEqual(COUNT);
   });
 
-  test("does not take another's frames away", () => {
+  test("does not receive another guest's frames", () => {
     ping(victim, OWN.ipv4);
     const before = portOfVictim();
     expect(before).not.toBe("");
@@ -229,15 +230,15 @@ describe("a guest that is held to its MAC", () => {
   });
 });
 
-describe("a guest that is not held", () => {
+describe("an unrestricted guest", () => {
   beforeAll(() => hold(undefined));
 
-  test.each(HOSTILE)("shows that these frames are what they are said to be: $name", ({ hex }) => {
+  test.each(HOSTILE)("confirms that the network receives $name", ({ hex }) => {
     expect(reached(hex)).toBeGreaterThanOrEqual(COUNT);
   });
 
-  test("takes another's frames away", async () => {
-    // The victim may have believed one of the frames before, and may speak just after the attacker has.
+  test("receives another guest's frames", async () => {
+    // The victim may have accepted an earlier frame, and may send just after the attacker.
     const takeAway = (): boolean => {
       run("ip", "-n", victim, "neigh", "flush", "dev", "eth0");
       ping(victim, OWN.ipv4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a guest reach with frames that claim to come from the bridge itself?
+// Frames from a guest with the bridge's own MAC.
 import { run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { addGuest, addHost, Namespaces, ping, PREFIX } from "../../contract/podnet/links.ts";
@@ -9,7 +9,7 @@ afterEach(() => {
   namespaces.close();
 });
 
-/** Sends `count` broadcasts from the guest's NIC with that MAC as their sender. */
+/** Sends `count` broadcasts from the guest's NIC with that source MAC. */
 function sendAs(guest: string, mac: string, count: number): void {
   const sender = mac.replaceAll(":", "");
   const frame = `ffffffffffff${sender}88b5${"00".repeat(46)}`;
@@ -23,7 +23,7 @@ function sendAs(guest: string, mac: string, count: number): void {
   run("ip", "netns", "exec", guest, "perl", "-e", script, frame, index);
 }
 
-test("attack 36: frames with the bridge's MAC change nothing for anybody", async () => {
+test("attack 36: frames with the bridge's MAC affect no other guest", async () => {
   const host = addHost(namespaces);
   const attacker = await addGuest({ namespaces, host }, 1, "veth");
   const other = await addGuest({ namespaces, host }, 2, "veth");

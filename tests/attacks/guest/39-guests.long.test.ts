@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that never lets go of a NIC, and one whose agent raves: virt-handler's loop stays calm.
+// A guest that never releases a NIC, and one whose agent floods events: virt-handler's loop stays idle.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { aVmi, eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedLoop, launchersAt, POD_UID } from "../false-libvirt/attacked-loop.ts";
 import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
 
-/** How often the agent rouses the loop before the test looks at what the loop has done. */
+/** Number of agent events before the test checks the loop's reaction. */
 const ALARMS = 40;
-/** The pause between two looks at an unplug that the guest does not complete, at least, milliseconds. */
+/** Shortest pause between two checks of an unplug that the guest does not complete, milliseconds. */
 const UNPLUG_PAUSE_MS = 2000;
 const MAC = "02:00:00:00:00:01";
 
@@ -20,7 +20,7 @@ afterEach(async () => {
   await node.close();
 });
 
-/** A running VM with a NIC that the guest has. */
+/** A running VM with a NIC in the guest. */
 function runningVmi(state: "absent" | undefined): VirtualMachineInstance {
   const vmi = aVmi({
     nics: [{ name: "one", mac: MAC }],
@@ -44,13 +44,13 @@ function runningVmi(state: "absent" | undefined): VirtualMachineInstance {
   return vmi;
 }
 
-async function attack(behaviour: string, vmi: VirtualMachineInstance): Promise<void> {
+async function attack(behavior: string, vmi: VirtualMachineInstance): Promise<void> {
   node = new AttackedNode();
-  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behaviour)), vmi);
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behavior)), vmi);
   await eventually(() => loop.vmi?.status?.interfaces !== undefined, { withinMs: 20_000 });
 }
 
-test("attack 39: a guest that refuses an unplug is asked no sooner than after 10 s, and it is told", async () => {
+test("attack 39: retries an unplug that the guest refuses after 10 s at the earliest, and reports it", async () => {
   await attack("refuses every unplug", runningVmi("absent"));
   await eventually(() => loop.longestPauseMs >= UNPLUG_PAUSE_MS, { withinMs: 20_000 });
   expect(loop.vmi?.status?.interfaces?.[0]?.hotplug).toMatchObject({
@@ -61,7 +61,7 @@ test("attack 39: a guest that refuses an unplug is asked no sooner than after 10
   expect(loop.writes).toBeLessThan(5);
 });
 
-test("attack 40: an agent that raves is heard a few times, and nothing of what it says is told that is no name", async () => {
+test("attack 40: processes a flooding agent's reports only a few times and reports only valid names", async () => {
   await attack("an agent that rages", runningVmi(undefined));
   await eventually(() => loop.passes >= ALARMS, { withinMs: 20_000 });
   expect(loop.writes).toBeLessThan(5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of all kinds that a guest may try, each with what becomes of it: held to its addresses, and to its MAC alone.
+// Guest frames of all kinds with their fate: restricted to its addresses, and to its MAC alone.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -20,9 +20,9 @@ import { sendAll } from "./frames.ts";
 const MAC: SendGuard = { macs: [OWN.mac], serves: false };
 const ADDRESSES: SendGuard = { ...MAC, addresses: [OWN.ipv4, OWN.ipv6, OWN.linkLocal] };
 
-/** So that large frames pass. */
+/** Allows large frames. */
 const MTU = 9000;
-/** Digits of the Ethernet header, which no two frames share. */
+/** Hex digits of the Ethernet header, unique per frame. */
 const HEAD = 28;
 
 const namespaces = new Namespaces();
@@ -43,7 +43,7 @@ afterAll(() => {
   namespaces.close();
 });
 
-/** Prints each frame that comes to a link, as hexadecimal digits. */
+/** Prints each frame that a link receives, in hexadecimal. */
 const LISTEN = `
   use strict; $| = 1;
   socket(my $socket, 17, 3, 0x300) or die "socket: $!";
@@ -52,18 +52,18 @@ const LISTEN = `
   print "ready\n";
   while (defined recv($socket, my $frame, 65536, 0)) { print unpack("H*", $frame), "\n"; }`;
 
-/** A tag stands beside a frame that is received, not in it. Source: packet(7), tp_vlan_tci */
+/** A received VLAN tag is stored beside the frame, not in it. Source: packet(7), tp_vlan_tci */
 function untagged(hex: string): string {
   return ["8100", "88a8"].includes(hex.slice(24, 28)) ? `${hex.slice(0, 24)}${hex.slice(32)}` : hex;
 }
 
-/** Whether the frame was received; where br_netfilter is loaded, what fills a packet up is taken off. */
-function isSeen(hex: string, seen: ReadonlySet<string>): boolean {
+/** Whether the frame was received; br_netfilter removes the padding. */
+function isObserved(hex: string, seen: ReadonlySet<string>): boolean {
   const received = untagged(hex);
   return [...seen].some((one) => one.length >= HEAD && received.startsWith(one));
 }
 
-/** The frames that leave the pod for the network, of those that the guest sends. */
+/** The sent frames that leave the pod. */
 async function passed(guard?: SendGuard): Promise<ReadonlySet<string>> {
   const wiring = { ...guestWiring(1), mtu: MTU, ...(guard === undefined ? {} : { guard }) };
   await makeNetwork().wireTap(namespaces.open(`${PREFIX}-pod1`), wiring);
@@ -86,7 +86,7 @@ async function passed(guard?: SendGuard): Promise<ReadonlySet<string>> {
   try {
     await eventually(() => seen.has("ready"), { withinMs: 10_000 });
     sendAll(attacker, [...FRAMES.map(({ hex }) => hex), LAST]);
-    await eventually(() => isSeen(LAST, seen), { withinMs: 10_000 });
+    await eventually(() => isObserved(LAST, seen), { withinMs: 10_000 });
   } finally {
     listener.kill();
     await closed;
@@ -102,7 +102,7 @@ test("the table has at least 60 frames, no two of which are the same", () => {
 describe.each([
   { held: "addresses", guard: ADDRESSES },
   { held: "mac", guard: MAC },
-] as const)("a guest that is held to its $held", ({ held, guard }) => {
+] as const)("a guest restricted to its $held", ({ held, guard }) => {
   let seen: ReadonlySet<string>;
 
   beforeAll(async () => {
@@ -110,19 +110,19 @@ describe.each([
   });
 
   test.each(FRAMES)("$name", ({ hex, passes }) => {
-    expect(isSeen(hex, seen)).toBe(passes[held]);
+    expect(isObserved(hex, seen)).toBe(passes[held]);
   });
 });
 
-/** Pause frames end at the next link, always. Source: linux net/bridge/br_input.c, br_handle_frame */
+/** Pause frames always end at the next link. Source: linux net/bridge/br_input.c, br_handle_frame */
 const PAUSE = /^0180c2000001/;
 
-test("all of them get out where nobody is held, LLDP, 802.1X and LACP too", async () => {
+test("an unrestricted guest can send all of them, also LLDP, 802.1X and LACP", async () => {
   const seen = await passed();
-  const lost = FRAMES.filter(({ hex }) => !PAUSE.test(hex) && !isSeen(hex, seen));
+  const lost = FRAMES.filter(({ hex }) => !PAUSE.test(hex) && !isObserved(hex, seen));
   expect(lost.map(({ name }) => name)).toEqual([]);
-  // Held again, the guest no longer speaks with switches.
+  // Restricted again, the guest cannot reach switches.
   const seenAgain = await passed(MAC);
-  const heard = FRAMES.filter(({ hex }) => /^0180c20000/.test(hex) && isSeen(hex, seenAgain));
+  const heard = FRAMES.filter(({ hex }) => /^0180c20000/.test(hex) && isObserved(hex, seenAgain));
   expect(heard).toEqual([]);
 });

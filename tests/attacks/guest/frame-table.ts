@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that a guest may try, and which of them get out.
+// Frames that a guest may try, and which of them are forwarded.
 import { guestWiring } from "../../contract/podnet/links.ts";
 import {
   address,
@@ -17,7 +17,7 @@ import {
   type Arp,
 } from "./frames.ts";
 
-/** The guest that sends; its link-local address is made of its MAC. Source: RFC 4291, appendix A */
+/** The sending guest; its link-local address derives from its MAC. Source: RFC 4291, appendix A */
 export const OWN = {
   mac: guestWiring(1).mac,
   ipv4: "10.9.0.1",
@@ -26,7 +26,6 @@ export const OWN = {
 };
 const OTHER = { mac: guestWiring(2).mac, ipv4: "10.9.0.2", ipv6: "fd09::2" };
 
-/** What becomes of a frame. */
 interface Row {
   readonly name: string;
   readonly hex: string;
@@ -35,13 +34,13 @@ interface Row {
 
 const ALWAYS = { addresses: true, mac: true };
 const NEVER = { addresses: false, mac: false };
-/** Where its addresses are not known it may be any. */
+/** Without known addresses any address is allowed. */
 const BY_MAC = { addresses: false, mac: true };
 
-/** Type and content of a frame, to a group from the guest; or also whom it is to, and whose MAC it has. */
+/** Type and payload of a guest's multicast frame, or also its destination and source MAC. */
 type Sent = string | { readonly content: string; readonly to?: string; readonly from?: string };
 
-/** Each goes to a group of its own, so that frames are told apart. */
+/** Each frame has its own group as an identifier. */
 let count = 0;
 function row(name: string, passes: Row["passes"], sent: Sent): Row {
   count += 1;
@@ -54,7 +53,7 @@ function row(name: string, passes: Row["passes"], sent: Sent): Row {
   return { name, passes, hex: frame(to, from, content) };
 }
 
-/** Sent last: when it has come, all before it have. */
+/** Sent last: when it is received, all earlier ones are. */
 export const LAST = row("", ALWAYS, udp(OWN.ipv4, "10.9.0.254", [9, 9])).hex;
 
 function ofArp(change: Partial<Arp>): string {
@@ -284,7 +283,7 @@ const ND_ROWS: readonly Row[] = [
   ),
 ];
 
-/** So much that the kernel keeps it in several pieces: it must not take a byte of another for a header's. */
+/** Large enough to be fragmented in the kernel, which must not read a header across fragments. */
 const FILL = "61".repeat(5000);
 const [PORTS, SERVER_6] = [`00090009${"00".repeat(16)}`, "0223022200000000"];
 const PIM_HELLO = "2000000000010002";
@@ -354,7 +353,7 @@ const OTHER_ROWS: readonly Row[] = [
   row("a frame from another's MAC", NEVER, { content: "88b5", from: OTHER.mac }),
 ];
 
-/** Each is judged where the guest's addresses are known, and where its MAC alone is. */
+/** Each frame is judged with known addresses and with the MAC alone. */
 export const FRAMES: readonly Row[] = [
   ...ARP_ROWS,
   ...IPV4_ROWS,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames byte by byte, and a guest that sends them past its own kernel.
+// Frames built byte by byte, and a guest that sends them past its own kernel.
 import { parseIp } from "@patchbay/api";
 import { run } from "@patchbay/support";
 
-/** Bytes as hexadecimal digits. */
 type Hex = string;
 
-/** A number in the order of the network. */
+/** A number in network byte order. */
 export function number(value: number | bigint, bytes: number): Hex {
   return value.toString(16).padStart(bytes * 2, "0");
 }
@@ -15,19 +14,19 @@ function mac(text: string): Hex {
   return text.replaceAll(":", "");
 }
 
-/** An address in the order of the network. */
+/** An address in network byte order. */
 export function address(text: string): Hex {
   const ip = parseIp(text);
   if (ip === undefined) throw new Error(`${text} is no address`);
   return number(ip.value, ip.version === 4 ? 4 : 16);
 }
 
-/** An Ethernet frame, filled up to the least length. */
+/** An Ethernet frame, padded to the minimum length. */
 export function frame(to: string, from: string, rest: Hex): Hex {
   return `${mac(to)}${mac(from)}${rest}`.padEnd(120, "0");
 }
 
-/** Who speaks in ARP, and of whom. */
+/** Sender and target of an ARP message. */
 export interface Arp {
   readonly op: 1 | 2;
   readonly mac: string;
@@ -35,19 +34,17 @@ export interface Arp {
   readonly asks: string;
 }
 
-/** Type and content of an ARP frame. */
 export function arp({ op, mac: sender, ip, asks }: Arp): Hex {
   return `0806000108000604${number(op, 2)}${mac(sender)}${address(ip)}${"00".repeat(6)}${address(asks)}`;
 }
 
-/** Type and content of a UDP packet. */
 export function udp(from: string, to: string, ports: readonly [number, number]): Hex {
   const length = 8 + 16;
   const content = `${number(ports[0], 2)}${number(ports[1], 2)}${number(length, 2)}0000${"00".repeat(16)}`;
   return from.includes(":") ? ipv6(from, to, { next: 17, content }) : ipv4(from, to, { content });
 }
 
-/** Where br_netfilter is loaded, a bridge drops packets of IPv4 whose sum is wrong. Source: RFC 1071 */
+/** With br_netfilter a bridge drops IPv4 packets with a wrong checksum. Source: RFC 1071 */
 function checksum(header: Hex): Hex {
   const words = header.match(/.{4}/g) ?? [];
   const sum = words.reduce((total, word) => total + Number.parseInt(word, 16), 0);
@@ -55,13 +52,12 @@ function checksum(header: Hex): Hex {
   return number(0xffff - ((folded & 0xffff) + (folded >> 16)), 2);
 }
 
-/** What of IPv4 is not as in most packets; `fragment` is the field with flags and offset. */
+/** Unusual IPv4 header fields; `fragment` has flags and offset. */
 interface Ipv4 {
   readonly protocol?: number;
   readonly fragment?: number;
 }
 
-/** Type and content of a packet of IPv4. */
 export function ipv4(
   from: string,
   to: string,
@@ -73,7 +69,6 @@ export function ipv4(
   return `0800${before}${checksum(`${before}0000${after}`)}${after}${content}`;
 }
 
-/** Type and content of a packet of IPv6. */
 export function ipv6(
   from: string,
   to: string,
@@ -83,7 +78,6 @@ export function ipv6(
   return `86dd60000000${number(length, 2)}${number(next, 1)}ff${address(from)}${address(to)}${content}`;
 }
 
-/** Kinds of ICMPv6. Source: RFC 4861, 4 */
 export const ND = {
   advertisesRouter: 134,
   solicitsRouter: 133,
@@ -92,27 +86,25 @@ export const ND = {
   redirects: 137,
 } as const;
 
-/** A word of neighbour discovery about an address, with options. */
+/** A neighbor discovery message about an address, with options. */
 export function ndWord(kind: number, about: string, options: Hex = ""): Hex {
   return `${number(kind, 1)}00000060000000${address(about)}${options}`;
 }
 
-/** An option of it that names a MAC: 1 the sender's, 2 the target's. Source: RFC 4861, 4.6.1 */
+/** An option with a MAC: 1 the sender's, 2 the target's. Source: RFC 4861, 4.6.1 */
 export function linkLayer(type: 1 | 2, of: string): Hex {
   return `${number(type, 1)}01${mac(of)}`;
 }
 
-/** Type and content of a packet of neighbour discovery about an address. */
 export function nd(from: string, kind: number, about: string): Hex {
   return ipv6(from, "ff02::1", { next: 58, content: ndWord(kind, about) });
 }
 
-/** Type and content of a request by RARP: who it is from, and whose address it asks for. Source: RFC 903 */
+/** Type and payload of a RARP request: its sender, and the target whose address it requests. Source: RFC 903 */
 export function rarp(sender: string, target: string, op = 3): Hex {
   return `8035000108000604${number(op, 2)}${mac(sender)}00000000${mac(target)}00000000`;
 }
 
-/** Sends a frame several times from the guest's NIC. */
 export function sendFrames(guest: string, hex: Hex, count: number): void {
   const script = `
     use strict;
@@ -124,7 +116,6 @@ export function sendFrames(guest: string, hex: Hex, count: number): void {
   run("ip", "netns", "exec", guest, "perl", "-e", script, hex, index);
 }
 
-/** Sends each of the frames once from the guest's NIC. */
 export function sendAll(guest: string, frames: readonly Hex[]): void {
   const script = `
     use strict;

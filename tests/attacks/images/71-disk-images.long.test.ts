@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of disk image and claim that reaches for files of the node, or for more space than there is.
+// All disk images and claims that refer to node files or exceed the disk.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import { IMAGES_MS, readOut } from "../containers/pod-machine.ts";
@@ -34,12 +34,12 @@ testRefusedDisks(() => bench, {
   claims: REFUSED_CLAIMS.slice(1),
 });
 
-/** What a guest gets to see in the first sectors, and how QEMU takes each file of the chain. */
+/** The first sectors that a guest sees, and the format that QEMU uses for each file of the chain. */
 const LOOK = `qemu-img info --backing-chain /run/disks/root.qcow2 | while read -r a b c d; do
     [ "$a $b" != "file format:" ] || echo "$c"; done >/out/formats
   qemu-img dd -f qcow2 -O raw bs=1024 count=1 if=/run/disks/root.qcow2 of=/out/sectors`;
 
-test("attack 73: a qcow2 file in a qcow2 file named raw is bytes that the guest sees", async () => {
+test("attack 73: a qcow2 file inside a qcow2 file named raw is raw data to the guest", async () => {
   await addDiskImage(
     bench.machine,
     { name: "nested", path: "disk/disk.raw" },
@@ -49,10 +49,10 @@ test("attack 73: a qcow2 file in a qcow2 file named raw is bytes that the guest 
   expect(await readOut(bench.machine, "a", "formats")).toBe("qcow2\nqcow2\n");
   const sectors = await readOut(bench.machine, "a", "sectors");
   expect(sectors).toMatch(/^QFI/);
-  expect(sectors).toContain("/etc/shadow\0"); // its name, not what is in it
+  expect(sectors).toContain("/etc/shadow\0"); // its name, not its content
 });
 
-test("attack 75: a vmdk that hides what it is, is bytes that the guest sees", async () => {
+test("attack 75: a vmdk that hides its format is raw data to the guest", async () => {
   const hidden = Buffer.from(`#\n${DESCRIPTOR}`.padEnd(4096, "\n"));
   await addDiskImage(bench.machine, { name: "hidden", path: "disk/disk.img" }, hidden);
   await bench.machine.create(imagePod("a", "hidden", LOOK));
@@ -60,7 +60,7 @@ test("attack 75: a vmdk that hides what it is, is bytes that the guest sees", as
   expect(await readOut(bench.machine, "a", "sectors")).toContain(`#\n${DESCRIPTOR}`);
 });
 
-test("attack 77: a sparse bomb takes no room when it is copied", async () => {
+test("attack 77: copying a sparse bomb uses no disk space", async () => {
   const bomb = Buffer.alloc(3 * COPY_MIB * 2 ** 20);
   await addDiskImage(bench.machine, { name: "bomb", path: "disk/disk.img" }, bomb);
   const script = "stat -c '%s %b' /run/volumes/root/disk/disk.img >/out/size";
@@ -68,11 +68,11 @@ test("attack 77: a sparse bomb takes no room when it is copied", async () => {
   expect(await readOut(bench.machine, "a", "size")).toBe(`${String(bomb.length)} 0\n`);
 });
 
-test("attack 77: a bomb of data ends at its volume's size, and this is told", async () => {
+test("attack 77: a data bomb stops at its volume's size, and the failure is reported", async () => {
   const bomb = Buffer.alloc(2 * COPY_MIB * 2 ** 20, "boom");
   await addDiskImage(bench.machine, { name: "bomb", path: "disk/disk.img" }, bomb);
   let message = "";
-  // The node may look just when the volume is full, and be quicker than the copy: then it is the copy's turn again.
+  // The node may measure just when the volume is full, before the copy fails; then the copy is retried.
   for (const name of ["a", "b", "c"]) {
     await bench.machine.create(imagePod(name, "bomb", "true"));
     message = await whyFailed(bench.machine, name);

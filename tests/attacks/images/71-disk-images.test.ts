@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disk images and claims that reach for files of the node are refused: the main kinds. All others are in 71-disk-images.long.test.ts.
+// Main kinds of disk images and claims that refer to node files. All others are in 71-disk-images.long.test.ts.
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import { IMAGES_MS } from "../containers/pod-machine.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's image whose layer is small and unpacks to more than the disk has, on a small disk of its own. Needs root.
+// A small layer that unpacks beyond the disk, on a small disk of its own. Needs root.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { IMAGES_MS } from "../containers/pod-machine.ts";
 const GIBIBYTE = 2 ** 30;
 const DISK_BYTES = 3 * GIBIBYTE;
 const MEMBER_BYTES = 64 * 2 ** 20;
-const STORY_MS = 120_000;
+const TEST_TIMEOUT_MS = 120_000;
 
 let work: string;
 let disk: string;
@@ -29,7 +29,7 @@ function putBlob(bytes: Buffer): { readonly digest: string; readonly size: numbe
   return { digest: `sha256:${hash}`, size: bytes.length };
 }
 
-/** A tar of one file of 5 GiB of zeros: its header, and a compressed piece that is there 80 times. */
+/** A tar of one 5 GiB file of zeros: its header, and a compressed piece repeated 80 times. */
 function zeros(): Buffer {
   const file = join(work, "zeros");
   writeFileSync(file, "");
@@ -44,7 +44,7 @@ function writeLayout(): void {
   mkdirSync(join(work, "blobs/sha256"), { recursive: true });
   const oci = "application/vnd.oci.image";
   const layer = putBlob(zeros());
-  const rootfs = { type: "layers", diff_ids: [layer.digest] }; // never compared: nothing gets so far
+  const rootfs = { type: "layers", diff_ids: [layer.digest] }; // never compared, because unpacking fails first
   const config = putBlob(
     Buffer.from(JSON.stringify({ os: "linux", architecture: "amd64", rootfs, config: {} })),
   );
@@ -73,7 +73,7 @@ beforeAll(async () => {
   truncateSync(join(work, "disk.img"), DISK_BYTES);
   execFileSync("mkfs.ext4", ["-q", "-m", "0", join(work, "disk.img")]);
   execFileSync("mount", ["-o", "loop", join(work, "disk.img"), disk]);
-  process.env["TMPDIR"] = disk; // where containerd and the pods are
+  process.env["TMPDIR"] = disk; // the disk of containerd and the pods
   machine = await RuntimeMachine.start();
 }, IMAGES_MS);
 afterAll(async () => {
@@ -84,19 +84,19 @@ afterAll(async () => {
   await registry.close();
   execFileSync("umount", [disk]);
   rmSync(work, { recursive: true });
-}, STORY_MS);
+}, TEST_TIMEOUT_MS);
 
 test(
-  "attack 87: a layer that unpacks to more than an image may have is stopped and removed, and a neighbour stays",
+  "attack 87: stops and removes a layer that unpacks beyond the image limit, without harm to other pods",
   async () => {
     const script = "dd if=/dev/zero of=/out/own bs=1M count=100 && sleep 600";
-    const neighbour = {
+    const neighbor = {
       containers: [
         { ...shellContainer(script), volumeMounts: [{ name: "out", mountPath: "/out" }] },
       ],
       volumes: [{ name: "out", emptyDir: {} }],
     };
-    await machine.create(shellPod("neighbour", "", neighbour));
+    await machine.create(shellPod("neighbour", "", neighbor));
     await machine.inPhase("neighbour", "Running");
     const before = freeBytes();
     const container = { ...shellContainer("true"), image: `${registry.host}/zeros:1` };
@@ -117,9 +117,9 @@ test(
       /the pull was stopped: it unpacks to more than \d+(\.\d)?Mi, a quarter/,
     );
     expect(least).toBeGreaterThan(0.1 * DISK_BYTES);
-    const slack = 150 * 2 ** 20; // what the neighbour has still to write
+    const slack = 150 * 2 ** 20; // the neighbor's remaining writes
     await eventually(() => freeBytes() > before - slack, { withinMs: 20_000 });
     expect((await machine.pod("neighbour"))?.status?.phase).toBe("Running");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a tenant get at an image that another one's secret has opened, or replace one that the administrator has added?
+// A tenant that uses an image pulled with another tenant's secret, or replaces an administrator's image.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,15 +14,15 @@ import { RuntimeMachine, shellContainer, shellPod } from "../../contract/node-ru
 import { addImage, IMAGES_MS } from "../containers/pod-machine.ts";
 
 const LOGIN = { username: "me", password: "pw" };
-const SOON = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 
 let machine: RuntimeMachine;
 let work: string;
-/** One that asks for a login, and one that does not. */
+/** Registries with and without a login. */
 let closed: Registry;
 let open: Registry;
 
-/** Files of an image that says who made it. */
+/** Image files that name its author. */
 function filesOf(maker: string): string {
   const directory = join(work, maker);
   mkdirSync(directory);
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(work, { recursive: true });
 });
 
-/** A pod that is to run an image, in which there is no program. */
+/** A pod of an image without any program. */
 interface Asking {
   readonly namespace: string;
   readonly name: string;
@@ -66,34 +66,33 @@ interface Asking {
   readonly spec?: Partial<Pod["spec"]>;
 }
 
-/** What becomes of it: why it waits, or that the image was there. */
+/** Its result: why it waits, or that the image was present. */
 async function ask({ namespace, name, container, spec = {} }: Asking): Promise<string> {
   const containers = [{ ...shellContainer("true"), ...container }];
   const pod = shellPod(name, "", { containers, ...spec }) as { readonly metadata: object };
   const path = `/api/v1/namespaces/${namespace}/pods`;
   const made = { ...pod, metadata: { ...pod.metadata, namespace } };
-  // The namespace gets its account in a moment.
+  // The namespace gets its account shortly after its creation.
   await eventually(async () => {
     const { code, text } = await machine.api.post(path, made);
     if (code !== 201) throw new Error(text);
     return true;
-  }, SOON);
+  }, TIMEOUT);
   return eventually(async () => {
     const { body } = await machine.api.get(`${path}/${name}`);
-    // A pod of the server has the type's form.
     const { status } = body as unknown as Pod;
     const { waiting, terminated } = status?.containerStatuses?.[0]?.state ?? {};
     if (terminated !== undefined) return "there";
     if (waiting === undefined || waiting.reason === "ContainerCreating") return undefined;
     return /^(ErrImage|ImagePull)/.test(waiting.reason) ? waiting.reason : "there";
-  }, SOON);
+  }, TIMEOUT);
 }
 
 function theft(name: string, container: Partial<Container>): Promise<string> {
   return ask({ namespace: "other", name, container });
 }
 
-test("attack 90: an image that a secret of one namespace has opened is asked for again for another one", async () => {
+test("attack 90: an image pulled with one namespace's secret is authorized again for another namespace", async () => {
   const image = `${closed.host}/team/secret:1`;
   const pull = { image, imagePullPolicy: "IfNotPresent" } as const;
   const spec = { imagePullSecrets: [{ name: "pull" }] };
@@ -111,7 +110,7 @@ test("attack 90: an image that a secret of one namespace has opened is asked for
   expect(await theft("later", pull)).toMatch(/ImagePull/);
 });
 
-test("attack 91: an image that was added is not pulled over, and one of localhost is never pulled", async () => {
+test("attack 91: does not pull over an added image, and never pulls an image of localhost", async () => {
   const image = `${open.host}/team/added:1`;
   await addImage(machine, image, filesOf("administrator"));
   const before = await machine.runtime.findImage(image);

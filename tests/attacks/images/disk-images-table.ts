@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disk images and files of claims that reach for files of the node, or for more space than there is: one table each. The
-// short form of the tests takes the first rows of each.
+// Tables of disk images and claim files that refer to node files or exceed the disk. The short form of the tests uses
+// the first rows of each.
 import { readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
@@ -9,7 +9,7 @@ import type { RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import { readOut, scriptPod } from "../containers/pod-machine.ts";
 import { addDiskImage, claimPod, imagePod, whyFailed } from "./disk-pods.ts";
 
-/** What the attacker makes with tools that everybody has; in the launcher's image since that is at hand. */
+/** Attacks built with common tools, which the launcher image contains. */
 const WORKSHOP = `set -e; cd /out; create() { qemu-img create -q -f qcow2 "$@"; }
   create -u -F raw -b /etc/shadow shadow.qcow2 1M
   create -u -F raw -b nbd://127.0.0.1:10809/disk nbd.qcow2 1M
@@ -20,10 +20,9 @@ const WORKSHOP = `set -e; cd /out; create() { qemu-img create -q -f qcow2 "$@"; 
   qemu-img convert -O qcow2 -f raw inner.qcow2 outer.qcow2
   echo ready >ready`;
 
-/** The attacker's images, by name. */
 export type DiskImages = ReadonlyMap<string, Buffer>;
 
-/** Runs the attacker's tools in a pod and reads the images that they write. */
+/** Runs the attacker's tools in a pod and reads the resulting images. */
 export async function makeDiskImages(machine: RuntimeMachine): Promise<DiskImages> {
   const images = new Map<string, Buffer>();
   await machine.create(scriptPod("workshop", WORKSHOP));
@@ -37,14 +36,14 @@ export async function makeDiskImages(machine: RuntimeMachine): Promise<DiskImage
   return images;
 }
 
-/** A copy of an image that the attacker's tools made. */
+/** A copy of an attacker's image. */
 export function imageOf(images: DiskImages, name: string): Buffer {
   const bytes = images.get(name);
   if (bytes === undefined) throw new Error(`the attacker's tools did not make ${name}`);
   return Buffer.from(bytes);
 }
 
-/** The image with `to` in the place of `from`. */
+/** The image with `from` replaced by `to`. */
 function patched(bytes: Buffer, from: Buffer, to: Buffer): Buffer {
   const at = bytes.indexOf(from);
   if (at < 0) throw new Error(`the image does not contain ${from.toString("hex")}`);
@@ -121,7 +120,6 @@ export const LINK_TARGETS = [
 ] as const;
 
 interface RefusedClaim {
-  /** The command that fills the claim. */
   readonly fill: string;
   readonly reason: string;
 }
@@ -139,13 +137,13 @@ export const REFUSED_CLAIMS: readonly RefusedClaim[] = [
   },
 ];
 
-/** A running machine, and the images that the attacker made on it. */
+/** A running machine and the attacker's images on it. */
 export interface DiskBench {
   readonly machine: RuntimeMachine;
   readonly images: DiskImages;
 }
 
-/** Defines a test of each row; `bench` returns what the file's hooks started. */
+/** Defines a test per row; `bench` returns the state of the file's hooks. */
 export function testRefusedDisks(
   bench: () => DiskBench,
   rows: {
@@ -154,7 +152,7 @@ export function testRefusedDisks(
     readonly claims: readonly RefusedClaim[];
   },
 ): void {
-  test.each(rows.images)("attack $number: $name is refused", async ({ make, reason, number }) => {
+  test.each(rows.images)("attack $number: rejects $name", async ({ make, reason, number }) => {
     const { machine, images } = bench();
     const name = `disk-${String(number)}`;
     await addDiskImage(machine, { name, path: "disk/disk.qcow2" }, make(images));
@@ -164,7 +162,7 @@ export function testRefusedDisks(
     expect(message).toContain(reason);
   });
 
-  test.each(rows.links)("attack 78: a disk that is a link to %s is refused", async (target) => {
+  test.each(rows.links)("attack 78: rejects a disk that is a link to %s", async (target) => {
     const { machine } = bench();
     await addDiskImage(machine, { name: "link", path: "disk/disk.img" }, (path) => {
       symlinkSync(target, path);
@@ -175,7 +173,7 @@ export function testRefusedDisks(
   });
 
   test.each(rows.claims)(
-    "attack 79: a claim's file made by `$fill` is refused",
+    "attack 79: rejects a claim's file made by `$fill`",
     async ({ fill, reason }) => {
       const { machine } = bench();
       await machine.create(claimPod("a", fill));

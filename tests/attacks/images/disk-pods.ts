@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launcher pods whose disks come from a tenant: from an image, or from a volume that a program of the tenant's filled.
+// Launcher pods with a tenant's disk: from an image, or from a volume that the tenant's program filled.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -8,9 +8,9 @@ import { type RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import { addImage, scriptPod } from "../containers/pod-machine.ts";
 
 const MIB = 1 << 20;
-/** Most that a guest may see of an image, bytes. */
+/** Limit of image bytes visible to a guest. */
 export const LIMIT = 64 * MIB;
-/** Most that the copy of an image's disk takes, MiB. */
+/** Limit of an image disk's copy, MiB. */
 export const COPY_MIB = 16;
 
 const TOOLS = { name: "tools", mountPath: "/patchbay/bin" };
@@ -20,7 +20,7 @@ const OUT = { name: "out", mountPath: "/out" };
 
 type InitContainer = Pick<Container, "name" | "image" | "command" | "volumeMounts">;
 
-/** Containers that run one after the other, then the script. */
+/** Init containers that run in order, then the script. */
 function podOf(name: string, initContainers: readonly InitContainer[], script: string): object {
   const limits = { memory: "256Mi" };
   const complete = initContainers.map((container) => ({
@@ -49,7 +49,7 @@ function podOf(name: string, initContainers: readonly InitContainer[], script: s
   return scriptPod(name, "", change);
 }
 
-/** A pod with a disk of that image, as virt-controller makes one; `script` runs when its disk is ready. */
+/** A pod with a disk of that image, like virt-controller's; `script` runs when its disk is ready. */
 export function imagePod(name: string, image: string, script: string): object {
   const launcher = names.LAUNCHER_IMAGE;
   const command = ["prepare-disks", "overlay", "root", "/run/disks/root.qcow2"];
@@ -76,7 +76,7 @@ export function imagePod(name: string, image: string, script: string): object {
   return podOf(name, containers, script);
 }
 
-/** A pod whose claim a script of the tenant's has filled before: the claim's directory is its working directory. */
+/** A pod whose claim was filled by a tenant's script in the claim's directory. */
 export function claimPod(name: string, fill: string): object {
   const launcher = names.LAUNCHER_IMAGE;
   const file = `${VOLUME.mountPath}/disk.img`;
@@ -97,7 +97,7 @@ export function claimPod(name: string, fill: string): object {
   return podOf(name, containers, "true");
 }
 
-/** What the container has said that ended badly, or why the pod was evicted meanwhile; nothing ran after it. */
+/** The failed container's output, or the reason for the eviction; nothing ran afterwards. */
 export async function whyFailed(machine: RuntimeMachine, name: string): Promise<string> {
   const { status } = await machine.inPhase(name, "Failed");
   const ended = status?.initContainerStatuses?.map(({ state }) => state.terminated);
@@ -108,7 +108,7 @@ export async function whyFailed(machine: RuntimeMachine, name: string): Promise<
   return failed[0]?.message ?? "";
 }
 
-/** Gives the machine an image with one file, or what `make` puts at its path instead. */
+/** Imports an image with one file, or with the output of `make` at its path. */
 export async function addDiskImage(
   machine: RuntimeMachine,
   image: { readonly name: string; readonly path: string },
@@ -116,7 +116,7 @@ export async function addDiskImage(
 ): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-disk-"));
   try {
-    // As people may read it whom the copying runs for.
+    // As the users read it for whom the copy runs.
     chmodSync(directory, 0o755);
     const parent = join(directory, dirname(image.path));
     mkdirSync(parent, { recursive: true });

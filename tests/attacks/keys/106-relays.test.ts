@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else gets to a launcher's libvirt through the relay of a node that a guest comes to?
+// Clients that try to reach a launcher's libvirt through a target node's migration relay.
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { once } from "node:events";
 import { connect as connectPlain, createServer, type Server, type Socket } from "node:net";
@@ -21,7 +21,7 @@ import { LAUNCHER } from "../../contract/libvirt/session.ts";
 let bench: RelayBench;
 let relay: Relay;
 let words: RelayMessage[];
-/** Says `libvirt` to everybody, and counts them. */
+/** Sends `libvirt` to each client and counts the clients. */
 let libvirt: Server;
 let visits: number;
 
@@ -48,23 +48,23 @@ afterEach(async () => {
   await bench.close();
 });
 
-/** What somebody gets who shows that and says that. */
+/** The reply to a client with that identity and greeting. */
 async function visit(
   { certPem: cert, keyPem: key }: Partial<RelayIdentity>,
-  said: string,
+  output: string,
 ): Promise<string> {
   const port = relay.ports.libvirt ?? 0;
   const shown = cert === undefined || key === undefined ? {} : { cert, key };
   const socket = connect({ ...shown, host: "127.0.0.1", port, rejectUnauthorized: false });
   socket.on("error", () => socket.destroy());
-  socket.write(said);
-  return text(socket).catch(() => ""); // it was cut
+  socket.write(output);
+  return text(socket).catch(() => ""); // the connection was closed
 }
 
 const greeting = (change: object = {}): string =>
   `${JSON.stringify({ migration: MIGRATION, channel: "libvirt", ...change })}\n`;
 
-test("attack 106: the source's node gets to libvirt, once, though strangers came before", async () => {
+test("attack 106: the source node reaches libvirt, once, although other clients connected first", async () => {
   const itself = await bench.identityOf(SOURCE);
   expect(await visit({}, greeting())).toBe("");
   expect(await visit(itself, greeting())).toBe("libvirt");
@@ -77,7 +77,7 @@ test("attack 106: the source's node gets to libvirt, once, though strangers came
 test.each([
   { who: "another node", name: "node-3", groups: [names.RELAY_GROUP], said: greeting() },
   {
-    who: "another client of the authority of that name",
+    who: "another client of the same authority with that name",
     name: SOURCE,
     groups: [],
     said: greeting(),
@@ -89,48 +89,48 @@ test.each([
     said: greeting({ migration: "0" }),
   },
   {
-    who: "the node that asks for another channel there",
+    who: "the node that requests another channel",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
     said: greeting({ channel: "memory" }),
   },
   {
-    who: "another node that says that the guest is off",
+    who: "another node that reports that the guest is off",
     name: "node-3",
     groups: [names.RELAY_GROUP],
     said: `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`,
   },
   {
-    who: "one that says nothing",
+    who: "a client that sends nothing",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
     said: "",
   },
   {
-    who: "one that says very much",
+    who: "a client that sends too much",
     name: SOURCE,
     groups: [names.RELAY_GROUP],
     said: "x".repeat(1_000_000),
   },
-])("attack 106: $who does not", async ({ name, groups, said }) => {
+])("attack 106: rejects $who", async ({ name, groups, said: output }) => {
   const identity = await bench.identityOf(name, groups);
-  expect(await visit(identity, said)).toBe("");
+  expect(await visit(identity, output)).toBe("");
   await eventually(() => words.some(({ kind }) => kind === "refused"), { withinMs: 10_000 });
   expect(visits).toBe(0);
   expect(words).not.toContainEqual({ kind: "gone" });
 });
 
-test("attack 106: a node with a certificate of its own making does not", async () => {
-  const stranger = await RelayBench.make();
+test("attack 106: rejects a node with a self-signed certificate", async () => {
+  const otherClient = await RelayBench.make();
   try {
-    expect(await visit(await stranger.identityOf(SOURCE), greeting())).toBe("");
+    expect(await visit(await otherClient.identityOf(SOURCE), greeting())).toBe("");
     expect(visits).toBe(0);
   } finally {
-    await stranger.close();
+    await otherClient.close();
   }
 });
 
-test("attack 132: so many connections that say nothing do not keep it out, nor its word that the guest is off", async () => {
+test("attack 132: many silent connections block neither the source node nor its report that the guest is off", async () => {
   const itself = await bench.identityOf(SOURCE);
   const silent: Socket[] = [];
   try {
@@ -139,12 +139,12 @@ test("attack 132: so many connections that say nothing do not keep it out, nor i
       socket.on("error", () => socket.destroy());
       silent.push(socket);
     }
-    // All have come, and the oldest have been cut off for the others.
+    // All have connected, and the oldest were closed to make room.
     await expect.poll(() => silent.filter(({ destroyed }) => destroyed).length).toBe(600 - 256);
     expect(await visit(itself, greeting())).toBe("libvirt");
     const gone = `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`;
     expect(await visit(itself, gone)).toBe("heard\n");
-    // The word comes by another way than the answer, and may be later.
+    // The message uses another connection than the reply and may arrive later.
     await expect.poll(() => words).toContainEqual({ kind: "gone" });
   } finally {
     for (const socket of silent) socket.destroy();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else gets a certificate with which a node takes guests of others?
+// Clients that request a relay certificate without the right to it.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { VirtApiMachine, type Answer } from "../virt-api-machine.ts";
@@ -26,13 +26,13 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-async function askAs(name: string, groups: readonly string[]): Promise<Answer> {
+async function requestAs(name: string, groups: readonly string[]): Promise<Answer> {
   const body = { publicKey: "words", node: "node-1" };
   return (await machine.person(name, groups)).ask("PUT", `${GROUP}/relaycertificate`, body);
 }
 
-test("attack 112: the agent of a node is heard, and its key is looked at", async () => {
-  const answer = await askAs(`${ACCOUNT}virt-handler`, ["patchbay.io:node:node-1"]);
+test("attack 112: signs the key of a node's agent after verifying it", async () => {
+  const answer = await requestAs(`${ACCOUNT}virt-handler`, ["patchbay.io:node:node-1"]);
   expect(answer.code).toBe(400);
 });
 
@@ -41,16 +41,16 @@ test.each([
   { who: "virt-controller", name: `${ACCOUNT}virt-controller`, groups: [] },
   { who: "the account of a launcher", name: "system:serviceaccount:default:default", groups: [] },
   { who: "a node", name: "system:node:node-1", groups: ["system:nodes"] },
-  { who: "an agent of no node", name: `${ACCOUNT}virt-handler`, groups: [] },
+  { who: "an agent without a node", name: `${ACCOUNT}virt-handler`, groups: [] },
   {
-    who: "an agent of two nodes",
+    who: "an agent bound to two nodes",
     name: `${ACCOUNT}virt-handler`,
     groups: ["patchbay.io:node:node-1", "patchbay.io:node:node-2"],
   },
-])("attack 112: $who does not get one", async ({ name, groups }) => {
-  expect((await askAs(name, groups)).code).toBe(403);
+])("attack 112: rejects $who", async ({ name, groups }) => {
+  expect((await requestAs(name, groups)).code).toBe(403);
 });
 
-test("attack 112: whoever may ask for everything is no agent all the same", async () => {
-  expect((await askAs("root", ["system:masters", "patchbay.io:node:node-1"])).code).toBe(403);
+test("attack 112: an account that may request everything is still not an agent", async () => {
+  expect((await requestAs("root", ["system:masters", "patchbay.io:node:node-1"])).code).toBe(403);
 });

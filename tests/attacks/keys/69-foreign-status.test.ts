@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can the account of one node's virt-handler write the status of another node's VMI?
+// One node's virt-handler account against the status of another node's VMI.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
 
@@ -28,7 +28,10 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-/** A token that is bound to a pod on the node. Like a server before Kubernetes 1.30, the embedded one names the pod in it and no node. */
+/**
+ * A token bound to a pod on the node. Like a server before Kubernetes 1.30, the embedded one stores the pod in it and
+ * no node.
+ */
 async function tokenOn(node: string): Promise<string> {
   const name = `virt-handler-${node}`;
   const containers = [{ name: "agent", image: "agent:1" }];
@@ -46,19 +49,19 @@ function write(person: Person, name: string, status: object) {
   return person.ask("PATCH", `${VMIS}/${name}/status`, { status });
 }
 
-test("attack 69: an agent writes what is of its own node", async () => {
+test("attack 69: an agent writes the status of its own node's objects", async () => {
   const agent = await machine.agentOf("a");
   expect(await write(agent, "on-a", { phase: "Running" })).toMatchObject({ code: 200 });
 });
 
 test.each([
   { what: "the phase of another node's VMI", status: { phase: "Failed" } },
-  { what: "itself into another node's VMI", status: { activePods: { "pod-a": "a" } } },
+  { what: "itself as the node of another node's VMI", status: { activePods: { "pod-a": "a" } } },
   {
     what: "another node's NICs",
     status: { interfaces: [{ name: "x", mac: "02:00:00:00:00:01" }] },
   },
-])("attack 69: an agent does not write $what", async ({ status }) => {
+])("attack 69: rejects an agent that writes $what", async ({ status }) => {
   const agent = await machine.agentOf("a");
   expect(await write(agent, "on-b", status)).toMatchObject({
     code: 403,
@@ -66,7 +69,7 @@ test.each([
   });
 });
 
-test("attack 69: an agent does not give its VMI to another node", async () => {
+test("attack 69: an agent cannot assign its VMI to another node", async () => {
   const agent = await machine.agentOf("a");
   const answer = await write(agent, "on-a", { activePods: { "pod-b": "b" } });
   expect(answer).toMatchObject({
@@ -75,7 +78,7 @@ test("attack 69: an agent does not give its VMI to another node", async () => {
   });
 });
 
-test("attack 69: a token that names a pod only is bound to the pod's node", async () => {
+test("attack 69: a token that names only a pod is bound to the pod's node", async () => {
   const token = await tokenOn("a");
   const phase = (name: string, value: string) =>
     machine.api.ask("PATCH", `${VMIS}/${name}/status`, {
@@ -93,7 +96,7 @@ test("attack 69: a token that names a pod only is bound to the pod's node", asyn
 test.each([
   { what: "no node", groups: [] },
   { what: "two nodes", groups: ["patchbay.io:node:a", "patchbay.io:node:b"] },
-])("attack 69: an account that names $what writes nothing", async ({ groups }) => {
+])("attack 69: rejects an account that names $what", async ({ groups }) => {
   const agent = await machine.person(AGENT, groups);
   expect(await write(agent, "on-a", { phase: "Failed" })).toMatchObject({
     code: 403,
@@ -101,7 +104,7 @@ test.each([
   });
 });
 
-test("attack 69: another account does not come in by naming a node", async () => {
+test("attack 69: another account gains nothing by naming a node", async () => {
   const tenant = await machine.person("jane", ["patchbay.io:node:b"]);
   expect(await write(tenant, "on-b", { phase: "Failed" })).toMatchObject({ code: 403 });
 });

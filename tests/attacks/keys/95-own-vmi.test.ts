@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can the account of virt-handler write more of its own node's VMIs than virt-handler writes?
+// virt-handler's account against fields of its own VMIs that virt-handler never writes.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VirtApiMachine } from "../virt-api-machine.ts";
 
@@ -30,14 +30,17 @@ test.each([
   { field: "volumeStatus", value: [{ name: "root", target: "vda" }] },
   { field: "migrationState", value: { completed: true } },
   { field: "phase", value: "Failed" },
-])("attack 95: an agent does not write $field of its own node's VMI", async ({ field, value }) => {
-  const agent = await machine.agentOf("a");
-  const answer = await agent.ask("PATCH", `${VMIS}/own/status`, { status: { [field]: value } });
-  expect(answer).toMatchObject({
-    code: 403,
-    body: { message: expect.stringContaining(`may not write status.${field}`) as string },
-  });
-});
+])(
+  "attack 95: rejects an agent that writes $field of its own node's VMI",
+  async ({ field, value }) => {
+    const agent = await machine.agentOf("a");
+    const answer = await agent.ask("PATCH", `${VMIS}/own/status`, { status: { [field]: value } });
+    expect(answer).toMatchObject({
+      code: 403,
+      body: { message: expect.stringContaining(`may not write status.${field}`) as string },
+    });
+  },
+);
 
 describe("attack 95: an agent of a migration's target", () => {
   const migrationState = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
@@ -53,23 +56,23 @@ describe("attack 95: an agent of a migration's target", () => {
     { field: "migrationState.completed", status: { migrationState: { completed: true } } },
     { field: "migrationState.failed", status: { migrationState: { failed: true } } },
     { field: "interfaces", status: { interfaces: [] } },
-  ])("does not write $field of a guest that it does not have", async ({ field, status }) => {
+  ])("cannot write $field of a guest that it does not run", async ({ field, status }) => {
     expect(await write(status)).toMatchObject({
       code: 403,
       body: { message: expect.stringContaining(`may not write status.${field}`) as string },
     });
   });
 
-  test("says where it listens", async () => {
-    const told = { migrationState: { targetNodeAddress: "192.0.2.2" } };
-    expect(await write(told)).toMatchObject({ code: 200, body: { status: told } });
+  test("reports its listen address", async () => {
+    const reported = { migrationState: { targetNodeAddress: "192.0.2.2" } };
+    expect(await write(reported)).toMatchObject({ code: 200, body: { status: reported } });
   });
 });
 
-test("attack 95: an agent writes what virt-handler tells", async () => {
+test("attack 95: an agent writes what virt-handler reports", async () => {
   const agent = await machine.agentOf("a");
   const interfaces = [{ name: "nic", mac: "02:00:00:00:00:01" }];
   const status = { phase: "Running", pciePorts: { total: 34, free: 33 }, interfaces };
-  const told = await agent.ask("PATCH", `${VMIS}/own/status`, { status });
-  expect(told).toMatchObject({ code: 200, body: { status } });
+  const reported = await agent.ask("PATCH", `${VMIS}/own/status`, { status });
+  expect(reported).toMatchObject({ code: 200, body: { status } });
 });

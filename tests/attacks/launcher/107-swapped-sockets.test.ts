@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a launcher lead the relay of its node that puts something else where its sockets are to be?
+// A launcher that replaces its sockets with other files before its node's relay connects.
 import { chownSync, existsSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { connect as connectUnix, createServer } from "node:net";
@@ -24,7 +24,7 @@ afterEach(() => bench.close());
 test.each([
   { what: "a link to another launcher's libvirt", isDirectory: false },
   { what: "a link in place of the directory of libvirt's socket", isDirectory: true },
-])("attack 107: $what leads the target's relay nowhere", async ({ isDirectory }) => {
+])("attack 107: $what does not redirect the target's relay", async ({ isDirectory }) => {
   const foreign = join(makeOwnDirectory(join(bench.directory, "foreign")), "libvirt-sock");
   let visits = 0;
   const victim = createServer(() => (visits += 1)).listen(foreign);
@@ -38,11 +38,11 @@ test.each([
     symlinkSync(foreign, link);
   }
   const receiving = await bench.receive();
-  const words: RelayMessage[] = [];
-  receiving.onMessage((word) => words.push(word));
+  const text: RelayMessage[] = [];
+  receiving.onMessage((message) => text.push(message));
   await bench.send(receiving);
   connectUnix(join(bench.sourceDirectory, PEER_SOCKET)).on("error", () => undefined);
-  const end = await eventually(() => words.find(({ kind }) => kind === "ended"), {
+  const end = await eventually(() => text.find(({ kind }) => kind === "ended"), {
     withinMs: 10_000,
   });
   victim.close();
@@ -50,7 +50,7 @@ test.each([
   expect(visits).toBe(0);
 });
 
-test("attack 107: what is in the way of the source's sockets is not written through, and nothing outside is removed", async () => {
+test("attack 107: does not write through files in place of the source's sockets, and removes nothing outside", async () => {
   const secret = join(bench.directory, "secret");
   const tree = join(bench.directory, "tree");
   mkdirSync(tree);

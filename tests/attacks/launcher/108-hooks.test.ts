@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hook is a tenant's program, and virt-handler, root, asks it: what a hostile one gets of the node, and of its own guest.
+// A hostile hook, called by virt-handler as root: its access to the node and to its own guest.
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
@@ -44,7 +44,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** A gRPC message, as it says itself that it is. */
+/** A gRPC message with a claimed length. */
 function message(body: Buffer, { packed = false, bytes = body.length } = {}): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt8(packed ? 1 : 0, 0);
@@ -52,7 +52,7 @@ function message(body: Buffer, { packed = false, bytes = body.length } = {}): Bu
   return Buffer.concat([head, body]);
 }
 
-/** Sends the same again and again, for as long as somebody takes it. */
+/** Repeats the same bytes until the peer stops reading. */
 function pour(stream: ServerHttp2Stream, piece: Buffer): void {
   stream.on("drain", () => {
     while (!stream.destroyed && stream.write(piece));
@@ -76,7 +76,7 @@ async function info(): Promise<unknown> {
   }
 }
 
-describe("attack 108: a hook answers", () => {
+describe("attack 108: rejects hook replies", () => {
   test.each<{
     name: string;
     answer: (stream: ServerHttp2Stream) => void;
@@ -92,16 +92,16 @@ describe("attack 108: a hook answers", () => {
       code: "HOOK_FAILED",
     },
     {
-      name: "little that unpacks to much",
+      name: "a small message that unpacks to a large one",
       answer: (stream) => {
         stream.end(message(gzipSync(Buffer.alloc(64 * MIB)), { packed: true }));
       },
       code: "HOOK_FAILED",
-      // A busy machine takes seconds to unpack it, and the deadline is not what this row is about.
+      // Generous deadline, because a busy machine takes seconds to unpack the message.
       infoTimeoutMs: 60_000,
     },
     {
-      name: "one small message after the other, without end",
+      name: "an endless sequence of small messages",
       answer: (stream) => {
         pour(stream, message(Buffer.alloc(0)));
       },
@@ -130,17 +130,17 @@ describe("attack 108: a hook answers", () => {
     await listen(server);
     const before = process.memoryUsage().rss;
     await expect(info()).rejects.toMatchObject({ code: expect.stringContaining(code) as string });
-    // The server of the test takes some of it: what is poured is one buffer.
+    // The test's server has one buffer of it in memory.
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * MIB);
   });
 
   test.each([
     { name: "noise", noise: Buffer.alloc(64 * 1024, "noise ") },
     {
-      name: "frames that say nothing",
+      name: "empty frames",
       noise: Buffer.from("000000040000000000".repeat(1000), "hex"),
     },
-  ])("$name in place of HTTP/2, without end", async ({ noise }) => {
+  ])("endless $name in place of HTTP/2", async ({ noise }) => {
     const server = createServer((peer) => {
       peer.on("error", () => undefined);
       peer.on("drain", () => {
@@ -155,7 +155,7 @@ describe("attack 108: a hook answers", () => {
   });
 });
 
-test("attack 109: a hook puts a link to a socket of root's in the place of its own, and nobody is sent there", async () => {
+test("attack 109: does not follow a hook's link to a root socket in place of its own", async () => {
   const visitors: unknown[] = [];
   const server = createServer((peer) => visitors.push(peer));
   const own = join(directory, "root.sock");
@@ -178,7 +178,7 @@ const DOMAIN = readFileSync(
 
 test.each([
   {
-    name: "takes away a NIC",
+    name: "removes a NIC",
     answer: (xml: string) => xml.replace(/<interface.*?<\/interface>/s, ""),
     says: "/domain/devices/interface[ua-net0]: a hook cannot take it away",
   },
@@ -189,16 +189,16 @@ test.each([
     says: "/domain/devices/disk: a hook cannot give the guest a disk",
   },
   {
-    name: "takes another's MAC",
+    name: "uses another guest's MAC",
     answer: (xml: string) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:77"),
     says: "/domain/devices/interface[ua-net1]/mac/@address: a hook cannot make it",
   },
   {
-    name: "takes more memory than its pod has",
+    name: "requests more memory than its pod has",
     answer: (xml: string) => xml.replace(">128<", ">12800<"),
     says: "/domain/memory: a hook cannot change it",
   },
-])("attack 110: a hook $name, and the guest does not start", async ({ answer, says }) => {
+])("attack 110: does not start the guest when a hook $name", async ({ answer, says }) => {
   const hookPoints = [{ name: "OnDefineDomain", priority: 0 }];
   const served = await serveHook(socket, {
     info: { name: "hostile", versions: ["v1alpha3"], hookPoints },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers that are silent, that answer keep-alives only, and that hang in a call: no other VM of the node waits for them.
+// Launchers that are silent, answer keep-alives only, or hang in a call: they block no other VM of the node.
 import { readdirSync } from "node:fs";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -21,19 +21,18 @@ function medianOf(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[values.length >> 1] ?? Infinity;
 }
 
-/** Threads of the children that call libvirt. */
 function countThreads({ pids }: AttackedNode): number {
   return pids.flatMap((pid) => readdirSync(`/proc/${String(pid)}/task`)).length;
 }
 
-/** For how many other passes a pass waits. */
+/** Number of other passes that a pass waits for. */
 async function medianPass(): Promise<number> {
   const passes: number[] = [];
   for (let turn = 0; turn < 15; turn += 1) passes.push(await loop.passOver("honest"));
   return medianOf(passes);
 }
 
-/** The same of the first pass over a new launcher, which opens it. */
+/** The same for the first pass over a new launcher, which opens it. */
 async function medianFirstPass(names: readonly string[]): Promise<number> {
   const passes: number[] = [];
   for (const name of names) {
@@ -43,31 +42,34 @@ async function medianFirstPass(names: readonly string[]): Promise<number> {
   return medianOf(passes);
 }
 
-test("attack 11: launchers whose listener is another process each time keep no thread of the child", async () => {
+test("attack 11: launchers whose listener process changes each time hold no thread of the child", async () => {
   const node = new AttackedNode({ openTimeoutMs: 200, stuckAfterMs: 5000, stuckMax: 0 });
   try {
-    const neighbour = await node.neighbour();
+    const neighbor = await node.neighbour();
     const threads = countThreads(node);
     const address = await node.daemons.startListeners();
     const opens = Array.from({ length: 20 }, () => failureOf(node.hypervisor.open(address)));
     const codes = await Promise.all(opens);
     expect(codes.every((code) => /LIBVIRT_(TIMED_OUT|UNREACHABLE)/.test(code))).toBe(true);
     await eventually(() => countThreads(node) <= threads, { withinMs: 20_000 });
-    expect((await neighbour.findDomain("test"))?.state).toBe("running");
+    expect((await neighbor.findDomain("test"))?.state).toBe("running");
     expect(node.pids).toHaveLength(1);
   } finally {
     await node.close();
   }
 });
 
-test("attack 11: a pass over a VM waits for none of fifty launchers that hang", async () => {
+test("attack 11: a pass over a VM does not wait for fifty hung launchers", async () => {
   await loop.addLauncher("honest", "honest");
-  const hung = HUNG.map((behaviour, index) => ({ behaviour, name: `hung-${String(index)}` }));
+  const hung = HUNG.map((behavior, index) => ({
+    behaviour: behavior,
+    name: `hung-${String(index)}`,
+  }));
   await loop.addSilentLaunchers(HUNG_COUNT - HUNG.length);
-  await Promise.all(hung.map(({ name, behaviour }) => loop.addLauncher(name, behaviour)));
+  await Promise.all(hung.map(({ name, behaviour: behavior }) => loop.addLauncher(name, behavior)));
   for (const { name } of hung) loop.queue.add(name);
   expect(await medianPass()).toBe(0);
-  // Also over those that come now, and have to be opened first.
+  // Also for new launchers, which must be opened first.
   expect(await medianFirstPass(["fifty-first", "fifty-second", "fifty-third"])).toBe(0);
   expect(loop.node.pids).toHaveLength(1);
 });

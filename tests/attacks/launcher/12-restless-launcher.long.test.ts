@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher whose every answer wakes the node's loop again: connections that drop, guests that cannot start.
+// A launcher whose every reply wakes the loop again: connections that drop, guests that cannot start.
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedLoop, launchersAt } from "../false-libvirt/attacked-loop.ts";
 import { AttackedNode } from "../false-libvirt/false-libvirt.ts";
 
-/** The pause to which the loop backs off while an attack goes on, milliseconds. The first pauses are shorter. */
+/** Pause to which the loop backs off during an attack, milliseconds. The first pauses are shorter. */
 const BACKED_OFF_MS = 1_000;
 
 let node: AttackedNode;
 let loop: AttackedLoop;
 
-async function attack(behaviour: string): Promise<void> {
+async function attack(behavior: string): Promise<void> {
   node = new AttackedNode();
-  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behaviour)));
+  loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behavior)));
   await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
   await hasBackedOff();
 }
@@ -27,7 +27,7 @@ afterEach(async () => {
   await node.close();
 });
 
-test("attack 12: a connection that is dropped at each read is opened ever more seldom, in few words", async () => {
+test("attack 12: reopens a connection that drops at each read with growing pauses and few log messages", async () => {
   await attack("drops at each read");
   const opened = loop.log.filter((line) => line.includes("opened session"));
   expect(opened.length).toBeLessThan(20);
@@ -38,7 +38,7 @@ test("attack 12: a connection that is dropped at each read is opened ever more s
   expect(loop.vmi?.status?.hindrance).toMatchObject({ reason: "LauncherUnreachable" });
 });
 
-test("attack 12: one that is dropped after each read that went well is too", async () => {
+test("attack 12: also backs off from a connection that drops after each successful read", async () => {
   node = new AttackedNode();
   loop = new AttackedLoop(node, launchersAt(await node.daemons.start("drops after each read")));
   await hasBackedOff();
@@ -46,7 +46,7 @@ test("attack 12: one that is dropped after each read that went well is too", asy
   expect(loop.log.join("\n").length).toBeLessThan(10_000);
 });
 
-test("attack 13: a guest whose kernel is not there is started a few times, and it is said once", async () => {
+test("attack 13: retries a guest whose kernel is missing a few times and reports it once", async () => {
   await attack("a guest that never starts");
   const failed = loop.log.filter((line) => line.includes("cannot be started"));
   expect(failed.length).toBeLessThan(6);

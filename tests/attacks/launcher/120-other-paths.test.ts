@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a guest go on with what a launcher that was broken into sends along in place of its VM's files and sockets?
+// Files and sockets that a compromised source launcher sends in place of its VM's own.
 import { TwoNodes } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
@@ -12,7 +12,6 @@ beforeEach(async () => {
 });
 afterEach(() => nodes.stopAll());
 
-/** One more device. */
 function added(device: string): (xml: string) => string {
   return (xml) => xml.replace("</devices>", `${device}</devices>`);
 }
@@ -24,7 +23,7 @@ test.each([
     path: "/dev/sda",
   },
   {
-    what: "another file as the log of the console",
+    what: "another file as the console log",
     forge: (xml: string) => xml.replaceAll("/run/launcher/serial0.log", "/run/secrets/log"),
     path: "/run/secrets/log",
   },
@@ -34,7 +33,7 @@ test.each([
     path: "/proc/self/mem",
   },
   {
-    what: "a socket of another program",
+    what: "another program's socket",
     forge: added('<channel type="unix"><source mode="connect" path="/run/other.sock"/></channel>'),
     path: "/run/other.sock",
   },
@@ -43,7 +42,7 @@ test.each([
     forge: added('<filesystem type="mount"><source dir="/etc"/><target dir="x"/></filesystem>'),
     path: "/etc",
   },
-])("attack 120: with $what a guest does not go on", async ({ forge, path }) => {
+])("attack 120: does not resume a guest with $what", async ({ forge, path }) => {
   nodes.daemon("node1").forge = forge;
   await nodes.open();
   await nodes.until(async () => {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher's libvirt that is none: bytes, documents and errors that are made to hurt who reads them.
+// A hostile libvirt in a launcher: bytes, documents and errors designed to harm the reader.
 import { isAppError } from "@patchbay/base";
 import { parseDomain } from "@patchbay/domain/parse";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";
 
-/** Processor time for parsing one document, milliseconds. The time is the promise: hostile documents must not block the loop. */
+/** Limit of processor time for one document, milliseconds: hostile documents must not block the loop. */
 const PARSE_MS = 5000;
 
 let node: AttackedNode;
@@ -16,21 +16,21 @@ beforeAll(() => {
 
 afterAll(() => node.close());
 
-/** The neighbour and the child are as they were. */
+/** The neighbor and the child are unaffected. */
 async function expectUnhurt(): Promise<void> {
-  const neighbour = await node.neighbour();
-  expect((await neighbour.findDomain("test"))?.state).toBe("running");
-  await neighbour.close();
+  const neighbor = await node.neighbour();
+  expect((await neighbor.findDomain("test"))?.state).toBe("running");
+  await neighbor.close();
   expect(node.pids).toHaveLength(1);
 }
 
-test.each(["garbage", "false lengths", "packets of 1 GB"])("attack 14: %s", async (behaviour) => {
-  expect(await failureOf(node.attack(behaviour))).toMatch(/LIBVIRT_(UNREACHABLE|TIMED_OUT)/);
+test.each(["garbage", "false lengths", "packets of 1 GB"])("attack 14: %s", async (behavior) => {
+  expect(await failureOf(node.attack(behavior))).toMatch(/LIBVIRT_(UNREACHABLE|TIMED_OUT)/);
   await expectUnhurt();
 });
 
-async function judge(behaviour: string): Promise<string> {
-  const connection = await node.attack(behaviour);
+async function judge(behavior: string): Promise<string> {
+  const connection = await node.attack(behavior);
   try {
     const xml = await connection.readDomainXml("default_vm1", "live");
     const before = process.threadCpuUsage();
@@ -53,8 +53,8 @@ test.each([
   { behaviour: "XML with entities", judgement: "it has a DOCTYPE" },
   { behaviour: "XML of 30,000 levels", judgement: "nested" },
   { behaviour: "XML with __proto__", judgement: "__proto__" },
-])("attack 15: $behaviour", async ({ behaviour, judgement }) => {
-  expect(await judge(behaviour)).toContain(judgement);
+])("attack 15: $behaviour", async ({ behaviour: behavior, judgement }) => {
+  expect(await judge(behavior)).toContain(judgement);
   await expectUnhurt();
 });
 
@@ -62,12 +62,12 @@ test.each([
   { behaviour: "XML with 6,000 NICs", judgement: "more than 256 NICs" },
   { behaviour: "XML with 20,000 attributes", judgement: "taken" },
   { behaviour: "XML with false numbers", judgement: "is not a number" },
-])("attack 16: $behaviour", async ({ behaviour, judgement }) => {
-  expect(await judge(behaviour)).toContain(judgement);
+])("attack 16: $behaviour", async ({ behaviour: behavior, judgement }) => {
+  expect(await judge(behavior)).toContain(judgement);
   await expectUnhurt();
 });
 
-test("attack 17: errors of 4 MB are cut before they leave the child", async () => {
+test("attack 17: truncates 4 MB errors before they leave the child", async () => {
   const connection = await node.attack("errors of 4 MB");
   await expect(connection.findDomain("default_vm1")).rejects.toMatchObject({
     code: "LIBVIRT_REFUSED",

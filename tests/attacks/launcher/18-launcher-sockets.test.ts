@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher may put where its libvirt socket must be, and what it may do to the directories above it meanwhile.
+// Files that a launcher may put in place of its libvirt socket, and changes of the directories above it.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -23,10 +23,12 @@ import { AttackedNode, LAUNCHER } from "../false-libvirt/false-libvirt.ts";
 
 const NAMES = { namespace: "default", name: "virt-launcher-vm1" };
 const POD = { uid: "0a1b2c3d-0000-4000-8000-000000000018", ...NAMES };
-/** How often a launcher is opened at least while the directories change, and at most, until a change was met. */
+/** Least number of opens while the directories change, and the limit until a change is observed. */
 const OPENS = 300;
 const OPENS_AT_MOST = 20_000;
-/** How often they change without a pause, and how long, in milliseconds, each pause is: else a busy machine never opens. */
+/**
+ * Changes without a pause, and the length of each pause, milliseconds; without pauses a busy machine never opens it.
+ */
 const SWAPS_AT_ONCE = 200;
 const CALM_MS = 2;
 
@@ -71,7 +73,7 @@ function makeOwnDirectory(path: string): void {
   chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
 }
 
-/** Runs JavaScript as the launchers' user in a network namespace of its own; it says when it goes on. */
+/** Runs JavaScript as the launchers' user in its own network namespace; the script reports when it continues. */
 async function run(program: string, cwd: string): Promise<void> {
   const user = ["--reuid", String(LAUNCHER.uid), "--regid", String(LAUNCHER.gid), "--clear-groups"];
   const argv = ["--net", "setpriv", ...user, process.execPath, "-e", program];
@@ -109,12 +111,12 @@ test.each([
       writeFileSync(socketPath, "");
     },
   },
-])("attack 18: $what for the socket is refused at once", async ({ put }) => {
+])("attack 18: rejects $what in place of the socket immediately", async ({ put }) => {
   put();
   await expect(launchers.open(POD)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
 });
 
-test("attack 18: a socket for datagrams is not connected to", async () => {
+test("attack 18: does not connect to a datagram socket", async () => {
   const bind = `use Socket; $| = 1; socket(my $s, PF_UNIX, SOCK_DGRAM, 0) or die $!;
     bind($s, pack_sockaddr_un("libvirt-sock")) or die $!; print "bound"; sleep 60;`;
   const child = spawn("perl", ["-e", bind], {
@@ -126,7 +128,7 @@ test("attack 18: a socket for datagrams is not connected to", async () => {
   await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_UNREACHABLE" });
 });
 
-test("attack 19: directories that are replaced all the time never lead to another's socket", async () => {
+test("attack 19: directories that are replaced continuously never lead to another launcher's socket", async () => {
   const elsewhere = join(base, "elsewhere");
   makeOwnDirectory(elsewhere);
   await run(LISTEN, elsewhere);
@@ -162,7 +164,7 @@ test("attack 19: directories that are replaced all the time never lead to anothe
   expect(outcomes.size, "how many outcomes there were").toBeGreaterThan(1);
 });
 
-test("attack 20: a socket that is renamed during a session is the same socket", async () => {
+test("attack 20: keeps using a socket that is renamed during a session", async () => {
   const node = new AttackedNode();
   try {
     const address = await node.daemons.start("honest");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher renames files in its directory as fast as it can, where virt-handler waits for its socket.
+// A launcher that renames files as fast as possible in the directory that virt-handler watches.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,9 +10,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { measureStorm } from "./storm-cost.ts";
 
 const POD = { uid: "0a1b2c3d-0000-4000-8000-000000000021", namespace: "default", name: "launcher" };
-/** Least time from one wake of the loop to the next, on average, milliseconds. */
+/** Least average time between wakes of the loop, milliseconds. */
 const PAUSE_MS = 15;
-/** How long the coming of the socket may stay unnoticed in and after a storm, milliseconds. */
+/** Limit for the detection of the socket during and after a storm, milliseconds. */
 const NOTICE_MS = 1500;
 
 let base = "";
@@ -42,7 +42,7 @@ afterEach(() => {
   rmSync(base, { recursive: true });
 });
 
-/** What is done for ever, with fs at hand. */
+/** A loop body; fs is in scope. */
 const STORMS = {
   "renames of the socket's name":
     'fs.renameSync("libvirt-sock", "away"); fs.renameSync("away", "libvirt-sock");',
@@ -58,18 +58,18 @@ function rage(step: string): void {
 }
 
 test.each(Object.entries(STORMS))(
-  "attack 21: a storm of %s costs a tenth of a core",
+  "attack 21: a storm of %s costs at most a tenth of a core",
   async (_name, step) => {
     rage(step);
     await eventually(() => wakes > 0, { withinMs: 5000 });
     const { elapsedMs, cpuMs, msPerWake } = await measureStorm(() => wakes);
-    // The promise is a share of a core, so it holds on a slow machine too; 2 % were measured.
+    // A share of a core also holds on slow machines; 2 % were measured.
     expect(cpuMs).toBeLessThan(elapsedMs / 10);
     expect(msPerWake).toBeGreaterThan(PAUSE_MS);
     storm?.kill("SIGKILL");
-    const told = wakes;
+    const reported = wakes;
     rmSync(join(directory, "libvirt-sock"), { force: true });
     writeFileSync(join(directory, "libvirt-sock"), "");
-    await eventually(() => wakes > told, { withinMs: NOTICE_MS });
+    await eventually(() => wakes > reported, { withinMs: NOTICE_MS });
   },
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launchers' user owns the directory of the console; virt-handler, root, opens it for whoever may have it.
+// The launchers' user owns the console's directory; virt-handler opens it as root for its clients.
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
@@ -35,19 +35,19 @@ afterEach(() => {
 
 test.each([
   {
-    name: "the socket is a link to a socket of root's",
+    name: "the socket is a link to a root socket",
     make: () => {
       symlinkSync(join(target, "serial0.sock"), join(launcherDir, "serial0.sock"));
     },
   },
   {
-    name: "the volume is a link to a directory of root's",
+    name: "the volume is a link to a root directory",
     make: () => {
       rmSync(launcherDir, { recursive: true });
       symlinkSync(target, launcherDir);
     },
   },
-])("attack 22: $name, and nobody is sent there", async ({ make }) => {
+])("attack 22: does not follow the console socket when $name", async ({ make }) => {
   make();
   const connect = connectInPodsDir(join(directory, "pods"));
   await expect(connect(POD, "serial0.sock")).rejects.toMatchObject({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can a program in a launcher's pod do to the machine, and whom can it reach?
+// What a program in a launcher's pod can do to the machine, and the hosts it can reach.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -12,11 +12,11 @@ import {
   readOut,
   scriptPod,
   startProbedMachine,
-  whyNot,
+  findStartFailure,
   type ProbedMachine,
 } from "../containers/pod-machine.ts";
 
-/** What needs a right that root has. */
+/** Attempts that need a capability of root. */
 const ATTEMPTS = ["link", "tap", "raw socket", "mount", "device", "namespace", "sysctl"];
 
 let probed: ProbedMachine;
@@ -49,22 +49,22 @@ async function sayInPod(...args: readonly string[]): Promise<readonly string[]> 
   return (await readOut(probed.machine, "a", "said")).trimEnd().split("\n");
 }
 
-/** What works for root, in namespaces of its own. */
+/** What works for root in its own namespaces. */
 function worksForRoot(): readonly string[] {
-  const said = join(probed.directory, "said");
-  execFileSync("unshare", ["-mn", join(probed.directory, "program"), said]);
-  return readFileSync(said, "utf8").trimEnd().split("\n");
+  const output = join(probed.directory, "said");
+  execFileSync("unshare", ["-mn", join(probed.directory, "program"), output]);
+  return readFileSync(output, "utf8").trimEnd().split("\n");
 }
 
-test("attack 23: a launcher makes no link, tap, raw socket, mount or device, enters no namespace, sets no sysctl", async () => {
-  // So that no attempt fails for another reason.
+test("attack 23: a launcher cannot create links, taps, raw sockets, mounts or devices, enter namespaces or set sysctls", async () => {
+  // Ensures that no attempt fails for another reason.
   expect(worksForRoot()).toEqual(expect.arrayContaining(ATTEMPTS));
   const works = await sayInPod();
   expect(works.filter((line) => ATTEMPTS.includes(line))).toEqual([]);
   expect(works).toContain("done");
 });
 
-test("attack 37: the API server is not reached from the pod network", async () => {
+test("attack 37: the API server is unreachable from the pod network", async () => {
   const port = Number(new URL(probed.machine.api.server.url).port);
   const connection = createConnection(port, "127.0.0.1");
   await once(connection, "connect");
@@ -72,31 +72,31 @@ test("attack 37: the API server is not reached from the pod network", async () =
   expect(await sayInPod(String(port), probed.machine.gateway, "127.0.0.1")).toEqual(["done"]);
 });
 
-test("attack 49: a pod that asks for the host's namespaces is refused in words", async () => {
+test("attack 49: rejects a pod that requests host namespaces, with a message", async () => {
   await probed.machine.create(
     attackingPod([], { hostNetwork: true, hostPID: true, hostIPC: true }),
   );
-  const words = await whyNot(probed.machine, "a");
-  for (const field of ["hostNetwork", "hostPID", "hostIPC"]) expect(words).toContain(field);
+  const text = await findStartFailure(probed.machine, "a");
+  for (const field of ["hostNetwork", "hostPID", "hostIPC"]) expect(text).toContain(field);
 });
 
-test("attack 49: a pod that asks for privileges is refused in words", async () => {
-  const pod = attackingPod([]) as Pod; // as it was built
+test("attack 49: rejects a privileged pod, with a message", async () => {
+  const pod = attackingPod([]) as Pod;
   const securityContext = {
     privileged: true,
     capabilities: { add: ["NET_ADMIN", "SYS_ADMIN", "NET_RAW", "MKNOD"] },
   };
   const containers = pod.spec.containers.map((one) => ({ ...one, securityContext }));
   await probed.machine.create({ ...pod, spec: { ...pod.spec, containers } });
-  const words = await whyNot(probed.machine, "a");
-  for (const field of ["privileged", "capabilities.add"]) expect(words).toContain(field);
+  const text = await findStartFailure(probed.machine, "a");
+  for (const field of ["privileged", "capabilities.add"]) expect(text).toContain(field);
 });
 
-test("attack 49: a path of the host in a pod is refused in words", async () => {
+test("attack 49: rejects a hostPath volume, with a message", async () => {
   const volumes = [
     { name: "out", emptyDir: {} },
     { name: "host", hostPath: { path: "/" } },
   ];
   await probed.machine.create(attackingPod([], { volumes }));
-  expect(await whyNot(probed.machine, "a")).toContain("hostPath");
+  expect(await findStartFailure(probed.machine, "a")).toContain("hostPath");
 });

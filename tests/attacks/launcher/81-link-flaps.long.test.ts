@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher lets its links flap as fast as it can, where virt-handler watches them.
+// A launcher that flaps its links as fast as possible while virt-handler watches them.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, fstatSync, openSync, rmSync } from "node:fs";
@@ -10,9 +10,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { measureStorm } from "./storm-cost.ts";
 import { compileProgram } from "../containers/pod-machine.ts";
 
-/** Least time from one wake of the loop to the next, on average, milliseconds. */
+/** Least average time between wakes of the loop, milliseconds. */
 const PAUSE_MS = 15;
-/** How long a change elsewhere may stay unnoticed meanwhile, milliseconds. */
+/** Limit for the detection of an unrelated change, milliseconds. */
 const NOTICE_MS = 1000;
 const USER = "107";
 const TAP = "tap1";
@@ -23,33 +23,33 @@ let directory = "";
 let storm: ChildProcess | undefined;
 let stop = new AbortController();
 const fds: number[] = [];
-/** How often a change was told, by namespace. */
-const told = new Map<string, number>();
+/** Number of reported changes by namespace. */
+const reported = new Map<string, number>();
 
 function run(program: string, ...args: readonly string[]): void {
   execFileSync(program, args, { timeout: 120_000, stdio: "pipe" });
 }
 
-function timesTold(name: string): number {
-  return told.get(name) ?? 0;
+function countReports(name: string): number {
+  return reported.get(name) ?? 0;
 }
 
 function watch(name: string): void {
   const fd = openSync(`/run/netns/${name}`, "r");
   fds.push(fd);
   const netns = { fd, inode: String(fstatSync(fd).ino) };
-  const changed = (): void => void told.set(name, timesTold(name) + 1);
+  const changed = (): void => void reported.set(name, countReports(name) + 1);
   createLinkWatch().watch(netns, changed, stop.signal);
 }
 
 beforeEach(() => {
   directory = compileProgram(join(import.meta.dirname, "flaps.c"));
-  // As the device plugin gives it to launchers.
+  // As the device plugin provides it to launchers.
   run("mknod", join(directory, "tun"), "c", "10", "200");
   run("chown", `${USER}:${USER}`, join(directory, "tun"));
   run("chmod", "-R", "a+rX", directory);
   stop = new AbortController();
-  told.clear();
+  reported.clear();
   for (const name of [ATTACKER, VICTIM]) {
     run("ip", "netns", "add", name);
     run("ip", "-n", name, "tuntap", "add", "dev", TAP, "mode", "tap", "user", USER, "group", USER);
@@ -59,7 +59,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  // All of it: a program of iproute2 that is left alone with such a batch takes all memory in minutes.
+  // Reads all output: an iproute2 batch without a reader fills the memory in minutes.
   if (storm?.pid !== undefined && storm.exitCode === null) {
     const ended = once(storm, "exit");
     process.kill(-storm.pid, "SIGKILL");
@@ -71,7 +71,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** What is done for ever in the attacker's namespace. */
+/** A loop body in the attacker's namespace. */
 const STORMS: Readonly<Record<string, () => readonly string[]>> = {
   "carriers, by a launcher without a capability": () => [
     "setpriv",
@@ -95,18 +95,18 @@ const STORMS: Readonly<Record<string, () => readonly string[]>> = {
 };
 
 test.each(Object.entries(STORMS))(
-  "attack 81: flapping of %s costs a tenth of a core, and delays no other",
+  "attack 81: flapping %s costs at most a tenth of a core and delays no other launcher",
   async (_name, commandOf) => {
     const args = ["netns", "exec", ATTACKER, ...commandOf()];
     storm = spawn("ip", args, { stdio: "ignore", detached: true });
-    await eventually(() => timesTold(ATTACKER) > 0, { withinMs: 5000 });
-    const { elapsedMs, cpuMs, msPerWake } = await measureStorm(() => timesTold(ATTACKER));
+    await eventually(() => countReports(ATTACKER) > 0, { withinMs: 5000 });
+    const { elapsedMs, cpuMs, msPerWake } = await measureStorm(() => countReports(ATTACKER));
     expect(storm.exitCode).toBeNull();
-    // The promise is a share of a core, so it holds on a slow machine too; 2 % were measured.
+    // A share of a core also holds on slow machines; 2 % were measured.
     expect(cpuMs).toBeLessThan(elapsedMs / 10);
     expect(msPerWake).toBeGreaterThan(PAUSE_MS);
-    expect(timesTold(VICTIM)).toBe(0);
+    expect(countReports(VICTIM)).toBe(0);
     run("ip", "-n", VICTIM, "link", "set", TAP, "mtu", "1300");
-    await eventually(() => timesTold(VICTIM) > 0, { withinMs: NOTICE_MS });
+    await eventually(() => countReports(VICTIM) > 0, { withinMs: NOTICE_MS });
   },
 );

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher's storm of events costs this process.
+// Processor cost of a launcher's event storm.
 import { eventually } from "@patchbay/support";
 
-/** What is waited for: more wakes than the throttle lets through quickly, and a time in which it has paused for long. */
+/** Thresholds: more wakes than the throttle passes quickly, and time for long pauses. */
 const LEAST = { wakes: 12, ms: 1000 };
 
-/** What part of a storm has cost. */
 export interface StormCost {
-  /** How long this part was, milliseconds. */
+  /** Length of this part, milliseconds. */
   readonly elapsedMs: number;
-  /** Processor time of this process meanwhile, milliseconds; the tests run in it too. */
+  /** Processor time of this process, milliseconds, including the tests. */
   readonly cpuMs: number;
-  /** Milliseconds from wake to wake of the loop, on average. */
+  /** Average time between wakes of the loop, milliseconds. */
   readonly msPerWake: number;
 }
 
-/** Waits for the storm to wake the loop several times. `timesWoken` returns how often it was woken so far. */
+/** Waits until the storm has woken the loop several times. `timesWoken` returns the wakes so far. */
 export async function measureStorm(timesWoken: () => number): Promise<StormCost> {
   const before = { woken: timesWoken(), cpu: process.cpuUsage(), ms: performance.now() };
   const elapsedMs = (): number => performance.now() - before.ms;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port at which virt-handler answers for its guests: who gets in, what of, and can it be used up?
+// virt-handler's port for requests about its guests: authentication, paths and exhaustion.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ import { aScheduledVmi } from "../../../packages/control-plane/virt-handler/src/
 type Issued = Awaited<ReturnType<typeof issueCertificate>>;
 type Authority = Awaited<ReturnType<typeof createAuthority>>;
 
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const RESET = "/v1/namespaces/default/virtualmachineinstances/vm1/reset";
 const ELSEWHERE = RESET.replace("vm1", "of-another-node");
 const SLOW = 200;
@@ -55,7 +55,7 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "door-"));
   await node.put(aScheduledVmi(["one"]));
   node.start();
-  await eventually(() => node.isRunning, WITHIN);
+  await eventually(() => node.isRunning, TIMEOUT);
   own = await createAuthority("guests", createClock());
   caPem = own.certPem;
   const server = await issue(own, "virt-handler");
@@ -88,7 +88,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** How it is answered, or how the connection ended. */
+/** The response, or how the connection ended. */
 async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise<unknown> {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const call = request({
@@ -106,25 +106,25 @@ async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise
     resolve(error.code);
   });
   call.on("response", (answer) => {
-    void text(answer).then((said) => {
-      resolve([answer.statusCode, said]);
+    void text(answer).then((output) => {
+      resolve([answer.statusCode, output]);
     });
   });
   call.end(body);
   return promise;
 }
 
-test("attack 100: without a certificate, or with another authority's, nobody gets through the handshake", async () => {
+test("attack 100: the handshake fails without a certificate or with another authority's", async () => {
   const other = await createAuthority("guests", createClock());
-  const stranger = await issue(other, "virt-api");
-  for (const shown of [{}, stranger]) {
+  const otherClient = await issue(other, "virt-api");
+  for (const shown of [{}, otherClient]) {
     expect(await ask(shown, RESET)).toMatch(/^(ERR_SSL|ECONNRESET|EPIPE)/);
   }
   expect(node.daemon.calls.filter((call) => call.startsWith("resetDomain"))).toEqual([]);
 });
 
 test.each(["virt-handler", "jane", "virt-api.patchbay.svc"])(
-  "attack 100: %s with a certificate of the authority is told nothing",
+  "attack 100: tells %s with the authority's certificate nothing",
   async (name) => {
     const answer = await ask(await issue(own, name), RESET);
     expect(answer).toEqual([401, '{"message":"Unauthorized"}']);
@@ -133,13 +133,13 @@ test.each(["virt-handler", "jane", "virt-api.patchbay.svc"])(
 
 test.each([
   { what: "a guest of another node", path: ELSEWHERE },
-  { what: "a path out of the guests", path: RESET.replace("vm1", "..%2f..%2fvm1") },
-  { what: "a request that there is not", path: RESET.replace("reset", "destroy") },
-])("attack 100: virt-api itself is refused $what", async ({ path }) => {
+  { what: "a path that leaves the guests", path: RESET.replace("vm1", "..%2f..%2fvm1") },
+  { what: "an unknown request", path: RESET.replace("reset", "destroy") },
+])("attack 100: rejects $what even for virt-api", async ({ path }) => {
   expect(await ask(api, path)).toEqual([404, expect.any(String)]);
 });
 
-test("attack 100: heads without an end and a body that is huge keep nobody waiting", async () => {
+test("attack 100: endless headers and a huge body do not block other clients", async () => {
   const { certPem: cert, keyPem: key } = api;
   for (let index = 0; index < SLOW; index += 1) {
     const place = { host: "127.0.0.1", port: door.port, servername: "virt-handler" };

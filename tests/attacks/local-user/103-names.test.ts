@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can somebody answer in the place of the host's name servers, or ask so much that others get no answers?
+// Spoofed DNS replies, and a client that floods the name server.
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import * as dns from "dns-packet";
@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ForwardQuery } from "../../../packages/standalone/service-net/src/dns/answer.ts";
 import { createForwarder } from "../../../packages/standalone/service-net/src/dns/forwarder.ts";
 
-/** A loopback address of this file's own. */
+/** A loopback address that only this file uses. */
 const SERVER = "127.0.53.103";
 const ID = 4711;
 
@@ -41,12 +41,12 @@ function question(name: string): Buffer {
   return dns.encode({ type: "query", id: 1, questions: [{ type: "A", name }] });
 }
 
-test("attack 103: answers with another id, for another name, from another port are not taken", async () => {
-  const stranger = createSocket("udp4");
-  stranger.bind(0, SERVER);
-  await once(stranger, "listening");
+test("attack 103: ignores replies with a wrong id, name or port", async () => {
+  const otherClient = createSocket("udp4");
+  otherClient.bind(0, SERVER);
+  await once(otherClient, "listening");
   server.once("message", (_bytes: Buffer, { port, address }: RemoteInfo) => {
-    stranger.send(answer("example.org", "192.0.2.66"), port, address, () => {
+    otherClient.send(answer("example.org", "192.0.2.66"), port, address, () => {
       for (const forged of [
         answer("example.org", "192.0.2.66", ID + 1),
         answer("other.org", "192.0.2.66"),
@@ -58,16 +58,16 @@ test("attack 103: answers with another id, for another name, from another port a
     });
   });
   const bytes = await ask(question("example.org"), { isTcp: false, client: "10.88.0.5" });
-  stranger.close();
+  otherClient.close();
   expect(bytes === undefined ? [] : dns.decode(bytes).answers).toMatchObject([
     { data: "192.0.2.7" },
   ]);
 });
 
-test("attack 103: one client has 64 open questions, and others are answered all the same", async () => {
+test("attack 103: one client with 64 open queries does not block other clients", async () => {
   const how = { isTcp: false, client: "10.88.0.66" };
   const open = Array.from({ length: 64 }, () => ask(question("slow.org"), how));
-  // Nobody is asked for it.
+  // No client asks it.
   expect(await ask(question("more.org"), how)).toBeUndefined();
   server.on("message", (bytes: Buffer, { port, address }: RemoteInfo) => {
     const name = dns.decode(bytes).questions?.[0]?.name ?? "";

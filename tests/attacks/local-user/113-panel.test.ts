@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who can use the port of `patchbay ui`, beside the page that its link opens?
+// Unauthorized clients of the port of `patchbay ui`.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import {
@@ -52,7 +52,7 @@ afterAll(async () => {
 
 async function ask(path: string, options: RequestOptions, body?: string): Promise<Answer> {
   const sent = request({ host: "127.0.0.1", port: panel.port, path, agent: false, ...options });
-  sent.on("error", () => sent.destroy()); // the panel may hang up; who waits is told too
+  sent.on("error", () => sent.destroy()); // the panel may close the connection, which ends the wait
   sent.end(options.method === undefined || options.method === "GET" ? undefined : body);
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   let text = "";
@@ -60,7 +60,7 @@ async function ask(path: string, options: RequestOptions, body?: string): Promis
   return { status: response.statusCode ?? 0, headers: response.headers, text };
 }
 
-/** As the page of the panel asks. */
+/** As the panel's page requests. */
 function fromPage(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   return { host: own, origin: `http://${own}`, "sec-fetch-site": "same-origin", ...more };
 }
@@ -69,7 +69,7 @@ function tokenOf(link: string): string {
   return link.split("#token=")[1] ?? "";
 }
 
-/** As a browser of its own. */
+/** As a separate browser. */
 function exchange(token: string, headers = fromPage()): Promise<Answer> {
   const browser = randomBytes(32).toString("base64url");
   return ask("/session", { method: "POST", headers }, JSON.stringify({ token, browser }));
@@ -83,7 +83,7 @@ async function newKey(): Promise<string> {
 const REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 const VM = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines/one";
 
-describe("a page of somebody else in the same browser", () => {
+describe("a page of another site in the same browser", () => {
   test.each([
     { name: "that has bound its own name to this address", headers: { host: "evil.test" } },
     { name: "that has bound its name and port", headers: { host: "evil.test:8080" } },
@@ -92,27 +92,27 @@ describe("a page of somebody else in the same browser", () => {
     { name: "in a sandbox", headers: { origin: "null" } },
     { name: "of another site", headers: { "sec-fetch-site": "cross-site" } },
     { name: "of another server of this machine", headers: { "sec-fetch-site": "same-site" } },
-  ])("attack 113: $name is not answered, with a token and a key too", async ({ headers }) => {
+  ])("attack 113: rejects a page $name, even with token and key", async ({ headers }) => {
     const key = await newKey();
     const token = tokenOf(panel.link());
     const before = upstream.asked.length;
-    const stranger = fromPage({ ...headers, "x-panel-key": key });
-    expect(await ask("/", { headers: stranger })).toMatchObject({ status: 403 });
-    expect(await exchange(token, stranger)).toMatchObject({ status: 403 });
-    const review = await ask(REVIEW, { method: "POST", headers: stranger }, "{}");
+    const otherClient = fromPage({ ...headers, "x-panel-key": key });
+    expect(await ask("/", { headers: otherClient })).toMatchObject({ status: 403 });
+    expect(await exchange(token, otherClient)).toMatchObject({ status: 403 });
+    const review = await ask(REVIEW, { method: "POST", headers: otherClient }, "{}");
     expect(review).toMatchObject({ status: 403 });
     expect(review.headers["access-control-allow-origin"]).toBeUndefined();
     expect(upstream.asked.length).toBe(before);
     expect(await exchange(token)).toMatchObject({ status: 200 }); // it was not used up
   });
 
-  test("attack 113: a request that does not say its origin changes nothing", async () => {
+  test("attack 113: a request without an origin changes nothing", async () => {
     const key = await newKey();
     const headers = { host: own, "x-panel-key": key };
     expect(await ask(VM, { method: "PATCH", headers }, "[]")).toMatchObject({ status: 403 });
   });
 
-  test("attack 113: a question before a request of another origin is not answered with leave", async () => {
+  test("attack 113: a preflight from another origin gets no permission", async () => {
     const headers = { host: own, origin: "http://evil.test" };
     const answer = await ask(REVIEW, { method: "OPTIONS", headers });
     expect(answer.status).toBe(403);
@@ -120,7 +120,7 @@ describe("a page of somebody else in the same browser", () => {
   });
 
   test.each([{ origin: "http://evil.test" }, { origin: undefined }])(
-    "attack 113: no stream of a guest for origin $origin",
+    "attack 113: opens no guest stream for origin $origin",
     async ({ origin }) => {
       const key = await newKey();
       const url = `ws://${own}/streams/default/one/console`;
@@ -137,7 +137,7 @@ describe("another user of the machine", () => {
     { name: "nothing", headers: {} },
     { name: "an empty key", headers: { "x-panel-key": "" } },
     { name: "a guessed key", headers: { "x-panel-key": randomBytes(32).toString("base64url") } },
-  ])("attack 114: with $name gets the page and nothing else", async ({ headers }) => {
+  ])("attack 114: with $name gets only the page", async ({ headers }) => {
     const before = upstream.asked.length;
     const page = fromPage(headers);
     expect(await ask("/", { headers: page })).toMatchObject({ status: 200 });
@@ -150,7 +150,7 @@ describe("another user of the machine", () => {
     expect(upstream.asked.length).toBe(before);
   });
 
-  test("attack 114: a link is good for one browser, and a newer one ends an older one", async () => {
+  test("attack 114: a link works for one browser, and a newer link ends an older one", async () => {
     const [first, second] = [panel.link(), panel.link()].map(tokenOf);
     expect(await exchange(first ?? "")).toMatchObject({ status: 401 });
     expect(await exchange(second ?? "")).toMatchObject({ status: 200 });
@@ -166,7 +166,7 @@ describe("another user of the machine", () => {
     },
   );
 
-  test("attack 114: no stream with a guessed key", async () => {
+  test("attack 114: opens no stream with a guessed key", async () => {
     const url = `ws://${own}/streams/default/one/vnc`;
     const protocols = ["stream.panel.patchbay.io", "key.guess"];
     const socket = new WebSocket(url, protocols, { origin: `http://${own}` });
@@ -174,7 +174,7 @@ describe("another user of the machine", () => {
     expect(error.message).toContain("403");
   });
 
-  test("attack 114: a body of megabytes is not kept", async () => {
+  test("attack 114: does not store a request body of megabytes", async () => {
     const headers = fromPage({ "x-panel-key": await newKey() });
     const body = "x".repeat(8 * 1024 * 1024);
     const failed = ask(REVIEW, { method: "POST", headers }, body).then(
@@ -185,10 +185,10 @@ describe("another user of the machine", () => {
     expect(await ask("/", { headers: fromPage() })).toMatchObject({ status: 200 });
   });
 
-  test("attack 114: hundreds of silent connections keep no page waiting for ever", async () => {
+  test("attack 114: hundreds of silent connections do not block the page permanently", async () => {
     const sockets = Array.from({ length: 150 }, () => connect(panel.port, "127.0.0.1"));
     for (const socket of sockets) socket.on("error", () => socket.destroy());
-    // Those above the limit are ended at once.
+    // Connections above the limit are closed immediately.
     await once(sockets.at(-1) ?? new WebSocket(""), "close");
     for (const socket of sockets) socket.destroy();
     await Promise.all(sockets.flatMap((socket) => (socket.closed ? [] : [once(socket, "close")])));
@@ -196,7 +196,7 @@ describe("another user of the machine", () => {
   });
 });
 
-describe("a page that was taken over", () => {
+describe("a compromised page", () => {
   test.each([
     "/../package.json",
     "/..%2f..%2fpackage.json",
@@ -205,7 +205,7 @@ describe("a page that was taken over", () => {
     "/panel.js/../../index.ts",
     "/etc/passwd",
     "/?x",
-  ])("attack 115: %s is no file of the panel", async (path) => {
+  ])("attack 115: %s is not a file of the panel", async (path) => {
     const headers = fromPage({ "x-panel-key": await newKey() });
     expect(await ask(path, { headers })).toMatchObject({ status: 404 });
   });
@@ -229,14 +229,14 @@ describe("a page that was taken over", () => {
     { method: "PUT", path: VM },
     { method: "PUT", path: `${VM}/status` },
     { method: "GET", path: "http://127.0.0.1:1/api/v1/namespaces/default/events" },
-  ])("attack 115: $method $path is not passed on", async ({ method, path }) => {
+  ])("attack 115: does not forward $method $path", async ({ method, path }) => {
     const before = upstream.asked.length;
     const headers = fromPage({ "x-panel-key": await newKey() });
     expect(await ask(path, { method, headers }, "{}")).toMatchObject({ status: 404 });
     expect(upstream.asked.length).toBe(before);
   });
 
-  test("attack 115: headers of the page do not reach the API server, nor its credentials the page", async () => {
+  test("attack 115: page headers do not reach the API server, and its credentials do not reach the page", async () => {
     const headers = fromPage({
       "x-panel-key": await newKey(),
       authorization: "Bearer other",
@@ -253,7 +253,7 @@ describe("a page that was taken over", () => {
     }
   });
 
-  test("attack 115: nothing but the panel's own files runs, in no frame, and nothing is kept", async () => {
+  test("attack 115: only the panel's own files run, no framing is allowed, and nothing is cached", async () => {
     const [one, other] = [
       await ask("/", { headers: fromPage() }),
       await ask("/", { headers: fromPage() }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is told where frames of a guest die, and of whose guests?
+// Access to the doctor of other tenants' guests.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
   }
   editor = await machine.person("edit");
   viewer = await machine.person("view");
-  // The API server is told of virt-api, and asks it whether it answers.
+  // The API server knows virt-api and checks its availability.
   const isServed = async (): Promise<boolean> => {
     const answer = await editor.ask("GET", `${GROUP}/v1`).catch(() => undefined);
     return answer?.code === 200;
@@ -35,25 +35,28 @@ function doctorOf(namespace: string, name: string, query = "interface=blue"): st
   return `${GROUP}/v1/namespaces/${namespace}/virtualmachineinstances/${name}/doctor?${query}`;
 }
 
-test("attack 118: who only views, and nobody, are not told", async () => {
-  const nobody = await machine.person();
-  for (const person of [viewer, nobody]) {
+test("attack 118: rejects viewers and unprivileged users", async () => {
+  const unprivileged = await machine.person();
+  for (const person of [viewer, unprivileged]) {
     expect(await person.ask("GET", doctorOf("default", "one"))).toMatchObject({ code: 403 });
   }
 });
 
 test.each([
   { name: "a VM of another namespace", path: doctorOf("kube-system", "one"), code: 403 },
-  { name: "a VM that is not there", path: doctorOf("default", "one"), code: 404 },
-  { name: "a VM by a way to another", path: doctorOf("default", "..%2f..%2fone"), code: 40 },
+  { name: "a missing VM", path: doctorOf("default", "one"), code: 404 },
+  { name: "a path that leads to another VM", path: doctorOf("default", "..%2f..%2fone"), code: 40 },
   { name: "a change", path: doctorOf("default", "one"), code: 4, method: "PUT" },
   { name: "no interface", path: doctorOf("default", "one", ""), code: 400 },
   {
-    name: "what is not known",
+    name: "an unknown field",
     path: doctorOf("default", "one", "interface=a&link=eno1"),
     code: 400,
   },
-])("attack 118: who edits one namespace is refused $name", async ({ path, code, method }) => {
-  const answer = await editor.ask(method ?? "GET", path);
-  expect(String(answer.code)).toMatch(new RegExp(`^${String(code)}`));
-});
+])(
+  "attack 118: rejects $name for a user who edits one namespace",
+  async ({ path, code, method }) => {
+    const answer = await editor.ask(method ?? "GET", path);
+    expect(String(answer.code)).toMatch(new RegExp(`^${String(code)}`));
+  },
+);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may a local user, or a pod, take from a standalone machine that root has brought up? One machine, without guests.
+// Local users and pods against a standalone machine that root started. One machine, without guests.
 import { names } from "@patchbay/api";
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -18,12 +18,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { giveLauncherImages } from "../../contract/containerd/launcher-images.ts";
+import { linkLauncherImages } from "../../contract/containerd/launcher-images.ts";
 
 const PATCHBAY = join(import.meta.dirname, "../../../packages/cli/bin/patchbay");
-/** A descriptor that Node.js does not seal by itself: there is a gap before it. */
+/** A descriptor above a gap, which Node.js does not close on exec. */
 const INHERITED_FD = 20;
-const NOBODY = 65_534;
+const UNPRIVILEGED_USER = 65_534;
 const BRIDGE = `pba${String(process.pid % 100_000)}`;
 const POD = {
   apiVersion: "v1",
@@ -59,7 +59,7 @@ beforeAll(async () => {
   const digest = createHash("sha256").update(dataDir).digest("hex");
   squatter = createServer().listen(`\0patchbay-${digest}`);
   await once(squatter, "listening");
-  await giveLauncherImages(dataDir);
+  await linkLauncherImages(dataDir);
   const port = String(20_000 + (process.pid % 10_000));
   const flags = `--data-dir ${dataDir} up --api-port ${port} --bridge ${BRIDGE}`;
   const script = `exec ${String(INHERITED_FD)}<${secret}; exec ${PATCHBAY} ${flags}`;
@@ -81,31 +81,34 @@ function holdersOf(path: string): readonly string[] {
       );
       return open.includes(path) ? [readFileSync(`/proc/${pid}/cmdline`, "utf8")] : [];
     } catch {
-      return []; // it ended meanwhile
+      return [];
     }
   });
 }
 
-test("attack 26: what the shell that ran `up` had open reaches no pod and no component", async () => {
+test("attack 26: files that the shell of `up` had open reach no pod and no component", async () => {
   kubectl(["create", "-f", "-"], JSON.stringify(POD));
   const phase = ["get", "pod", "thief", "-o", "jsonpath={.status.phase}"];
   await eventually(() => kubectl(phase) === "Running", { withinMs: 20_000 });
   expect(holdersOf(secret)).toEqual([]);
 });
 
-test("attack 67: a name that was taken before `up` does not keep the machine down", () => {
+test("attack 67: a socket name taken before `up` does not prevent the start", () => {
   expect(squatter.listening).toBe(true);
   expect(kubectl(["get", "--raw", "/readyz"])).toBe("ok");
 });
 
-test("attack 67: the lock is a file that nobody else can open", () => {
+test("attack 67: only root can open the lock file", () => {
   const lock = join(dataDir, "run", "supervisor.lock");
   expect(spawnSync("flock", ["-n", lock, "true"]).status).toBe(1);
-  const asNobody = spawnSync("flock", ["-n", lock, "true"], { uid: NOBODY, gid: NOBODY });
-  expect(asNobody.stderr.toString()).toContain("Permission denied");
+  const asUnprivilegedUser = spawnSync("flock", ["-n", lock, "true"], {
+    uid: UNPRIVILEGED_USER,
+    gid: UNPRIVILEGED_USER,
+  });
+  expect(asUnprivilegedUser.stderr.toString()).toContain("Permission denied");
 });
 
-test("attack 68: keys, objects, logs and states are root's alone", () => {
+test("attack 68: keys, objects, logs and states are readable by root only", () => {
   const isOpen = (path: string): boolean => (statSync(path).mode & 0o077) !== 0;
   const entries = readdirSync(dataDir).filter((name) => isOpen(join(dataDir, name)));
   expect(entries.sort()).toEqual(["containerd", "pods", "standalone.json"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can requests that never come to their end, or connections without one, use the server up?
+// Requests that never complete, and silent connections.
 import { once } from "node:events";
 import { type Socket, connect } from "node:net";
 import { eventually } from "@patchbay/support";
@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiServerProcess, GREETING_MS } from "../api-server-process.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const SLOW = 100;
-const STRANGERS = 256;
+const UNAUTHENTICATED = 256;
 
 let api: ApiServerProcess;
 const sockets: Socket[] = [];
@@ -18,7 +18,7 @@ beforeAll(async () => {
   api = await ApiServerProcess.start({
     headersMs: 500,
     requestMs: 1500,
-    unauthenticatedConnections: STRANGERS,
+    unauthenticatedConnections: UNAUTHENTICATED,
   });
 });
 afterAll(async () => {
@@ -33,18 +33,18 @@ function keep<S extends Socket>(socket: S): S {
 }
 
 async function expectAllClosed(waiting: readonly Socket[]): Promise<void> {
-  await eventually(() => waiting.every(({ closed }) => closed), WITHIN);
+  await eventually(() => waiting.every(({ closed }) => closed), TIMEOUT);
   expect(await api.greet()).toBeLessThan(GREETING_MS);
 }
 
 const HEAD = `POST ${MAPS} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`;
 
 test.each([
-  { what: "heads without an end", text: HEAD },
-  { what: "bodies without an end", text: `${HEAD}content-length: 3000000\r\n\r\n{` },
-  { what: "chunks without an end", text: `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n` },
+  { what: "endless headers", text: HEAD },
+  { what: "endless bodies", text: `${HEAD}content-length: 3000000\r\n\r\n{` },
+  { what: "endless chunks", text: `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n` },
   { what: "silence", text: "" },
-])("attack 64: $what are cut off", async ({ text }) => {
+])("attack 64: cuts off $what", async ({ text }) => {
   const waiting: Socket[] = [];
   for (let index = 0; index < SLOW; index += 1) {
     const socket = keep(await api.connect());
@@ -54,40 +54,43 @@ test.each([
   await expectAllClosed(waiting);
 });
 
-test("attack 64: a watch goes on for longer than a request may take to come", async () => {
+test("attack 64: a watch may last longer than the time limit for receiving a request", async () => {
   const socket = keep(await api.connect());
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
   socket.write(`GET ${MAPS}?watch=1 HTTP/1.1\r\nhost: a\r\n\r\n`);
   const slow = keep(await api.connect());
   slow.write(HEAD);
-  // As long as this one is allowed to last, the watch has lasted.
+  // The watch has lasted as long as the time limit of this request.
   await once(slow, "close");
   const late = keep(await api.connect());
   late.write(`${HEAD}content-length: 10\r\n\r\n`);
   await once(late, "close");
   await api.ask("POST", MAPS, '{"metadata":{"name":"late"}}');
-  await eventually(() => said.includes('"name":"late"'), WITHIN);
+  await eventually(() => output.includes('"name":"late"'), TIMEOUT);
   expect(socket.closed).toBe(false);
 });
 
-test("attack 65: of 2,000 connections by nobody only the last ones stay, and others are served", async () => {
-  const strangers: Socket[] = [];
+test("attack 65: of 2,000 unauthenticated connections only the newest stay, and other clients are served", async () => {
+  const unauthenticated: Socket[] = [];
   for (let round = 0; round < 20; round += 1) {
     for (let index = 0; index < 100; index += 1) {
-      strangers.push(keep(connect(api.port, "127.0.0.1")));
+      unauthenticated.push(keep(connect(api.port, "127.0.0.1")));
     }
     expect(await api.greet()).toBeLessThan(GREETING_MS);
   }
-  await eventually(() => strangers.filter(({ closed }) => !closed).length <= STRANGERS, WITHIN);
+  await eventually(
+    () => unauthenticated.filter(({ closed }) => !closed).length <= UNAUTHENTICATED,
+    TIMEOUT,
+  );
   expect(await api.ask("GET", MAPS)).toMatchObject({ code: 200 });
 });
 
-test("attack 84: a head of more than 32 KiB is not read", async () => {
+test("attack 84: rejects headers larger than 32 KiB", async () => {
   const socket = keep(await api.connect());
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
   socket.write(`GET ${MAPS}?timeout=${"1".repeat(33_000)} HTTP/1.1\r\nhost: a\r\n\r\n`);
   await once(socket, "close");
-  expect(said).toContain("431 Request Header Fields Too Large");
+  expect(output).toContain("431 Request Header Fields Too Large");
 });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does virt-api tell strangers who has which MAC, and who may do what?
+// virt-api's webhooks for unauthorized clients: MAC owners and users' rights must stay private.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VirtApiMachine } from "../virt-api-machine.ts";
 
 const MAC = "02:00:00:00:00:66";
-const QUESTIONS = ["/mutate", "/validate"];
+const REQUESTS = ["/mutate", "/validate"];
 
-/** A question in the place of the API server: a VM with somebody's MAC. */
+/** A review as from the API server: a VM with a MAC in use. */
 function review(namespace: string): object {
   const interfaces = [{ name: "n", bridge: {}, macAddress: MAC }];
   const networks = [{ name: "n", multus: { networkName: "default/blue" } }];
@@ -25,7 +25,7 @@ function review(namespace: string): object {
   };
 }
 
-describe("where the API server shows a certificate", () => {
+describe("when the API server presents a certificate", () => {
   let machine: VirtApiMachine;
 
   beforeAll(async () => {
@@ -43,23 +43,23 @@ describe("where the API server shows a certificate", () => {
     { who: "another client of the authority", name: "jane" },
     { who: "an agent", name: "system:serviceaccount:patchbay:virt-handler" },
     { who: "the front proxy", name: "front-proxy-client" },
-  ])("attack 66: $who gets no answer", async ({ name }) => {
-    const stranger = await machine.person(name);
-    for (const path of QUESTIONS) {
-      const answer = await stranger.ask("POST", `${machine.url}${path}`, review("default"));
+  ])("attack 66: rejects $who", async ({ name }) => {
+    const otherClient = await machine.person(name);
+    for (const path of REQUESTS) {
+      const answer = await otherClient.ask("POST", `${machine.url}${path}`, review("default"));
       expect(answer).toMatchObject({ code: 401, body: { message: "Unauthorized" } });
     }
   });
 
   test("attack 66: the API server itself is answered", async () => {
     expect(await machine.makeVm("default", "victim", MAC)).toMatchObject({ code: 201 });
-    const twin = await machine.makeVm("default", "twin", MAC);
-    expect(twin).toMatchObject({ code: 422 });
-    expect(twin.body.message).toContain("by VM default/victim");
+    const copy = await machine.makeVm("default", "twin", MAC);
+    expect(copy).toMatchObject({ code: 422 });
+    expect(copy.body.message).toContain("by VM default/victim");
   });
 });
 
-describe("where it shows none", () => {
+describe("when the API server presents no certificate", () => {
   let machine: VirtApiMachine;
 
   beforeAll(async () => {
@@ -68,14 +68,14 @@ describe("where it shows none", () => {
   });
   afterAll(() => machine[Symbol.asyncDispose]());
 
-  test("attack 66: no VM of another namespace is named, to strangers and to tenants", async () => {
-    const stranger = await machine.person();
-    const { body } = await stranger.ask("POST", `${machine.url}/validate`, review("other"));
-    const said = JSON.stringify(body);
-    expect(said).toContain("by a VM of another namespace");
-    expect(said).not.toContain("victim");
+  test("attack 66: does not reveal VMs of another namespace to unauthenticated clients or tenants", async () => {
+    const otherClient = await machine.person();
+    const { body } = await otherClient.ask("POST", `${machine.url}/validate`, review("other"));
+    const output = JSON.stringify(body);
+    expect(output).toContain("by a VM of another namespace");
+    expect(output).not.toContain("victim");
     await machine.api.post("/api/v1/namespaces", { metadata: { name: "other" } });
-    const twin = await machine.makeVm("other", "twin", MAC);
-    expect(twin.body.message).toContain("by a VM of another namespace");
+    const copy = await machine.makeVm("other", "twin", MAC);
+    expect(copy.body.message).toContain("by a VM of another namespace");
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server that notes what it was asked, and agrees with everything.
+// An API server that records requests and accepts everything.
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,6 @@ interface Asked {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** On a loopback port. */
 export class EchoServer {
   readonly asked: Asked[] = [];
   readonly #server: Server;
@@ -33,7 +32,7 @@ export class EchoServer {
   }
 
   get url(): string {
-    const { port } = this.#server.address() as AddressInfo; // it listens on TCP
+    const { port } = this.#server.address() as AddressInfo;
     return `http://127.0.0.1:${String(port)}`;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant have a device of the node that is another pod's, or nobody's, by naming it in its own pod's annotation?
+// A tenant that requests another pod's or a node's device by name in its own pod's annotation.
 import { names, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
 import { TestPodResources } from "@patchbay/device-plugin/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,12 +12,12 @@ const NAMESPACE = "default";
 let machine: AgentMachine;
 let nics: NicDevices;
 let kubelet: TestPodResources;
-let [victims = "", mine = "", nobodys = ""]: readonly string[] = [];
+let [victims = "", mine = "", orphaned = ""]: readonly string[] = [];
 
 beforeAll(async () => {
   machine = await AgentMachine.start();
   nics = new NicDevices(machine.node);
-  [victims = "", mine = "", nobodys = ""] = nics.make(3);
+  [victims = "", mine = "", orphaned = ""] = nics.make(3);
   await machine.putNad(NAMESPACE, "fast", [{ type: PLUGIN, capabilities: { deviceID: true } }]);
   const fields = { metadata: { annotations: { [names.RESOURCE_NAME_ANNOTATION]: RESOURCE } } };
   const key = { namespace: NAMESPACE, name: "fast" };
@@ -41,7 +41,7 @@ async function attachedTo(pod: string): Promise<readonly string[]> {
   return status.map((entry) => entry.interface ?? "");
 }
 
-/** The attacker's pod asks for a device by its name. */
+/** The attacker's pod requests a device by name. */
 async function ask(nic: string, deviceID: string): Promise<void> {
   const element = { name: "fast", interface: nic, deviceID };
   await machine.ask(NAMESPACE, "attacker", JSON.stringify([element]));
@@ -49,19 +49,22 @@ async function ask(nic: string, deviceID: string): Promise<void> {
 
 test.each([
   { whose: "another pod's", nic: "net1", device: () => victims },
-  { whose: "nobody's", nic: "net2", device: () => nobodys },
-])("attack 104: a device that is $whose is not to be had by its name", async ({ nic, device }) => {
-  await expect.poll(() => attachedTo("victim"), { timeout: WITHIN_MS }).toEqual(["net1"]);
-  await ask(nic, device());
-  await expect
-    .poll(() => machine.errors(NAMESPACE, "attacker"), { timeout: WITHIN_MS })
-    .toMatchObject({ [nic]: { reason: "NoDevice" } });
-  expect(await attachedTo("attacker")).toEqual([]);
-  expect(await attachedTo("victim")).toEqual(["net1"]);
-  expect(nics.onHost([mine, nobodys])).toEqual([mine, nobodys]);
-});
+  { whose: "nobody's", nic: "net2", device: () => orphaned },
+])(
+  "attack 104: rejects a device that belongs to $whose when requested by name",
+  async ({ nic, device }) => {
+    await expect.poll(() => attachedTo("victim"), { timeout: WITHIN_MS }).toEqual(["net1"]);
+    await ask(nic, device());
+    await expect
+      .poll(() => machine.errors(NAMESPACE, "attacker"), { timeout: WITHIN_MS })
+      .toMatchObject({ [nic]: { reason: "NoDevice" } });
+    expect(await attachedTo("attacker")).toEqual([]);
+    expect(await attachedTo("victim")).toEqual(["net1"]);
+    expect(nics.onHost([mine, orphaned])).toEqual([mine, orphaned]);
+  },
+);
 
-test("its own device it has by its name", async () => {
+test("assigns its own device by name", async () => {
   await ask("net3", mine);
   await expect.poll(() => attachedTo("attacker"), { timeout: WITHIN_MS }).toEqual(["net3"]);
   expect(nics.given("ADD", "net3").deviceID).toBe(mine);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever may write network definitions, or a pod's annotation, tries to have something else done than CNI.
+// Network definitions and annotations that try to run something other than CNI plugins.
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
 
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
 
 let machine: AgentMachine;
@@ -17,7 +17,7 @@ const evidence = (): string => join(machine.node.directory, "executed");
 
 beforeAll(async () => {
   machine = await AgentMachine.start();
-  // What must not be run: beside the directory of plugins, not in it.
+  // A program beside the plugin directory that must not run.
   machine.node.addPlugin("harmless", "exit 1");
   const canary = join(machine.node.directory, "canary");
   writeFileSync(canary, `#!/bin/sh\ntouch ${evidence()}\n`);
@@ -29,7 +29,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** The reason for which it is refused, and the pod's NICs. */
+/** The reason for the rejection, and the pod's NICs. */
 async function attempt(networks: string): Promise<readonly unknown[]> {
   count += 1;
   const name = `pod-${String(count)}`;
@@ -37,11 +37,11 @@ async function attempt(networks: string): Promise<readonly unknown[]> {
   const errors = await eventually(async () => {
     const found = Object.values(await machine.errors(NAMESPACE, name));
     return found.length > 0 ? found : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return [...errors.map(({ reason }) => reason), ...machine.node.nics(sandbox)];
 }
 
-/** A definition is tried; what it must not have done is looked at by the caller. */
+/** Tries a definition; the caller checks the side effects. */
 async function tryConfig(config: string): Promise<readonly unknown[]> {
   count += 1;
   const name = `bad-${String(count)}`;
@@ -54,7 +54,7 @@ async function expectServing(): Promise<void> {
   count += 1;
   const name = `witness-${String(count)}`;
   await machine.runPod({ namespace: NAMESPACE, name, networks: "good" });
-  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, TIMEOUT);
 }
 
 const TYPES = ["../canary", "/bin/sh", "bridge\n../canary", "$(../canary)", "..", ""];
@@ -77,7 +77,7 @@ const DEEP = `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}`;
 
 test.each([
   { name: "10,000 levels", config: `{"cniVersion":"1.0.0","type":"nowhere","deep":${DEEP}}` },
-  { name: "10,000 levels of nothing else", config: DEEP },
+  { name: "only 10,000 levels", config: DEEP },
   { name: "a megabyte", config: `{"type":"nowhere","x":"${"x".repeat(1_000_000)}"}` },
   { name: "__proto__", config: '{"__proto__":{"type":"harmless"},"cniVersion":"1.0.0"}' },
   {
@@ -107,7 +107,7 @@ test("attack 42: cni-args that name another plugin", async () => {
   const networks = JSON.stringify([{ name: "good", "cni-args": args }]);
   const name = "args";
   await machine.runPod({ namespace: NAMESPACE, name, networks });
-  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length > 0, TIMEOUT);
   expect(existsSync(evidence())).toBe(false);
 });
 

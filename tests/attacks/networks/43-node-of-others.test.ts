@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever may write network definitions in a namespace of their own reaches for the node: its NIC, its bridge, its files.
+// Network definitions of a tenant that refer to the node's NIC, bridge or files.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { KUBEVIRTS, names } from "@patchbay/api";
@@ -8,10 +8,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
 
 const TENANT = "tenant";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 
 let machine: AgentMachine;
-/** A NIC of the node, and a bridge that another one is a port of. */
+/** A node NIC, and a bridge with another NIC as a port. */
 let device: string;
 let bridge: string;
 
@@ -35,29 +35,32 @@ beforeAll(async () => {
 
 afterAll(() => machine.close());
 
-/** What the tenant is told, and the NICs of the tenant's pod. */
+/** The report to the tenant, and the NICs of the tenant's pod. */
 async function attempt(name: string, plugin: object) {
   const config = JSON.stringify({ cniVersion: "1.0.0", ...plugin });
   await machine.putNad(TENANT, name, config);
   const sandbox = await machine.runPod({ namespace: TENANT, name, networks: `${name}@net1` });
-  const told = await eventually(async () => (await machine.errors(TENANT, name))["net1"], WITHIN);
-  return { ...told, nics: machine.node.nics(sandbox) };
+  const reported = await eventually(
+    async () => (await machine.errors(TENANT, name))["net1"],
+    TIMEOUT,
+  );
+  return { ...reported, nics: machine.node.nics(sandbox) };
 }
 
-test("attack 43: host-device takes a NIC of the node", async () => {
+test("attack 43: rejects a host-device network that takes a node NIC", async () => {
   const { reason, message, nics } = await attempt("card", { type: "host-device", device });
   expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
   expect(message).toContain('type "host-device" (--tenant-plugins)');
   expect(run("ip", "-o", "link", "show", device)).toContain(device);
 });
 
-test("attack 43: a NIC on the node's own bridge", async () => {
+test("attack 43: rejects a NIC on the node's own bridge", async () => {
   const { reason, message, nics } = await attempt("uplink", { type: "bridge", bridge });
   expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
   expect(message).toContain(`bridge "${bridge}", which is the node's own (--tenant-bridges)`);
 });
 
-test("attack 44: host-local writes where it is told", async () => {
+test("attack 44: rejects host-local with a data directory of the tenant's choice", async () => {
   const dataDir = join(machine.node.directory, "elsewhere");
   const ipam = { type: "host-local", dataDir, subnet: "10.55.4.0/24" };
   const { reason, nics } = await attempt("files", { ...machine.node.layer2Plugin(), ipam });
@@ -65,7 +68,7 @@ test("attack 44: host-local writes where it is told", async () => {
   expect(existsSync(dataDir)).toBe(false);
 });
 
-/** What would be taken, and what the tenant is told of it. */
+/** The requested resource, and the report to the tenant. */
 interface Reach {
   readonly name: string;
   readonly plugin: () => object;
@@ -99,7 +102,7 @@ test.each<Reach>([
     plugin: () => ({ type: "own-meta", delegates: [{ type: "host-device", device }] }),
     told: () => 'delegates[0].type "host-device" (--tenant-plugins)',
   },
-])("attack 126: what the policy refuses, spelled otherwise: $name", async (reach) => {
+])("attack 126: rejects alternative spellings of forbidden settings: $name", async (reach) => {
   const ports = (): string => run("ip", "-j", "link", "show", "master", bridge);
   const before = ports();
   const { reason, message, nics } = await attempt(reach.name, reach.plugin());
@@ -109,7 +112,7 @@ test.each<Reach>([
   expect(ports()).toBe(before);
 });
 
-test("attack 127: DEL of a definition that was never judged, by a status that the pod's maker wrote", async () => {
+test("attack 127: DEL uses no unchecked definition from a status that the pod's author wrote", async () => {
   const executed = join(machine.node.directory, "executed");
   machine.node.addPlugin("canary", `touch ${executed}`);
   const evil = { cniVersion: "1.0.0", type: "canary", logFile: "/etc/cron.d/x" };
@@ -120,12 +123,12 @@ test("attack 127: DEL of a definition that was never judged, by a status that th
   await machine.runPod({ ...pod, networks: "", prepare: () => Promise.resolve(annotations) });
   await eventually(
     async () => (await machine.networkStatus(pod.namespace, pod.name)).length === 0,
-    WITHIN,
+    TIMEOUT,
   );
   expect(existsSync(executed)).toBe(false);
 });
 
-test("attack 128: the addresses of an administrator's network, by its name", async () => {
+test("attack 128: rejects addresses of an administrator's network requested by name", async () => {
   const ends = { from: "10.55.0.10", to: "10.55.0.11" };
   await machine.putNad("default", "scarce", [machine.node.bridgePlugin(ends)]);
   const { reason, message, nics } = await attempt("thief", {
@@ -136,18 +139,18 @@ test("attack 128: the addresses of an administrator's network, by its name", asy
   expect(message).toContain('name "scarce", which network default/scarce uses');
   expect(machine.node.leases("scarce")).toEqual([]);
   await machine.runPod({ namespace: TENANT, name: "owner", networks: "default/scarce@net1" });
-  await eventually(async () => (await machine.networkStatus(TENANT, "owner")).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(TENANT, "owner")).length > 0, TIMEOUT);
   expect(machine.node.leases("scarce")).toHaveLength(1);
 });
 
-test("a bridge of the tenant's own serves, and so does an administrator's definition of the node's", async () => {
+test("accepts a tenant's own bridge and an administrator's definition of the node's bridge", async () => {
   await machine.putNad(TENANT, "good", [machine.node.layer2Plugin()]);
   await machine.putNad("default", "uplink", [{ type: "bridge", bridge }]);
   const networks = "good@net1,default/uplink@net2";
   const sandbox = await machine.runPod({ namespace: TENANT, name: "witness", networks });
   await eventually(
     async () => (await machine.networkStatus(TENANT, "witness")).length === 2,
-    WITHIN,
+    TIMEOUT,
   );
   expect(machine.node.nics(sandbox)).toEqual(["net1", "net2"]);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant makes a pod that says it is the launcher of somebody else's VMI.
+// A tenant's pod that claims to be the launcher of another tenant's VMI.
 import {
   names,
   PODS,
@@ -61,7 +61,7 @@ afterEach(async () => {
   await controller.stop();
 });
 
-/** A pod with all words of the VMI's launcher. */
+/** A pod with all labels and annotations of the VMI's launcher. */
 function impostor(
   vmi: VirtualMachineInstance,
   metadata: Partial<Pod["metadata"]> & Pick<Pod["metadata"], "name">,
@@ -83,7 +83,7 @@ function impostor(
   };
 }
 
-/** The garbage collector may be quicker, where its owner is in another namespace: then it never runs. */
+/** The garbage collector may delete it first if its owner is in another namespace: then it never runs. */
 async function runImpostor(pod: Pod): Promise<void> {
   try {
     await bindAndRun(pod);
@@ -119,22 +119,25 @@ const ROWS = [
   },
 ] as const;
 
-test.each(ROWS)("attack 6: a pod $name is no launcher", async ({ metadata, owned }) => {
-  const own = await scene.pod();
-  const vmi = await scene.vmi();
-  const ownerReferences = owned ? (own.metadata.ownerReferences ?? []) : [];
-  const name = metadata.name === "launcher" ? own.metadata.name : metadata.name;
-  const evil = impostor(vmi, { ...metadata, name, ownerReferences });
-  await admin.store.create(PODS, evil);
-  await runImpostor(evil);
-  await scene.runPod();
-  await scene.vmiWhen(({ status }) => status?.phase === "Scheduled");
-  const { status, metadata: told } = await scene.vmi();
-  expect(status?.activePods).toEqual({ [own.metadata.uid ?? ""]: "node1" });
-  expect(told.labels?.[names.NODE_NAME_LABEL]).toBe("node1");
-});
+test.each(ROWS)(
+  "attack 6: a pod $name is not used as the launcher",
+  async ({ metadata, owned }) => {
+    const own = await scene.pod();
+    const vmi = await scene.vmi();
+    const ownerReferences = owned ? (own.metadata.ownerReferences ?? []) : [];
+    const name = metadata.name === "launcher" ? own.metadata.name : metadata.name;
+    const evil = impostor(vmi, { ...metadata, name, ownerReferences });
+    await admin.store.create(PODS, evil);
+    await runImpostor(evil);
+    await scene.runPod();
+    await scene.vmiWhen(({ status }) => status?.phase === "Scheduled");
+    const { status, metadata: reported } = await scene.vmi();
+    expect(status?.activePods).toEqual({ [own.metadata.uid ?? ""]: "node1" });
+    expect(reported.labels?.[names.NODE_NAME_LABEL]).toBe("node1");
+  },
+);
 
-test("attack 6: a VMI whose own pod is gone ends, whatever pods say they are its", async () => {
+test("attack 6: a VMI whose own pod is gone ends, although other pods claim to be its launcher", async () => {
   const own = await scene.pod();
   const vmi = await scene.vmi();
   const evil = impostor(vmi, {
@@ -153,7 +156,7 @@ test("attack 6: a VMI whose own pod is gone ends, whatever pods say they are its
   );
 });
 
-test("attack 6: a pod that has the launcher's name beforehand is told, not taken over", async () => {
+test("attack 6: reports a pod that already has the launcher's name and does not adopt it", async () => {
   await scene.pod();
   const other = new Scene(admin, "other");
   controller.freeze("virtualmachineinstances");
@@ -163,9 +166,9 @@ test("attack 6: a pod that has the launcher's name beforehand is told, not taken
   await admin.store.create(PODS, evil);
   await runImpostor(evil);
   controller.thaw();
-  const told = await other.vmiWhen(({ status }) =>
+  const reported = await other.vmiWhen(({ status }) =>
     (status?.conditions ?? []).some(({ reason }) => reason === "FailedCreate"),
   );
-  expect(told.status?.activePods).toBeUndefined();
+  expect(reported.status?.activePods).toBeUndefined();
   await other.end();
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody gets the uid of a foreign pod into a VMI's status: virt-handler asks the runtime whose pod that is.
+// A foreign pod's uid in a VMI's status: virt-handler checks the pod's owner with the runtime.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ afterEach(async () => {
   rmSync(podsDir, { recursive: true });
 });
 
-test("attack 6: the launcher of another VMI is not worked with, and the VMI says so", async () => {
+test("attack 6: does not use another VMI's launcher, and reports it on the VMI", async () => {
   mkdirSync(join(podsDir, POD_UID));
   const ids = { id: POD_UID, podUid: POD_UID, netnsPath: "/nonexistent", netnsInode: "1" };
   const sandboxes = createFakeSandboxes();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's pods ask for the networks of others, for more than there is, and for what no network can be.
+// Tenant pods that request foreign networks, too many networks, or impossible ones.
 import { EVENTS, names, PODS } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "../../contract/net-agent/machine.ts";
 
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const OWNER = "owner";
 const TENANT = "tenant";
 const POOL = { from: "10.55.0.10", to: "10.55.0.19" };
@@ -27,14 +27,14 @@ async function errorsOf(name: string): Promise<readonly string[]> {
   const errors = await eventually(async () => {
     const found = await machine.errors(TENANT, name);
     return Object.keys(found).length > 0 ? found : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return [...new Set(Object.values(errors).map(({ reason }) => reason))];
 }
 
-/** A network of its own is attached: the agent has worked on everything before it. */
+/** Its own network is attached, so the agent has processed everything before it. */
 async function expectServed(namespace: string, name: string): Promise<void> {
   await machine.runPod({ namespace, name, networks: "blue" });
-  await eventually(async () => (await machine.networkStatus(namespace, name)).length > 0, WITHIN);
+  await eventually(async () => (await machine.networkStatus(namespace, name)).length > 0, TIMEOUT);
 }
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
       labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE, [names.CREATED_BY_LABEL]: "x" },
     },
   },
-])("attack 7: a foreign namespace's network, named $what", async ({ what, metadata }) => {
+])("attack 7: rejects another namespace's network, named $what", async ({ what, metadata }) => {
   const name = `seven-${String(what.length)}`;
   const sandbox = await machine.runPod({
     namespace: TENANT,
@@ -57,7 +57,7 @@ test.each([
   expect(machine.node.nics(sandbox)).toEqual([]);
 });
 
-test("attack 8: a pod that asks for more addresses than the owner's pool has", async () => {
+test("attack 8: a pod cannot request more addresses than the owner's pool has", async () => {
   const networks = Array.from({ length: 60 }, () => `${OWNER}/blue`).join(",");
   await machine.runPod({ namespace: TENANT, name: "eight", networks });
   expect(await errorsOf("eight")).toEqual(["NetworkForbidden"]);
@@ -65,7 +65,7 @@ test("attack 8: a pod that asks for more addresses than the owner's pool has", a
   await expectServed(OWNER, "mine");
 });
 
-test("attack 8: an annotation of 260 elements, and one of 131,072", async () => {
+test("attack 8: rejects an annotation of 260 elements and one of 131,072", async () => {
   const many = (count: number): string => Array.from({ length: count }, () => "a").join(",");
   await machine.runPod({ namespace: TENANT, name: "hoard", networks: many(260) });
   await machine.runPod({ namespace: TENANT, name: "flood", networks: many(100_000) });
@@ -75,11 +75,11 @@ test("attack 8: an annotation of 260 elements, and one of 131,072", async () => 
   }
   await expectServed(OWNER, "another");
   const { items } = await machine.admin.store.list(EVENTS, { namespace: TENANT });
-  const told = items.filter((event) => event.involvedObject.name === "flood");
-  expect(told).toHaveLength(1);
+  const reported = items.filter((event) => event.involvedObject.name === "flood");
+  expect(reported).toHaveLength(1);
 });
 
-test("attack 8: an annotation that grows beyond all bounds takes nothing away from its pod", async () => {
+test("attack 8: an annotation that grows without limit does not detach the pod's networks", async () => {
   await machine.putNad(TENANT, "blue", [machine.node.layer2Plugin()]);
   await expectServed(TENANT, "grows");
   await machine.ask(TENANT, "grows", "x".repeat(200_000));

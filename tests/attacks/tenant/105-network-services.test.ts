@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can who may write no slices have virt-controller write them, with addresses of somebody else?
+// Users without rights on slices that make virt-controller write foreign addresses into them.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { networkServicePlan } from "@patchbay/core/services";
 import { expect, test } from "vitest";
@@ -26,27 +26,27 @@ function addressesOf(
   );
 }
 
-test("attack 105: a tenant's definition gives an address of another's pod", () => {
+test("attack 105: ignores a tenant's definition that assigns another pod's address", () => {
   const definition = aBlueDefinition({
     ipam: { type: "static", addresses: [{ address: `${VICTIM}/24` }] },
   });
   expect(addressesOf("red/blue", definition, [VICTIM])).toEqual([]);
-  // An administrator's own may.
+  // An administrator's own definition may.
   expect(addressesOf("blue", definition, [VICTIM])).toEqual([VICTIM]);
 });
 
-test("attack 105: a pod's annotation says that it has an address of another's pod", () => {
+test("attack 105: ignores a pod's annotation that claims another pod's address", () => {
   expect(addressesOf("blue", aBlueDefinition(), [VICTIM, "10.77.1.5"])).toEqual(["10.77.1.5"]);
 });
 
 test.each(["/blue", "default/blue/../red", "default/blue,red/blue", "*", "default/"])(
-  "attack 105: the network is called %j",
+  "attack 105: rejects a network named %j",
   (network) => {
     expect(addressesOf(network, aBlueDefinition(), ["10.77.1.5"])).toEqual([]);
   },
 );
 
-test("attack 105: VMs of another namespace are selected by nobody's labels", () => {
+test("attack 105: labels do not select VMs of another namespace", () => {
   const vmis = [aServedVmi("vm1", ["10.77.1.5"], { metadata: { namespace: "red" } })];
   const service = aNetworkService();
   const facts = { service, vmis, definition: aBlueDefinition(), trustedNamespaces: TRUSTED };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server judges a path as it comes: does virt-api open what another reading of it names?
+// Paths that virt-api and the API server could interpret differently.
 import { once } from "node:events";
 import { connect } from "node:tls";
 import { STREAM_PROTOCOL } from "@patchbay/core/guest";
@@ -11,7 +11,7 @@ const OF_MINE = "/apis/subresources.kubevirt.io/v1/namespaces/mine/virtualmachin
 const OF_OTHERS = "victim/virtualmachineinstances/vm";
 
 let machine: VirtApiMachine;
-/** The API server's, for which virt-api takes whoever it brings. */
+/** The API server's certificate, which lets it act for any user. */
 let frontProxy: { readonly cert: string; readonly key: string };
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(() => machine[Symbol.asyncDispose]());
 
-/** The first line of the answer to a stream's request with that very path, as a proxy that cleans nothing passes it on. */
+/** The first line of the response to a stream request with that exact path, sent without normalization. */
 async function ask(path: string): Promise<string> {
   const { hostname: host, port } = new URL(machine.url);
   const socket = connect({ host, port: Number(port), ...frontProxy, rejectUnauthorized: false });
@@ -40,18 +40,18 @@ async function ask(path: string): Promise<string> {
       "X-Remote-Group: system:authenticated",
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
-    let said = "";
-    for await (const chunk of socket) said += String(chunk);
-    return said;
+    let output = "";
+    for await (const chunk of socket) output += String(chunk);
+    return output;
   } finally {
     socket.destroy();
   }
 }
 
-test("attack 131: the path of one's own VM that is no other's is answered for that VM", async () => {
-  const said = await ask(`${OF_MINE}/vm/console`);
-  expect(said).toMatch(/^HTTP\/1\.1 404 /);
-  expect(said).toContain(`virtualmachineinstances.kubevirt.io \\"vm\\" not found`);
+test("attack 131: an unambiguous path of the tenant's own VM opens that VM", async () => {
+  const output = await ask(`${OF_MINE}/vm/console`);
+  expect(output).toMatch(/^HTTP\/1\.1 404 /);
+  expect(output).toContain(`virtualmachineinstances.kubevirt.io \\"vm\\" not found`);
 });
 
 test.each([
@@ -60,8 +60,8 @@ test.each([
   `${OF_MINE}/vm/console/../../../../${OF_OTHERS}/capture?interface=a`,
   `${OF_MINE}/../../${OF_OTHERS}/portforward/22`,
 ])("attack 131: %s opens nothing", async (path) => {
-  const said = await ask(path);
-  expect(said).toMatch(/^HTTP\/1\.1 404 /);
-  expect(said).not.toContain("victim");
-  expect(said).not.toContain("virtualmachineinstances.kubevirt.io");
+  const output = await ask(path);
+  expect(output).toMatch(/^HTTP\/1\.1 404 /);
+  expect(output).not.toContain("victim");
+  expect(output).not.toContain("virtualmachineinstances.kubevirt.io");
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's pod that wants the node's disk for itself.
+// A tenant's pod that fills the node's disk.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { VolumeDisk } from "@patchbay/core/interfaces";
@@ -26,7 +26,7 @@ const DIG = `p=; for i in $(busybox seq 1000); do p=\${p}d/; done
     [ $i = 1 ] || busybox mv $1/c$((i - 1)) $1/c$i/$p || exit 2
   done`;
 
-/** This node without loop devices: volumes have no walls. */
+/** A node without loop devices: volumes have no hard limit. */
 function withoutWalls(): VolumeDeps {
   const { disk } = node.deps;
   const plain: VolumeDisk = {
@@ -43,7 +43,7 @@ function withoutWalls(): VolumeDeps {
   return { ...node.deps, disk: plain };
 }
 
-test("attack 27: a tree of 30,000 directories goes with its pod", async () => {
+test("attack 27: deletes a tree of 30,000 directories with its pod", async () => {
   const volumes = [
     { name: "disk", emptyDir: {} },
     { name: "memory", emptyDir: { medium: "Memory" } },
@@ -56,7 +56,7 @@ test("attack 27: a tree of 30,000 directories goes with its pod", async () => {
   expect(existsSync(node.podDirectory(pod))).toBe(false);
 });
 
-test("attack 28: an emptyDir, also by files that have no name any more, ends at its limit", async () => {
+test("attack 28: an emptyDir ends at its limit, counting deleted files that are still open", async () => {
   const volumes = [{ name: "v", emptyDir: { sizeLimit: "32Mi" } }];
   const script = `exec 3>/v/hidden; busybox rm /v/hidden
     busybox dd if=/dev/zero bs=1M count=500 >&3 && exit 7
@@ -67,7 +67,7 @@ test("attack 28: an emptyDir, also by files that have no name any more, ends at 
   await node.remove(pod);
 });
 
-test("attack 28: where volumes have no walls the pod is evicted, and told both numbers", async () => {
+test("attack 28: evicts the pod and reports both numbers where volumes have no hard limit", async () => {
   const deps = withoutWalls();
   const volumes = [{ name: "v", emptyDir: { sizeLimit: "32Mi" } }];
   const script = "busybox dd if=/dev/zero of=/v/flood bs=1M count=40; busybox sleep 600";
@@ -80,7 +80,7 @@ test("attack 28: where volumes have no walls the pod is evicted, and told both n
   await node.remove(pod);
 });
 
-test("attack 28: files in the container's own root file system are counted too", async () => {
+test("attack 28: counts files in the container's root file system", async () => {
   const script = "busybox dd if=/dev/zero of=/tmp/flood bs=1M count=60; busybox sleep 600";
   const limits = { "ephemeral-storage": "48Mi" };
   const pod = await node.run("root", { script, limits });
@@ -93,7 +93,7 @@ test("attack 28: files in the container's own root file system are counted too",
   await node.remove(pod);
 });
 
-test("attack 30: a flood of stdout keeps five files, however much it says", async () => {
+test("attack 30: a flood of stdout is limited to five files", async () => {
   const { clock, files, log } = node.deps;
   const stop = new AbortController();
   rotateLogs({ runtime: node.bench.runtime, clock, files, log }, stop.signal);
@@ -103,7 +103,7 @@ test("attack 30: a flood of stdout keeps five files, however much it says", asyn
   await eventually(
     async () => {
       for (const name of await files.list(directory)) seen.add(name);
-      expect(bytesOnDisk(directory)).toBeLessThan(300 * MIB); // 50, and what is written in half a second
+      expect(bytesOnDisk(directory)).toBeLessThan(300 * MIB); // 50, and the writes of half a second
       return seen.size > 8;
     },
     { withinMs: 50_000 },

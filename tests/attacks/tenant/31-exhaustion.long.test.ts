@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's pod that names no limits and wants all processes and all memory.
+// A tenant's pod without limits that takes all processes and all memory.
 import { execFileSync, spawnSync } from "node:child_process";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -23,8 +23,8 @@ function counts(): readonly number[] {
   return out.trim().split("\n").map(Number); // none: [0]
 }
 
-test("attack 31: a fork bomb has 1,024 processes, and the machine has the rest", async () => {
-  // Each process makes two more, and waits: the bomb grows without burning what others need.
+test("attack 31: limits a fork bomb to 1,024 processes", async () => {
+  // Each process forks twice and waits: the bomb grows without burning processor time.
   const script = "f() { f & f & busybox sleep 600; }; f; busybox sleep 600";
   const pod = await node.run("bomb", { script });
   const most = await eventually(
@@ -40,13 +40,13 @@ test("attack 31: a fork bomb has 1,024 processes, and the machine has the rest",
   expect(counts().every((count) => count < 8)).toBe(true);
 });
 
-test("attack 32: a container without a limit of memory is ended at the default, 512 MiB", async () => {
+test("attack 32: kills a container without a memory limit at the default, 512 MiB", async () => {
   const pod = await node.run("hog", { script: "busybox tail /dev/zero" });
   expect(await node.ended(pod)).toMatchObject({ exitCode: 137, reason: "OOMKilled" });
   await node.remove(pod);
 });
 
-test("attack 32: files in memory are the pod's memory", async () => {
+test("attack 32: counts files in memory volumes as the pod's memory", async () => {
   const volumes = [{ name: "v", emptyDir: { medium: "Memory", sizeLimit: "100Gi" } }];
   const script = "busybox dd if=/dev/zero of=/v/flood bs=1M count=700 && exit 7; exit 3";
   const pod = await node.run("files", { script, volumes });

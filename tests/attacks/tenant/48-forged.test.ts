@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a tenant, who may edit a namespace, write that is not theirs: states, and text that becomes XML?
+// A tenant who may edit a namespace: forged statuses, and text that becomes XML.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
 
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-test("attack 48: a tenant does not write the status of a VM, a VMI or a pod", async () => {
+test("attack 48: a tenant cannot write the status of a VM, a VMI or a pod", async () => {
   await machine.makeVm("default", "a", "02:00:00:00:00:0a");
   expect(await tenant.ask("POST", VMIS, vmi("b", {}))).toMatchObject({ code: 201 });
   const containers = [{ name: "c", image: "c:1" }];
@@ -57,39 +57,39 @@ test("attack 48: a tenant does not write the status of a VM, a VMI or a pod", as
   }
 });
 
-test("attack 83: a tenant does not say which networks and addresses a launcher has", async () => {
+test("attack 83: a tenant cannot set a launcher's networks and addresses", async () => {
   const containers = [{ name: "compute", image: "c:1" }];
   const metadata = { name: "launcher", labels: { "kubevirt.io": "virt-launcher" } };
   const path = `${PODS}/launcher`;
   expect((await machine.api.post(PODS, { metadata, spec: { containers } })).code).toBe(201);
   const forged = [{ name: "cbr0", interface: "eth0", default: true, ips: ["10.88.0.1"] }];
-  const said = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(forged) };
-  const write = async (who: Person, at: string, words: object) =>
-    (await who.ask("PATCH", at, { metadata: words })).code;
-  expect(await write(tenant, path, { annotations: said })).toBe(403);
+  const output = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(forged) };
+  const write = async (who: Person, at: string, text: object) =>
+    (await who.ask("PATCH", at, { metadata: text })).code;
+  expect(await write(tenant, path, { annotations: output })).toBe(403);
   expect(await write(tenant, path, { labels: { "kubevirt.io": null } })).toBe(403);
   expect(await write(tenant, path, { annotations: { "my.example/note": "x" } })).toBe(200);
   const agent = await machine.person("system:serviceaccount:patchbay:net-agent");
-  expect(await write(agent, `${path}/status`, { annotations: said })).toBe(200);
+  expect(await write(agent, `${path}/status`, { annotations: output })).toBe(200);
 });
 
 const HOSTILE = "x'/><hostdev mode='subsystem'/><a b='";
 
 test.each([
   { what: "a MAC", iface: { macAddress: `02:00:00:00:00:01${HOSTILE}` } },
-  { what: "a MAC with a second line", iface: { macAddress: "02:00:00:00:00:01\n" } },
+  { what: "a MAC followed by a second line", iface: { macAddress: "02:00:00:00:00:01\n" } },
   { what: "a model", iface: { model: `virtio${HOSTILE}` } },
   { what: "a PCI address", iface: { pciAddress: `0000:01:00.0${HOSTILE}` } },
   { what: "a boot order", iface: { bootOrder: HOSTILE } },
   { what: "an ACPI index", iface: { acpiIndex: HOSTILE } },
   { what: "a name", iface: { name: HOSTILE }, network: HOSTILE },
-])("attack 50: XML in $what of an interface is refused", async ({ iface, network }) => {
+])("attack 50: rejects XML in $what of an interface", async ({ iface, network }) => {
   const answer = await tenant.ask("POST", VMIS, vmi("c", iface, network));
   expect(answer).toMatchObject({ code: 422 });
   expect(answer.body.message).toMatch(/interface|network/i);
 });
 
-test("attack 99: a name after which nothing of the node can be named is refused, with how long it may be", async () => {
+test("attack 99: rejects a name too long for derived names and reports the maximum length", async () => {
   const long = vmi("v".repeat(253), {});
   const refused = await tenant.ask("POST", VMIS, long);
   expect(refused).toMatchObject({ code: 422 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant, a stranger or a component's account become somebody else, or reach what is not theirs?
+// Tenants, unauthenticated clients and component accounts that try to gain rights.
 import { once } from "node:events";
 import { connect } from "node:tls";
 import { createClock } from "@patchbay/os";
@@ -18,7 +18,7 @@ const CLUSTER_ADMIN = {
   name: "cluster-admin",
 };
 
-/** Until virt-api knows what was made a moment ago, on a busy machine. */
+/** Time until virt-api knows a new object on a busy machine. */
 const POLL = { timeout: 30_000 };
 
 let machine: VirtApiMachine;
@@ -37,9 +37,9 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-test("attack 51: nobody, and a certificate of one's own making, get nothing", async () => {
-  const nobody = await machine.person();
-  expect(await nobody.ask("GET", SECRETS)).toMatchObject({ code: 403 });
+test("attack 51: rejects anonymous requests and self-signed certificates", async () => {
+  const unprivileged = await machine.person();
+  expect(await unprivileged.ask("GET", SECRETS)).toMatchObject({ code: 403 });
   const forger = await createAuthority("test", createClock());
   const forged = await identity(forger, "kubernetes-admin", ["system:masters"]);
   const { authority, server } = machine.api;
@@ -53,7 +53,7 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString("base64url");
 }
 
-test("attack 52: tokens that are not signed by the server are nobody's", async () => {
+test("attack 52: rejects tokens that the server did not sign", async () => {
   const path = `${CORE}/default/serviceaccounts/default/token`;
   const { body } = await machine.api.post(path, { spec: {} });
   const token = String(body.status?.["token"]);
@@ -72,18 +72,18 @@ test("attack 52: tokens that are not signed by the server are nobody's", async (
   }
 });
 
-/** One request as it is written, with the tenant's certificate; the answer's first line. */
+/** Sends one raw request with the tenant's certificate; returns the status line. */
 async function raw(text: string): Promise<string> {
   const { authority, server } = machine.api;
   const { certPem, keyPem } = await identity(authority, "tenant", []);
   const options = { host: "127.0.0.1", port: server.port, ca: authority.certPem };
   const socket = connect({ ...options, cert: certPem, key: keyPem });
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString())).on("error", () => undefined);
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString())).on("error", () => undefined);
   socket.write(text);
   await once(socket, "close");
-  expect(said).not.toContain(Buffer.from("j-e-w-e-l").toString("base64"));
-  return said;
+  expect(output).not.toContain(Buffer.from("j-e-w-e-l").toString("base64"));
+  return output;
 }
 
 test.each([
@@ -94,11 +94,11 @@ test.each([
   ["impersonate-uid: 1\r\nimpersonate-user: tenant"],
   ["x-remote-user: kubernetes-admin"],
   ["x-remote-group: system:masters"],
-])("attack 53: a tenant does not act for others by %j", async (headers) => {
-  const said = await raw(
+])("attack 53: a tenant cannot impersonate by %j", async (headers) => {
+  const output = await raw(
     `GET ${SECRETS} HTTP/1.1\r\nhost: a\r\n${headers}\r\nconnection: close\r\n\r\n`,
   );
-  expect(said).toMatch(/^HTTP\/1\.1 403 /);
+  expect(output).toMatch(/^HTTP\/1\.1 403 /);
 });
 
 const RULES = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
@@ -120,7 +120,7 @@ test.each([
   },
   {
     number: 54,
-    what: "a role that is added to others",
+    what: "a role that is aggregated into others",
     path: `${RBAC}/clusterroles`,
     body: {
       metadata: {
@@ -132,7 +132,7 @@ test.each([
   },
   {
     number: 54,
-    what: "a binding to the administrator's role",
+    what: "a binding to cluster-admin",
     path: `${RBAC}/namespaces/default/rolebindings`,
     body: { roleRef: CLUSTER_ADMIN, subjects: SELF },
   },
@@ -154,7 +154,7 @@ test.each([
     path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     body: { spec: {} },
   },
-])("attack $number: a tenant does not make $what", async ({ path, body }) => {
+])("attack $number: a tenant cannot create $what", async ({ path, body }) => {
   expect(await tenant.ask("POST", path, { metadata: { name: "x" }, ...body })).toMatchObject({
     code: 403,
   });
@@ -172,22 +172,22 @@ test.each([
   { number: 58, path: `${SECRETS}?watch=1` },
   { number: 58, path: "/api/v1/secrets?fieldSelector=metadata.namespace%3Ddefault" },
   { number: 58, path: `${SECRETS}?fieldSelector=metadata.name%3Dcrown` },
-])("attack $number: a tenant gets nothing by %j", async ({ path }) => {
-  const said = await raw(`GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
-  expect(said).toMatch(/^HTTP\/1\.1 40[034] /);
+])("attack $number: a tenant gains nothing by %j", async ({ path }) => {
+  const output = await raw(`GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
+  expect(output).toMatch(/^HTTP\/1\.1 40[034] /);
 });
 
-test("attack 56: a request that could be read in two ways is read in none", async () => {
+test("attack 56: rejects an ambiguous request", async () => {
   const hidden = `GET ${SECRETS}/crown HTTP/1.1\r\nhost: a\r\n\r\n`;
   const head = `POST ${CORE}/default/configmaps HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n`;
-  const said = await raw(
+  const output = await raw(
     `${head}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`,
   );
-  expect(said).toMatch(/^HTTP\/1\.1 400 /);
-  expect(said.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  expect(output).toMatch(/^HTTP\/1\.1 400 /);
+  expect(output.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
-test("attack 59: a body that is packed is not unpacked", async () => {
+test("attack 59: does not decompress a compressed body", async () => {
   const headers = { "content-encoding": "gzip", "content-type": "application/json" };
   const body = "\u001f\u008b";
   const answer = await machine.api.ask("POST", `${CORE}/default/configmaps`, { body, headers });
@@ -198,12 +198,14 @@ test.each([
   { what: "100 MB", body: `{"a":"${"b".repeat(100_000_000)}"}` },
   { what: "10,000 levels", body: `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}` },
   { what: "a NUL in a name", body: '{"metadata":{"name":"a\\u0000b"}}' },
-  { what: "half a text", body: '{"metadata":{"name":"a"' },
-])("attack 60: a body of $what is refused", async ({ body }) => {
+  { what: "a truncated text", body: '{"metadata":{"name":"a"' },
+])("attack 60: rejects a body of $what", async ({ body }) => {
   const first = `POST ${CORE}/default/configmaps HTTP/1.1\r\nhost: a\r\nconnection: close`;
   const length = `content-length: ${String(Buffer.byteLength(body))}`;
-  const said = await raw(`${first}\r\ncontent-type: application/json\r\n${length}\r\n\r\n${body}`);
-  expect(said).toMatch(/^HTTP\/1\.1 4(00|13|22) /);
+  const output = await raw(
+    `${first}\r\ncontent-type: application/json\r\n${length}\r\n\r\n${body}`,
+  );
+  expect(output).toMatch(/^HTTP\/1\.1 4(00|13|22) /);
 });
 
 const COMPONENTS = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
@@ -217,7 +219,7 @@ const FORBIDDEN = [
   { resource: "users", verb: "impersonate" },
 ];
 
-test.each(COMPONENTS)("attack 70: %s reads no secrets and gives out no rights", async (name) => {
+test.each(COMPONENTS)("attack 70: %s neither reads secrets nor grants rights", async (name) => {
   const user = `system:serviceaccount:patchbay:${name}`;
   const reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
   for (const what of FORBIDDEN) {
@@ -227,7 +229,7 @@ test.each(COMPONENTS)("attack 70: %s reads no secrets and gives out no rights", 
   }
 });
 
-describe("attack 124: a tenant whose guest moves", () => {
+describe("attack 124: a tenant whose guest migrates", () => {
   const OWN = "/apis/kubevirt.io/v1/namespaces/default";
   const MIGRATIONS = `${OWN}/virtualmachineinstancemigrations`;
   const vmi = { kind: "VirtualMachineInstance", metadata: { name: "mover" } };
@@ -241,7 +243,7 @@ describe("attack 124: a tenant whose guest moves", () => {
     await api.patch(`${path}/mover/status`, { status: { phase: "Running", conditions } });
   });
 
-  function askFor(person: Person, name: string, more: object): ReturnType<Person["ask"]> {
+  function requestFor(person: Person, name: string, more: object): ReturnType<Person["ask"]> {
     const of = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstanceMigration" };
     const spec = { vmiName: "mover", ...more };
     return person.ask("POST", MIGRATIONS, { ...of, metadata: { name }, spec });
@@ -255,23 +257,23 @@ describe("attack 124: a tenant whose guest moves", () => {
   };
 
   test.each(["system-critical", "user-triggered", "system-maintenance"])(
-    "does not say that it is %s",
+    "cannot claim that it is %s",
     async (priority) => {
-      expect(await askFor(tenant, "urgent", { priority })).toMatchObject(refused);
+      expect(await requestFor(tenant, "urgent", { priority })).toMatchObject(refused);
     },
   );
 
-  test("does not say so in the name of virt-handler or virt-api, whose accounts may not either", async () => {
+  test("cannot impersonate virt-handler or virt-api, whose accounts may not either", async () => {
     for (const name of ["virt-handler", "virt-api"]) {
       const account = await machine.person(`system:serviceaccount:patchbay:${name}`);
-      const answer = await askFor(account, "urgent", { priority: "system-critical" });
+      const answer = await requestFor(account, "urgent", { priority: "system-critical" });
       expect(answer).toMatchObject({ code: 403 });
     }
   });
 
-  test("asks for it without, and makes it no more urgent afterwards", async () => {
-    // virt-api hears of the VMI by a watch.
-    await expect.poll(() => askFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
+  test("requests it without the fields and cannot raise its priority later", async () => {
+    // virt-api learns the VMI by a watch.
+    await expect.poll(() => requestFor(tenant, "plain", {}), POLL).toMatchObject({ code: 201 });
     const spec = { priority: "system-critical" };
     const answer = await tenant.ask("PATCH", `${MIGRATIONS}/plain`, { spec });
     const message = expect.stringContaining("spec is restricted") as string;
@@ -279,9 +281,9 @@ describe("attack 124: a tenant whose guest moves", () => {
     await machine.api.ask("DELETE", `${MIGRATIONS}/plain`);
   });
 
-  test("stands behind virt-controller, which says so", async () => {
+  test("waits behind virt-controller, which reports it", async () => {
     const controller = await machine.person("system:serviceaccount:patchbay:virt-controller");
-    const answer = await askFor(controller, "drain", { priority: "system-critical" });
+    const answer = await requestFor(controller, "drain", { priority: "system-critical" });
     expect(answer).toMatchObject({ code: 201 });
   });
 });

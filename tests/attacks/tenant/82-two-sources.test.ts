@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a tenant write something that one part of the machine reads as this and another part as that?
+// Ambiguous objects that two components could read differently.
 import type { Pod } from "@patchbay/api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { podProblems } from "../../../packages/standalone/node-runtime/src/policy/pod-policy.ts";
@@ -31,7 +31,7 @@ function podOf(container: object, volume: object): Pod {
   };
 }
 
-/** Fields for which the API server refuses what is sent. */
+/** Fields for which the API server rejects the object. */
 async function refusedFields(path: string, body: object): Promise<readonly string[]> {
   const answer = await api.ask("POST", path, { body });
   return answer.code === 422 ? answer.body.details.causes.map(({ field }) => field) : [];
@@ -60,14 +60,14 @@ describe.each([
     at: "containers[0].envFrom",
   },
   {
-    what: "a probe that asks in two ways",
+    what: "a probe with two handlers",
     container: { livenessProbe: { exec: { command: ["true"] }, tcpSocket: { port: 1 } } },
     at: "containers[0].livenessProbe.tcpSocket",
   },
 ])("$what", ({ container = {}, volume = { emptyDir: {} }, at }) => {
   const pod = podOf(container, volume);
 
-  test("attack 82: is refused by the API server, in a pod and in a template", async () => {
+  test("attack 82: the API server rejects it in a pod and in a template", async () => {
     expect(await refusedFields(PODS, pod)).toContain(`spec.${at}`);
     const labels = { app: "a" };
     const spec = {
@@ -78,7 +78,7 @@ describe.each([
     expect(await refusedFields(DEPLOYMENTS, deployment)).toContain(`spec.template.spec.${at}`);
   });
 
-  test("attack 82: is refused by the node, whoever let it in", () => {
+  test("attack 82: the node rejects it even if the API server accepted it", () => {
     expect(podProblems(pod).map(({ message }) => message)).toEqual([
       expect.stringMatching(/^must be one of \w+, \w+$/),
     ]);

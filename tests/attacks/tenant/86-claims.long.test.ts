@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant's claims that together promise more than the disk has, on a disk of that size. Needs root.
+// Claims that together exceed the disk, on a disk of that size. Needs root.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmdirSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ import { checkStorage } from "../../../packages/standalone/node-runtime/src/volu
 
 const MEBIBYTE = 2 ** 20;
 const NUMBERS = [1, 2, 3];
-/** A claim comes to its volume in three, and rests. */
+/** Three passes provision a claim; the fourth finds nothing to do. */
 const PASSES = 4;
 let disk: string;
 
@@ -51,7 +51,7 @@ function large(number: number, mode: "Block" | "Filesystem"): PersistentVolumeCl
   return { ...claim, metadata: { ...claim.metadata, uid, name: `data-${String(number)}` } };
 }
 
-/** What of the node is not looked at here. */
+/** Node parts that these tests do not use. */
 const FACTS = { name: "node-1", hostIp: "192.0.2.1", cgroupParent: "/none", memoryBytes: 2 ** 30 };
 
 function aPod(uid: string): Pod {
@@ -65,7 +65,7 @@ function aPod(uid: string): Pod {
   };
 }
 
-/** The loop's passes on real files; watches tell between them. */
+/** Runs the loop's passes on real files, with watch events in between. */
 class Node {
   readonly store = createFakeStore();
   readonly claims = createFakeCache<PersistentVolumeClaim>();
@@ -104,7 +104,7 @@ class Node {
   }
 }
 
-test("attack 86: of three claims of 5 GiB on a disk of 6 one is made, and the others are told why they wait", async () => {
+test("attack 86: provisions one of three 5 GiB claims on a 6 GiB disk and reports why the others wait", async () => {
   const node = new Node();
   const modes = ["Filesystem", "Block", "Filesystem"] as const;
   for (const number of NUMBERS) {
@@ -124,7 +124,7 @@ test("attack 86: of three claims of 5 GiB on a disk of 6 one is made, and the ot
   );
 });
 
-test("attack 86: on a disk that older claims fill, whoever writes them goes, not a neighbour", async () => {
+test("attack 86: on a disk full of older claims, evicts the pod that writes, not its neighbor", async () => {
   const small = join(disk, "small");
   mkdirSync(small);
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=256m", "none", small]);

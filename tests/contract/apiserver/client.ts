@@ -4,14 +4,13 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { Agent, request } from "node:https";
 
-/** What a client trusts and shows; PEM. */
+/** The client's authority and certificate; PEM. */
 export interface Identity {
   readonly ca: string;
   readonly cert?: string;
   readonly key?: string;
 }
 
-/** One request. */
 export interface Sending {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
@@ -19,12 +18,12 @@ export interface Sending {
   readonly signal?: AbortSignal;
 }
 
-/** Connections of one client; kept open until `destroy`. */
+/** One client's connections, open until `destroy`. */
 export function makeAgent(identity: Identity): Agent {
   return new Agent({ ...identity, keepAlive: true, maxSockets: 64 });
 }
 
-/** Sends a request; resolves with the answer once its headers are here. */
+/** Sends a request; resolves with the response once its headers arrived. */
 export async function send(
   agent: Agent,
   url: string,
@@ -38,7 +37,6 @@ export async function send(
   return answer;
 }
 
-/** The whole body of an answer. */
 export async function readText(answer: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of answer) {

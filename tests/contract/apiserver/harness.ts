@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real API server in this process, and a client that speaks to it over TLS.
+// A real API server in this process, and a client over TLS.
 import type { IncomingMessage } from "node:http";
 import { startApiServer } from "@patchbay/apiserver";
 import { createClock } from "@patchbay/os";
@@ -19,7 +19,7 @@ export const QUIET: Logger = {
   child: () => QUIET,
 };
 
-/** Fields that tests read, of objects, lists and refusals alike; trusted to be there where a test expects them. */
+/** Fields of objects, lists and errors that tests read; trusted where a test expects them. */
 export interface Body {
   readonly kind: string;
   readonly apiVersion: string;
@@ -51,7 +51,7 @@ export interface Body {
   };
 }
 
-/** An answer; `body` is parsed JSON. */
+/** `body` is parsed JSON. */
 export interface Answer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -59,43 +59,38 @@ export interface Answer {
   readonly body: Body;
 }
 
-/** How to ask. */
 export interface Ask {
   readonly body?: unknown;
   readonly type?: string;
   readonly accept?: string;
-  /** Another user than the administrator; empty: nobody. */
+  /** Another user than the administrator; empty: anonymous. */
   readonly token?: string;
-  /** More headers. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** One event of a watch. */
 export interface WatchEvent {
   readonly type: string;
   readonly object: Body;
 }
 
-/** A server under test. */
 export interface Harness {
   readonly server: RunningApiServer;
   readonly authority: Authority;
   /** Kubeconfig of an administrator. */
   readonly kubeconfig: string;
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
-  /** Asks and expects success. */
+  /** Sends a request and expects success. */
   get(path: string, accept?: string): Promise<Answer>;
   post(path: string, body: unknown): Promise<Answer>;
   put(path: string, body: unknown): Promise<Answer>;
   patch(path: string, body: unknown, type?: string): Promise<Answer>;
   delete(path: string, body?: unknown): Promise<Answer>;
   watch(path: string): Promise<Watch>;
-  /** An answer that goes on until it is aborted. */
+  /** A streamed response until it is aborted. */
   open(path: string, signal: AbortSignal): Promise<IncomingMessage>;
   close(): Promise<void>;
 }
 
-/** An open watch. */
 export class Watch implements AsyncDisposable {
   readonly events: WatchEvent[] = [];
   ended = false;
@@ -107,7 +102,6 @@ export class Watch implements AsyncDisposable {
     this.#done = this.#read(open).catch(() => undefined);
   }
 
-  /** Waits until there are `count` events. */
   async first(count: number, withinMs = 5000): Promise<readonly WatchEvent[]> {
     const deadline = performance.now() + withinMs;
     while (this.events.length < count && !this.ended && performance.now() < deadline) {
@@ -143,7 +137,6 @@ export class Watch implements AsyncDisposable {
   }
 }
 
-/** A client's certificate. */
 export function identity(
   authority: Authority,
   commonName: string,
@@ -159,7 +152,7 @@ export function identity(
   });
 }
 
-/** Certificates and options of a server that keeps nothing; `change` replaces some of them. */
+/** Certificates and options of an in-memory server; `change` replaces some of them. */
 export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
   const clock = createClock();
   const authority = await createAuthority("test", clock);
@@ -190,15 +183,15 @@ export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
   return { options, authority, admin };
 }
 
-function toRequest(given: Ask) {
-  const { body, type = "application/json", accept = "application/json", token = "" } = given;
+function toRequest(input: Ask) {
+  const { body, type = "application/json", accept = "application/json", token = "" } = input;
   const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
   return {
     headers: {
       accept,
       ...(body === undefined ? {} : { "content-type": type }),
       ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-      ...given.headers,
+      ...input.headers,
     },
     ...(text === undefined ? {} : { body: text }),
   };
@@ -211,21 +204,19 @@ async function toAnswer(answer: IncomingMessage): Promise<Answer> {
     code: answer.statusCode ?? 0,
     headers: answer.headers,
     text,
-    // Tests read only what they expect to be there.
     body: (isJson && text !== "" ? JSON.parse(text) : {}) as Body,
   };
 }
 
-/** Starts a server and a client of it. */
 export async function startHarness(change: Partial<ApiServerOptions> = {}): Promise<Harness> {
   const { options, authority, admin } = await serverOptions(change);
   const server = await startApiServer(options);
   const ca = authority.certPem;
   const agent = makeAgent({ ca, cert: admin.certPem, key: admin.keyPem });
   const anonymous = makeAgent({ ca });
-  const ask = async (method: string, path: string, given: Ask = {}): Promise<Answer> => {
-    const used = given.token === undefined ? agent : anonymous;
-    return toAnswer(await send(used, `${server.url}${path}`, { method, ...toRequest(given) }));
+  const ask = async (method: string, path: string, input: Ask = {}): Promise<Answer> => {
+    const used = input.token === undefined ? agent : anonymous;
+    return toAnswer(await send(used, `${server.url}${path}`, { method, ...toRequest(input) }));
   };
   return {
     server,

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client whose connection is to become something else.
+// A client that requests connection upgrades.
 import type { IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 import type { Harness } from "./harness.ts";
 
-/** A key of a WebSocket's handshake. Source: RFC 6455 1.3, its example. */
+/** A WebSocket handshake key. Source: RFC 6455 1.3, its example. */
 export const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/** What became of it. */
 export interface Upgraded {
   readonly answer: IncomingMessage;
-  /** Absent where the upgrade was refused. */
+  /** Unset if the upgrade was rejected. */
   readonly socket?: Duplex;
 }
 
-/** Asks for an upgrade with the token of `root`, unless `headers` say otherwise. */
+/** Requests an upgrade with the token of `root`, unless `headers` differ. */
 export async function upgrade(
   api: Harness,
   path: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does cni work with the real plugins, also when they fail, hang or are killed?
+// The package cni with real plugins that succeed, fail, hang or are killed.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni, createJournal, findNetworkStatus, type JournalRow } from "@patchbay/cni";
@@ -96,7 +96,7 @@ describe("the real plugins", () => {
     node.close();
   });
 
-  test("bridge with host-local: the result says address and gateway, DEL frees the lease", async () => {
+  test("bridge with host-local: the result has address and gateway, DEL frees the lease", async () => {
     const wanted = request(sandbox, [node.bridgePlugin()]);
     const result = await cni.add(wanted);
     const [lease] = node.leases("blue");
@@ -114,7 +114,7 @@ describe("the real plugins", () => {
   });
 
   test.each(["0.2.0", "0.3.1", "0.4.0", "1.1.0"])(
-    "speak version %s, newer ones than theirs are lowered",
+    "use version %s, and newer requests are lowered",
     async (cniVersion) => {
       const config = { cniVersion, name: "blue", plugins: [node.bridgePlugin()] };
       const wanted = request(sandbox, [], { config });
@@ -125,7 +125,7 @@ describe("the real plugins", () => {
     },
   );
 
-  test("give the MAC that is asked for, by CNI_ARGS and by capability", async () => {
+  test("assign the requested MAC, by CNI_ARGS and by capability", async () => {
     const args = [
       ["IgnoreUnknown", "1"],
       ["MAC", MAC],
@@ -134,7 +134,7 @@ describe("the real plugins", () => {
     expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", address: MAC }]);
   });
 
-  test("in a chain: tuning works on what bridge has made", async () => {
+  test("tuning in a chain configures the NIC that bridge created", async () => {
     const tuning = { type: "tuning", mtu: 1380, capabilities: { mac: true } };
     const wanted = request(sandbox, [node.bridgePlugin(), tuning], {
       capabilityArgs: { mac: MAC },
@@ -146,7 +146,7 @@ describe("the real plugins", () => {
     expect(node.nics(sandbox)).toEqual([]);
   });
 
-  test("one of a chain that is missing is seen before anything is made", async () => {
+  test("detect a missing plugin of a chain before any change", async () => {
     const wanted = request(sandbox, [node.bridgePlugin(), { type: "nowhere" }]);
     await expect(cni.add(wanted)).rejects.toMatchObject({
       code: "CNI_PLUGIN_MISSING",
@@ -156,7 +156,7 @@ describe("the real plugins", () => {
     expect(node.leases("blue")).toEqual([]);
   });
 
-  test("without a free address fail, and DEL clears what they left", async () => {
+  test("fail without a free address, and DEL removes the leftovers", async () => {
     const range = { from: "10.55.0.10", to: "10.55.0.10" };
     const first = request(sandbox, [node.bridgePlugin(range)]);
     const second = { ...first, interfaceName: "net2" };
@@ -170,7 +170,7 @@ describe("the real plugins", () => {
     expect(node.leases("blue")).toEqual(["10.55.0.10"]);
   });
 
-  test("free the lease although the namespace is gone", async () => {
+  test("free the lease although the namespace is deleted", async () => {
     const wanted = request(sandbox, [node.bridgePlugin()]);
     const result = await cni.add(wanted);
     node.dropSandbox(sandbox);
@@ -179,7 +179,7 @@ describe("the real plugins", () => {
     expect(node.leases("blue")).toEqual([]);
   });
 
-  test("macvlan cannot DEL without its parent; the lease is released by its IPAM plugin alone", async () => {
+  test("macvlan cannot DEL without its parent; its IPAM plugin alone releases the lease", async () => {
     const { ipam } = node.bridgePlugin();
     const master = node.addParent();
     const wanted = request(sandbox, [{ type: "macvlan", master, ipam }]);
@@ -193,7 +193,7 @@ describe("the real plugins", () => {
     expect(node.leases("blue")).toEqual([]);
   });
 
-  test("of a version that they do not know are told as a configuration that is wrong", async () => {
+  test("report an unknown version as a wrong configuration", async () => {
     const only = JSON.stringify({ cniVersion: "1.0.0", supportedVersions: [] });
     const refusal = JSON.stringify({ code: 1, msg: "incompatible CNI versions" });
     node.addPlugin(
@@ -206,7 +206,7 @@ describe("the real plugins", () => {
     });
   });
 
-  test("one that hangs is killed with everything that it started", async () => {
+  test("a hung plugin is killed with its children", async () => {
     const pidFile = join(node.directory, "pid");
     const version = `'{"cniVersion":"1.0.0","supportedVersions":["1.0.0"]}'`;
     node.addPlugin(
@@ -227,7 +227,7 @@ describe("the real plugins", () => {
     expect(isRunning(child)).toBe(false);
   });
 
-  test("an ADD that was cut short is undone from the journal alone", async () => {
+  test("the journal alone undoes an interrupted ADD", async () => {
     const files = createFiles();
     const directory = join(node.directory, "journal");
     const row: JournalRow = {
@@ -242,7 +242,7 @@ describe("the real plugins", () => {
       state: "begun",
     };
     await createJournal(files, directory).write(row);
-    await cni.add(row.request); // and the process ends here, without the result
+    await cni.add(row.request); // and the process ends without a result
     const journal = createJournal(files, directory);
     const [found] = await journal.list("uid-1");
     expect(found).toEqual(row);
@@ -254,7 +254,7 @@ describe("the real plugins", () => {
   });
 });
 
-/** A zombie that its new parent has not reaped yet runs no more. */
+/** A zombie that its new parent has not reaped counts as ended. */
 function isRunning(pid: string): boolean {
   if (!existsSync(`/proc/${pid}/stat`)) return false;
   return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));

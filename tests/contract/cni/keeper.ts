@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CNI plugin of version 1.1.0 that makes nothing: it holds a file for each attachment, in the directory that its
-// configuration names. While there is a file `down` it cannot make any.
+// A CNI plugin of version 1.1.0 without links: it writes a file for each attachment to the configured directory. While
+// the file `down` exists, ADD fails.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 interface Config {
-  /** Absent at VERSION. */
+  /** Unset at VERSION. */
   readonly dir?: string;
   readonly "cni.dev/valid-attachments"?: readonly {
     readonly containerID: string;
@@ -56,7 +56,7 @@ const COMMANDS: Readonly<Record<string, (config: Config, file: string) => void>>
   GC: collect,
 };
 
-// What the runtime under test prints.
+// The output of the runtime under test.
 const config = JSON.parse(readFileSync(0, "utf8")) as Config;
 const command = COMMANDS[CNI_COMMAND ?? ""];
 if (command === undefined) fail(4, `unknown command ${String(CNI_COMMAND)}`);

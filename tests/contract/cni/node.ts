@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A piece of this machine for CNI plugins: sandboxes, a bridge, a directory of leases; all gone afterwards.
+// Sandboxes, a bridge and leases on this machine for CNI plugins; all removed afterwards.
 import {
   chmodSync,
   existsSync,
@@ -20,7 +20,7 @@ function tryRun(program: string, ...args: readonly string[]): void {
   try {
     run(program, ...args);
   } catch {
-    // Cleaning up what may be gone already.
+    // Cleans up links that may be gone already.
   }
 }
 
@@ -31,7 +31,6 @@ interface JsonLink {
   readonly linkinfo?: { readonly info_kind?: string };
 }
 
-/** Whose namespace it is. */
 interface SandboxOwner {
   readonly uid: string;
   readonly namespace: string;
@@ -40,7 +39,7 @@ interface SandboxOwner {
 
 const SOME_POD: SandboxOwner = { uid: "uid-1", namespace: "default", name: "pod" };
 
-/** Names are unique for each instance, so that tests may follow one another closely. */
+/** Names are unique per instance, so that tests can follow each other closely. */
 export class CniNode {
   readonly directory = mkdtempSync(join(tmpdir(), "patchbay-cni-"));
   readonly #prefix: string;
@@ -53,12 +52,11 @@ export class CniNode {
     this.#prefix = `pbc${String(process.pid % 10_000)}x${String(instances)}`;
   }
 
-  /** Name of the host's bridge. */
   get bridge(): string {
     return `${this.#prefix}b`;
   }
 
-  /** A name for a link of the host that a plugin will make; it goes with the rest. */
+  /** A name for a host link that a plugin will create; it is removed with the rest. */
   nameLink(suffix: string): string {
     const name = `${this.#prefix}${suffix}`;
     this.#links.push(name);
@@ -73,9 +71,8 @@ export class CniNode {
     return join(this.directory, "bin");
   }
 
-  /** Makes a network namespace for a pod. */
   addSandbox({ uid: podUid, ...pod }: SandboxOwner = SOME_POD): Sandbox {
-    this.#made += 1; // no runtime gives an id twice
+    this.#made += 1; // ids are never reused
     const id = `${this.#prefix}-${String(this.#made)}`;
     run("ip", "netns", "add", id);
     this.#sandboxes.push(id);
@@ -88,7 +85,7 @@ export class CniNode {
     this.#sandboxes.splice(this.#sandboxes.indexOf(id), 1);
   }
 
-  /** A NIC of the host that macvlans can stand on. */
+  /** A host NIC as a parent for macvlans. */
   addParent(): string {
     const name = this.nameLink(`p${String(this.#links.length)}`);
     run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
@@ -96,7 +93,7 @@ export class CniNode {
     return name;
   }
 
-  /** A plugin that is a shell script. */
+  /** A shell script as a plugin. */
   addPlugin(name: string, script: string): void {
     run("mkdir", "-p", this.binDir);
     const path = join(this.binDir, name);
@@ -104,7 +101,7 @@ export class CniNode {
     chmodSync(path, 0o755);
   }
 
-  /** The plugin `keeper`, of version 1.1.0: see keeper.ts. */
+  /** The plugin `keeper` of version 1.1.0: see keeper.ts. */
   addKeeper(): void {
     const script = join(import.meta.dirname, "keeper.ts");
     this.addPlugin("keeper", `exec ${process.execPath} ${script}`);
@@ -134,7 +131,6 @@ export class CniNode {
   }
 
   links({ id }: Sandbox): readonly JsonLink[] {
-    // The output of iproute2.
     const links = JSON.parse(run("ip", "-n", id, "-j", "-d", "link")) as readonly JsonLink[];
     return links.filter((link) => link.ifname !== "lo");
   }
@@ -145,7 +141,7 @@ export class CniNode {
       .toSorted();
   }
 
-  /** Addresses that are taken in a network, sorted. */
+  /** Leased addresses of a network, sorted. */
   leases(network: string): readonly string[] {
     const directory = join(this.leaseDir, network);
     if (!existsSync(directory)) return [];
@@ -154,9 +150,7 @@ export class CniNode {
       .toSorted();
   }
 
-  /** Ports of the host's bridge. */
   bridgePorts(): readonly string[] {
-    // The output of iproute2.
     const links = JSON.parse(run("ip", "-j", "link")) as readonly {
       ifname: string;
       master?: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debian's plugins, one row each: what ADD makes and tells, and that nothing of it is left after DEL.
+// Debian's plugins, one row each: the result of ADD, and no leftovers after DEL.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { CniNode } from "./node.ts";
 type Plugins = NetworkConfigList["plugins"];
 
 /** Starts within a second on an idle machine. */
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const ADDRESS = "10.57.0.9";
 const DHCP_RANGE = { from: "10.58.0.10", to: "10.58.0.20" };
 
@@ -37,14 +37,14 @@ afterEach(() => {
   node.close();
 });
 
-/** Where a plugin keeps something outside of the pod. */
+/** Where a plugin stores state outside the pod. */
 function rules(): readonly string[] {
   return run("iptables-save")
     .split("\n")
     .filter((line) => line.includes(sandbox.id));
 }
 
-/** What shapes the traffic of the bridge's ports, but for what each has by itself. */
+/** Traffic shapers of the bridge's ports, without the defaults. */
 function shapers(): readonly string[] {
   return run("tc", "qdisc", "show")
     .split("\n")
@@ -55,11 +55,11 @@ interface Row {
   readonly name: string;
   readonly plugins: () => Plugins;
   readonly capabilityArgs?: AttachmentRequest["capabilityArgs"];
-  /** What the NIC is, by `ip -d link`. */
+  /** The NIC's type by `ip -d link`. */
   readonly kind: string;
-  /** Addresses that are told; absent: none. */
+  /** Reported addresses; unset: none. */
   readonly ips?: () => readonly string[];
-  /** More that is so while it is attached. */
+  /** Further expectations while it is attached. */
   readonly look?: () => void;
 }
 
@@ -154,18 +154,18 @@ function requestOf(plugins: Plugins, capabilityArgs: Row["capabilityArgs"]): Att
 test.each(ROWS)("$name", async ({ plugins, capabilityArgs, kind, ips, look }) => {
   const request = requestOf(plugins(), capabilityArgs);
   const result = await cni.add(request);
-  const told = findNetworkStatus(result, "ns1/row", "net1");
+  const reported = findNetworkStatus(result, "ns1/row", "net1");
   expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", linkinfo: { info_kind: kind } }]);
-  expect(told.ips ?? []).toEqual(ips?.() ?? []);
+  expect(reported.ips ?? []).toEqual(ips?.() ?? []);
   look?.();
   await cni.del(request, result);
   expect(node.nics(sandbox)).toEqual([]);
   expect([...leased(), ...node.bridgePorts(), ...rules(), ...shapers()]).toEqual([]);
-  // Repeated, it has nothing to do; host-device cannot do so where its NIC is not there.
+  // A repeated DEL has nothing to do, except host-device, which fails without its NIC.
   if (request.config.plugins[0]?.type !== "host-device") await cni.del(request, result);
 });
 
-/** A DHCP server behind the node's bridge, and the plugin's own daemon; `said`: what that has told so far. */
+/** A DHCP server behind the node's bridge, and the plugin's daemon; `said`: the server's output so far. */
 async function startDhcp(): Promise<{
   readonly socket: string;
   readonly leases: string;
@@ -182,9 +182,9 @@ async function startDhcp(): Promise<{
   const { from, to } = DHCP_RANGE;
   const socket = join(node.directory, "dhcp.sock");
   const daemon = spawn("/usr/lib/cni/dhcp", ["daemon", "-socketpath", socket]);
-  let said = "";
+  let output = "";
   daemon.stderr.on("data", (text: Buffer) => {
-    said += text.toString();
+    output += text.toString();
   });
   helpers.push(
     daemon,
@@ -206,12 +206,12 @@ async function startDhcp(): Promise<{
       "--dhcp-authoritative",
     ]),
   );
-  await eventually(() => existsSync(socket) && existsSync(leases), WITHIN);
-  return { socket, leases, said: () => said };
+  await eventually(() => existsSync(socket) && existsSync(leases), TIMEOUT);
+  return { socket, leases, said: () => output };
 }
 
-test("dhcp, with its daemon and a server in a namespace: a lease is taken, and kept no longer than the NIC", async () => {
-  const { socket, leases, said } = await startDhcp();
+test("dhcp, with its daemon and a server in a namespace: releases the lease with the NIC", async () => {
+  const { socket, leases, said: output } = await startDhcp();
   const ipam = { type: "dhcp", daemonSocketPath: socket };
   const request = requestOf([{ ...node.layer2Plugin(), ipam }], {});
   const result = await cni.add(request);
@@ -220,6 +220,6 @@ test("dhcp, with its daemon and a server in a namespace: a lease is taken, and k
   expect(readFileSync(leases, "utf8")).toContain(ips[0]);
   await cni.del(request, result);
   expect(node.nics(sandbox)).toEqual([]);
-  // Plugins 1.1.1 remove the NIC before the daemon has told the server, where the lease then ends by its time.
-  await eventually(() => said().includes("releasing lease"), WITHIN);
+  // Plugins 1.1.1 delete the NIC before the daemon releases the lease, which then expires.
+  await eventually(() => output().includes("releasing lease"), TIMEOUT);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin that tells where a socket of vhost-user is to be, as a runtime calls it.
+// The vhost-user CNI plugin, called as by a runtime.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -50,10 +50,10 @@ function configOf(more: object = {}): object {
 test.each([
   { name: "of the pod's uid", config: {} },
   {
-    name: "of its device, whatever else is said",
+    name: "of its device, whatever the configuration says",
     config: { x: [{ deviceID: "../.." }], y: 'a"b', deviceID: ID },
   },
-])("ADD tells of a socket in the directory $name, and DEL takes the word back", ({ config }) => {
+])("ADD reports a socket in the directory $name, and DEL removes the report", ({ config }) => {
   const env = "deviceID" in config ? { CNI_ARGS: "" } : {};
   expect(call("ADD", configOf(config), env)).toEqual({
     status: 0,
@@ -70,21 +70,25 @@ test.each([
   expect(existsSync(DIRECTORY)).toBe(true);
 });
 
-test("VERSION is answered without a configuration", () => {
+test("answers VERSION without a configuration", () => {
   expect(call("VERSION", "").said).toMatchObject({ cniVersion: "1.1.0" });
 });
 
 test.each<{ name: string; config?: object | string; env?: Record<string, string>; code: number }>([
   { name: "a pod without a directory", env: { CNI_ARGS: "K8S_POD_UID=nobody" }, code: 100 },
   { name: "a directory that is a link", env: { CNI_ARGS: `K8S_POD_UID=${ID}-link` }, code: 100 },
-  { name: "a way out as a device", config: configOf({ deviceID: "../etc" }), code: 7 },
+  {
+    name: "a device path that leaves the directory",
+    config: configOf({ deviceID: "../etc" }),
+    code: 7,
+  },
   { name: "an escape", config: `{"cniVersion":"1.0.0","deviceID":"a\\u002e"}`, code: 7 },
-  { name: "nobody's socket", env: { CNI_ARGS: "" }, code: 4 },
+  { name: "a socket of no pod", env: { CNI_ARGS: "" }, code: 4 },
   { name: "a NIC that is a path", env: { CNI_IFNAME: "../x" }, code: 4 },
-  { name: "no file for what it has to tell", config: { cniVersion: "1.0.0" }, code: 7 },
+  { name: "a missing file for the report", config: { cniVersion: "1.0.0" }, code: 7 },
   { name: "no version", config: {}, code: 7 },
-  { name: "no JSON", config: `{"cniVersion":`, code: 7 },
-])("ADD refuses $name", ({ config = configOf(), env, code }) => {
+  { name: "invalid JSON", config: `{"cniVersion":`, code: 7 },
+])("ADD rejects $name", ({ config = configOf(), env, code }) => {
   expect(call("ADD", config, env)).toMatchObject({ status: 1, said: { code } });
   expect(existsSync(info)).toBe(false);
 });

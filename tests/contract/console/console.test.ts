@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs `patchbay console`, `vnc` and `port-forward`, at an API server over a real connection.
+// The commands `patchbay console`, `vnc` and `port-forward` with an API server over a real connection.
 import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
@@ -15,24 +15,24 @@ afterEach(async () => {
   await machine[Symbol.asyncDispose]();
 });
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 function firstVisit(): Promise<Visit> {
-  return eventually(() => machine.visits[0], SOON);
+  return eventually(() => machine.visits[0], TIMEOUT);
 }
 
 async function heardBy({ socket }: Visit): Promise<string> {
-  const [words] = (await once(socket, "message")) as [Buffer];
-  return String(words);
+  const [text] = (await once(socket, "message")) as [Buffer];
+  return String(text);
 }
 
-/** The first line that a command prints. */
+/** The first line of a command's output. */
 async function firstLine({ child }: CommandProcess): Promise<string> {
   const [line] = (await once(createInterface(child.stdout), "line")) as [string];
   return line;
 }
 
-test("a console brings what is typed to the guest and what it says back", async () => {
+test("a console sends input to the guest and shows its output", async () => {
   const console = machine.run("console", "vm");
   const visit = await firstVisit();
   expect(visit.what).toBe("console?preserveSession=true");
@@ -45,7 +45,7 @@ test("a console brings what is typed to the guest and what it says back", async 
   expect(await console.ended).toEqual({ code: 0, err: "" });
 });
 
-test("who finds a console in use is told, and may take it over", async () => {
+test("reports a console in use and offers to take it over", async () => {
   machine.isInUse = true;
   const { code, err } = await machine.run("console", "vm").ended;
   expect(code).toBe(4);
@@ -56,13 +56,13 @@ test("who finds a console in use is told, and may take it over", async () => {
   expect((await console.ended).code).toBe(0);
 });
 
-test("a console ends with the guest's side", async () => {
+test("a console ends when the guest closes it", async () => {
   const console = machine.run("console", "vm");
   (await firstVisit()).socket.close();
   expect(await console.ended).toEqual({ code: 0, err: "" });
 });
 
-test("a screen is at a local port, until Ctrl-C", async () => {
+test("a screen is available at a local port until Ctrl-C", async () => {
   const viewer = machine.run("vnc", "vm");
   const { port } = new URL(await firstLine(viewer));
   const socket = connect({ host: "127.0.0.1", port: Number(port) });
@@ -76,34 +76,34 @@ test("a screen is at a local port, until Ctrl-C", async () => {
   expect((await viewer.ended).code).toBe(0);
 });
 
-test("a port is forwarded, for each connection anew", async () => {
+test("forwards a port anew for each connection", async () => {
   const forward = machine.run("port-forward", "vm", "0:22");
   const [, port] = /127\.0\.0\.1:(\d+) -> 22$/.exec(await firstLine(forward)) ?? [];
   for (const index of [0, 1]) {
     const socket = connect({ host: "127.0.0.1", port: Number(port) });
-    const visit = await eventually(() => machine.visits[index], SOON);
+    const visit = await eventually(() => machine.visits[index], TIMEOUT);
     expect(visit.what).toBe("portforward/22/tcp");
-    const heard = heardBy(visit);
+    const received = heardBy(visit);
     socket.write("SSH-2.0-x\n");
-    expect(await heard).toBe("SSH-2.0-x\n");
+    expect(await received).toBe("SSH-2.0-x\n");
     visit.socket.close();
     await once(socket, "close");
   }
 });
 
-test("standard input and output are a port, as ssh's ProxyCommand wants it", async () => {
+test("stdin and stdout carry a port for ssh's ProxyCommand", async () => {
   const piped = machine.run("port-forward", "--stdio", "vm", "22");
   const visit = await firstVisit();
   visit.socket.send("SSH-2.0-y\n");
   expect(String((await once(piped.child.stdout, "data"))[0])).toBe("SSH-2.0-y\n");
-  const heard = heardBy(visit);
+  const received = heardBy(visit);
   piped.child.stdin.write("SSH-2.0-x\n");
-  expect(await heard).toBe("SSH-2.0-x\n");
+  expect(await received).toBe("SSH-2.0-x\n");
   visit.socket.close();
   expect((await piped.ended).code).toBe(0);
 });
 
-test("a port that is none is named before anybody is asked", async () => {
+test("names an invalid port before any request", async () => {
   const { code, err } = await machine.run("port-forward", "vm", "22", "udp/53", "0").ended;
   expect([code, err.includes("udp/53, 0: a port is")]).toEqual([2, true]);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server that knows one VMI and its streams, and nothing else, and `patchbay` beside it.
+// An API server with one VMI and its streams, and the program `patchbay`.
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -21,19 +21,16 @@ const VMI = {
   status: { phase: "Running", nodeName: "n" },
 };
 
-/** How a command ended. */
 export interface CommandEnd {
   readonly code: number | null;
   readonly err: string;
 }
 
-/** A running command. */
 export interface CommandProcess {
   readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly ended: Promise<CommandEnd>;
 }
 
-/** A stream that was opened. */
 export interface Visit {
   /** Below the VMI, with its query. */
   readonly what: string;
@@ -55,7 +52,7 @@ function statusText(code: number, reason: string, message: string): string {
 
 export class ConsoleMachine implements AsyncDisposable {
   readonly visits: Visit[] = [];
-  /** Somebody has each stream, and keeps it where a request says so. */
+  /** Each stream is in use; a request may preserve the current user. */
   isInUse = false;
   readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-console-"));
   readonly #api: Server;
@@ -75,7 +72,6 @@ export class ConsoleMachine implements AsyncDisposable {
     machine.#serveStreams();
     api.listen(0, "127.0.0.1");
     await once(api, "listening");
-    // A server that listens on an address has one.
     const { port } = api.address() as AddressInfo;
     writeFileSync(
       join(machine.#directory, "kubeconfig"),
@@ -88,7 +84,7 @@ users: [{ name: a, user: { token: secret } }]
     return machine;
   }
 
-  /** As virt-api answers. */
+  /** In virt-api's format. */
   #serveStreams(): void {
     const sockets = new WebSocketServer({
       noServer: true,
@@ -120,10 +116,10 @@ users: [{ name: a, user: { token: secret } }]
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.#children.push(child);
-    const said: string[] = [];
-    child.stderr.setEncoding("utf8").on("data", (text: string) => said.push(text));
+    const output: string[] = [];
+    child.stderr.setEncoding("utf8").on("data", (text: string) => output.push(text));
     const ended = once(child, "exit").then(([code]) => {
-      return { code: code as number | null, err: said.join("") }; // what the event brings
+      return { code: code as number | null, err: output.join("") };
     });
     return { child, ended };
   }

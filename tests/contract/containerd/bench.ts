@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A containerd for tests, in a directory of its own: started, killed, started again, and gone with all that it made.
+// A containerd for tests in its own directory: started, killed, restarted, and removed with everything it created.
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,37 +37,35 @@ const files = createFiles();
 const runner = createProcessRunner();
 const clock = createClock();
 
-/** What tests may choose. */
 export interface BenchOptions {
-  /** Reference of the image of sandboxes; it is imported by the test. */
+  /** Reference of the sandbox image, which the test imports. */
   readonly sandboxImage?: string;
-  /** CNI configuration, text of a `.conflist`; absent: a loopback plugin alone, so that pods need no bridge. */
+  /** CNI configuration, text of a `.conflist`; unset: only the loopback plugin, so that pods need no bridge. */
   readonly network?: string;
-  /** Directory of CNI plugins; absent: Debian's. */
+  /** Directory of CNI plugins; unset: Debian's. */
   readonly cniPlugins?: string;
-  /** Puts images into its directories before it starts for the first time. */
+  /** Adds images to its directories before the first start. */
   readonly fill?: (layout: ContainerdLayout) => Promise<void>;
 }
 
-/** A containerd of a test. */
 export interface ContainerdBench {
   readonly directory: string;
   readonly layout: ContainerdLayout;
   /** `unix:///…` */
   readonly endpoint: string;
-  /** For sandboxes: removed with everything at the end. */
+  /** The parent of sandboxes' control groups; removed at the end. */
   readonly cgroupParent: string;
   /** Runs `ctr` in CRI's namespace; returns its standard output. */
   ctr(...args: readonly string[]): Promise<string>;
-  /** Of containerd, while it runs. */
+  /** containerd's pid while it runs. */
   readonly process: ProcessName | undefined;
   /** Pids of its shims: one for each sandbox, which dies with it. */
   listShims(): Promise<readonly number[]>;
-  /** Starts it, when it does not run; resolves when it answers. */
+  /** Starts it unless it runs; resolves when it answers. */
   start(): Promise<void>;
-  /** SIGKILL or SIGTERM to containerd alone; resolves when it has ended. What runs in containers goes on. */
+  /** Sends SIGKILL or SIGTERM to containerd alone; resolves when it has ended. Containers keep running. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
-  /** Ends everything and removes all that it made; may be repeated. */
+  /** Ends everything and removes what it created; may be repeated. */
   close(): Promise<void>;
 }
 
@@ -112,7 +110,6 @@ async function removeAll(layout: ContainerdLayout, cgroupParent: string): Promis
   await files.remove(directory);
 }
 
-/** Starts a containerd in a new temporary directory. */
 export async function startContainerdBench(options: BenchOptions = {}): Promise<ContainerdBench> {
   const id = randomUUID().slice(0, 8);
   const directory = join(tmpdir(), `ctrd-${id}`);
@@ -136,7 +133,7 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
   const cgroupParent = `/patchbay-${id}`;
   const closing = new AbortController();
   const log = createFakeLogger();
-  // As the supervisor does: a test that kills shims leaves no sockets of theirs.
+  // As the supervisor does, because killed shims leave their sockets.
   sweepShimSocketsOnChange({ files, layout, bootId: await readBootId(files), log }, closing.signal);
   let running: ProcessName | undefined;
   const bench: ContainerdBench = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A containerd of one's own: starts, dies, goes on, and leaves nothing. Needs root, containerd and runc.
+// The own containerd: starts, dies, restarts, and leaves nothing. Needs root, containerd and runc.
 import { isRunning } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";
@@ -13,11 +13,11 @@ afterAll(async () => {
   await bench.close();
 });
 
-test("its part that speaks CRI is there", async () => {
+test("provides its CRI services", async () => {
   expect(await bench.ctr("plugins", "ls", "id==cri")).toMatch(/cri .* ok/);
 });
 
-test("one that was killed starts again", async () => {
+test("restarts after a kill", async () => {
   const first = bench.process ?? { pid: 0, startTime: "" };
   await bench.end("SIGKILL");
   expect(await isRunning(first)).toBe(false);

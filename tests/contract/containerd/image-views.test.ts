@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of images in directories of the machine. Needs root, containerd and runc.
+// Image files in directories of the machine. Needs root, containerd and runc.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-test("an image's files are shown read-only, again without complaint", async () => {
+test("shows an image's files read-only, also repeatedly", async () => {
   const views = makeViews();
   await views.show("guest", path);
   await views.show("guest", path);
@@ -51,7 +51,7 @@ test("an image's files are shown read-only, again without complaint", async () =
   expect(mounts.split("\n").find((line) => line.includes(path))).toMatch(/ ro,nosuid,nodev,noexec/);
 });
 
-test("a view stays when containerd dies, for longer than a day, and is known to the next process", async () => {
+test("a view survives containerd's death for longer than a day, and the next process knows it", async () => {
   await bench.end("SIGKILL");
   expect(await kernel()).toBe("kernel");
   await bench.start();
@@ -59,13 +59,13 @@ test("a view stays when containerd dies, for longer than a day, and is known to 
   expect(await bench.ctr("snapshots", "info", path)).toContain("containerd.io/gc.root");
 });
 
-test("a view that a restart of the machine has unmounted is mounted again", async () => {
+test("remounts a view that a reboot unmounted", async () => {
   await runner.run({ argv: ["umount", path], timeoutMs: 60_000 });
   await makeViews().show("guest", path);
   expect(await kernel()).toBe("kernel");
 });
 
-test("a view whose snapshot another process has cleared away is mounted again", async () => {
+test("remounts a view whose snapshot another process removed", async () => {
   await bench.ctr("snapshots", "rm", path);
   await bench.ctr("leases", "rm", path);
   await makeViews().show("guest", path);
@@ -73,7 +73,7 @@ test("a view whose snapshot another process has cleared away is mounted again", 
   expect(await bench.ctr("snapshots", "info", path)).toContain("containerd.io/gc.root");
 });
 
-test("a view is given back with all that was kept for it; not there is success", async () => {
+test("releasing a view frees its resources; a missing view is a success", async () => {
   const views = makeViews();
   await views.release(path);
   await views.release(path);
@@ -82,7 +82,7 @@ test("a view is given back with all that was kept for it; not there is success",
   expect(await bench.ctr("leases", "ls", "--quiet")).toBe("");
 });
 
-test("an image that is not there is said so", async () => {
+test("reports a missing image", async () => {
   await expect(makeViews().show("none", path)).rejects.toMatchObject({
     code: "RUNTIME_IMAGE_MISSING",
   });

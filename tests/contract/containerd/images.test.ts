@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of a containerd of one's own: made of a directory, imported, listed, removed. Needs root, containerd and runc.
+// Images of the own containerd: built from a directory, imported, listed, removed. Needs root, containerd and runc.
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ function deps() {
   return { files, runner, layout: bench.layout };
 }
 
-/** An archive of an image that has a program, and a file with that text. */
+/** An archive of an image with a program and a text file. */
 async function makeArchive(name: string, text: string): Promise<string> {
   const source = join(work, `${name}-source`);
   await mkdir(source);
@@ -46,7 +46,7 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-test("a directory is the same image each time, whoever has touched its files", async () => {
+test("a directory produces the same image each time, regardless of ownership and times", async () => {
   const one = await makeArchive("one", "kernel");
   const two = await makeArchive("two", "kernel");
   await importImage(deps(), { archive: one, id: "one" }, NAME);
@@ -56,12 +56,12 @@ test("a directory is the same image each time, whoever has touched its files", a
   expect(new Set(images.map(({ digest }) => digest)).size).toBe(1);
 });
 
-test("a name that was added is told as one, until it names something else", async () => {
+test("reports an added name as added until it refers to another image", async () => {
   expect(await listAdded(deps())).toEqual([NAME, OTHER]);
   expect(await listAdded(deps(), NAME)).toEqual([NAME]);
   const { layout } = bench;
   const archive = await makeArchive("fetched", "another's");
-  // As CRI does it, which keeps the labels of what it replaces.
+  // Like CRI, which preserves the labels of a replaced image.
   await bench.ctr("images", "import", "--base-name", "fetched.invalid", "--digests", archive);
   const [fetched = ""] = (await bench.ctr("images", "ls", "-q", "name~=fetched.invalid")).split(
     "\n",
@@ -73,16 +73,16 @@ test("a name that was added is told as one, until it names something else", asyn
   await bench.ctr("images", "rm", "--sync", fetched);
 });
 
-test("an archive takes the place of what had the name, of which nothing stays", async () => {
+test("an archive replaces the image of its name without remains", async () => {
   const archive = await makeArchive("three", "another kernel");
   await importImage(deps(), { archive, id: "three" }, NAME);
   await removeImage(deps(), OTHER);
   expect((await listImages(deps())).map(({ name }) => name)).toEqual([NAME]);
-  // The name, and the id that CRI knows it by.
+  // The name, and CRI's id of the image.
   expect((await bench.ctr("images", "ls", "--quiet")).trim().split("\n")).toHaveLength(2);
 });
 
-test("a container that runs from an image keeps its layers, a shim that is killed leaves nothing", async () => {
+test("a running container retains its image's layers; a killed shim leaves nothing", async () => {
   const { layout } = bench;
   const below = ["--fifo-dir", join(layout.directory, "fifo"), "--runc-root", layout.runcRoot];
   await bench.ctr("run", "--detach", ...below, NAME, "it", "/busybox", "sleep", "60");
@@ -96,13 +96,13 @@ test("a container that runs from an image keeps its layers, a shim that is kille
   await bench.ctr("containers", "delete", "it");
 });
 
-test("an image that is removed is gone with its layers, once nothing runs from it", async () => {
-  await removeImage(deps(), NAME); // once more: gone is success
+test("a removed image is deleted with its layers when no container runs from it", async () => {
+  await removeImage(deps(), NAME); // repeated: a missing image is a success
   expect(await bench.ctr("images", "ls", "--quiet")).toBe("");
   expect(await bench.ctr("content", "ls", "--quiet")).toBe("");
 });
 
-test("another containerd of the machine sees nothing of it", async () => {
+test("another containerd of the machine sees no image of it", async () => {
   const archive = await makeArchive("four", "kernel");
   await importImage(deps(), { archive, id: "four" }, NAME);
   const another = await startContainerdBench();
@@ -116,12 +116,12 @@ test("another containerd of the machine sees nothing of it", async () => {
   } finally {
     await another.close();
   }
-  // Its end took nothing from this one.
+  // Its end did not affect this one.
   expect(await listImages(deps())).toHaveLength(1);
   await removeImage(deps(), NAME);
 });
 
-test("what is no archive is refused, and leaves nothing", async () => {
+test("rejects an invalid archive and leaves nothing", async () => {
   const archive = join(work, "no-archive");
   await writeFile(archive, "text");
   await expect(importImage(deps(), { archive, id: "no" }, NAME)).rejects.toMatchObject({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A containerd that has the images of launchers' pods when it starts: they are unpacked once, and copied from then on.
+// A containerd that starts with the launcher images: unpacked once, and copied from then on.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -32,7 +32,7 @@ const IMAGES = ["pause", "virt-launcher"];
 const files = createFiles();
 const runner = createProcessRunner();
 
-/** Other images, another containerd and layers that lie otherwise on disk make another store. */
+/** Other images, another containerd or another disk layout get another store. */
 function nameOfStore(snapshotter: string): string {
   const hash = createHash("sha256");
   hash.update(execFileSync("containerd", ["--version"]));
@@ -40,7 +40,7 @@ function nameOfStore(snapshotter: string): string {
   return `${snapshotter}-${hash.digest("hex").slice(0, 16)}`;
 }
 
-/** Unpacks the images into a containerd that only does this, and keeps what it has on disk. */
+/** Unpacks the images in a temporary containerd and stores its files. */
 async function makeStore(name: string): Promise<void> {
   const bench = await startContainerdBench();
   const made = join(STORES, `${name}.${String(process.pid)}`);
@@ -53,7 +53,7 @@ async function makeStore(name: string): Promise<void> {
     await bench.end("SIGTERM");
     mkdirSync(STORES, { recursive: true });
     execFileSync("cp", ["-a", layout.root, made]);
-    // Somebody else may have been quicker: theirs stays.
+    // A concurrent process was quicker: its store stays.
     execFileSync("mv", ["--no-clobber", "--no-target-directory", made, join(STORES, name)]);
   } finally {
     rmSync(made, { recursive: true, force: true });
@@ -66,7 +66,7 @@ async function makeStore(name: string): Promise<void> {
   }
 }
 
-/** Whether a file can have another name in that directory: not on another mount, though it may be of the same file system. */
+/** Whether a file can be hard-linked into that directory, which fails across mounts, even of the same file system. */
 function canLink(file: Dirent | undefined, directory: string): boolean {
   if (file === undefined) return false;
   const name = join(directory, file.name);
@@ -81,8 +81,8 @@ function canLink(file: Dirent | undefined, directory: string): boolean {
 }
 
 /**
- * What containerd writes lies right below the directory of one of its plugins; layers and blobs never change, and are the
- * same files under another name: for 1,100 of them that takes 0.4 s of a processor where a copy takes 2.3.
+ * containerd writes directly below the directories of its plugins; layers and blobs never change and are hard-linked:
+ * 1,100 links take 0.4 s of processor time, copies 2.3 s.
  */
 function copyDirectory(from: string, to: string): void {
   const written = globSync("*/*", { cwd: from, withFileTypes: true }).filter((at) => at.isFile());
@@ -104,8 +104,8 @@ async function copyStore(layout: ContainerdLayout): Promise<void> {
   copyDirectory(join(STORES, name), layout.root);
 }
 
-/** Gives a standalone machine that has not been up the images, so that its first `up` imports none of them. */
-export async function giveLauncherImages(dataDir: string): Promise<void> {
+/** Adds the images to a new standalone machine, so that its first `up` imports none. */
+export async function linkLauncherImages(dataDir: string): Promise<void> {
   const paths = pathsOf(dataDir);
   for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
   const layout = buildLayout({
@@ -118,7 +118,7 @@ export async function giveLauncherImages(dataDir: string): Promise<void> {
   await copyStore(layout);
 }
 
-/** Starts a containerd with the images `pause` and `virt-launcher`, as `hack/images/make-images` makes them. */
+/** Starts a containerd with the images `pause` and `virt-launcher` of `hack/images/make-images`. */
 export function startLauncherContainerd(options: BenchOptions): Promise<ContainerdBench> {
   return startContainerdBench({ ...options, fill: copyStore });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suites of ContainerRuntime on a real containerd. Needs root, containerd, runc and CNI's plugins.
+// The ContainerRuntime suites on a real containerd. Needs root, containerd, runc and CNI's plugins.
 import {
   describeContainerRuntimeContract,
   describeContainersContract,

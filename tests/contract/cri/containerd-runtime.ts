@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real containerd for the suites of ContainerRuntime: an image of busybox, a bridge of its own, and commands of both.
+// A real containerd for the ContainerRuntime suites: a busybox image, its own bridge, and commands of both.
 import { spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import {
   type ContainerdBench,
 } from "../containerd/bench.ts";
 
-/** What the suites' image is called. */
+/** Name of the suites' image. */
 export const SUITE_IMAGE = "localhost/suite/busybox:1";
 
 function run(command: string, ...args: readonly string[]): string {
@@ -34,17 +34,17 @@ function json(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
-/** What an image is beside busybox. */
+/** Settings of an image beside busybox. */
 export interface BusyboxImage {
   /** Default {@link SUITE_IMAGE}. */
   readonly name?: string;
-  /** As whom it says that it runs; default: nobody. */
+  /** The image's user; default: an unprivileged one. */
   readonly user?: string;
   /** Files below `/etc`, by name. */
   readonly etc?: Readonly<Record<string, string>>;
 }
 
-/** An OCI archive whose root file system is busybox, and little else. */
+/** An OCI archive with busybox as its root file system. */
 export function makeBusyboxImage(archive: string, image: BusyboxImage = {}): void {
   const { name = SUITE_IMAGE, user, etc = {} } = image;
   const work = mkdtempSync(join(tmpdir(), "busybox-image-"));
@@ -97,12 +97,12 @@ export function makeBusyboxImage(archive: string, image: BusyboxImage = {}): voi
   }
 }
 
-/** A program that ends with 143 when it is asked to. */
+/** A program that exits with 143 on SIGTERM. */
 const PAUSE = "trap 'exit 143' TERM; while :; do busybox sleep 1 & wait $!; done";
 
 /**
- * Has the shell (no longer runc, which is there first, and ends with 2 when it hears SIGTERM) said what it does with SIGTERM?
- * Its bit of the signals that are caught or ignored is the 15th.
+ * Whether the shell has installed its SIGTERM handler. Before that runc runs, which exits with 2 on SIGTERM. The
+ * handler is the 15th bit of the caught or ignored signals.
  */
 const LISTENING = [
   "busybox grep -q '^Name:.sh$' /proc/1/status",
@@ -113,7 +113,7 @@ function sh(script: string): readonly string[] {
   return ["/bin/sh", "-c", script];
 }
 
-/** A bridge of a name of its own, with addresses that no other network has here. */
+/** A bridge with a unique name and an unused address range. */
 function networkOf(bridge: string, directory: string): string {
   return JSON.stringify({
     cniVersion: "1.0.0",
@@ -133,12 +133,12 @@ function networkOf(bridge: string, directory: string): string {
   });
 }
 
-/** The runtime, and the containerd behind it. */
+/** The runtime and its containerd. */
 export interface ContainerdRuntimeBench extends ContainerRuntimeBench {
   readonly containerd: ContainerdBench;
 }
 
-/** Starts a containerd with the suites' image; pods are on a bridge of its own, unless something else is said. */
+/** Starts a containerd with the suites' image; by default pods are on a bridge of their own. */
 export async function startContainerdRuntime(
   cni: Pick<BenchOptions, "network" | "cniPlugins"> = {},
 ): Promise<ContainerdRuntimeBench> {
@@ -192,7 +192,7 @@ export async function startContainerdRuntime(
   }
 }
 
-/** SIGKILL to the shim of one sandbox: its command line ends with `-id ID -address SOCKET`. */
+/** Kills the shim of one sandbox: its command line ends with `-id ID -address SOCKET`. */
 function killShim(id: string): void {
   run("busybox", "kill", "-9", run("pgrep", "-f", `containerd-shim.*-id ${id}`).trim());
 }

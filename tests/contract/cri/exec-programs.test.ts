@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of exec in a real containerd. Needs root, containerd, runc and CNI's plugins.
+// Exec in a real containerd. Needs root, containerd, runc and CNI's plugins.
 import { createExecPrograms } from "@patchbay/cri";
 import { createClock } from "@patchbay/os";
 import {

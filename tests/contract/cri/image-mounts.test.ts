@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a containerd before 2.1 says of a mount that is an image: it sees a directory without a name. By these words the
-// launcher pod is made anew, and copies. Needs root, containerd, runc and CNI's plugins.
+// The error of a containerd before 2.1 for an image mount: a directory without a name. On this text the launcher pod is
+// recreated with copied images. Needs root, containerd, runc and CNI's plugins.
 import type { Pod } from "@patchbay/api";
 import { hasMissingImage } from "@patchbay/core/vm";
 import { messageOf } from "@patchbay/base";
@@ -27,7 +27,7 @@ function podThatWaits(message: string): Pod {
   };
 }
 
-test("a mount that is an image is refused in words that are known", async () => {
+test("an image mount is rejected with a known message", async () => {
   const { runtime } = bench;
   const sandbox = sandboxConfigFor(bench, "one");
   const id = await runtime.runSandbox(sandbox);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a pod's network namespace is, as a real containerd tells it. Needs root, containerd, runc and CNI's plugins.
+// A pod's network namespace as a real containerd reports it. Needs root, containerd, runc and CNI's plugins.
 import { statSync } from "node:fs";
 import { createCriSandboxes } from "@patchbay/cri/testing";
 import { createNamespaces } from "@patchbay/os";
@@ -22,7 +22,7 @@ function configFor(name: string, attempt = 0): SandboxConfig {
   return { ...config, labels, metadata: { ...config.metadata, attempt } };
 }
 
-test("a pod's sandbox is found while it is ready, in the namespace of its processes", async () => {
+test("finds a pod's sandbox while it is ready, in the namespace of its processes", async () => {
   const { runtime } = bench;
   const namespaces = createNamespaces();
   const sandboxes = createCriSandboxes({ runtime, namespaces });
@@ -50,7 +50,7 @@ test("a pod's sandbox is found while it is ready, in the namespace of its proces
   await eventually(isGone, { withinMs: 10_000 });
 });
 
-test("a pod in the node's network has none, nor has a pod that is not there", async () => {
+test("finds no sandbox for a host-network pod or a missing pod", async () => {
   const { security, ...config } = configFor("shared");
   const namespaces = { ...security.namespaces, network: "NODE" as const };
   await bench.runtime.runSandbox({

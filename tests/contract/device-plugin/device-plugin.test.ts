@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device of the node, offered to a kubelet that checks every message.
+// A node device, offered to a kubelet that validates every message.
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
@@ -23,9 +23,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 const RESOURCE = "devices.kubevirt.io/tun";
 const OFFER = { resource: RESOURCE, path: "/dev/net/tun", permissions: "rw", count: 5 };
 const USER = { uid: 107, gid: 107 };
-/** On the node. */
 const COPY = "/run/patchbay/devices/tun";
-const SOON = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 
 let directory: string;
 let kubelet: TestKubelet;
@@ -59,13 +58,13 @@ function offer(nodes: DeviceNodes = NODES): void {
   offering = offerDevice(OFFER, { places, user: USER, deps }, stop.signal);
 }
 
-/** The node's own device, which none but root may open. */
+/** The node's device, which only root may open. */
 function makeTun(minor = 200): void {
   const path = join(directory, "host/dev/net/tun");
   execFileSync("mknod", ["-m", "0600", path, "c", "10", String(minor)]);
 }
 
-/** The device that containers get: type, numbers, owner, group and mode. */
+/** The device in containers: type, numbers, owner, group and mode. */
 function copied(): string {
   const path = join(directory, "host", COPY);
   return execFileSync("stat", ["-c", "%F %Hr:%Lr %u:%g %a", path], { encoding: "utf8" }).trim();
@@ -75,10 +74,10 @@ function copied(): string {
 async function offered(healthy: number = OFFER.count): Promise<void> {
   const isSo = (): boolean =>
     kubelet.capacity(RESOURCE) === OFFER.count && kubelet.allocatable(RESOURCE) === healthy;
-  await eventually(isSo, SOON);
+  await eventually(isSo, TIMEOUT);
 }
 
-test("it is registered, listed, and given to containers", async () => {
+test("registers, lists and allocates the device", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -107,7 +106,7 @@ test("it is registered, listed, and given to containers", async () => {
   ).rejects.toMatchObject({ code: 3, details: `${RESOURCE} has no device kvm-1` });
 });
 
-test("its health is that of its file, told when that changes", async () => {
+test("reports the health of its file when it changes", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -123,7 +122,7 @@ test("its health is that of its file, told when that changes", async () => {
   expect(kubelet.registrations).toHaveLength(1);
 });
 
-test("what containers get is as the device is when they are given it", async () => {
+test("containers get the device as it is at allocation", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -141,31 +140,31 @@ test("what containers get is as the device is when they are given it", async () 
   expect(lstatSync(path)).toMatchObject({ uid: 0, gid: 0 });
 });
 
-test("a device that has just come is given, though it is still found out that it was gone", async () => {
+test("allocates a new device although its absence is still being detected", async () => {
   const held = Promise.withResolvers<undefined>();
-  const seen: string[] = [];
+  const observed: string[] = [];
   await kubelet.start();
   offer({
     keepCopy: async (copy) => {
       const outcome = await NODES.keepCopy(copy);
-      seen.push(outcome);
+      observed.push(outcome);
       if (outcome === "removed") await held.promise;
       return outcome;
     },
   });
   await offered();
   rmSync(join(directory, "host/dev/net/tun"));
-  await eventually(() => seen.includes("removed"), SOON);
+  await eventually(() => observed.includes("removed"), TIMEOUT);
   makeTun(201);
-  const given = kubelet.allocate(RESOURCE, [1]);
-  // Calls of one connection come in their order: by the answer to this one, that one has come.
+  const input = kubelet.allocate(RESOURCE, [1]);
+  // Calls of one connection are ordered: after this response, the earlier one has arrived.
   await kubelet.call(RESOURCE, "PreStartContainer", { devicesIds: ["tun-0"] });
   held.resolve(undefined);
-  expect(await given).toHaveLength(1);
+  expect(await input).toHaveLength(1);
   expect(copied()).toBe("character special file 10:201 107:107 600");
 });
 
-test("where it cannot be made nothing is given, and why is told", async () => {
+test("allocates nothing and reports why when the device cannot be created", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -177,7 +176,7 @@ test("where it cannot be made nothing is given, and why is told", async () => {
   });
 });
 
-test("a device that is not there from the start is counted, and not healthy", async () => {
+test("counts a missing device as unhealthy", async () => {
   rmSync(join(directory, "host/dev/net"), { recursive: true });
   await kubelet.start();
   offer();
@@ -188,7 +187,7 @@ test("a device that is not there from the start is counted, and not healthy", as
   expect(kubelet.registrations).toHaveLength(1);
 });
 
-test("after each restart of the kubelet it is registered again", async () => {
+test("registers again after each kubelet restart", async () => {
   await kubelet.start();
   offer();
   await offered();
@@ -201,43 +200,45 @@ test("after each restart of the kubelet it is registered again", async () => {
   expect(await kubelet.allocate(RESOURCE, [1])).toHaveLength(1);
 });
 
-test("when its socket is taken away it is made and registered anew", async () => {
+test("recreates and registers a deleted socket", async () => {
   await kubelet.start();
   offer();
   await offered();
   rmSync(join(directory, "kubelet/device-plugins/patchbay-tun.sock"));
-  await eventually(() => kubelet.registrations.length === 2, SOON);
+  await eventually(() => kubelet.registrations.length === 2, TIMEOUT);
   await offered();
   expect(await kubelet.allocate(RESOURCE, [1])).toHaveLength(1);
 });
 
-test("it waits for a kubelet that comes later, and says so once", async () => {
+test("waits for a kubelet that starts later and logs it once", async () => {
   offer();
   const waits = (): number => log.lines.filter(({ message }) => /waiting/.test(message)).length;
-  await eventually(() => waits() === 1, SOON);
+  await eventually(() => waits() === 1, TIMEOUT);
   await kubelet.start();
   await offered();
   expect(waits()).toBe(1);
 });
 
-test("a kubelet that refuses is asked again, and its reason is told once", async () => {
+test("retries a kubelet that refuses, and logs its reason once", async () => {
   kubelet.refusal = "the name is taken";
   await kubelet.start();
   offer();
-  await eventually(() => kubelet.registrations.length > 2, SOON);
-  const told = log.lines.filter(({ message }) => message === "resource is not offered");
-  expect(told).toMatchObject([{ fields: { reason: expect.stringContaining("taken") as string } }]);
+  await eventually(() => kubelet.registrations.length > 2, TIMEOUT);
+  const reported = log.lines.filter(({ message }) => message === "resource is not offered");
+  expect(reported).toMatchObject([
+    { fields: { reason: expect.stringContaining("taken") as string } },
+  ]);
   kubelet.refusal = undefined;
   await offered();
 });
 
-test("when it is stopped nothing of it is left", async () => {
+test("leaves nothing when stopped", async () => {
   await kubelet.start();
   offer();
   await offered();
   stop.abort(new Error("stopped"));
   await offering;
-  await eventually(() => kubelet.capacity(RESOURCE) === undefined, SOON);
+  await eventually(() => kubelet.capacity(RESOURCE) === undefined, TIMEOUT);
   expect(readdirSync(join(directory, "kubelet/device-plugins"))).toEqual(["kubelet.sock"]);
   expect(existsSync(join(directory, "host/dev/net/tun"))).toBe(true);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a launcher's user open a device that only root may open on the node? On a real containerd, as clusters have it by
-// default: a container gets a device with owner and mode of the node's file. Needs root, containerd, runc and CNI's plugins.
+// A launchers' user with a device that only root may open on the node, on a real containerd with its defaults: a
+// container's device has the owner and mode of the node's file. Needs root, containerd, runc and CNI's plugins.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ const SETTING = "device_ownership_from_security_context";
 
 let containerd: ContainerdBench;
 let directory = "";
-/** Root's own, 0600, with the numbers of /dev/null. */
+/** A root device, 0600, with the numbers of /dev/null. */
 let source = "";
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** Exit code of a container of that user that opens the device, of which the node's file is at `hostPath`. */
+/** Exit code of a container of that user that opens the device, whose node file is at `hostPath`. */
 async function open(name: string, hostPath: string): Promise<number | undefined> {
   const runtime = createContainerRuntime({
     endpoints: [containerd.endpoint],
@@ -51,10 +51,10 @@ async function open(name: string, hostPath: string): Promise<number | undefined>
   });
   try {
     const { cgroupParent } = containerd;
-    const given = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
-    // In the node's network: none has to be made.
-    const namespaces = { ...given.security.namespaces, network: "NODE" as const };
-    const sandbox = { ...given, hostname: "", security: { ...given.security, namespaces } };
+    const input = sandboxConfigFor({ logDirectory: join(directory, "logs"), cgroupParent }, name);
+    // Uses the node's network, so that none must be created.
+    const namespaces = { ...input.security.namespaces, network: "NODE" as const };
+    const sandbox = { ...input, hostname: "", security: { ...input.security, namespaces } };
     const id = await runtime.runSandbox(sandbox);
     const config = containerConfigFor({ image: SUITE_IMAGE }, ["/bin/sh", "-c", ": <>/dev/device"]);
     const user = { namespaces, runAsUser: USER, runAsGroup: USER };
@@ -78,11 +78,11 @@ async function open(name: string, hostPath: string): Promise<number | undefined>
   }
 }
 
-test("not the node's own", async () => {
+test("not the node's own device", async () => {
   expect(await open("node", source)).toBe(1);
 });
 
-test("the copy that the device plugin keeps", async () => {
+test("the copy that the device plugin stores", async () => {
   const path = join(directory, "copies/null");
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
   await nodes.keepCopy({ source, path, uid: USER, gid: USER, mode: 0o600 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of pods, asked from a kubelet's socket, where the method of one pod is served and where it is not.
+// Pods' devices from a kubelet's socket, with and without the method for one pod.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ describe.each([
           (one) => one.namespace === namespace && one.name === podName,
         );
         const before = kubelet.pods[at]?.containers ?? [];
-        // In a container of its own.
+        // In its own container.
         const made = { namespace, name: podName, containers: [...before, { [resource]: ids }] };
         if (at === -1) kubelet.pods.push(made);
         else kubelet.pods[at] = made;
@@ -49,7 +49,7 @@ describe.each([
   });
 });
 
-test("a device that two containers have is one device", async () => {
+test("counts a device of two containers once", async () => {
   await startKubelet(true);
   const containers = [{ "vendor.io/nic": ["b", "a"] }, { "vendor.io/nic": ["c", "a"] }];
   kubelet.pods.push({ namespace: "ns1", name: "pod", containers });
@@ -59,7 +59,7 @@ test("a device that two containers have is one device", async () => {
   expect(kubelet.calls).toEqual(["Get"]);
 });
 
-test("on a node without device plugins no pod has any device", async () => {
+test("on a node without device plugins no pod has a device", async () => {
   await startKubelet(true);
   const devices = createNoPodDevices();
   expect([...(await devices.find({ namespace: "ns1", name: "a" }))]).toEqual([]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node whose kubelet is offered directories of vhost-user sockets: directories and sockets are real, the kubelet is played.
+// A node with a fake kubelet and directories of vhost-user sockets: directories and sockets are real.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,9 +15,9 @@ import { eventually } from "@patchbay/support";
 export const SOCKETS = { resource: names.VHOST_USER_RESOURCE, count: 3 };
 export const ALL_SOCKETS = { resource: names.VHOST_USER_DATAPLANE_RESOURCE, count: 1 };
 const SWEEP_MS = 20;
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
-/** One node below a directory of its own; end it with `close`. */
+/** One node below its own directory; end it with `close`. */
 export class SocketsNode {
   readonly directory = mkdtempSync(join(tmpdir(), "sockets-"));
   readonly kubelet = new TestKubelet(join(this.directory, "kubelet"));
@@ -28,7 +28,7 @@ export class SocketsNode {
   readonly #stop = new AbortController();
   #offering: readonly Promise<void>[] = [];
 
-  /** The group is that of a dataplane that is not root. */
+  /** The group is that of an unprivileged dataplane. */
   constructor(dataplaneGroup?: number) {
     const places = {
       runDir: this.here("/run"),
@@ -40,7 +40,7 @@ export class SocketsNode {
     this.sockets = createVhostSockets({ ...places, podsDir: this.here("/pods") });
   }
 
-  /** Resolves when the kubelet counts all that is offered. */
+  /** Resolves when the kubelet counts the whole offer. */
   async start(): Promise<void> {
     await this.kubelet.start();
     await this.podResources.start();
@@ -66,7 +66,7 @@ export class SocketsNode {
         [SOCKETS, ALL_SOCKETS].every(
           ({ resource, count }) => this.kubelet.allocatable(resource) === count,
         ),
-      SOON,
+      TIMEOUT,
     );
   }
 
@@ -80,22 +80,22 @@ export class SocketsNode {
     if (faults.length > 0) throw new Error(`against the protocol: ${faults.join("; ")}`);
   }
 
-  /** The node's path, as it is from here. */
+  /** A node path, as seen from here. */
   here(path: string): string {
     return join(this.directory, path);
   }
 
-  /** Where the dataplane makes sockets for the pod with that device, as it is from here. */
+  /** Where the dataplane creates sockets for the pod with that device, as seen from here. */
   madeIn(id: string): string {
     return this.here(`${names.VHOST_USER_DIR}/${id}`);
   }
 
-  /** What the pod mounts of them. */
+  /** The part that the pod mounts. */
   shownOf(id: string): string {
     return this.here(`${names.VHOST_USER_LAUNCHER_DIR}/${id}`);
   }
 
-  /** A pod is admitted that asks for one, and is told of from then on. */
+  /** Admits a pod that requests one; the kubelet reports it from then on. */
   async admit(pod: string, id: string): Promise<void> {
     await this.kubelet.allocateIds(SOCKETS.resource, [{ devicesIds: [id] }]);
     this.podResources.pods.push({
@@ -111,9 +111,9 @@ export class SocketsNode {
     pods.splice(0, pods.length, ...pods.filter(({ name }) => name !== pod));
   }
 
-  /** Resolves when the kubelet has been asked `times` more. */
+  /** Resolves when the kubelet has been queried `times` more. */
   async asked(times: number): Promise<void> {
     const want = this.podResources.calls.length + times;
-    await eventually(() => this.podResources.calls.length >= want, SOON);
+    await eventually(() => this.podResources.calls.length >= want, TIMEOUT);
   }
 }

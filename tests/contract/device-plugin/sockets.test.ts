@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories of vhost-user sockets, offered to a kubelet that checks every message, and taken back.
+// Directories of vhost-user sockets, offered to a kubelet that validates every message, and removed.
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestPodResources } from "@patchbay/device-plugin/testing";
@@ -7,7 +7,7 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ALL_SOCKETS, SOCKETS, SocketsNode } from "./sockets-node.ts";
 
-const SOON = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 const NOTHING = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
 
 let node: SocketsNode;
@@ -19,13 +19,12 @@ afterEach(async () => {
   await node.close();
 });
 
-/** Owner, group and mode. */
 function accessOf(path: string): string {
   const { uid, gid, mode } = statSync(path);
   return `${String(uid)}:${String(gid)} ${(mode & 0o7777).toString(8)}`;
 }
 
-test("a container gets what is shown of a directory of its own, which is there by then", async () => {
+test("a container gets its own existing directory", async () => {
   const mount = (id: string) => ({
     containerPath: `/run/patchbay/vhost-user/${id}`,
     hostPath: `/run/patchbay/vhost-user-shown/${id}`,
@@ -45,7 +44,7 @@ test("a container gets what is shown of a directory of its own, which is there b
   ).rejects.toMatchObject({ code: 3, details: `${SOCKETS.resource} has no device sockets-3` });
 });
 
-test("the dataplane gets all of them, to write", async () => {
+test("the dataplane gets all directories, writable", async () => {
   const path = "/run/patchbay/vhost-user";
   expect(await node.kubelet.allocate(ALL_SOCKETS.resource, [1])).toEqual([
     { ...NOTHING, mounts: [{ containerPath: path, hostPath: path, readOnly: false }] },
@@ -53,7 +52,7 @@ test("the dataplane gets all of them, to write", async () => {
   expect(accessOf(node.here(path))).toBe("0:0 755");
 });
 
-test("the next pod finds nothing of the one before", async () => {
+test("the next pod finds nothing of the previous one", async () => {
   await node.admit("one", "sockets-0");
   for (const path of [node.madeIn("sockets-0"), node.shownOf("sockets-0")]) {
     writeFileSync(join(path, "left"), "");
@@ -64,7 +63,7 @@ test("the next pod finds nothing of the one before", async () => {
   expect(readdirSync(node.shownOf("sockets-0"))).toEqual([]);
 });
 
-test("one goes when no pod has it any more; pods keep theirs, and so do others of this host", async () => {
+test("removes a directory when no pod uses it; other pods and other users of the host keep theirs", async () => {
   await node.directories.make("another-machines");
   await node.admit("one", "sockets-0");
   await node.admit("two", "sockets-1");
@@ -72,28 +71,28 @@ test("one goes when no pod has it any more; pods keep theirs, and so do others o
   await node.asked(3);
   expect(await node.directories.list()).toEqual(["another-machines", "sockets-0", "sockets-1"]);
   node.forget("one");
-  await eventually(() => !existsSync(node.madeIn("sockets-0")), SOON);
+  await eventually(() => !existsSync(node.madeIn("sockets-0")), TIMEOUT);
   expect(await node.directories.list()).toEqual(["another-machines", "sockets-1"]);
 });
 
-test("nothing goes while the kubelet does not say, which is told once", async () => {
+test("removes nothing while the kubelet does not answer, and logs it once", async () => {
   await node.admit("one", "sockets-0");
   node.podResources.close();
   node.forget("one");
-  const told = (): number =>
+  const reported = (): number =>
     node.log.lines.filter(({ message }) => message === "directories of sockets are not swept")
       .length;
-  await eventually(() => told() === 1, SOON);
+  await eventually(() => reported() === 1, TIMEOUT);
   expect(existsSync(node.madeIn("sockets-0"))).toBe(true);
   node.podResources = new TestPodResources(node.here("/kubelet/pod-resources/kubelet.sock"));
   await node.podResources.start();
-  await eventually(() => !existsSync(node.madeIn("sockets-0")), SOON);
-  expect(told()).toBe(1);
+  await eventually(() => !existsSync(node.madeIn("sockets-0")), TIMEOUT);
+  expect(reported()).toBe(1);
 });
 
-test("a node on which no directory can be made offers none, tells why, and offers them once it can", async () => {
+test("a node that cannot create directories offers none, reports why, and offers them once it can", async () => {
   const unfit = new SocketsNode();
-  const told = (): readonly unknown[] =>
+  const reported = (): readonly unknown[] =>
     unfit.log.lines
       .filter(({ message }) => message === "resource is not offered")
       .map(({ fields }) => fields["resource"]);
@@ -101,12 +100,12 @@ test("a node on which no directory can be made offers none, tells why, and offer
     mkdirSync(unfit.here("/run"));
     writeFileSync(unfit.here("/run/patchbay"), "");
     const started = unfit.start();
-    await eventually(() => told().length === 2, SOON);
-    expect(new Set(told())).toEqual(new Set([ALL_SOCKETS.resource, SOCKETS.resource]));
+    await eventually(() => reported().length === 2, TIMEOUT);
+    expect(new Set(reported())).toEqual(new Set([ALL_SOCKETS.resource, SOCKETS.resource]));
     expect(unfit.kubelet.allocatable(SOCKETS.resource)).toBeUndefined();
     rmSync(unfit.here("/run/patchbay"));
     await started;
-    expect(told()).toHaveLength(2);
+    expect(reported()).toHaveLength(2);
   } finally {
     await unfit.close();
   }

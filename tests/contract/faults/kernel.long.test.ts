@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same deaths on real namespaces, links, CNI plugins, leases and files, without a guest: after each program that an
-// agent runs, each file that it writes, each call of libvirt and each write of the API.
+// Deaths on real namespaces, links, CNI plugins, leases and files, without a guest: after each program that an agent
+// runs, each file that it writes, each libvirt call and each API write.
 import { afterAll, expect, test } from "vitest";
 import { expectSameEnd } from "../../faults/every-point.ts";
 import { NodeOnKernel } from "../../faults/kernel/node-on-kernel.ts";
@@ -15,10 +15,10 @@ afterAll(() => {
 });
 
 test.each(STORIES.filter(({ name }) => ON_KERNEL.includes(name)))(
-  "$name ends the same after a death at any of its actions",
+  "$name has the same result after a death at any of its actions",
   { timeout: ALL_POINTS_MS },
-  async (story) => {
-    const { length: points } = await expectSameEnd(story, () => ({
+  async (scenario) => {
+    const { length: points } = await expectSameEnd(scenario, () => ({
       nodes: [new NodeOnKernel(`pbf${String(process.pid)}`)],
     }));
     sum += points;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes images, and looks into their archives.
+// Builds images and reads their archives.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 
 export const ROOT = resolve(import.meta.dirname, "../../..");
 export const IMAGES = join(ROOT, "hack/images");
-/** Where images lie that need not be made again. */
+/** Directory of images that need no rebuild. */
 export const CACHE = join(ROOT, ".cache/images");
 
 interface CommandResult {
@@ -16,21 +16,20 @@ interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs a program to its end. */
 export function attempt(argv: readonly string[], env: NodeJS.ProcessEnv = {}): CommandResult {
   const [program = "", ...args] = argv;
   const options = { encoding: "utf8", env: { ...process.env, ...env } } as const;
   return spawnSync(program, args, { ...options, maxBuffer: 1 << 28 });
 }
 
-/** What a program printed that ended well. */
+/** The output of a successful program. */
 export function run(argv: readonly string[], env: NodeJS.ProcessEnv = {}): string {
   const { status, stdout, stderr } = attempt(argv, env);
   if (status !== 0) throw new Error(`${argv.join(" ")} ended with ${String(status)}: ${stderr}`);
   return stdout;
 }
 
-/** Makes images in a directory; returns what was said of it. */
+/** Builds images in a directory; returns the output. */
 export function makeImages(directory: string, ...names: readonly string[]): string {
   const { status, stderr } = attempt([join(IMAGES, "make-images"), ...names], {
     PATCHBAY_IMAGES_DIR: directory,
@@ -39,7 +38,7 @@ export function makeImages(directory: string, ...names: readonly string[]): stri
   return stderr;
 }
 
-/** What is written beside an archive. */
+/** The description beside an archive. */
 export interface Description {
   readonly reference: string;
   readonly digest: string;
@@ -50,12 +49,11 @@ function readJson(text: string): unknown {
   return JSON.parse(text);
 }
 
-/** Of an image in that directory. */
 export function describeImage(directory: string, name: string): Description {
   return readJson(readFileSync(join(directory, `${name}.json`), "utf8")) as Description;
 }
 
-/** An image's configuration, as far as it is looked at. Source: OCI image-spec, config.md. */
+/** The used part of an image's configuration. Source: OCI image-spec, config.md. */
 export interface ImageConfig {
   readonly created: string;
   readonly config: {
@@ -73,7 +71,7 @@ function readBlob(archive: string, { digest }: Blob): string {
   return run(["tar", "-xOf", archive, `blobs/${digest.replace(":", "/")}`]);
 }
 
-/** Index, manifest and configuration of an archive of one image. */
+/** Index, manifest and configuration of a single-image archive. */
 export function readArchive(archive: string) {
   const index = readJson(run(["tar", "-xOf", archive, "index.json"])) as {
     readonly manifests: readonly (Blob & { readonly annotations: Record<string, string> })[];

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in the images of Debian's packages, and what is not.
+// Content of the images with Debian packages.
 import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CACHE, ROOT, makeImages, readArchive, run, unpackRoot } from "./archive.ts";
 
-/** Folder of a package. */
 const PACKAGE = /^packages\/[\w-]+\/[\w-]+\//;
 const PATH = "PATH=/usr/sbin:/usr/bin";
-/** For whoever runs virsh in a launcher. */
+/** For virsh in a launcher. */
 const LIBVIRT = "LIBVIRT_DEFAULT_URI=qemu:///session?socket=/run/launcher/libvirt/libvirt-sock";
 
 interface Expected {
   readonly config: Readonly<Record<string, unknown>>;
   /** Programs that must be in PATH. */
   readonly programs: readonly string[];
-  /** Other files. */
   readonly files: readonly string[];
 }
 
@@ -40,7 +38,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       "sh",
       "timeout",
       "wget",
-      // For people and tests in `kubectl exec`.
+      // For users and tests with `kubectl exec`.
       "bash",
       "grep",
       "ip",
@@ -77,7 +75,7 @@ function installedIn(status: string): readonly string[] {
   return [...found].map(([, name = "", version = ""]) => `${name}=${version}`).toSorted();
 }
 
-/** Is a path below the root a program or library? */
+/** Whether a path below the root is a program or library. */
 function isElf(root: string): (path: string) => boolean {
   return (path) => {
     const head = Buffer.alloc(4);
@@ -88,7 +86,7 @@ function isElf(root: string): (path: string) => boolean {
   };
 }
 
-/** Of each image, its files unpacked, once: for that of the services it takes 6 to 11 s of a processor. */
+/** Each image's unpacked files, once: the services' image takes 6 to 11 s of processor time. */
 const roots = new Map<string, string>();
 
 function rootOf(name: string): string {
@@ -117,7 +115,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     root = rootOf(name);
   });
 
-  test("is run by a user without rights, who may start all that is needed", () => {
+  test("runs as an unprivileged user, who may start all required programs", () => {
     const { config } = readArchive(archive).config;
     expect(config).toMatchObject(expected.config);
     expect(readFileSync(join(root, "etc/passwd"), "utf8")).toContain(`:${config.User}:`);
@@ -126,8 +124,8 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     for (const file of expected.files) inRoot("test", "-r", file);
   });
 
-  test("has the packages that are listed, in dpkg's list and in its bill", () => {
-    // What list-packages has said to whoever made the image or found it made, for as long as it would say the same.
+  test("has the listed packages, in dpkg's list and in its bill of materials", () => {
+    // The output of list-packages when the image was built, cached while its inputs are unchanged.
     const listed = readFileSync(join(CACHE, `${name}.packages`), "utf8")
       .trim()
       .split("\n");
@@ -141,7 +139,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     expect(billed.toSorted()).toEqual(listed.toSorted());
   });
 
-  test("has every library that its programs and libraries ask for", () => {
+  test("has every library that its programs and libraries need", () => {
     const find = ["find", root, "-xdev", "-type", "f", "(", "-perm", "-100", "-o"];
     const names = ["-name", "*.so*", "-o", "-name", "*.node", ")", "-printf", "/%P\\n"];
     const files = run([...find, ...names])
@@ -151,12 +149,12 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     expect(files.length).toBeGreaterThan(100);
     const loader = readdirSync(join(root, "lib64")).find((file) => file.startsWith("ld-linux"));
     const script = `for file do echo "$file:"; /lib64/${loader ?? ""} --list "$file"; done 2>&1; true`;
-    const told = inRoot("sh", "-c", script, "sh", ...files);
-    expect(told.split("\n").filter((line) => line.includes("not found"))).toEqual([]);
-    expect(told).toContain("libc.so.6 => /lib");
+    const reported = inRoot("sh", "-c", script, "sh", ...files);
+    expect(reported.split("\n").filter((line) => line.includes("not found"))).toEqual([]);
+    expect(reported).toContain("libc.so.6 => /lib");
   });
 
-  test("has no program that gives rights, no file that others may write, nothing of this machine", () => {
+  test("has no setuid program, no world-writable file, nothing of this machine", () => {
     const find = (...args: readonly string[]) => run(["find", root, "-xdev", ...args]);
     expect(find("-type", "f", "-perm", "/6000")).toBe("");
     expect(find("-type", "f", "-perm", "/0002")).toBe("");
@@ -166,7 +164,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
     }
   });
 
-  test("has no manuals and languages, but the copyright of each package", () => {
+  test("has no manuals and languages, but each package's copyright", () => {
     const docs = run([
       "find",
       join(root, "usr/share/doc"),
@@ -187,7 +185,7 @@ describe.each(Object.entries(EXPECTED))("image %s", (name, expected) => {
   });
 });
 
-test("the services' packages are there with all that is read beside their code", () => {
+test("the services' packages include all files read beside their code", () => {
   const list = run(["find", join(rootOf("patchbay"), "usr/lib/patchbay"), "-printf", "%P\\n"]);
   const inImage = new Set(list.split("\n"));
   const own = [...new Set([...inImage].map((path) => PACKAGE.exec(path)?.[0]))].filter(

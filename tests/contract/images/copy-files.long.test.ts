@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy-files in an image that may be hostile: a root file system of its own, with /proc and a volume mounted.
+// copy-files in a hostile image: its own root file system, with /proc and a volume mounted.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { symlinkSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ afterAll(() => {
   rmSync(root, { recursive: true });
 });
 
-/** Runs it in a mount namespace of its own, as a container has one. */
+/** Runs it in its own mount namespace, like a container. */
 function copyFiles(...args: readonly string[]) {
   const script = `mount -t tmpfs none "$0/volume"; echo secret >"$0/volume/token"
     mount -t proc proc "$0/proc"; root=$0; exec chroot "$root" /copy-files "$@"`;
@@ -48,7 +48,7 @@ function copyFiles(...args: readonly string[]) {
   return { status, said: stderr.trim() };
 }
 
-/** Makes a file in a directory of its own, which is returned. */
+/** Creates a file in its own directory, which is returned. */
 function makeFile(name: string): string {
   const directory = mkdtempSync(join(root, "other", "renamed-"));
   writeFileSync(join(directory, name), "");
@@ -59,7 +59,7 @@ function copied(): readonly string[] {
   return readdirSync(join(root, "out"), { encoding: "utf8", recursive: true }).toSorted();
 }
 
-test("files and what links lead to within the image are copied whole, for everybody to read", () => {
+test("copies files and targets of links within the image whole and readable by all users", () => {
   const sources = ["/boot/vmlinuz", "/boot/climbing", "boot/initrd"];
   expect(copyFiles("/out", ...sources)).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["climbing", "initrd", "vmlinuz"]);
@@ -68,7 +68,7 @@ test("files and what links lead to within the image are copied whole, for everyb
   expect(statSync(join(root, "out/initrd")).mode & 0o777).toBe(0o444);
 });
 
-test("a link that leads upwards is followed while files are renamed on the machine", () => {
+test("follows an upward link while files are renamed", () => {
   const renames = "rename('a', 'b'), rename('b', 'a') while 1";
   const renamer = spawn("perl", ["-e", renames], { cwd: makeFile("a"), stdio: "ignore" });
   try {
@@ -80,7 +80,7 @@ test("a link that leads upwards is followed while files are renamed on the machi
   }
 });
 
-test("a copy takes the place of the last one, and of what a killed one left", () => {
+test("a copy replaces the previous one and the remains of a killed one", () => {
   writeFileSync(join(root, "out/initrd"), "old and longer than the new one");
   writeFileSync(join(root, "out/.copy-files.partial"), "half");
   expect(copyFiles("/out", "/boot/initrd")).toEqual({ status: 0, said: "" });
@@ -88,10 +88,10 @@ test("a copy takes the place of the last one, and of what a killed one left", ()
   expect(readFileSync(join(root, "out/initrd"), "utf8")).toBe("an initrd\n");
 });
 
-test("directories of the sources are kept when asked for, and the copy may be repeated", () => {
-  const words = ["--parents", "/out", "/boot/initrd", "other/initrd"];
-  expect(copyFiles(...words)).toEqual({ status: 0, said: "" });
-  expect(copyFiles(...words)).toEqual({ status: 0, said: "" });
+test("preserves source directories on request, and the copy can be repeated", () => {
+  const text = ["--parents", "/out", "/boot/initrd", "other/initrd"];
+  expect(copyFiles(...text)).toEqual({ status: 0, said: "" });
+  expect(copyFiles(...text)).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["boot", "boot/initrd", "other", "other/initrd"]);
   expect(readFileSync(join(root, "out/other/initrd"), "utf8")).toBe("another initrd\n");
 });
@@ -105,7 +105,7 @@ describe("a disk", () => {
     rmSync(disk(), { recursive: true, force: true });
   });
 
-  test("is the one file in /disk, or the one that is named; its directory is kept", () => {
+  test("is the one file in /disk, or the named one; its directory is preserved", () => {
     writeFileSync(disk("debian.qcow2"), KERNEL);
     writeFileSync(disk(".wh..opq"), "");
     expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
@@ -114,11 +114,11 @@ describe("a disk", () => {
     expect(readFileSync(join(root, "out/disk/debian.qcow2"), "utf8")).toBe(KERNEL);
   });
 
-  test("takes no more room than its data: a hole is a hole in the copy", () => {
+  test("uses no more space than its data: holes stay holes", () => {
     writeFileSync(disk("bomb.img"), "");
     run(["truncate", "--size=1T", disk("bomb.img")]);
-    const words = ["if=/dev/urandom", `of=${disk("bomb.img")}`, "conv=notrunc", "bs=1M"];
-    run(["dd", ...words, "count=1", "seek=500000", "status=none"]);
+    const text = ["if=/dev/urandom", `of=${disk("bomb.img")}`, "conv=notrunc", "bs=1M"];
+    run(["dd", ...text, "count=1", "seek=500000", "status=none"]);
     expect(copyFiles("--disk", "/out")).toEqual({ status: 0, said: "" });
     const copy = join(root, "out/disk/bomb.img");
     expect(statSync(copy).size).toBe(2 ** 40);
@@ -128,7 +128,7 @@ describe("a disk", () => {
     expect(sum(copy)).toBe(sum(disk("bomb.img")));
   });
 
-  test("takes no room for zeros, which a layer of an image has instead of holes", () => {
+  test("uses no space for zeros, which an image layer has instead of holes", () => {
     const bytes = Buffer.alloc(4 << 20);
     bytes.write("a partition", 3 << 20);
     bytes.write("the end", bytes.length - 7);
@@ -140,17 +140,17 @@ describe("a disk", () => {
   });
 
   test.each([
-    { name: "a link, wherever it leads", link: "../boot/initrd", reason: "is a symbolic link" },
+    { name: "a link, wherever it points", link: "../boot/initrd", reason: "is a symbolic link" },
     { name: "a link out of the image", link: "/proc/1/environ", reason: "is a symbolic link" },
-  ])("$name is refused", ({ link, reason }) => {
+  ])("rejects $name", ({ link, reason }) => {
     symlinkSync(link, disk("disk.img"));
-    const { status, said } = copyFiles("--disk", "/out");
+    const { status, said: output } = copyFiles("--disk", "/out");
     expect(status).toBe(1);
-    expect(said).toMatch(new RegExp(`^copy-files: /disk/disk.img: ${reason}`));
+    expect(output).toMatch(new RegExp(`^copy-files: /disk/disk.img: ${reason}`));
     expect(copied()).toEqual([]);
   });
 
-  test("behind a link is refused, whichever part of its path that is", () => {
+  test("rejects a disk behind a link in any part of its path", () => {
     rmSync(disk(), { recursive: true });
     symlinkSync("boot", disk());
     const reason = "is a symbolic link, or behind one; put the file itself there";
@@ -163,7 +163,7 @@ describe("a disk", () => {
     expect(copied()).toEqual([]);
   });
 
-  test("that cannot be told from another file, or is not there, is refused", () => {
+  test("rejects an ambiguous or missing disk", () => {
     expect(copyFiles("--disk", "/out").said).toContain("/disk: has no file; put the disk there");
     for (const name of ["a.img", "b.img"]) writeFileSync(disk(name), name);
     expect(copyFiles("--disk", "/out").said).toContain("/disk: has more than one file");
@@ -172,7 +172,7 @@ describe("a disk", () => {
   });
 });
 
-test("it copies itself, and the copy runs", () => {
+test("copies itself, and the copy runs", () => {
   expect(copyFiles("--self", "/out")).toEqual({ status: 0, said: "" });
   expect(copied()).toEqual(["copy-files"]);
   expect(attempt([join(root, "out/copy-files")]).status).toBe(2);
@@ -193,13 +193,16 @@ test.each([
   ["two sources of one name", ["/out", "/boot/initrd", "/other/initrd"], "has the same name"],
   ["a destination that is not there", ["/none", "/boot/initrd"], "No such file or directory"],
   ["a destination that is a link", ["/link", "/boot/initrd"], "Not a directory"],
-])("%s is refused, and nothing is copied", (_, args, reason) => {
-  const { status, said } = copyFiles(...args);
-  expect({ status, said }).toEqual({ status: 1, said: expect.stringContaining(reason) as string });
+])("rejects %s and copies nothing", (_, args, reason) => {
+  const { status, said: output } = copyFiles(...args);
+  expect({ status, said: output }).toEqual({
+    status: 1,
+    said: expect.stringContaining(reason) as string,
+  });
   expect(copied()).toEqual([]);
 });
 
-test("a full volume is told, and keeps no half file", () => {
+test("reports a full volume and leaves no partial file", () => {
   writeFileSync(join(root, "boot/huge"), "x".repeat(4 << 20));
   const script = `mount -t tmpfs -o size=1m none "$0/out"; chroot "$0" /copy-files /out /boot/huge
     code=$?; ls -A "$0/out"; exit $code`;
@@ -220,8 +223,8 @@ test.each([
   { args: ["--parents", "/out"] },
   { args: ["--disk"] },
   { args: ["--disk", "/out", "/a", "/b"] },
-])("$args is answered with the usage", ({ args }) => {
-  const { status, said } = copyFiles(...args);
+])("prints the usage for $args", ({ args }) => {
+  const { status, said: output } = copyFiles(...args);
   expect(status).toBe(2);
-  expect(said).toContain("usage: copy-files [--parents] DESTINATION-DIR SOURCE...");
+  expect(output).toContain("usage: copy-files [--parents] DESTINATION-DIR SOURCE...");
 });

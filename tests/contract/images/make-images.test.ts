@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The making of images: the same inputs, the same bytes; nothing is made twice. With the smallest image.
+// Image builds: equal inputs, equal bytes; nothing is built twice. Uses the smallest image.
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ afterAll(() => {
   for (const directory of [first, second]) rmSync(directory, { recursive: true });
 });
 
-test("an image that is made twice is the same, byte for byte", () => {
+test("building an image twice yields the same bytes", () => {
   expect(makeImages(first, "pause")).toMatch(/making image pause: root file system\n.*layer\n/);
   makeImages(second, "pause");
   for (const file of ["pause.tar", "pause.json", "pause.cdx.json"]) {
@@ -25,13 +25,13 @@ test("an image that is made twice is the same, byte for byte", () => {
   }
 });
 
-test("what is there is not made again", () => {
+test("does not rebuild an existing image", () => {
   const before = statSync(join(first, "pause.tar")).mtimeMs;
   expect(makeImages(first, "pause")).toMatch(/image pause is up to date\n$/);
   expect(statSync(join(first, "pause.tar")).mtimeMs).toBe(before);
 });
 
-test("an archive without its description is made again, and so is a description without its archive", () => {
+test("rebuilds an archive without its description, and a description without its archive", () => {
   for (const file of ["pause.tar", "pause.json"]) {
     rmSync(join(second, file));
     expect(makeImages(second, "pause")).toContain("made image pause");
@@ -39,14 +39,14 @@ test("an archive without its description is made again, and so is a description 
   }
 });
 
-test("other inputs make another image in its place", () => {
+test("changed inputs build a new image in its place", () => {
   const env = { PATCHBAY_IMAGES_DIR: second, SOURCE_DATE_EPOCH: "1000000000" };
   expect(attempt([join(IMAGES, "make-images"), "pause"], env).status).toBe(0);
   expect(readArchive(join(second, "pause.tar")).config.created).toBe("2001-09-09T01:46:40Z");
   expect(describeImage(second, "pause").digest).not.toBe(describeImage(first, "pause").digest);
 });
 
-test("the description tells what the archive holds, under its whole reference", () => {
+test("the description lists the archive's contents under its full reference", () => {
   const archive = join(first, "pause.tar");
   const { entry } = readArchive(archive);
   const reference = "localhost/patchbay/pause:dev";
@@ -58,7 +58,7 @@ test("the description tells what the archive holds, under its whole reference", 
   });
 });
 
-test("a name that no image has is refused before anything is made", () => {
+test("rejects an unknown image name before building", () => {
   const { status, stderr } = attempt([join(IMAGES, "make-images"), "pause", "../pause/."], {
     PATCHBAY_IMAGES_DIR: join(first, "none"),
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image of hooks that are programs, as KubeVirt's sidecar-shim is called and calls: by the command lines that KubeVirt's
-// own examples have, and by flags that a program may read by name or, as KubeVirt's scripts do, by place.
+// The image for hook programs, called like KubeVirt's sidecar-shim: with the command lines of KubeVirt's examples, and
+// with flags that a program reads by name or, like KubeVirt's scripts, by position.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const POD = { uid: "uid", namespace: "default", name: "pod" };
 const DOMAIN = "<domain type='kvm'><name>a b</name></domain>";
 const VMI = '{"metadata": {"name": "it\'s"}}';
 
-/** As pflag reads them, which KubeVirt's programs do: by name, in any order. Source: KubeVirt cmd/sidecars/smbios/smbios.go */
+/** Like pflag in KubeVirt's programs: by name, in any order. Source: KubeVirt cmd/sidecars/smbios/smbios.go */
 const BY_NAME = `#!/bin/sh
 while [ $# -gt 1 ]; do
   case $1 in --vmi) vmi=$2 ;; --domain) domain=$2 ;; --cloud-init) data=$2 ;; *) exit 3 ;; esac
@@ -26,7 +26,9 @@ while [ $# -gt 1 ]; do
 done
 printf '%s\\n%s' "$vmi" "$domain\${data-}"
 `;
-/** As KubeVirt's scripts of ConfigMaps. Source: KubeVirt cmd/sidecars/README.md, my_script.sh and main(sys.argv[4]) */
+/**
+ * Like KubeVirt's scripts in ConfigMaps. Source: KubeVirt cmd/sidecars/README.md, my_script.sh and main(sys.argv[4])
+ */
 const BY_PLACE = `#!/bin/sh
 printf '%s\\n%s' "$2" "$4"
 `;
@@ -52,7 +54,7 @@ afterAll(() => {
   rmSync(dirname(root), { recursive: true, force: true });
 });
 
-/** Where its volume is, as its container has it: /var/run is /run there. */
+/** Its volume's path in its container: /var/run is /run there. */
 const volume = (): string => join(root, "run/kubevirt-hooks");
 
 function addProgram(name: string, text: string): void {
@@ -60,7 +62,6 @@ function addProgram(name: string, text: string): void {
   chmodSync(join(root, "usr/bin", name), 0o755);
 }
 
-/** As a container of the launchers' user. */
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
   rmSync(volume(), { recursive: true, force: true });
   mkdirSync(volume());
@@ -73,14 +74,14 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
   return shim;
 }
 
-/** What it has said until it listens. */
+/** Its output until it listens. */
 async function listening(child: ChildProcess): Promise<string> {
-  let said = "";
-  child.stdout?.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
-  await eventually(() => said.includes("\n") && existsSync(join(volume(), "shim.sock")), {
+  let output = "";
+  child.stdout?.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
+  await eventually(() => output.includes("\n") && existsSync(join(volume(), "shim.sock")), {
     withinMs: 30_000,
   });
-  return said;
+  return output;
 }
 
 async function connected<T>(use: (hook: HookSidecar) => Promise<T>): Promise<T> {
@@ -99,7 +100,7 @@ async function connected<T>(use: (hook: HookSidecar) => Promise<T>): Promise<T> 
 
 const points = (...names: readonly string[]) => names.map((name) => ({ name, priority: 0 }));
 
-describe("a command line of KubeVirt's", () => {
+describe("a KubeVirt command line", () => {
   test.each([
     {
       name: "of examples/vmi-with-sidecar-hook.yaml, smbios",
@@ -125,55 +126,55 @@ describe("a command line of KubeVirt's", () => {
       versions: ["v1alpha3"],
       hookPoints: points("OnDefineDomain", "Shutdown"),
     },
-  ])("$name is taken", async ({ args, versions, hookPoints }) => {
+  ])("accepts $name", async ({ args, versions, hookPoints }) => {
     addProgram("onDefineDomain", BY_NAME);
     await listening(start(args));
     expect(await connected((hook) => hook.info())).toEqual({ name: "shim", versions, hookPoints });
   });
 
-  test("of a version that nobody speaks ends it, with what is known", async () => {
+  test("ends with the known versions for an unknown version", async () => {
     const child = start(["--version", "v1alpha9"]);
-    let said = "";
-    child.stderr?.on("data", (chunk: Buffer) => (said += chunk.toString("utf8")));
+    let output = "";
+    child.stderr?.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
     const [code] = (await once(child, "close")) as [number | null];
     expect(code).toBe(2);
-    expect(said).toContain("invalid choice: 'v1alpha9' (choose from 'v1alpha2', 'v1alpha3')");
+    expect(output).toContain("invalid choice: 'v1alpha9' (choose from 'v1alpha2', 'v1alpha3')");
   });
 });
 
 describe.each([
-  { how: "by name, as KubeVirt's smbios", text: BY_NAME },
-  { how: "by place, as KubeVirt's scripts", text: BY_PLACE },
-])("a program that reads what it is given $how", ({ text }) => {
-  test("is given the VMI and the domain", async () => {
+  { how: "by name, like KubeVirt's smbios", text: BY_NAME },
+  { how: "by position, like KubeVirt's scripts", text: BY_PLACE },
+])("a program that reads its input $how", ({ text }) => {
+  test("receives the VMI and the domain", async () => {
     addProgram("onDefineDomain", text);
     await listening(start(["--version", "v1alpha2"]));
-    const asked = { version: "v1alpha2", domainXml: DOMAIN, vmi: VMI } as const;
-    expect(await connected((hook) => hook.onDefineDomain(asked))).toBe(`${VMI}\n${DOMAIN}`);
+    const requested = { version: "v1alpha2", domainXml: DOMAIN, vmi: VMI } as const;
+    expect(await connected((hook) => hook.onDefineDomain(requested))).toBe(`${VMI}\n${DOMAIN}`);
   });
 
-  test("is given the VMI and cloud-init's data", async () => {
+  test("receives the VMI and cloud-init's data", async () => {
     addProgram("preCloudInitIso", text);
     await listening(start(["--version", "v1alpha3"]));
     const data = '{"UserData": "#!/bin/sh\\necho $HOME"}';
-    const asked = { version: "v1alpha3", data, noCloudSource: "{}", vmi: VMI } as const;
-    const answer = await connected((hook) => hook.preCloudInitIso(asked));
+    const requested = { version: "v1alpha3", data, noCloudSource: "{}", vmi: VMI } as const;
+    const answer = await connected((hook) => hook.preCloudInitIso(requested));
     expect(answer.data).toBe(`${VMI}\n${data}`);
   });
 });
 
-test("a program that fails is told of in its own words, and whose hook it is in the log", async () => {
+test("reports a failed program with its own output and names the hook in the log", async () => {
   addProgram("onDefineDomain", "#!/bin/sh\necho 'no baseBoard' >&2\nexit 4\n");
-  const said = await listening(start([], { NETWORK_BINDING_PLUGIN_NAME: "passt" }));
-  expect(said).toContain("for the binding passt");
-  const asked = { version: "v1alpha3", domainXml: DOMAIN, vmi: VMI } as const;
-  await expect(connected((hook) => hook.onDefineDomain(asked))).rejects.toMatchObject({
+  const output = await listening(start([], { NETWORK_BINDING_PLUGIN_NAME: "passt" }));
+  expect(output).toContain("for the binding passt");
+  const requested = { version: "v1alpha3", domainXml: DOMAIN, vmi: VMI } as const;
+  await expect(connected((hook) => hook.onDefineDomain(requested))).rejects.toMatchObject({
     code: "HOOK_FAILED",
     message: expect.stringContaining("onDefineDomain: no baseBoard") as string,
   });
 });
 
-test("it ends by itself when the guest has ended", async () => {
+test("ends by itself when the guest has ended", async () => {
   const child = start(["--version", "v1alpha3"]);
   await listening(child);
   const ended = once(child, "exit");

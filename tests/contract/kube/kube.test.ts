@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do our client, caches and events work against our API server, over real TLS and through its restart?
+// Our client, caches and events against our API server, over real TLS and through its restart.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,7 +66,7 @@ async function eventually(condition: () => boolean): Promise<void> {
 }
 
 describe("the store", () => {
-  test("makes, reads, changes and deletes an object", async () => {
+  test("creates, reads, changes and deletes an object", async () => {
     const { store } = client;
     const made = await store.create(PODS, podOf("one"));
     expect(made.metadata.uid).toBeDefined();
@@ -87,7 +87,7 @@ describe("the store", () => {
     expect(await store.find(PODS, key)).toBeUndefined();
   });
 
-  test("tells lost races and other refusals apart", async () => {
+  test("distinguishes conflicts from other rejections", async () => {
     const { store } = client;
     const made = await store.create(PODS, podOf("one"));
     await expect(store.create(PODS, podOf("one"))).rejects.toMatchObject({
@@ -107,7 +107,7 @@ describe("the store", () => {
 });
 
 describe("a cache", () => {
-  test("is in step before, during and after a restart of the server", async () => {
+  test("is in sync before, during and after a restart of the server", async () => {
     const { store } = client;
     const source = client.reflect(PODS, { namespace: "default" });
     const cache = createCache(source, {
@@ -140,7 +140,7 @@ describe("a cache", () => {
     ]);
   });
 
-  test("sees only what is selected", async () => {
+  test("contains only selected objects", async () => {
     const { store } = client;
     const cache = createCache(client.reflect(PODS, { labelSelector: "a=b" }), { logger: QUIET });
     const abort = new AbortController();
@@ -149,7 +149,7 @@ describe("a cache", () => {
     await store.create(PODS, podOf("one"));
     await store.create(PODS, podOf("two", { a: "b" }));
     await eventually(() => cache.list().length === 1);
-    // Losing the label is a removal for who watches it.
+    // Losing the label is a deletion for a watch with that selector.
     const fields = { metadata: { labels: { a: null } } };
     await store.patch(PODS, { ...key, name: "two" }, { type: "merge", fields });
     await eventually(() => cache.list().length === 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client keeps the store's contract, on our API server over TLS.
+// The client fulfills the store's contract, on our API server over TLS.
 import { PODS } from "@patchbay/api";
 import type { Store } from "@patchbay/core/interfaces";
 import { describeStoreContract } from "@patchbay/kube/testing";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher's PID 1 over real libvirt, with a real guest, in a pod of a real containerd.
+// The launcher's PID 1 with real libvirt and a real guest, in a pod of a real containerd.
 import { appendFileSync, readFileSync } from "node:fs";
 import { eventually, type GuestConsole } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -17,11 +17,11 @@ afterAll(async () => {
   await bench.close();
 });
 
-describe("a launcher with a guest that goes on", () => {
+describe("a launcher with a running guest", () => {
   let pod: LauncherPod;
   let guest: GuestConsole;
 
-  // A guest takes seconds to boot: these tests follow one another in one.
+  // A guest takes seconds to boot, so these tests share one in sequence.
   beforeAll(async () => {
     pod = await bench.launch();
     guest = await pod.boot();
@@ -30,7 +30,7 @@ describe("a launcher with a guest that goes on", () => {
     await pod.remove();
   });
 
-  test("boots it as a user without any capability, and the guest answers", async () => {
+  test("boots it as an unprivileged user, and the guest answers", async () => {
     const [qemu = 0] = pod.pids("qemu");
     const status = readFileSync(`/proc/${String(qemu)}/status`, "utf8");
     expect(status).toMatch(/^Uid:\s+107\s+107\s+107\s+107$/m);
@@ -41,7 +41,7 @@ describe("a launcher with a guest that goes on", () => {
     expect((await guest.run("address eth7 10.0.0.1/24")).code).toBe(1);
   });
 
-  test("starts libvirt again when it dies; the guest does not notice", async () => {
+  test("restarts libvirt when it dies, unnoticed by the guest", async () => {
     const [before = 0] = pod.pids("libvirtd");
     process.kill(before, "SIGKILL");
     const state = await eventually(
@@ -52,7 +52,7 @@ describe("a launcher with a guest that goes on", () => {
     expect((await guest.run("report")).code).toBe(0);
   });
 
-  test("goes on when the guest reboots", async () => {
+  test("keeps running when the guest reboots", async () => {
     const since = guest.position();
     await guest.run("reboot");
     await guest.waitForLine(/^guest ready$/, { timeoutMs: 30_000, since });
@@ -75,13 +75,13 @@ describe("a launcher", () => {
     expect(pod.pids("")).toEqual([]);
   });
 
-  test("ends at once on SIGTERM when there is no guest", async () => {
+  test("ends immediately on SIGTERM without a guest", async () => {
     pod = await bench.launch();
     await pod.terminate();
     expect(await pod.exitCode(2_000)).toBe(0);
   });
 
-  test("ends a guest that does not shut down at the deadline, as one that has failed", async () => {
+  test("ends a guest that does not shut down by the deadline as failed", async () => {
     pod = await bench.launch({ graceSeconds: 2 });
     await pod.start();
     await pod.virsh("suspend", "vm");
@@ -89,25 +89,25 @@ describe("a launcher", () => {
     expect(await pod.exitCode(10_000)).toBe(1);
   });
 
-  test("ends with 0 when the guest turned itself off", async () => {
+  test("ends with 0 when the guest powered off", async () => {
     pod = await bench.launch();
     const guest = await pod.boot();
     await guest.run("poweroff");
     expect(await pod.exitCode(10_000)).toBe(0);
   });
 
-  test("takes along what prints the guest's console, however it ends", async () => {
+  test("ends the console printer with it, however it ends", async () => {
     pod = await bench.launch();
     await pod.start();
     const tail = await pod.startTail();
     await eventually(() => pod.pids("qemu").length > 0, { withinMs: 10_000 });
-    // As a node out of memory ends it: PID 1, and all with it.
+    // Like the OOM killer: PID 1 and everything with it.
     const [launcher = 0] = pod.pids("virt-launcher");
     process.kill(launcher, "SIGKILL");
     expect(await tail.exitCode(20_000)).toBe(0);
   });
 
-  test("goes on when a guest cannot be started", async () => {
+  test("keeps running when a guest cannot be started", async () => {
     pod = await bench.launch();
     await expect(pod.start("no-such-kernel")).rejects.toThrow("no-such-kernel");
     await pod.start();
@@ -124,12 +124,12 @@ describe("a launcher", () => {
     expect(await pod.exitCode(20_000)).toBe(1);
   });
 
-  test("ends with 1 when libvirt came back and ended a guest that it could not make sense of", async () => {
+  test("ends with 1 when libvirt restarted and ended an unknown guest", async () => {
     pod = await bench.launch();
     await pod.start();
     const [libvirtd = 0] = pod.pids("libvirtd");
     const log = `/proc/${String(libvirtd)}/root/tmp/launcher/cache/libvirt/qemu/log/vm.log`;
-    // As libvirt writes it. Source: libvirt qemu_process.c, qemuProcessReconnect; virDomainShutoffReason.
+    // In libvirt's format. Source: libvirt qemu_process.c, qemuProcessReconnect; virDomainShutoffReason.
     appendFileSync(log, "2026-01-01 00:00:00.000+0000: shutting down, reason=daemon\n");
     for (const pid of [libvirtd, ...pod.pids("qemu")]) process.kill(pid, "SIGKILL");
     expect(await pod.exitCode(20_000)).toBe(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the launchers between which a guest moves: neither ends before it is told to, and no shutdown is lost.
+// The two launchers of a migration: neither ends before it is told to, and no shutdown is lost.
 import { chownSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -22,7 +22,7 @@ let guest: GuestConsole;
 let ways: readonly Server[];
 let sockets: Socket[];
 
-/** A socket in one launcher's directory that leads to one in another's; what a node's relays are there for. */
+/** A socket in one launcher's directory that leads to one in another's, in place of the nodes' relays. */
 async function lead(from: string, to: string): Promise<Server> {
   const server = createServer((socket) => {
     const other = connect(to);
@@ -77,7 +77,7 @@ afterEach(async () => {
   await target?.remove();
 });
 
-/** Sends the guest away; it is paused where it comes to. */
+/** Migrates the guest, which is paused at its target. */
 function migrate(...more: readonly string[]): Promise<string> {
   const peer = `qemu+unix:///session?socket=${names.LAUNCHER_DIR}/${PEER}`;
   const memory = ["--migrateuri", `unix:${names.LAUNCHER_DIR}/${MEMORY}`];
@@ -85,7 +85,7 @@ function migrate(...more: readonly string[]): Promise<string> {
   return here().virsh("migrate", "vm", peer, ...memory, ...how, ...more);
 }
 
-/** Lets the guest begin to go, and to go on for long; `moved`: how that ends. */
+/** Starts a long migration; `moved`: its result. */
 async function migrateSlowly(): Promise<{ readonly moved: Promise<unknown> }> {
   const moved = migrate("--bandwidth", "1").catch((error: unknown) => error);
   // The job begins before the target has a QEMU.
@@ -98,22 +98,22 @@ async function migrateSlowly(): Promise<{ readonly moved: Promise<unknown> }> {
 
 const lives = (pod: LauncherPod): boolean => pod.pids("libvirtd").length > 0;
 
-test("the launcher that a guest has left stays until it is told to end, and the one to which it has come ends with it", async () => {
+test("the source launcher stays until it is told to end, and the target launcher ends with the guest", async () => {
   await migrate();
   await there().virsh("resume", "vm");
-  const arrived = openGuestConsole({
+  const received = openGuestConsole({
     socketPath: join(there().volume, names.CONSOLE_SOCKET),
     logPath: join(there().volume, names.CONSOLE_LOG),
   });
-  await arrived.run("poweroff");
-  arrived.close();
+  await received.run("poweroff");
+  received.close();
   expect(await there().exitCode(10_000)).toBe(0);
   expect(lives(here())).toBe(true);
   await here().terminate();
   expect(await here().exitCode(2000)).toBe(0);
 });
 
-test("a launcher to which a guest has not come in the end stays until it is told to end, and ends at once", async () => {
+test("a target launcher whose migration failed stays until it is told to end, and ends immediately", async () => {
   const { moved } = await migrateSlowly();
   for (const qemu of there().pids("qemu")) process.kill(qemu, "SIGKILL");
   expect(await moved).toBeInstanceOf(Error);
@@ -123,7 +123,7 @@ test("a launcher to which a guest has not come in the end stays until it is told
   expect(await there().exitCode(2000)).toBe(0);
 });
 
-test("a launcher that is told to end while a guest comes ends at once, and the guest stays where it is", async () => {
+test("a target launcher told to end during a migration ends immediately, and the guest stays at its source", async () => {
   const { moved } = await migrateSlowly();
   await there().terminate();
   expect(await there().exitCode(2000)).toBe(0);
@@ -131,14 +131,14 @@ test("a launcher that is told to end while a guest comes ends at once, and the g
   expect((await guest.run("report")).code).toBe(0);
 });
 
-test("a launcher whose log is behind the guest that comes waits for the log, and ends", async () => {
+test("a target launcher whose console log lags waits for the log and ends", async () => {
   const { moved } = await migrateSlowly();
   // As if virtlogd had not written it yet.
   const log = there().log("vm");
   await eventually(() => existsSync(log), { withinMs: 10_000 });
   renameSync(log, `${log}.late`);
   const terminated = there().terminate();
-  // Its pause of 0.1 s between two reads of the log; a launcher that did not wait for the log would have ended.
+  // Waits longer than its pause of 0.1 s between reads of the log; without the wait for the log it would have ended.
   const isWaiting = (): boolean =>
     there()
       .pids("sleep")
@@ -150,7 +150,7 @@ test("a launcher whose log is behind the guest that comes waits for the log, and
   expect(await moved).toBeInstanceOf(Error);
 });
 
-test("a guest whose launcher is told to end while it leaves stays, and is shut down", async () => {
+test("a source launcher told to end during a migration keeps the guest and shuts it down", async () => {
   const { moved } = await migrateSlowly();
   await here().terminate();
   expect(await moved).toBeInstanceOf(Error);

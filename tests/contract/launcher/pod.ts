@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher in a pod of its own on a real containerd, with the rights that virt-controller gives it, and the guest image.
+// A launcher in its own pod on a real containerd, with the rights that virt-controller gives it, and the guest image.
 import { execFile } from "node:child_process";
 import {
   chmodSync,
@@ -44,41 +44,37 @@ const AGENT = `<controller type='virtio-serial'/><channel type='unix'>
   <source mode='bind' path='/run/launcher/agent.sock'/>
   <target type='virtio' name='org.qemu.guest_agent.0'/></channel>`;
 
-/** How a launcher differs from others. */
 export interface LauncherChoice {
-  /** What its guest has to shut down. */
+  /** The guest's time to shut down. */
   readonly graceSeconds?: number;
   /** More devices of the domain, as XML. */
   readonly devices?: string;
-  /** The guest has QEMU's agent, and a channel for it. */
+  /** Whether the guest has QEMU's agent and a channel for it. */
   readonly hasAgent?: boolean;
-  /** Another launcher, which has ended: this one has its volume of the guest's state. */
+  /** An ended launcher whose guest state volume this one reuses. */
   readonly after?: LauncherPod;
 }
 
-/** A running launcher. */
 export interface LauncherPod {
-  /** Where its sockets and the console's log are. */
+  /** The directory of its sockets and the console's log. */
   readonly volume: string;
-  /** What is kept of the guest beside its disks. */
+  /** The guest's state beside its disks. */
   readonly state: string;
-  /** Runs virsh against its libvirt, from outside. */
+  /** Runs virsh against its libvirt from outside. */
   virsh(...args: readonly string[]): Promise<string>;
-  /** Defines and starts the guest. */
   start(kernel?: string): Promise<void>;
-  /** Starts the guest and waits until it is ready. */
   boot(): Promise<GuestConsole>;
-  /** Runs a program in its container, as a kubelet does for a probe. */
+  /** Runs a program in its container, like a kubelet's probe. */
   exec(
     ...command: readonly string[]
   ): Promise<{ readonly exitCode: number; readonly stdout: string }>;
-  /** Starts the container that prints the guest's console; how it ended, once it has. */
+  /** Starts the container that prints the guest's console; returns its end. */
   startTail(): Promise<{ exitCode(withinMs: number): Promise<number> }>;
-  /** Host pids of the processes of that name in it. */
+  /** Host pids of its processes with that name. */
   pids(name: string): readonly number[];
-  /** The log that libvirt keeps of a guest, by the guest's name. */
+  /** libvirt's log of a guest, by the guest's name. */
   log(name: string): string;
-  /** SIGTERM, as a kubelet sends it. */
+  /** Sends SIGTERM, like a kubelet. */
   terminate(): Promise<void>;
   /** How the container ended. */
   exitCode(withinMs: number): Promise<number>;
@@ -86,7 +82,6 @@ export interface LauncherPod {
   remove(): Promise<void>;
 }
 
-/** A containerd with the launcher's image. */
 export class LauncherBench {
   readonly #containerd: ContainerdBench;
   readonly #runtime: ContainerRuntime;
@@ -115,7 +110,6 @@ export class LauncherBench {
     rmSync(this.#paths.leases, { recursive: true });
   }
 
-  /** Starts a launcher. */
   async launch(choice: LauncherChoice = {}): Promise<LauncherPod> {
     this.#count += 1;
     const name = `l${String(this.#count)}`;
@@ -143,7 +137,7 @@ export class LauncherBench {
   }
 }
 
-/** A link of the pod's own to the host, which ends with the pod. */
+/** A link between the pod and the host, which is deleted with the pod. */
 function networkOf(dataDir: string): string {
   const ipam = { type: "host-local", dataDir, ranges: [[{ subnet: "10.253.79.0/24" }]] };
   return JSON.stringify({
@@ -157,7 +151,7 @@ function makeVolumes(directory: string): void {
   for (const { name } of VOLUMES) {
     const volume = join(directory, name);
     mkdirSync(volume, { recursive: true });
-    // As a kubelet makes them for an fsGroup.
+    // As a kubelet creates them for an fsGroup.
     chownSync(volume, 0, UID);
     chmodSync(volume, 0o2777);
   }
@@ -229,20 +223,18 @@ function containerOf(directory: string, guestImage: string, graceSeconds: number
   };
 }
 
-/** What a launcher is made of. */
 interface Parts {
   readonly runtime: ContainerRuntime;
   readonly containerd: ContainerdBench;
   readonly sandboxId: string;
   readonly id: string;
   readonly directory: string;
-  /** Its id. */
   readonly startTail: () => Promise<string>;
-  /** The guest, as libvirt is told. */
+  /** The guest's domain XML. */
   readonly domain: string;
 }
 
-/** Processes of a container, wherever its control group is. */
+/** A container's processes, wherever its control group is. */
 function pidsOf({ containerd, id }: Parts): readonly number[] {
   const paths = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map((top) =>
     join(top, containerd.cgroupParent, id, "cgroup.procs"),
@@ -261,12 +253,12 @@ function readProcess(pid: number, file: string): string {
   }
 }
 
-/** Is it the first process of its container? Its number outside need not be the lowest: numbers begin anew. */
+/** Whether it is the first process of its container. Its host pid need not be the lowest, because pids wrap around. */
 function isInit(pid: number): boolean {
   return /^NSpid:.*\t1$/m.test(readProcess(pid, "status"));
 }
 
-/** The container beside it, which may only read the launcher's volume. */
+/** The sidecar container, which has the launcher's volume read-only. */
 function tailOf(config: ContainerConfig): ContainerConfig {
   const volume = config.mounts.filter(({ containerPath }) => containerPath === names.LAUNCHER_DIR);
   return {

@@ -35,33 +35,33 @@ async function probe(command: readonly string[], seconds = 10): Promise<readonly
 
 test.each([
   { name: "a success", command: ["true"], want: [0, ""] },
-  { name: "a code of its own", command: ["sh", "-c", "exit 7"], want: [7, ""] },
+  { name: "an exit code", command: ["sh", "-c", "exit 7"], want: [7, ""] },
   {
-    name: "words with blanks, quotes and signs of a shell",
+    name: "arguments with blanks, quotes and shell metacharacters",
     command: ["printf", "%s|", 'a b "c"', "$(reboot) `reboot`"],
     want: [0, 'a b "c"|$(reboot) `reboot`|'],
   },
   {
-    name: "both outputs, without what a terminal would obey",
+    name: "both outputs without control characters",
     command: ["sh", "-c", 'printf "out\\033[2J\\n"; printf "err" >&2; exit 1'],
     want: [1, "out[2J\nerr"],
   },
   { name: "a signal", command: ["sh", "-c", "kill -9 $$"], want: [1, ""] },
-])("$name of a command in the guest is told", async ({ command, want }) => {
+])("reports $name of a command in the guest", async ({ command, want }) => {
   expect(await probe(command)).toEqual(want);
 });
 
-test("a command that is not there has failed, with the agent's words", async () => {
-  const [code, said] = await probe(["/no/such/program"]);
+test("a missing command fails with the agent's message", async () => {
+  const [code, output] = await probe(["/no/such/program"]);
   expect(code).toBe(1);
-  expect(said).toContain("/no/such/program");
+  expect(output).toContain("/no/such/program");
 });
 
-test("a command that takes too long has failed", async () => {
+test("a command that exceeds its time limit fails", async () => {
   expect(await probe(["sleep", "20"], 1)).toEqual([124, "no answer of the guest within 1 s\n"]);
 });
 
-test("a guest that stands still has failed", async () => {
+test("a paused guest fails", async () => {
   await pod.virsh("suspend", "vm");
   expect((await pod.exec("virt-probe", "vm", "1")).exitCode).not.toBe(0);
   await pod.virsh("resume", "vm");

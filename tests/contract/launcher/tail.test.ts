@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What prints the guest's console, alone: does it end with its launcher at whatever moment that ends?
+// virt-tail alone: it ends with its launcher, whenever that ends.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,8 +15,8 @@ const WITHIN_MS = 30_000;
 const LINE = "the last word\n";
 
 let directory: string;
-/** Who leads a group of processes, of which something may be left where the test fails. */
-const left: ChildProcess[] = [];
+/** Leaders of process groups that may remain when the test fails. */
+const remaining: ChildProcess[] = [];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "virt-tail-"));
@@ -25,17 +25,17 @@ beforeEach(() => {
   writeFileSync(join(directory, "serial0.log"), LINE);
 });
 afterEach(() => {
-  for (const { pid = 0 } of left.splice(0)) {
+  for (const { pid = 0 } of remaining.splice(0)) {
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
-      // None of them is there any more.
+      // All of them have ended.
     }
   }
   rmSync(directory, { recursive: true });
 });
 
-/** In place of a program: does something, and then what the program does. */
+/** A wrapper that does something and then runs the program. */
 function before(program: string, what: string): void {
   const path = join(directory, "bin", program);
   const real = execFileSync("sh", ["-c", `command -v ${program}`], { encoding: "utf8" }).trim();
@@ -43,40 +43,40 @@ function before(program: string, what: string): void {
   chmodSync(path, 0o755);
 }
 
-/** Runs it with what stands in place of other programs; how it ended, and what it printed. */
+/** Runs it with wrappers in place of other programs; returns its end and output. */
 async function runTail(): Promise<readonly [code: number | null, printed: string]> {
   const path = `${join(directory, "bin")}:${process.env["PATH"] ?? ""}`;
   const tail = spawn(VIRT_TAIL, [], {
     env: { ...process.env, PATH: path, LAUNCHER_DIR: directory },
     stdio: ["ignore", "pipe", "inherit"],
     timeout: WITHIN_MS,
-    // Asked to end it would end well.
+    // It exits cleanly when it is told to end.
     killSignal: "SIGKILL",
     detached: true,
   });
-  left.push(tail);
+  remaining.push(tail);
   const printed: Buffer[] = [];
   tail.stdout.on("data", (chunk: Buffer) => printed.push(chunk));
-  // Of a process: its code, or none where a signal has ended it.
+  // Exit code of a process, undefined after a signal.
   const [code] = (await once(tail, "close")) as [number | null];
   return [code, Buffer.concat(printed).toString()];
 }
 
-test("a launcher that has ended before keeps it no longer than it takes to print", async () => {
+test("a launcher that ended earlier delays it no longer than it takes to print", async () => {
   expect(await runTail()).toEqual([0, LINE]);
 }, 60_000);
 
-test("a launcher that ends just before its end is waited for has been noticed", async () => {
-  // Who lives holds the pipe open, as the launcher does.
+test("detects a launcher that ends just before the wait starts", async () => {
+  // A running process holds the pipe open, like the launcher.
   const alive = join(directory, "alive");
   const launcher = spawn("sh", ["-c", `exec 9<>"${alive}"; exec sleep 1000`], {
     stdio: "ignore",
     detached: true,
   });
-  left.push(launcher);
+  remaining.push(launcher);
   await once(launcher, "spawn");
   const pid = String(launcher.pid);
-  // virt-tail waits for the pipe's end by cat.
+  // virt-tail detects the pipe's end by cat.
   before("cat", `kill -KILL ${pid}; while kill -0 ${pid} 2>/dev/null; do sleep 0.05; done`);
   expect(await runTail()).toEqual([0, LINE]);
 }, 60_000);

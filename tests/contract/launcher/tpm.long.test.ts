@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest's TPM in a launcher of the real image: made by an unprivileged libvirt, and the same one after a restart.
+// A guest's TPM in a launcher of the real image: created by an unprivileged libvirt, and unchanged after a restart.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
@@ -17,7 +17,7 @@ afterAll(async () => {
   await bench.close();
 });
 
-/** The key's certificate within what the TPM has stored, from its issuer's name on: no two TPMs have the same. */
+/** The endorsement key's certificate in the TPM's storage, from its issuer's name on: it is unique per TPM. */
 async function certificateOf({ state }: LauncherPod): Promise<string> {
   const bytes = await eventually(
     () => {
@@ -32,7 +32,7 @@ async function certificateOf({ state }: LauncherPod): Promise<string> {
   return bytes.subarray(at, at + 400).toString("hex");
 }
 
-test("a guest has the same TPM in its next launcher, another guest has another", async () => {
+test("a guest has the same TPM in its next launcher, and another guest has another", async () => {
   const first = await bench.launch({ devices: TPM });
   await first.boot();
   const certificate = await certificateOf(first);

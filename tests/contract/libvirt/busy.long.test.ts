@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libvirt says to a plug and to an unplug while it migrates the domain, and that both work when that is over.
+// libvirt's errors for plug and unplug during a migration, and their success afterwards.
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ import {
   type SessionDaemon,
 } from "./session.ts";
 
-/** What the guest holds in memory; at 1 MiB/s, the least that libvirt knows, it takes a minute to send. */
+/** The guest's memory content; at 1 MiB/s, libvirt's minimum, it takes a minute to send. */
 const BALLAST_MIB = 64;
 /** How long libvirt waits for the lock. Source: libvirt QEMU_JOB_WAIT_TIME. */
 const LOCK_WAIT_MS = 30_000;
@@ -33,7 +33,7 @@ let fd = -1;
 let hypervisor: Hypervisor;
 let migration: ChildProcess | undefined;
 
-/** A domain whose memory cannot be sent in no time. */
+/** A domain whose memory takes long to send. */
 function heavyDomainXml(): string {
   const ballast = join(directory, "ballast");
   writeFileSync(ballast, randomBytes(BALLAST_MIB * 1024 * 1024));
@@ -58,7 +58,7 @@ async function startMigration(): Promise<void> {
   });
 }
 
-/** The code with which a call fails, and after how long. */
+/** The failed call's error code and duration. */
 async function outcomeOf(call: Promise<unknown>): Promise<{ code: string; afterMs: number }> {
   const startMs = performance.now();
   const code = await call.then(
@@ -90,7 +90,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test("while a domain is migrated, a plug and an unplug are told so after 30 s, and work afterwards", async () => {
+test("during a migration plug and unplug fail after 30 s as busy, and work afterwards", async () => {
   const one = await open();
   const other = await open();
   const third = await open();
@@ -107,7 +107,7 @@ test("while a domain is migrated, a plug and an unplug are told so after 30 s, a
 
   expect(outcomes.map(({ code }) => code)).toEqual(Array(3).fill("LIBVIRT_MIGRATING"));
   for (const { afterMs } of outcomes) expect(afterMs).toBeGreaterThanOrEqual(LOCK_WAIT_MS - 100);
-  // Our own deadline came later: the connections were not given up, and nothing was done behind our back.
+  // Our own deadline is later: the connections stayed open, and nothing happened in the background.
   expect((await other.findDomain("vm1"))?.state).toBe("running");
   expect(await third.readDomainXml("vm1", "config")).not.toContain("ua-b");
   const live = await one.readDomainXml("vm1", "live");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon that hangs, and a child that dies, do to others; and that nothing is left in a long run.
+// Effects of hung daemons and dying children on other connections, and leaks in a long run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, closeSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ let cacheDirectory = "";
 let fd = -1;
 let address: HypervisorAddress;
 let hypervisor: Hypervisor;
-/** The children that were started, in order. */
+/** The started children, in order. */
 let pids: number[] = [];
 
 const logger: Logger = {
@@ -66,7 +66,7 @@ afterEach(async () => {
 });
 
 describe("libvirt in a child", () => {
-  test("the child is the launchers' user and can become nobody else, in each of its threads", async () => {
+  test("every thread of the child runs as the launchers' user and can become no other", async () => {
     make();
     await hypervisor.open(testDriver);
     const tasks = `/proc/${String(pids[0])}/task`;
@@ -89,7 +89,7 @@ describe("libvirt in a child", () => {
     ]);
   });
 
-  test("a daemon that stops answering stalls its own connection only", async () => {
+  test("a hung daemon stalls only its own connection", async () => {
     make({ callTimeoutMs: 1000 });
     const hanging = await hypervisor.open(address);
     const other = await hypervisor.open(testDriver);
@@ -105,7 +105,7 @@ describe("libvirt in a child", () => {
     expect(pids).toHaveLength(1);
   });
 
-  test("a daemon that stops answering keeps no thread of the child", async () => {
+  test("a hung daemon holds no thread of the child", async () => {
     make({ callTimeoutMs: 300, openTimeoutMs: 300, stuckAfterMs: 2000, stuckMax: 0 });
     const other = await hypervisor.open(testDriver);
     const before = await settledUse();
@@ -117,13 +117,13 @@ describe("libvirt in a child", () => {
     expect(await other.findDomain("test")).toBeDefined();
   });
 
-  test("a daemon that cannot be opened in time is given up", async () => {
+  test("abandons a daemon that cannot be opened in time", async () => {
     make({ openTimeoutMs: 500 });
     process.kill(daemon.pid, "SIGSTOP");
     expect(await failureOf(hypervisor.open(address))).toBe("LIBVIRT_TIMED_OUT");
   });
 
-  test("a daemon that does not even accept is unreachable once its queue is full", async () => {
+  test("a daemon that does not accept is unreachable once its queue is full", async () => {
     const path = join(cacheDirectory, "full.sock");
     const listen = `const n = require("node:net");
       n.createServer(() => {}).listen({ path: process.argv[1], backlog: 1 }, () => process.stdout.write("listening"));`;
@@ -145,7 +145,7 @@ describe("libvirt in a child", () => {
     }
   });
 
-  test("a child that is killed fails what is in flight, and the next open starts another", async () => {
+  test("killing the child fails pending calls, and the next open starts another", async () => {
     make();
     const connection = await hypervisor.open(address);
     process.kill(daemon.pid, "SIGSTOP");
@@ -164,18 +164,18 @@ describe("libvirt in a child", () => {
     expect(() => process.kill(pids[0] ?? 0, 0)).toThrow("ESRCH");
   });
 
-  test("connections to one daemon that come and go at once do not touch one another", async () => {
+  test("concurrent opens and closes of one daemon do not affect each other", async () => {
     make();
-    const kept = await hypervisor.open(address);
-    const comeAndGo = async (): Promise<void> => {
+    const retained = await hypervisor.open(address);
+    const openAndClose = async (): Promise<void> => {
       for (let turn = 0; turn < 40; turn += 1) {
         const connection = await hypervisor.open(address);
         expect(await connection.findDomain("x")).toBeUndefined();
         await connection.close();
       }
     };
-    await Promise.all([1, 2, 3, 4, 5, 6].map(comeAndGo));
-    expect(await kept.findDomain("x")).toBeUndefined();
+    await Promise.all([1, 2, 3, 4, 5, 6].map(openAndClose));
+    expect(await retained.findDomain("x")).toBeUndefined();
     expect(pids).toHaveLength(1);
   });
 
@@ -186,12 +186,12 @@ describe("libvirt in a child", () => {
       for (let call = 0; call < 10; call += 1) await connection.findDomain("x");
       await connection.close();
     };
-    const kept = await hypervisor.open(address);
+    const retained = await hypervisor.open(address);
     for (let turn = 0; turn < 10; turn += 1) await useOnce();
     const before = await settledUse();
     for (let turn = 0; turn < 300; turn += 1) await useOnce();
     expect(await eventually(() => sameUse(before), { withinMs: 10_000 })).toBe(true);
-    expect(await kept.findDomain("x")).toBeUndefined();
+    expect(await retained.findDomain("x")).toBeUndefined();
   });
 });
 

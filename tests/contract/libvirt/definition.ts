@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The domain that the plan makes of a VMI, with the launcher's directories elsewhere.
+// The planned domain of a VMI, with the launcher's directories elsewhere.
 import { join } from "node:path";
 import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
 import { machineUuidOf, planNodeVm, type NodeVmFacts } from "@patchbay/core/vm";
 import { makeOwnDirectory } from "./session.ts";
 
-/** Directories of the launcher that domains name, and where they are below the test's own. */
+/** The launcher's directories in domains, and their place below the test's own. */
 const PLACES = {
   "/run/launcher": "l",
   "/run/disks": "d",
@@ -13,20 +13,19 @@ const PLACES = {
   "/run/kernel-boot": "k",
 } as const;
 
-/** What the plan knows of one NIC. */
 export type NicFacts = NodeVmFacts["ifaces"][number];
 
-/** Where a directory of the launcher is below the test's. */
+/** The place of a launcher's directory below the test's. */
 export function placeOf(base: string, there: keyof typeof PLACES): string {
   return join(base, PLACES[there]);
 }
 
-/** Makes the directories, for the launchers' user. */
+/** Creates the directories for the launchers' user. */
 export function makePlaces(base: string): void {
   for (const here of Object.values(PLACES)) makeOwnDirectory(join(base, here));
 }
 
-/** The XML of an emulated VMI with these NICs, which are wired. */
+/** The XML of an emulated VMI with these wired NICs. */
 export function definitionOf(
   base: string,
   vmi: VirtualMachineInstance,

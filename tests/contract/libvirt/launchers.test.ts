@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers are found through whatever a hostile launcher may have put in their place; on real processes and namespaces.
+// Finding launchers despite hostile files in their place, on real processes and namespaces.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -31,9 +31,9 @@ const hostNetnsInode = inodeOf("/proc/self/ns/net");
 let base = "";
 let launcherDirectory = "";
 let socketPath = "";
-/** What the container runtime says; undefined: no sandbox. */
+/** The container runtime's reply; undefined: no sandbox. */
 let sandboxInode: string | undefined;
-/** Whose it is, as the container runtime says. */
+/** Its owner according to the container runtime. */
 let owner: Pick<Sandbox, "pod"> = { pod: NAMES };
 let launchers: Launchers;
 let listeners: ChildProcess[] = [];
@@ -77,7 +77,7 @@ async function end(listener: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** A process of that user that listens on `path`, in a network namespace of its own or in the host's. */
+/** A process of that user that listens on `path`, in its own network namespace or in the host's. */
 async function startListener(
   path: string,
   options: { readonly uid?: number; readonly netns?: "host" } = {},
@@ -99,13 +99,13 @@ async function startListener(
     listen,
     basename(path),
   ];
-  // By its directory: the path is too long for a socket's address.
+  // Through its directory, because the path is too long for a socket address.
   const listener = spawn(argv[0] ?? "", argv.slice(1), {
     cwd: dirname(path),
     stdio: ["ignore", "pipe", "ignore"],
   });
   listeners.push(listener);
-  // The socket is there before anybody listens at it.
+  // The socket file exists before the server listens.
   await once(listener.stdout, "data");
   sandboxInode = inodeOf(`/proc/${String(listener.pid)}/ns/net`);
   return listener;
@@ -127,12 +127,12 @@ describeLaunchersContract("processes in namespaces", () =>
     kill: async () => {
       for (const listener of listeners) await end(listener);
     },
-    close: () => Promise.resolve(), // as after each test
+    close: () => Promise.resolve(), // the state after each test
   }),
 );
 
 describe("launchers", () => {
-  test("a launcher's libvirt is reached by its descriptor alone", async () => {
+  test("reaches a launcher's libvirt only through its descriptor", async () => {
     const cacheDirectory = makeOwnDirectory(join(base, "cache"));
     const daemon = await startSessionDaemon({ runDirectory: launcherDirectory, cacheDirectory });
     sandboxInode = daemon.netnsInode;
@@ -171,7 +171,7 @@ describe("launchers", () => {
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_UNREACHABLE" });
   });
 
-  test("a launcher at whose socket nobody listens any more is told from one without a socket", async () => {
+  test("distinguishes a launcher whose socket has no listener from one without a socket", async () => {
     await end(await startListener(socketPath));
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "LAUNCHER_NOT_LISTENING" });
   });
@@ -238,13 +238,13 @@ describe("launchers", () => {
         sandboxInode = "1";
       },
     },
-  ])("$name is refused", async ({ arrange }) => {
+  ])("rejects $name", async ({ arrange }) => {
     await arrange();
     await expect(launchers.open(POD)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
   });
 
   test.each(["", "..", "../pods", `${UID}/x`, "a".repeat(64), "x\0y"])(
-    "%j is no pod",
+    "rejects %j as a pod",
     async (uid) => {
       await expect(launchers.open({ ...POD, uid })).rejects.toMatchObject({
         code: "OS_PATH_REFUSED",
@@ -252,7 +252,7 @@ describe("launchers", () => {
     },
   );
 
-  test("launchers that were opened, refused and closed leave no descriptor and no thread", async () => {
+  test("launchers that were opened, rejected and closed leave no descriptor and no thread", async () => {
     await startListener(socketPath);
     const inode = sandboxInode;
     const useOnce = async (): Promise<void> => {
@@ -267,22 +267,22 @@ describe("launchers", () => {
     expect(countOpen()).toEqual(before);
   });
 
-  test("the coming of a socket is told", async () => {
+  test("reports a new socket", async () => {
     const controller = new AbortController();
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const tellWhenReached = (): void => {
+    const reportWhenReached = (): void => {
       launchers.open(POD).then(
         (launcher) => {
           launcher.close();
           resolve(undefined);
         },
-        () => undefined, // not yet: there will be another change
+        () => undefined, // not yet: another change follows
       );
     };
     const listening = startListener(socketPath);
-    launchers.watch(POD, tellWhenReached, controller.signal);
+    launchers.watch(POD, reportWhenReached, controller.signal);
     await listening;
-    tellWhenReached();
+    reportWhenReached();
     await promise;
     controller.abort();
     expect(listeners).toHaveLength(1);

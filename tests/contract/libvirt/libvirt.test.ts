@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of the hypervisor port on libvirt's test driver and on QEMU under a session libvirtd of user 107.
+// The hypervisor port's contract on libvirt's test driver and on QEMU under a session libvirtd of user 107.
 import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,9 +23,9 @@ import {
   startSessionDaemon,
 } from "./session.ts";
 
-const nobody = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
+const unprivileged = { kind: "uri", uri: "qemu+unix:///session?socket=/nonexistent/sock" } as const;
 let cacheDirectory = "";
-/** Its child takes longer to start than most tests run; each test has a daemon of its own. */
+/** The child takes longer to start than most tests run; each test has its own daemon. */
 let shared: Hypervisor;
 
 function hypervisorOfLaunchers(): Hypervisor {
@@ -42,7 +42,7 @@ function makeTestDriverBench(): Promise<HypervisorBench> {
   return Promise.resolve({
     hypervisor,
     address: { kind: "uri", uri: "test:///default" },
-    deadAddress: nobody,
+    deadAddress: unprivileged,
     domainXml: (name: string) =>
       `<domain type='test'><name>${name}</name><memory>1024</memory><os><type>hvm</type></os></domain>`,
     close: () => hypervisor.close(),
@@ -55,10 +55,10 @@ async function makeQemuBench(): Promise<HotplugBench> {
   return {
     hypervisor: shared,
     address: { kind: "socket", fd },
-    deadAddress: nobody,
+    deadAddress: unprivileged,
     domainXml: qemuDomainXml,
     nicXml: qemuNicXml,
-    // Nothing runs in the guest; at a reset QEMU carries out what was asked.
+    // No guest runs; QEMU completes the requests at a reset.
     grantUnplugs: async (name) => {
       await daemon.virsh("reset", name);
     },

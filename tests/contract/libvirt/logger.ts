@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A logger for tests that do not look at logs.
+// A logger for tests that ignore logs.
 import type { Logger } from "@patchbay/base";
 
 const ignore = (): void => undefined;

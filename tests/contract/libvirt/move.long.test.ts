@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A domain's move between two session daemons of user 107, with a QEMU each: the port's contract, and that it never runs in
-// two places, whatever breaks at the switch-over.
+// A domain's migration between two session daemons of user 107 with real QEMU: the port's contract, and that it never
+// runs twice, whatever breaks at the switch-over.
 import { randomBytes } from "node:crypto";
 import { chownSync, closeSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -27,9 +27,9 @@ import {
   type SessionDaemon,
 } from "./session.ts";
 
-/** What the guest holds in memory; at 1 MiB/s, the least that libvirt knows, it takes a while to send. */
+/** The guest's memory content; at 1 MiB/s, libvirt's minimum, it takes a while to send. */
 const BALLAST_MIB = 12;
-/** Until both daemons have settled what a move has left, milliseconds. */
+/** Time for both daemons to settle after a migration, milliseconds. */
 const SETTLING_MS = 20_000;
 const POLL = { timeout: SETTLING_MS } as const;
 
@@ -47,7 +47,7 @@ afterAll(async () => {
   rmSync(cacheDirectory, { recursive: true });
 });
 
-/** What leads from one daemon to the other, and can be cut. */
+/** The connection between the daemons, which the test can cut. */
 class Way {
   readonly path: string;
   readonly #server: Server;
@@ -66,7 +66,7 @@ class Way {
       for (const [one, other] of [[socket, peer] as const, [peer, socket] as const]) {
         way.#sockets.add(one);
         one.pipe(other);
-        one.on("error", () => undefined); // it is cut
+        one.on("error", () => undefined);
         one.on("close", () => other.destroy());
       }
     });
@@ -123,7 +123,7 @@ async function makeBench(): Promise<RealBench> {
 
 describeMoveContract("QEMU under two session daemons", makeBench);
 
-/** Looks at a domain on both sides without a pause, until it is told to stop; whether it ever ran in both. */
+/** Polls a domain on both sides until it is told to stop; returns whether it ever ran in both. */
 class Watch {
   #isOver = false;
   readonly #seen: { readonly atMs: number; readonly isRunning: boolean }[][] = [[], []];
@@ -135,14 +135,14 @@ class Watch {
 
   async #look(connection: HypervisorConnection, side: number): Promise<void> {
     while (!this.#isOver) {
-      const found = await connection.findDomain("vm1").catch(() => undefined); // its daemon is gone
+      const found = await connection.findDomain("vm1").catch(() => undefined); // its daemon is dead
       this.#seen[side]?.push({ atMs: performance.now(), isRunning: found?.state === "running" });
-      // A connection that is lost answers at once, for ever.
+      // A lost connection returns immediately every time.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
-  /** Moments at which each side was last seen to run while the other ran too. */
+  /** Times at which each side was last observed running while the other ran too. */
   async both(): Promise<readonly number[]> {
     this.#isOver = true;
     await this.#looks;
@@ -152,10 +152,10 @@ class Watch {
   }
 }
 
-describe("a domain that moves runs nowhere twice", () => {
+describe("a migrating domain never runs twice", () => {
   let bench: RealBench;
   let source: HypervisorConnection;
-  let asked: Migration;
+  let requested: Migration;
   let watch: Watch;
   const reopened: number[] = [];
 
@@ -165,7 +165,7 @@ describe("a domain that moves runs nowhere twice", () => {
     await source.defineDomain(bench.domainXml("vm1", 1));
     await source.startDomain("vm1");
     const live = await source.readDomainXml("vm1", "moving");
-    asked = { ...bench.ways, liveXml: live.replaceAll("tapc1", "tapc2") };
+    requested = { ...bench.ways, liveXml: live.replaceAll("tapc1", "tapc2") };
     watch = new Watch([
       await bench.hypervisor.open(bench.source),
       await bench.hypervisor.open(bench.target),
@@ -178,14 +178,14 @@ describe("a domain that moves runs nowhere twice", () => {
     await bench.close();
   });
 
-  /** Moves, and does that at the switch-over; how the move ends. */
+  /** Migrates with that fault at the switch-over; returns the result. */
   async function moveAnd(strike: () => void): Promise<unknown> {
     const stop = source.onEvent((event) => {
       if (event.kind !== "lifecycle" || event.event !== "suspended") return;
       stop();
       strike();
     });
-    return source.migrateDomain("vm1", asked).catch((error: unknown) => error);
+    return source.migrateDomain("vm1", requested).catch((error: unknown) => error);
   }
 
   async function stateAt(address: MoveBench["source"]): Promise<DomainInfo | undefined> {
@@ -195,7 +195,7 @@ describe("a domain that moves runs nowhere twice", () => {
     return found;
   }
 
-  test("when the way between the daemons breaks", async () => {
+  test("when the connection between the daemons breaks", async () => {
     const failure = await moveAnd(() => {
       bench.breakWay("vm1");
     });
@@ -207,9 +207,9 @@ describe("a domain that moves runs nowhere twice", () => {
       { withinMs: SETTLING_MS },
     );
     expect(await watch.both()).toEqual([]);
-    // Lost before the guest was there, or after; the call may have come back in time.
-    const isLeft = failure === undefined;
-    expect(here?.state).toBe(isLeft ? "shutoff" : "running");
+    // Lost before or after the guest arrived; the call may have returned in time.
+    const isRemaining = failure === undefined;
+    expect(here?.state).toBe(isRemaining ? "shutoff" : "running");
     expect(there?.state).not.toBe("running");
   });
 
@@ -228,7 +228,7 @@ describe("a domain that moves runs nowhere twice", () => {
     expect(here.state).toBe(failure === undefined ? "shutoff" : "running");
   });
 
-  /** The source's daemon that was started again. */
+  /** The restarted source daemon. */
   async function reopenSource(): Promise<HypervisorConnection> {
     const { socketPath } = bench.daemons.source;
     const fd = openInode(socketPath);
@@ -236,14 +236,14 @@ describe("a domain that moves runs nowhere twice", () => {
     return bench.hypervisor.open({ kind: "socket", fd });
   }
 
-  test("when the source's daemon dies once all is over: paused in both places, and it goes on where the plan says", async () => {
+  test("when the source's daemon dies after completion: paused in both places, resumed where the plan says", async () => {
     const target = await bench.hypervisor.open(bench.target);
     const hold = bench.daemons.target.pid;
     const moved = moveAnd(() => {
       process.kill(hold, "SIGSTOP");
     });
     const { pid, socketPath } = bench.daemons.source;
-    // What it would know of itself: all has gone over, and it waits for the target's answer. Source: libvirt qemuMigrationJobPhase.
+    // The state that it would have: all data sent, waiting for the target. Source: libvirt qemuMigrationJobPhase.
     const notes = join(dirname(socketPath), "qemu/run/vm1.xml");
     try {
       await expect.poll(() => readFileSync(notes, "utf8"), POLL).toContain("perform3_done");
@@ -282,7 +282,7 @@ describe("a domain that moves runs nowhere twice", () => {
     expect(await watch.both()).toEqual([]);
   });
 
-  test("when nothing breaks, and it goes on as soon as it is off where it was", async () => {
+  test("without a fault, resumed as soon as the source is off", async () => {
     expect(await moveAnd(() => undefined)).toBeUndefined();
     expect(await stateAt(bench.source)).toMatchObject({ state: "shutoff", move: "left" });
     const target = await bench.hypervisor.open(bench.target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest whose NIC has a boot order gets an address, a script and a kernel from the network, by the iPXE of its NIC.
+// A guest with a boot order on its NIC gets an address, a script and a kernel from the network by its NIC's iPXE.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { makeOwnDirectory, startSessionDaemon, type SessionDaemon } from "./sess
 
 const NAME = "default_vm1";
 const TAP = "tapc1";
-/** What the guest is booted with, by TFTP. */
+/** The guest's boot files by TFTP. */
 const SCRIPT = "#!ipxe\nkernel vmlinuz console=ttyS0 told-by-the-network\nboot\n";
 
 // DHCP and TFTP on the tap, in the daemon's network namespace.
@@ -76,7 +76,7 @@ function leases(): string {
   return spawnSync("cat", [join(base, "leases")], { encoding: "utf8" }).stdout;
 }
 
-test("a NIC with a boot order loads a kernel from the network, and passes on its arguments", async () => {
+test("a NIC with a boot order loads a kernel from the network and passes its arguments", async () => {
   const nic = iface(1);
   const xml = definitionOf(base, vmiWith(nic), [nic]).replace(
     /target dev="[^"]*"/,
@@ -88,8 +88,8 @@ test("a NIC with a boot order loads a kernel from the network, and passes on its
   await daemon.virsh("start", NAME);
   const text = await eventually(
     () => {
-      const seen = consoleText();
-      return seen.includes("told-by-the-network") ? seen : undefined;
+      const observed = consoleText();
+      return observed.includes("told-by-the-network") ? observed : undefined;
     },
     { withinMs: 150_000 },
   );

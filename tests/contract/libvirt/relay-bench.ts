@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes of a migration without the rest of them: the directories of two launchers, an authority, and the relays between them.
+// The relays of two nodes of a migration with the directories of two launchers and an authority.
 import { closeSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,14 +19,12 @@ import { LAUNCHER, makeOwnDirectory } from "./session.ts";
 export const MIGRATION = "7d6f3a0e-1111-2222-3333-444455556666";
 export const [SOURCE, TARGET] = ["node-1", "node-2"];
 
-/** Names in a launcher's directory. */
 export const SOCKETS = { memory: "migration-memory.sock", disks: "migration-disks.sock" };
 export const PEER_SOCKET = "migration-peer.sock";
 export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
 
 const LISTEN_ADDRESS = "127.0.0.1";
 
-/** How the relays of a test differ from the usual. */
 export type Change = Partial<Pick<RelayOptions, "silenceMs" | "greetingMs" | "connections">>;
 
 export class RelayBench {
@@ -36,7 +34,7 @@ export class RelayBench {
   readonly #authority: Authority;
   readonly #descriptors: number[] = [];
   readonly #relays: Relay[] = [];
-  /** Process ids of the relays, in the order in which they were started. */
+  /** Pids of the relays in start order. */
   readonly pids: number[] = [];
 
   private constructor(authority: Authority) {
@@ -50,7 +48,7 @@ export class RelayBench {
     return new RelayBench(await createAuthority("patchbay-test", createClock()));
   }
 
-  /** What a node shows, or somebody else whom the same authority knows. */
+  /** The certificate of a node or of another client of the same authority. */
   async identityOf(
     commonName: string,
     organizations: readonly string[] = [names.RELAY_GROUP],
@@ -95,14 +93,14 @@ export class RelayBench {
     return relay;
   }
 
-  /** The relay of the node that a guest comes to. */
+  /** The target node's relay. */
   async receive(change: Change = {}): Promise<Relay> {
     const order = await this.#order(TARGET, SOURCE, change);
     const wanted = { kind: "receive", order, listenAddress: LISTEN_ADDRESS } as const;
     return this.#start(wanted, this.targetDirectory);
   }
 
-  /** That of the node that it leaves. */
+  /** The source node's relay. */
   async send({ ports }: Pick<Relay, "ports">, change: Change = {}): Promise<Relay> {
     const order = await this.#order(SOURCE, TARGET, change);
     const wanted = { kind: "send", order, address: LISTEN_ADDRESS, ports } as const;

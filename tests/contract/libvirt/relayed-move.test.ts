@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest moves between two launchers' libvirts through the relays of their nodes, which is all that joins them.
+// A guest migrates between two launchers' libvirts, connected only through their nodes' relays.
 import { randomBytes } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { chownSync, closeSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -23,14 +23,13 @@ import {
   type SessionDaemon,
 } from "./session.ts";
 
-/** At 1 MiB/s, the least that libvirt knows, it takes a while to send. */
+/** At 1 MiB/s, libvirt's minimum, it takes a while to send. */
 const BALLAST_MIB = 12;
 const WAYS = {
   peerUri: `qemu+unix:///session?socket=${LAUNCHER_MOUNT}/${PEER_SOCKET}`,
   memoryUri: `unix://${LAUNCHER_MOUNT}/${SOCKETS.memory}`,
 };
 
-/** In a launcher's directory. */
 const DISK = "disk.qcow2";
 
 let cacheDirectory = "";
@@ -88,19 +87,19 @@ afterEach(async () => {
 async function startRelays(change: Change = {}) {
   const receiving = await bench.receive(change);
   const words: RelayMessage[] = [];
-  receiving.onMessage((word) => words.push(word));
+  receiving.onMessage((message) => words.push(message));
   return { receiving, words, sending: await bench.send(receiving, change) };
 }
 
-/** How a move ends; undefined: it has arrived. */
+/** The result of a migration; undefined: success. */
 async function move(more: Partial<Migration> = {}): Promise<unknown> {
   const moving = await source.readDomainXml("vm1", "moving");
   const liveXml = moving.replaceAll("tapc1", "tapc2");
-  const asked = { ...WAYS, liveXml, ...more };
-  return source.migrateDomain("vm1", asked).catch((error: unknown) => error);
+  const requested = { ...WAYS, liveXml, ...more };
+  return source.migrateDomain("vm1", requested).catch((error: unknown) => error);
 }
 
-/** A disk of each launcher's own over a file that both see; of the first one a part was written. */
+/** A disk of each launcher over a shared backing file; part of the first one was written. */
 function makeDisks(): readonly string[] {
   const base = join(bench.directory, "base");
   execFileSync("qemu-img", ["create", "-q", "-f", "raw", base, "8M"]);
@@ -120,15 +119,15 @@ async function lasting(): Promise<void> {
   await expect.poll(() => steering.readJob("vm1")).toMatchObject({ state: "running" });
 }
 
-test("a guest goes over, its node says that it is off there, and it goes on; the names of the sockets are gone", async () => {
+test("a guest migrates, its node reports it off, and it resumes; the socket files are removed", async () => {
   await start();
-  const { sending, words } = await startRelays();
+  const { sending, words: text } = await startRelays();
   expect(await move()).toBeUndefined();
-  expect(words).not.toContainEqual({ kind: "gone" });
+  expect(text).not.toContainEqual({ kind: "gone" });
   expect(await source.findDomain("vm1")).toMatchObject({ state: "shutoff", move: "left" });
   await sending.reportGone();
   await sending.reportGone();
-  expect(words).toContainEqual({ kind: "gone" });
+  expect(text).toContainEqual({ kind: "gone" });
   await target.resumeDomain("vm1");
   expect((await target.findDomain("vm1"))?.state).toBe("running");
   expect(readdirSync(bench.sourceDirectory).filter((name) => name.startsWith("migration"))).toEqual(
@@ -136,7 +135,7 @@ test("a guest goes over, its node says that it is off there, and it goes on; the
   );
 });
 
-test("what a guest has written to a disk of its launcher's own goes along, by a way of its own", async () => {
+test("migrates the content of the launcher's own disk over a separate channel", async () => {
   const disks = makeDisks();
   await start(xml.replace("<interface ", `${DISK_XML}<interface `));
   await startRelays({ connections: { libvirt: 1, memory: 1, disks: 1 } });
@@ -150,7 +149,7 @@ test("what a guest has written to a disk of its launcher's own goes along, by a 
   expect(execFileSync("qemu-io", check, { encoding: "utf8" })).not.toMatch(/failed/);
 });
 
-test("a disk of its own that nobody asks for stays, and the guest with it", async () => {
+test("a disk that the target does not request stays, and so does the guest", async () => {
   makeDisks();
   await start(xml.replace("<interface ", `${DISK_XML}<interface `));
   await startRelays();
@@ -168,7 +167,7 @@ test.each([
     strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGKILL"),
   },
   {
-    who: "the target's relay stands still",
+    who: "the target's relay hangs",
     strike: (pids: readonly number[]) => process.kill(pids[0] ?? 0, "SIGSTOP"),
   },
 ])("when $who in the middle, the guest stays where it is", async ({ strike }) => {
@@ -182,7 +181,7 @@ test.each([
   expect((await steering.findDomain("vm1"))?.state).toBe("running");
 });
 
-test("a guest that would go for long goes at once when it may stand still for that", async () => {
+test("a slow migration completes immediately when it may pause the guest", async () => {
   await start();
   await startRelays();
   await steering.setMaxSpeed("vm1", 1);

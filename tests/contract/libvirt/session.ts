@@ -24,20 +24,17 @@ import { eventually } from "@patchbay/support";
 
 const run = promisify(execFile);
 
-/** The launchers' user. */
 export const LAUNCHER = { uid: 107, gid: 107 };
 
-/** Where a daemon finds its launcher's directory, if it has one: at the same place as every other. */
+/** Mount point of the launcher's directory in a daemon's namespace, the same for every daemon. */
 export const LAUNCHER_MOUNT = "/mnt";
 
-/** Taps that the namespace has: `tapc1` to `tapc3`. */
+/** Taps in the namespace: `tapc1` to `tapc3`. */
 const TAPS = [1, 2, 3];
 
-// The path of the socket may be too long for a socket's address: there it is a short one.
-// The daemon looks its clients' user up, so that user must have a name; it must not be PID 1.
-// What other suites have mounted is let go: where the root is a private mount, "slave" is nothing, and a loop device of
-// theirs would stay in use for as long as this namespace is there. What they let go of meanwhile is gone here too, which is
-// as well.
+// The socket's path may be too long for a socket address, so a short one is mounted. The daemon resolves its clients'
+// user, so that user needs a name, and the daemon must not be PID 1. Other suites' mounts are unmounted: under a
+// private root mount "slave" has no effect, and their loop devices would stay busy as long as this namespace exists.
 const SCRIPT = `
 awk -v below="$4/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | tac | while read -r at; do umount --lazy "$at" || ! mountpoint -q "$at"; done
 mount --bind "$1/passwd" /etc/passwd
@@ -55,31 +52,28 @@ while :; do
 done
 `;
 
-/** A running daemon. */
 export interface SessionDaemon {
   readonly socketPath: string;
-  /** The pid of the daemon that runs, as seen here; throws where none does. */
+  /** The running daemon's pid in this namespace; throws if none runs. */
   readonly pid: number;
   /** Inode of its network namespace, decimal text. */
   readonly netnsInode: string;
-  /** Runs virsh. */
   virsh(...args: readonly string[]): Promise<string>;
-  /** Kills the process of its guest, of which it has one. */
+  /** Kills its guest's process. */
   killGuest(): void;
-  /** Kills the daemon and its guests, and waits until they are gone. */
+  /** Kills the daemon and its guests, and waits for their end. */
   stop(): Promise<void>;
-  /** Stops it and removes its files. */
   close(): Promise<void>;
 }
 
 export interface SessionOptions {
-  /** Where its socket is to be: `libvirt/libvirt-sock` below. Absent: a directory of its own. */
+  /** Path of its socket: `libvirt/libvirt-sock` below. Unset: its own directory. */
   readonly runDirectory?: string;
-  /** The launcher's directory, at {@link LAUNCHER_MOUNT}. Absent: it has none. */
+  /** The launcher's directory, at {@link LAUNCHER_MOUNT}. Unset: none. */
   readonly launcherDirectory?: string;
-  /** Whether one that dies is started again, as in a launcher: its guest stays. */
+  /** Whether a dead daemon restarts, as in a launcher: its guest stays. */
   readonly startsAgain?: boolean;
-  /** What QEMU can do is asked once and kept here. */
+  /** Cache of QEMU's capabilities. */
   readonly cacheDirectory: string;
 }
 
@@ -99,21 +93,21 @@ export async function startSessionDaemon(options: SessionOptions): Promise<Sessi
   writeFileSync(join(base, "passwd"), `${passwd}launcher:x:${id}::/:/usr/sbin/nologin\n`);
   const group = readFileSync("/etc/group", "utf8");
   writeFileSync(join(base, "group"), `${group}launcher:x:${String(LAUNCHER.gid)}:\n`);
-  // A domain moves between two hosts only if they are two: by default each has the machine's identity.
+  // libvirt migrates only between different hosts, and by default each daemon has the machine's identity.
   makeOwnDirectory(join(base, "config/libvirt"));
   writeFileSync(join(base, "config/libvirt/libvirtd.conf"), `host_uuid = "${randomUUID()}"\n`);
   const runDirectory = options.runDirectory ?? join(base, "run");
-  const words = join(base, "words");
-  const said = openSync(words, "w");
+  const text = join(base, "words");
+  const output = openSync(text, "w");
   const child = spawn("unshare", unshareArguments(base, runDirectory, options), {
-    stdio: ["ignore", said, said],
+    stdio: ["ignore", output, output],
   });
-  closeSync(said);
+  closeSync(output);
   try {
     return await waitForDaemon(child, base, join(runDirectory, "libvirt/libvirt-sock"));
   } catch (cause) {
     await kill(child);
-    const error = new Error(`no daemon came up: ${readFileSync(words, "utf8")}`, { cause });
+    const error = new Error(`no daemon came up: ${readFileSync(text, "utf8")}`, { cause });
     rmSync(base, { recursive: true, force: true });
     throw error;
   }
@@ -132,7 +126,7 @@ async function waitForDaemon(
   base: string,
   socketPath: string,
 ): Promise<SessionDaemon> {
-  // The socket is in the file system a little before somebody listens.
+  // The socket file exists a little before the server listens.
   const place = { directory: dirname(socketPath), path: basename(socketPath) };
   const socket = await eventually(() => connectUnixSocket(place), { withinMs: 50_000 });
   socket.destroy();
@@ -175,20 +169,20 @@ function pidNamespaceOf(pid: number): string {
   try {
     return readlinkSync(`/proc/${String(pid)}/ns/pid`);
   } catch {
-    return ""; // it has ended
+    return "";
   }
 }
 
 /** The QEMU in the daemon's pid namespace. */
 function guestOf(daemon: number): number {
   const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
-  const mates = pids.filter((pid) => pidNamespaceOf(pid) === pidNamespaceOf(daemon));
-  const guest = mates.find((pid) => commandOf(pid).startsWith("qemu-system"));
+  const siblings = pids.filter((pid) => pidNamespaceOf(pid) === pidNamespaceOf(daemon));
+  const guest = siblings.find((pid) => commandOf(pid).startsWith("qemu-system"));
   if (guest === undefined) throw new Error("the daemon has no guest");
   return guest;
 }
 
-/** Ends the pid namespace: everything in it dies with its first process. */
+/** Ends the pid namespace with its first process. */
 async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once("exit", resolve));
@@ -198,7 +192,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** A domain for software emulation with two free ports, no NIC and nothing to boot: its guest grants no unplug by itself. */
+/** An emulated domain with two free ports, no NIC and no boot device: its guest completes no unplug by itself. */
 export function qemuDomainXml(name: string): string {
   const port = (index: number): string =>
     `<controller type='pci' index='${String(index)}' model='pcie-root-port'/>`;
@@ -214,7 +208,7 @@ export function qemuNicXml(alias: string, number: number, link?: "down"): string
     ${link === undefined ? "" : "<link state='down'/>"}<rom enabled='no'/><alias name='${alias}'/></interface>`;
 }
 
-/** The same with a NIC, and with what is in that file in its memory, which cannot be sent in no time. */
+/** The same with a NIC, and with that file's content in its memory, which takes long to send. */
 export function heavyDomainXml(name: string, ballast: string, tap: 1 | 2): string {
   const loader = `loader,file=${ballast},addr=0x1000000,force-raw=on`;
   const argument = `<qemu:commandline><qemu:arg value='-device'/><qemu:arg value='${loader}'/></qemu:commandline>`;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each shape of a VM is a domain that libvirt's schema allows and that QEMU makes a machine of, with nothing on PCI that
-// is not where the layout puts it.
+// Each VM shape is valid in libvirt's schema and starts in QEMU, with every PCI device where the layout puts it.
 import { execFileSync } from "node:child_process";
 import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +14,7 @@ import { LAUNCHER, makeOwnDirectory, startSessionDaemon, type SessionDaemon } fr
 import { SHAPES, type Shape } from "./shapes.ts";
 
 const NAME = "default_vm1";
-/** What the chipsets have by themselves: SATA of q35, IDE of pc. */
+/** Built-in controllers of the chipsets: SATA of q35, IDE of pc. */
 const BUILT_IN = ["0000:00:1f.2", "0000:00:01.1"];
 
 let base = "";
@@ -34,7 +33,7 @@ afterEach(async () => {
   if (running.includes(NAME)) await daemon.virsh("destroy", NAME);
   if (defined.includes(NAME)) await daemon.virsh("undefine", NAME, "--nvram");
   const disks = placeOf(base, "/run/disks");
-  for (const left of readdirSync(disks)) rmSync(join(disks, left));
+  for (const remaining of readdirSync(disks)) rmSync(join(disks, remaining));
 });
 
 afterAll(async () => {
@@ -68,7 +67,7 @@ test.each(SHAPES)(
     const file = join(base, "domain.xml");
     writeFileSync(file, xml);
     await daemon.virsh("define", "--validate", file);
-    // Its vCPUs need not run: QEMU has made the machine.
+    // Its vCPUs need not run: QEMU has created the machine.
     await daemon.virsh("start", "--paused", NAME);
     const live = addressesOf(await daemon.virsh("dumpxml", NAME));
     expect(live.filter((address) => !BUILT_IN.includes(address))).toEqual(addressesOf(xml));

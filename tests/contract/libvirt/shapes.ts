@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs of every shape that a domain is made for, each with the files that its disks have.
+// VMs of every supported shape, each with its disks' files.
 import type { Disk, VmiSpec, Volume } from "@patchbay/api";
 
 type Domain = VmiSpec["domain"];
 type Devices = NonNullable<Domain["devices"]>;
 
-/** A VM, and what of it is to be tried. */
+/** A VM and its expectations. */
 export interface Shape {
   readonly name: string;
   readonly domain: Domain;
@@ -85,7 +85,7 @@ const efi = (secureBoot: boolean): Partial<Domain> => ({
   features: { smm: {} },
 });
 
-/** Of all of them libvirt 9.0 and QEMU 7.2 make a machine, in emulation. */
+/** libvirt 9.0 and QEMU 7.2 start all of them under emulation. */
 export const SHAPES: readonly Shape[] = [
   shape("nothing but what every VM has", {}),
   shape("nothing at all", { autoattachGraphicsDevice: false, autoattachSerialConsole: false }),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two guests whose NICs speak vhost-user with two pairs of queues each, with a real dataplane. libvirt asks for interrupt
-// vectors then, which end an emulated QEMU; here, and nowhere else, they are taken away again from what libvirt has written.
+// Two guests with vhost-user NICs of two queue pairs each and a real dataplane. libvirt then requests interrupt
+// vectors, which crash an emulated QEMU; only this test removes them from libvirt's XML.
 import { closeSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ const ALIAS = "ua-fast";
 const POD = "uid";
 const ID = `contract-queues-${String(process.pid)}`;
 const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
-/** QEMU is in no container here, and comes to the dataplane's directory itself. */
+/** QEMU runs without a container here and opens the dataplane's directory itself. */
 const PLACES = {
   runDir: "/run",
   selinuxDir: "/sys/fs/selinux",
@@ -53,7 +53,7 @@ const guests: GuestConsole[] = [];
 const nicOf = (number: number): string => `pod${String(number)}`;
 const socketOf = (number: number): string => `${DIRECTORY}/${nicOf(number)}.sock`;
 
-/** A guest of that number, below a directory of its own. */
+/** A guest of that number below its own directory. */
 function definition(at: string, number: number): string {
   const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
   const domain = {
@@ -82,7 +82,7 @@ function definition(at: string, number: number): string {
     .replace("</domain>", `${WITHOUT_VECTORS}</domain>`);
 }
 
-/** Resolves when its kernel has begun; the guest says the rest. */
+/** Resolves when its kernel has started; the guest reports the rest. */
 async function start(number: number): Promise<void> {
   const at = join(base, `guest-${String(number)}`);
   mkdirSync(at);
@@ -124,7 +124,7 @@ afterAll(async () => {
   rmSync(base, { recursive: true });
 });
 
-test("each guest has its NIC with two pairs of queues", { timeout: BOOT_MS }, async () => {
+test("each guest has its NIC with two queue pairs", { timeout: BOOT_MS }, async () => {
   for (const guest of guests) {
     await guest.waitForLine(/^guest ready/, { timeoutMs: BOOT_MS, fromStart: true });
     const { lines } = await guest.run("report", PING);
@@ -137,12 +137,12 @@ async function expectReplies(): Promise<void> {
     const other = `10.99.7.${String(2 - index)}`;
     const { lines } = await guest.run(`ping ${other} 10 200 56`, PING);
     const received = Number(/received (\d+)/.exec(lines.join("\n"))?.[1] ?? "0");
-    // The first may be lost while the other's address is asked for.
+    // The first may be lost during address resolution.
     expect(received).toBeGreaterThan(7);
   }
 }
 
-test("and they reach each other", { timeout: BOOT_MS }, async () => {
+test("the guests reach each other", { timeout: BOOT_MS }, async () => {
   for (const [index, guest] of guests.entries()) {
     await guest.run(`address eth0 10.99.7.${String(index + 1)}/24`, PING);
   }

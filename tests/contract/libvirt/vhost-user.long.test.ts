@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs that speak vhost-user, as they are written, with libvirt, QEMU and a real dataplane. Nothing boots: it is QEMU that
-// connects, through the launcher's own name for the socket and as the launchers' user.
+// vhost-user NICs from our XML with libvirt, QEMU and a real dataplane. Nothing boots: QEMU connects through the
+// launcher's path of the socket as the launchers' user.
 import {
   chmodSync,
   chownSync,
@@ -37,11 +37,11 @@ const DOMAIN = "default_vm1";
 const ALIAS = "ua-fast";
 const POD = "uid";
 const ID = `contract-${String(process.pid)}`;
-/** Where the dataplane's and the launchers' directory are one to QEMU, which is in no container here. */
+/** A single directory for dataplane and launcher, because QEMU runs without a container here. */
 const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
 const PLACES = { runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: LAUNCHER.uid };
 const directories = createVhostDirectories(PLACES);
-/** A dataplane that is not root: nobody has these numbers. */
+/** An unprivileged dataplane with unused ids. */
 const MEMBER = { uid: 61_017, gid: 61_018 };
 const SOCKET = { podInterfaceName: "pod1", path: `${DIRECTORY}/pod1.sock` };
 
@@ -103,18 +103,18 @@ afterAll(async () => {
   rmSync(base, { recursive: true });
 });
 
-test("the domain is ready for such NICs, and says so", async () => {
+test("the domain supports such NICs and reports it", async () => {
   const { sharesMemory, hasNoNicVectors } = await live();
   expect({ sharesMemory, hasNoNicVectors }).toEqual({ sharesMemory: true, hasNoNicVectors: true });
 });
 
-test("a device whose dataplane is away is refused at once", async () => {
+test("rejects a device whose dataplane is down immediately", async () => {
   await expect(connection.attachDevice(DOMAIN, nic(), "live")).rejects.toMatchObject({
     code: "LIBVIRT_REFUSED",
   });
 });
 
-test("a socket of root's is the launcher's to use once it is shared, and the device is what it was written", async () => {
+test("the launcher can use a shared root socket, and the device matches its XML", async () => {
   dataplane = await Testpmd.start([SOCKET.path], 2);
   const sockets = createVhostSockets({ ...PLACES, podsDir: base });
   sockets.link(POD, SOCKET);
@@ -126,25 +126,25 @@ test("a socket of root's is the launcher's to use once it is shared, and the dev
   ]);
 });
 
-test("its link cannot be set", async () => {
+test("cannot set its link state", async () => {
   await expect(connection.updateDevice(DOMAIN, nic(false), "live")).rejects.toMatchObject({
     code: "LIBVIRT_UNSUPPORTED",
   });
 });
 
-test("it goes, also where the dataplane is gone", async () => {
+test("detaches it, also when the dataplane is down", async () => {
   await dataplane?.stop();
   dataplane = undefined;
   await connection.detachDevice(DOMAIN, ALIAS, "live");
-  // Nothing runs in the guest; at a reset QEMU carries out what was asked.
+  // No guest runs; QEMU completes the requests at a reset.
   await daemon.virsh("reset", DOMAIN);
   await eventually(async () => (await live()).nics.length === 0, { withinMs: 30_000 });
 });
 
-test("a dataplane that is not root serves it the same, in the group that may, and takes its socket along", async () => {
+test("an unprivileged dataplane serves it the same through its group, and removes its socket", async () => {
   const places = { ...PLACES, dataplaneGroup: MEMBER.gid };
   await createVhostDirectories(places).make(ID);
-  chmodSync(DIRECTORY, 0o2771); // QEMU has no mount of its own here, and must come through
+  chmodSync(DIRECTORY, 0o2771); // QEMU has no mount of its own here and must traverse
   dataplane = await Testpmd.start([SOCKET.path], 2, { user: MEMBER });
   expect(statSync(SOCKET.path)).toMatchObject(MEMBER);
   const sockets = createVhostSockets({ ...places, podsDir: base });

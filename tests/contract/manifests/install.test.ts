@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does an API server have after an installation, after another one, and after all was taken away?
+// The API server's objects after an install, a reinstall and an uninstall.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ const MULTUS = {
   },
 };
 
-/** What KubeVirt has in a cluster, in the places that Patchbay's own would have. */
+/** KubeVirt's objects under the names that Patchbay would use. */
 const KUBEVIRT = [
   {
     what: "CustomResourceDefinition kubevirts.kubevirt.io",
@@ -126,19 +126,19 @@ function wordsOf(args: readonly string[]): readonly string[] {
   return ["--kubeconfig", join(directory, "kubeconfig"), ...args];
 }
 
-function saidBy({ exitCode, stdout, stderr }: Called): Said {
+function summarize({ exitCode, stdout, stderr }: Called): Said {
   return { exitCode, lines: stdout.trim().split("\n"), stderr };
 }
 
-/** The command line as a person runs it: in a process. */
+/** The command line in its own process, as a user runs it. */
 async function patchbayProcess(...args: readonly string[]): Promise<Said> {
   const argv = [executableOf("patchbay"), ...wordsOf(args)] as const;
-  return saidBy(await createProcessRunner().run({ argv, timeoutMs: 60_000 }));
+  return summarize(await createProcessRunner().run({ argv, timeoutMs: 60_000 }));
 }
 
-/** The same in this one. */
+/** The same in this process. */
 async function patchbay(...args: readonly string[]): Promise<Said> {
-  return saidBy(await callPatchbay(wordsOf(args)));
+  return summarize(await callPatchbay(wordsOf(args)));
 }
 
 function changesIn({ lines }: Said): ReadonlySet<string> {
@@ -158,32 +158,38 @@ const removed = (arg: string): string => `  - net-agent: ${arg}`;
 const added = (arg: string): string => `  + net-agent: ${arg}`;
 
 describe("install", () => {
-  test("makes everything, in strict mode, and a second time changes nothing", async () => {
+  test("creates all objects in strict mode, and changes nothing the second time", async () => {
     const first = await patchbayProcess("install");
-    // The embedded server has nobody for some of the kinds, and says so.
-    const told = /acts on a (\w+), it is only kept: /;
+    // The embedded server has no controller for some of the kinds and warns.
+    const reported = /acts on a (\w+), it is only kept: /;
     const kinds = first.stderr
       .trim()
       .split("\n")
-      .map((line) => told.exec(line)?.[1] ?? line);
+      .map((line) => reported.exec(line)?.[1] ?? line);
     expect(new Set(kinds)).toEqual(new Set(["NetworkPolicy", "Deployment", "DaemonSet"]));
     expect(changesIn(first)).toEqual(new Set(["created"]));
     const base = parseManifests(await readManifests(createFiles(), "base"));
     expect(first.lines).toHaveLength(base.length + 1);
-    // There from the start: each setting is a patch of it.
+    // Created at the start: each setting is a patch of it.
     expect(first.lines.at(-1)).toBe("KubeVirt patchbay/kubevirt: created");
     expect((await api.get(KUBEVIRT_OBJECT)).body.spec).toEqual({});
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
   });
 
-  test("changes what is to be another, and leaves what virt-api has written", async () => {
+  test("updates what differs and preserves what virt-api wrote", async () => {
     await patchbay("install");
     const operations = [{ op: "add", path: "/webhooks/0/clientConfig/caBundle", value: "eA==" }];
     await api.patch(`${WEBHOOKS}/patchbay`, operations, "application/json-patch+json");
     const secret = "/api/v1/namespaces/patchbay/secrets/virt-api-certificates";
     await api.patch(secret, { data: { "tls.key": "eA==" } });
-    const said = await patchbay("install", "--image", "registry.example/patchbay:1", "-o", "json");
-    const { objects } = JSON.parse(said.lines.join("\n")) as {
+    const output = await patchbay(
+      "install",
+      "--image",
+      "registry.example/patchbay:1",
+      "-o",
+      "json",
+    );
+    const { objects } = JSON.parse(output.lines.join("\n")) as {
       objects: { name: string; change: string }[];
     };
     expect(objects.filter(({ change }) => change !== "unchanged")).toEqual(
@@ -204,15 +210,15 @@ describe("install", () => {
     );
   });
 
-  test("keeps the settings that are not named again, and what people have set", async () => {
+  test("preserves settings that are not named again and manual settings", async () => {
     const flags = ["--image", "r/p:1", "--launcher-image", "r/l:1", "--mode", "alone"];
     await patchbay("install", ...flags, "--pod-creation", "--kubelet-root-dir", "/data/kubelet");
     const configuration = { developerConfiguration: { useEmulation: true } };
     await api.patch(KUBEVIRT_OBJECT, { spec: { configuration } });
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
     expect((await api.get(KUBEVIRT_OBJECT)).body.spec).toEqual({ configuration });
-    const said = await patchbay("install", "--mode", "multus", "--no-pod-creation");
-    const changed = said.lines.filter((line) => !line.endsWith(": unchanged"));
+    const output = await patchbay("install", "--mode", "multus", "--no-pod-creation");
+    const changed = output.lines.filter((line) => !line.endsWith(": unchanged"));
     expect(changed.map((line) => line.replace(/: \{.*/, ""))).toEqual([
       "DaemonSet patchbay/net-agent: changed",
       ...["--mode=alone", "--health-port=8481", "--metrics-port=8482"].map(removed),
@@ -240,7 +246,7 @@ describe("install", () => {
     expect(agent).toContain('"r/p:1"');
   });
 
-  test("keeps what an operator changed in services, over defaults of the server", async () => {
+  test("preserves an operator's changes of services over server defaults", async () => {
     await patchbay("install");
     const container = {
       name: "net-agent",
@@ -255,13 +261,13 @@ describe("install", () => {
     const edited = (await api.get(AGENT)).body.spec;
     expect(JSON.stringify(edited)).toContain('"--tenant-bridges=br1"');
     expect(changesIn(await patchbay("install"))).toEqual(new Set(["unchanged"]));
-    const said = await patchbay("install", "--image", "r/p:2");
-    expect(said.lines).toContain("  + net-agent: image: r/p:2");
+    const output = await patchbay("install", "--image", "r/p:2");
+    expect(output.lines).toContain("  + net-agent: image: r/p:2");
     const text = JSON.stringify(edited).replace('"localhost/patchbay/patchbay:dev"', '"r/p:2"');
     expect((await api.get(AGENT)).body.spec).toEqual(JSON.parse(text));
   });
 
-  test("shows what it would do, and does nothing", async () => {
+  test("prints what it would do and changes nothing", async () => {
     const { lines, exitCode } = await patchbay("install", "--dry-run");
     expect(exitCode).toBe(0);
     expect(lines.filter((line) => !line.includes("would be created"))).toEqual([]);
@@ -272,7 +278,7 @@ describe("install", () => {
     expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
   });
 
-  test("leaves the networks of Multus alone, also at the end", async () => {
+  test("leaves the networks of Multus unchanged, also at uninstall", async () => {
     await api.post(DEFINITIONS, MULTUS);
     expect([...changesIn(await patchbay("install"))].sort()).toEqual(["created", "left alone"]);
     await patchbay("uninstall");
@@ -286,12 +292,12 @@ describe("install", () => {
       path: "/api/v1/namespaces",
       object: { apiVersion: "v1", kind: "Namespace", metadata: { name: "patchbay" } },
     },
-  ])("refuses beside $what, names it and touches nothing", async ({ what, path, object }) => {
+  ])("stops beside $what, names it and changes nothing", async ({ what, path, object }) => {
     await api.post(path, object);
     const definitions = await names(DEFINITIONS);
-    const said = await patchbay("install");
-    expect(said.exitCode).toBe(4);
-    expect(said.stderr).toContain(
+    const output = await patchbay("install");
+    expect(output.exitCode).toBe(4);
+    expect(output.stderr).toContain(
       `objects that Patchbay did not create; nothing was changed: ${what}\n`,
     );
     expect(await names(DEFINITIONS)).toEqual(definitions);
@@ -318,18 +324,18 @@ describe("install --only net-agent, beside KubeVirt", () => {
     await api.post(VMS, vm);
   });
 
-  /** Everything of KubeVirt's, as it is stored. */
+  /** All KubeVirt objects as stored. */
   async function theirs(): Promise<readonly unknown[]> {
     const paths = KUBEVIRT.map(({ path, object }) => `${path}/${object.metadata.name}`);
     const answers = await Promise.all([...paths, `${VMS}/theirs`].map((path) => api.get(path)));
     return answers.map(({ body }) => body);
   }
 
-  test("makes one DaemonSet, what it needs and the kind of networks; KubeVirt's stays as it was", async () => {
+  test("creates one DaemonSet, its dependencies and the network kind; KubeVirt stays unchanged", async () => {
     const before = await theirs();
-    const said = await patchbay("install", "--only", "net-agent", "--mode", "multus-dynamic");
-    expect(said.exitCode).toBe(0);
-    expect(said.lines).toEqual([
+    const output = await patchbay("install", "--only", "net-agent", "--mode", "multus-dynamic");
+    expect(output.exitCode).toBe(0);
+    expect(output.lines).toEqual([
       "Namespace patchbay: created",
       "CustomResourceDefinition network-attachment-definitions.k8s.cni.cncf.io: created",
       "PriorityClass patchbay-critical: created",
@@ -347,34 +353,34 @@ describe("install --only net-agent, beside KubeVirt", () => {
     expect(await theirs()).toEqual(before);
   });
 
-  test("goes again while there are VMs of KubeVirt, and leaves all of it", async () => {
+  test("uninstalls while VMs of KubeVirt exist and leaves them unchanged", async () => {
     const before = await theirs();
     await patchbay("install", "--only", "net-agent");
-    const said = await patchbay("uninstall");
-    expect(said.exitCode).toBe(0);
-    expect(changesIn(said)).toEqual(new Set(["deleted"]));
+    const output = await patchbay("uninstall");
+    expect(output.exitCode).toBe(0);
+    expect(changesIn(output)).toEqual(new Set(["deleted"]));
     expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
     expect(await theirs()).toEqual(before);
   });
 
-  test("leaves the networks of Multus alone, with theirs", async () => {
+  test("leaves the networks of Multus and their kind unchanged", async () => {
     await api.post(DEFINITIONS, MULTUS);
-    const said = await patchbay("install", "--only", "net-agent");
-    expect(said.lines).toContain(
+    const output = await patchbay("install", "--only", "net-agent");
+    expect(output.lines).toContain(
       "CustomResourceDefinition network-attachment-definitions.k8s.cni.cncf.io: left alone",
     );
     await patchbay("uninstall");
     expect(await names(DEFINITIONS)).toContain(MULTUS.metadata.name);
   });
 
-  test("is refused with what it has no use for", async () => {
+  test("rejects options that it does not use", async () => {
     for (const flags of [
       ["--only", "virt-api"],
       ["--only", "net-agent", "--launcher-image", "r/l:1"],
       ["--mode", "solo"],
     ]) {
-      const said = await patchbay("install", ...flags);
-      expect(said.exitCode).toBe(2);
+      const output = await patchbay("install", ...flags);
+      expect(output.exitCode).toBe(2);
       expect(await names("/api/v1/namespaces")).not.toContain("patchbay");
     }
   });
@@ -383,7 +389,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
 describe("uninstall", () => {
   async function ours(): Promise<readonly string[]> {
     const base = parseManifests(await readManifests(createFiles(), "base"));
-    const left = await Promise.all(
+    const remaining = await Promise.all(
       base.map(async ({ apiVersion, kind, metadata: { namespace, name } }) => {
         const group = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
         const where = namespace === undefined ? "" : `/namespaces/${namespace}`;
@@ -393,24 +399,24 @@ describe("uninstall", () => {
         return code === 404 ? [] : [`${kind} ${name} ${String(code)}`];
       }),
     );
-    return left.flat();
+    return remaining.flat();
   }
 
-  test("leaves nothing of an installation, and what was there stays", async () => {
+  test("removes the whole installation and nothing else", async () => {
     const before = await names("/apis/rbac.authorization.k8s.io/v1/clusterroles");
     await patchbay("install");
     expect(await ours()).not.toEqual([]);
-    const said = await patchbayProcess("uninstall");
-    expect(said.stderr).toBe("");
-    expect(changesIn(said)).toEqual(new Set(["deleted"]));
+    const output = await patchbayProcess("uninstall");
+    expect(output.stderr).toBe("");
+    expect(changesIn(output)).toEqual(new Set(["deleted"]));
     expect(await ours()).toEqual([]);
     expect(await names("/apis/rbac.authorization.k8s.io/v1/clusterroles")).toEqual(before);
     expect((await patchbay("uninstall")).exitCode).toBe(0);
   });
 
-  test("refuses while there is a VM, names it and touches nothing", async () => {
+  test("stops while a VM exists, names it and changes nothing", async () => {
     await patchbay("install");
-    await api.delete(`${WEBHOOKS}/patchbay`); // nobody answers them here
+    await api.delete(`${WEBHOOKS}/patchbay`); // no server handles them here
     await api.delete(WEBHOOKS.replace("mutating", "validating") + "/patchbay");
     await api.post(VMS, {
       apiVersion: "kubevirt.io/v1",
@@ -418,16 +424,16 @@ describe("uninstall", () => {
       metadata: { name: "alpha" },
       spec: { running: false, template: { spec: { domain: { devices: {} } } } },
     });
-    const said = await patchbay("uninstall");
-    expect(said.exitCode).toBe(4);
-    expect(said.stderr).toContain("nothing was changed: VirtualMachine default/alpha\n");
+    const output = await patchbay("uninstall");
+    expect(output.exitCode).toBe(4);
+    expect(output.stderr).toContain("nothing was changed: VirtualMachine default/alpha\n");
     expect(await kinds()).toHaveLength(12);
     await api.delete(`${VMS}/alpha`);
     expect((await patchbay("uninstall", "--with-objects")).exitCode).toBe(0);
     expect(await kinds()).toEqual([]);
   });
 
-  test("keeps networks and their kind, with --with-objects, too", async () => {
+  test("preserves networks and their kind, also with --with-objects", async () => {
     await patchbay("install");
     await api.post(NADS, {
       apiVersion: "k8s.cni.cncf.io/v1",
@@ -447,7 +453,7 @@ describe("uninstall", () => {
     expect(await names(DEFINITIONS)).toEqual([]);
   });
 
-  test("keeps another kind with objects unless --with-objects is given", async () => {
+  test("preserves another kind with objects unless --with-objects is given", async () => {
     await patchbay("install");
     const policies = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies";
     const policy = { apiVersion: "migrations.kubevirt.io/v1alpha1", kind: "MigrationPolicy" };

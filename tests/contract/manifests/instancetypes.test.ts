@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs of instancetypes and preferences, with kubectl and virt-api at the embedded API server: what is applied, refused and
-// expanded, the NIC of a VM that declares none, and kinds that are refused.
+// CRDs of instancetypes and preferences, with kubectl and virt-api at the embedded API server: applied, rejected and
+// expanded VMs, the default NIC of a VM, and rejected kinds.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -42,7 +42,6 @@ function vmOf(name: string, spec: object, domain: object = {}): object {
   };
 }
 
-/** How a command ended, and what it said. */
 interface Said {
   readonly code: number;
   readonly out: string;
@@ -93,7 +92,7 @@ const NIC = {
 };
 
 describe("a VM of an instancetype and a preference", () => {
-  test("is tried without being made, and then stored as it was written", async () => {
+  test("validates it in a dry run and stores it as written", async () => {
     const vm = vmOf("sized", PARTS);
     expect(await apply(vm, "--dry-run=server")).toMatchObject({ code: 0 });
     expect((await kubectl("get", "vm", "sized")).err).toContain("not found");
@@ -106,7 +105,7 @@ describe("a VM of an instancetype and a preference", () => {
     });
   });
 
-  test("is told with all that it takes from them", async () => {
+  test("starts it with all settings of both", async () => {
     const path = `${SUBRESOURCES}/virtualmachines/sized/expand-spec`;
     const { out } = await kubectl("get", "--raw", path);
     expect(JSON.parse(out)).toMatchObject({
@@ -124,7 +123,7 @@ describe("a VM of an instancetype and a preference", () => {
     });
   });
 
-  test("that says what they decide is refused, with each field", async () => {
+  test("rejects a VM that sets their fields too, with each field", async () => {
     const domain = { cpu: { cores: 1 }, memory: { guest: "1Gi" } };
     const { code, err } = await apply(vmOf("clash", PARTS, domain), "--dry-run=server");
     expect(code).not.toBe(0);
@@ -136,28 +135,28 @@ describe("a VM of an instancetype and a preference", () => {
 
   test.each([
     {
-      name: "what is not there",
+      name: "a missing instancetype or preference",
       spec: { instancetype: { name: "none" } },
       want: 'Failure to find instancetype: virtualmachineclusterinstancetypes.instancetype.kubevirt.io "none" not found',
     },
     {
-      name: "less than its preference asks for",
+      name: "less than its preference requires",
       spec: { preference: PARTS.preference },
       want: "failure checking preference requirements: no CPU resources provided by VirtualMachine, preference requires 2 vCPU",
     },
     {
-      name: "a volume that it has not",
+      name: "a missing volume",
       spec: { instancetype: { inferFromVolume: "root" } },
       want: "unable to find volume root to infer defaults",
     },
-  ])("of $name is refused", async ({ spec, want }) => {
+  ])("rejects a VM with $name", async ({ spec, want }) => {
     const { code, err } = await apply(vmOf("refused", spec));
     expect(code).not.toBe(0);
     expect(err).toContain(want);
   });
 });
 
-test("everybody sees what the cluster offers, by its short name", async () => {
+test("every user sees the cluster's instancetypes by their short name", async () => {
   const somebody = await machine.person("somebody");
   const answer = await somebody.ask("GET", `${GROUP}/virtualmachineclusterinstancetypes`);
   expect(answer.code).toBe(200);
@@ -168,7 +167,7 @@ test("everybody sees what the cluster offers, by its short name", async () => {
   ]);
 });
 
-test("an instancetype that contradicts itself is refused", async () => {
+test("rejects an instancetype that contradicts itself", async () => {
   const memory = { guest: "1Gi", overcommitPercent: 10, hugepages: { pageSize: "2Mi" } };
   const { err } = await apply({
     ...SMALL,
@@ -181,7 +180,7 @@ test("an instancetype that contradicts itself is refused", async () => {
 });
 
 describe("a VM that declares no NIC", () => {
-  test("gets one on the pod's network, and keeps it when it is applied again", async () => {
+  test("gets one on the pod network and retains it when applied again", async () => {
     expect((await apply(vmOf("plain", {}))).code).toBe(0);
     expect(await specOf("plain")).toMatchObject({ template: { spec: NIC } });
     expect((await apply(vmOf("plain", { runStrategy: "Manual" }))).code).toBe(0);
@@ -192,7 +191,7 @@ describe("a VM that declares no NIC", () => {
     expect(await specOf("plain")).toMatchObject({ template: { spec: NIC } });
   });
 
-  test("gets none where it says so", async () => {
+  test("gets none on request", async () => {
     const devices = { autoattachPodInterface: false };
     expect((await apply(vmOf("bare", {}, { devices }))).code).toBe(0);
     expect(await specOf("bare")).toEqual({
@@ -202,7 +201,7 @@ describe("a VM that declares no NIC", () => {
   });
 });
 
-describe("a VM that leaves its parts to a volume", () => {
+describe("a VM that infers its instancetype from a volume", () => {
   const claim = (labels: object): object => ({
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
@@ -226,7 +225,7 @@ describe("a VM that leaves its parts to a volume", () => {
     },
   });
 
-  test("is refused where the claim is not there, and where it says nothing", async () => {
+  test("rejects a missing claim and one without labels", async () => {
     const inferred = vm({ inferFromVolume: "root", inferFromVolumeFailurePolicy: "Reject" });
     expect((await apply(inferred)).err).toContain('persistentvolumeclaims "golden" not found');
     expect((await apply(claim({}))).code).toBe(0);
@@ -236,7 +235,7 @@ describe("a VM that leaves its parts to a volume", () => {
     expect((await kubectl("get", "vm", "inferred")).err).toContain("not found");
   });
 
-  test("gets those that the claim's labels name", async () => {
+  test("uses those that the claim's labels name", async () => {
     const labels = {
       "instancetype.kubevirt.io/default-instancetype": "small",
       "instancetype.kubevirt.io/default-preference": "linux",
@@ -256,7 +255,7 @@ describe.each([
   { apiVersion: "pool.kubevirt.io/v1beta1", kind: "VirtualMachinePool" },
   { apiVersion: "pool.kubevirt.io/v1alpha1", kind: "VirtualMachinePool" },
 ])("a $kind of $apiVersion", ({ apiVersion, kind }) => {
-  test("is refused, with what to do instead", async () => {
+  test("is rejected with the alternative", async () => {
     const object = { apiVersion, kind, metadata: { name: "many" }, spec: { replicas: 3 } };
     const { code, err } = await apply(object);
     expect(code).not.toBe(0);
@@ -266,7 +265,7 @@ describe.each([
 });
 
 test.each(["v1", "v1beta1", "v1alpha1"])(
-  "an export of %s is refused, with what to do instead",
+  "rejects an export of %s with the alternative",
   async (version) => {
     const source = { apiGroup: "kubevirt.io", kind: "VirtualMachine", name: "vm" };
     const apiVersion = `export.kubevirt.io/${version}`;

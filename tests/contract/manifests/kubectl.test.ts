@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl takes manifests as people have them, of every version, and shows them in the version that is asked for.
+// kubectl applies users' manifests of every version and shows them in the requested version.
 import { join } from "node:path";
 import { customResourceDefinitions } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
@@ -36,15 +36,15 @@ test.each([
   },
   { file: "quickstart-vm.yaml", made: ["virtualmachine.kubevirt.io/testvm"] },
   { file: "refused-vm.yaml", made: ["virtualmachine.kubevirt.io/refused"] },
-])("$file is applied as it is", async ({ file, made }) => {
+])("applies $file unchanged", async ({ file, made }) => {
   const { code, out, err } = await session.kubectl("apply -f", join(MANIFESTS, file));
   const others = err.split("\n").filter((line) => !/^Warning: .*is an older version/.test(line));
   expect([code, others]).toEqual([0, [""]]);
   for (const name of made) expect(out).toContain(`${name} created`);
 });
 
-test("what was written in one version is shown in another, v1 where none is named", async () => {
-  // A short name stands for the preferred version, whatever follows it.
+test("converts between versions, with v1 as the default", async () => {
+  // A short name stands for the preferred version, even with a suffix.
   for (const [kind, shown] of [
     ["vmi", "v1"],
     ["virtualmachineinstances.v1alpha3.kubevirt.io", "v1alpha3"],
@@ -62,7 +62,7 @@ test("what was written in one version is shown in another, v1 where none is name
   });
 });
 
-test("who writes an older version is told of the newer one", async () => {
+test("warns writers of an older version about the newer one", async () => {
   const file = join(MANIFESTS, "multus-two-interfaces.yaml");
   const { err } = await session.kubectl("apply -f", file);
   expect(err).toContain("write apiVersion: kubevirt.io/v1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests as people have them for KubeVirt, and misspelt ones: what the API server and virt-controller say of them.
+// KubeVirt users' manifests, some misspelled: the replies of the API server and virt-controller.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENTS, VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
@@ -44,7 +44,7 @@ function vmOf(name: string): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, namespace: "default" } };
 }
 
-/** As today's kubectl applies: fields that nobody knows are refused. */
+/** Like current kubectl: unknown fields are rejected. */
 async function createStrictly(object: KubeObject): Promise<void> {
   const [group = "", version = ""] = object.apiVersion.split("/");
   const resource = `${object.kind.toLowerCase()}s`;
@@ -55,13 +55,13 @@ async function createStrictly(object: KubeObject): Promise<void> {
 const SPEC = "spec.template.spec";
 const NO_BOOT = `${SPEC}.domain.devices.disks`;
 
-/** The fields that a condition's message is about. */
+/** The fields that a condition's message names. */
 function fieldsNamedBy(message: string): readonly string[] {
   const named = message.split("; ").map((part) => part.split(": ")[0] ?? "");
   return named.filter((part) => part.startsWith("spec.")).sort();
 }
 
-describe("a manifest for KubeVirt is stored as it is, and not started with other hardware than it asks for", () => {
+describe("stores a KubeVirt manifest as it is and does not start it with other hardware", () => {
   test.each([
     {
       file: "refused-vm.yaml",
@@ -98,7 +98,7 @@ describe("a manifest for KubeVirt is stored as it is, and not started with other
   });
 });
 
-describe("a manifest for KubeVirt of which everything is built", () => {
+describe("a KubeVirt manifest whose fields are all supported", () => {
   test.each([
     { file: "quickstart-vm.yaml", printed: "Stopped", missing: [] },
     {
@@ -106,7 +106,7 @@ describe("a manifest for KubeVirt of which everything is built", () => {
       printed: "ErrorPvcNotFound",
       missing: ["spec.volumes[0].persistentVolumeClaim"],
     },
-  ])("$file is stored, and is $printed", async ({ file, printed, missing }) => {
+  ])("stores $file, which is $printed", async ({ file, printed, missing }) => {
     const vm = vmOf(file);
     await createStrictly(vm);
     const stored = await eventually(
@@ -127,7 +127,7 @@ test.each([
   ["spec.template.spec.domain.memory.gest", { domain: { memory: { gest: "1Gi" } } }],
   ["spec.template.spec.network", { domain: {}, network: [] }],
   ["spec.template.spec.networks[0].mutlus", { domain: {}, networks: [{ name: "a", mutlus: {} }] }],
-])("a misspelt field is refused by its name: %s", async (field, spec) => {
+])("rejects a misspelled field by its name: %s", async (field, spec) => {
   const { apiVersion, kind } = vmOf("refused-vm.yaml");
   const metadata = { name: "misspelt", namespace: "default" };
   const vm = { apiVersion, kind, metadata, spec: { running: false, template: { spec } } };

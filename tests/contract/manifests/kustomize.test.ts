@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl make of the folders what the command line takes?
+// kubectl renders the folders like the command line.
 import { join } from "node:path";
 import { names, type KubeObject } from "@patchbay/api";
 import { parseManifests, readManifests, withSettings } from "@patchbay/manifests";
@@ -32,7 +32,7 @@ async function readOverlay(folder: "base" | "net-agent-only"): Promise<readonly 
 }
 
 test.each(["base", "net-agent-only"] as const)(
-  "kustomize makes of %s what is read",
+  "kustomize renders %s as expected",
   async (folder) => {
     const read = await readOverlay(folder);
     expect(byName(await kustomize(folder))).toEqual(byName(read));
@@ -40,11 +40,11 @@ test.each(["base", "net-agent-only"] as const)(
 );
 
 test.each(["base", "net-agent-only"] as const)(
-  "kustomize makes of pod-creation/%s what install --pod-creation takes",
+  "kustomize renders pod-creation/%s like install --pod-creation",
   async (folder) => {
     const read = await readOverlay(folder);
-    const taken = withSettings(read, { podCreation: true });
-    expect(taken).not.toEqual(read);
-    expect(byName(await kustomize(`pod-creation/${folder}`))).toEqual(byName(taken));
+    const claimed = withSettings(read, { podCreation: true });
+    expect(claimed).not.toEqual(read);
+    expect(byName(await kustomize(`pod-creation/${folder}`))).toEqual(byName(claimed));
   },
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let go from a node, and who is not? virt-api behind the API server, by its webhooks.
+// Evictions from a node: virt-api behind the API server, through its webhooks.
 import { eventually } from "@patchbay/support";
 import { launcherPodName } from "@patchbay/core/migration";
 import type { VirtualMachineInstance } from "@patchbay/api";
@@ -14,10 +14,10 @@ const KUBEVIRT = { apiVersion: "kubevirt.io/v1" };
 
 let machine: VirtApiMachine;
 let admin: Person;
-/** Of the VMI that stays. */
+/** The reason of the VMI that stays. */
 let staying: string;
 
-/** A VMI that runs and cannot be migrated, or can, and its launcher pod; the name of the pod. */
+/** A running VMI that can or cannot migrate, and its launcher pod; returns the pod's name. */
 async function run(name: string, evictionStrategy: string, can = "False"): Promise<string> {
   const spec = { domain: { devices: {} }, evictionStrategy };
   const kind = "VirtualMachineInstance";
@@ -28,7 +28,6 @@ async function run(name: string, evictionStrategy: string, can = "False"): Promi
   ];
   const status = { phase: "Running", nodeName: "a", conditions };
   await admin.ask("PATCH", `${VMIS}/${name}/status`, { status });
-  // The API server gave it a uid.
   const podName = launcherPodName(made.body as unknown as VirtualMachineInstance);
   const containers = [{ name: "compute", image: "x" }];
   const metadata = { name: podName };
@@ -49,13 +48,13 @@ beforeAll(async () => {
 });
 afterAll(() => machine[Symbol.asyncDispose]());
 
-test("a launcher whose VM is to be migrated and cannot be is not evicted, and it says why", async () => {
+test("rejects the eviction of a launcher whose VM must migrate and cannot, and states why", async () => {
   const message = /VMI staying is configured with an eviction strategy but is not live-migratable/;
-  // virt-api hears of VMIs by its watch.
+  // virt-api learns VMIs by its watch.
   const answer = await eventually(
     async () => {
-      const said = await evict(staying);
-      return said.code === 429 ? said : undefined;
+      const output = await evict(staying);
+      return output.code === 429 ? output : undefined;
     },
     { withinMs: 20_000 },
   );
@@ -65,25 +64,25 @@ test("a launcher whose VM is to be migrated and cannot be is not evicted, and it
   });
 });
 
-test("a launcher of a VM that need not be migrated is evicted", async () => {
+test("evicts a launcher of a VM that need not migrate", async () => {
   expect((await evict(await run("going", "LiveMigrateIfPossible"))).code).toBe(201);
 });
 
-test("a launcher whose guest can leave is not evicted, by whoever drains; its VMI is told", async () => {
+test("rejects the eviction of a migratable launcher for any client and marks its VMI", async () => {
   const pod = await run("leaving", "LiveMigrate", "True");
-  const said = async (words: string): Promise<boolean> => {
+  const output = async (text: string): Promise<boolean> => {
     const { code, body } = await evict(pod);
-    return code === 429 && body["message"].includes(words);
+    return code === 429 && body["message"].includes(text);
   };
-  // virt-api hears of VMIs by its watch.
+  // virt-api learns VMIs by its watch.
   const triggered = 'Eviction triggered evacuation of VMI "default/leaving"';
-  await eventually(() => said(triggered), { withinMs: 20_000 });
+  await eventually(() => output(triggered), { withinMs: 20_000 });
   const { body } = await admin.ask("GET", `${VMIS}/leaving`);
   expect(body["status"]).toMatchObject({ evacuationNodeName: "a" });
-  await eventually(() => said(`Evacuation in progress: ${triggered}`), { withinMs: 20_000 });
+  await eventually(() => output(`Evacuation in progress: ${triggered}`), { withinMs: 20_000 });
 });
 
-test("no migration is made of a VM that cannot be migrated, and of none that is not there", async () => {
+test("rejects a migration of a VM that cannot migrate or does not exist", async () => {
   const migrate = (vmiName: string) =>
     admin.ask("POST", MIGRATIONS, {
       ...KUBEVIRT,

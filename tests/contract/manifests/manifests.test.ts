@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do kubectl and the supervisor make the same of the manifests, and does the server grant what they say?
+// kubectl and the supervisor create the same objects from the manifests, and the server grants their rights.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ async function readObjects(): Promise<ReturnType<typeof parseManifests>> {
   return parseManifests(await readManifests(createFiles(), "standalone"));
 }
 
-/** What kubectl says of each object. */
+/** kubectl's output per object. */
 async function apply(): Promise<readonly string[]> {
   const files = ["--kubeconfig", join(directory, "kubeconfig"), "--cache-dir", directory];
   const argv = ["kubectl", ...files, "apply", "-k", FOLDER] as const;
@@ -51,16 +51,16 @@ async function versions(): Promise<readonly (string | undefined)[]> {
   return body.items.map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`);
 }
 
-test("kubectl applies them, and the supervisor then finds nothing to change", async () => {
-  const said = await apply();
-  expect(said).toHaveLength((await readObjects()).length);
-  expect(said.filter((line) => !line.endsWith(" created"))).toEqual([]);
+test("after kubectl applies them the supervisor finds nothing to change", async () => {
+  const output = await apply();
+  expect(output).toHaveLength((await readObjects()).length);
+  expect(output.filter((line) => !line.endsWith(" created"))).toEqual([]);
   const before = await versions();
   await applyManifests(client.store, await readObjects());
   expect(await versions()).toEqual(before);
 });
 
-test("each right is granted, also in a namespace, and its neighbours are not", async () => {
+test("grants each right, also in a namespace, and no similar one", async () => {
   const isAllowed = async (right: Right): Promise<unknown> => {
     const { user, verb, resource: text, namespace = "ns", name = "any" } = right;
     const [whole = "", subresource = ""] = text.split("/");
@@ -72,7 +72,7 @@ test("each right is granted, also in a namespace, and its neighbours are not", a
       namespace,
       name,
     };
-    // A right may be a group's.
+    // A right may be granted to a group.
     const spec = { user, groups: [user], resourceAttributes: { verb, ...target } };
     const review = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec };
     return (await api.post(REVIEWS, review)).body.status?.["allowed"];

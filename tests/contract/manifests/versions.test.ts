@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients of every version of the API see the same objects, kept as they were written.
+// Clients of every API version see the same objects, stored as written.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -30,7 +30,6 @@ afterAll(async () => {
   await server.close();
 });
 
-/** The kind in one of its versions. */
 function of<T extends KubeObject>(type: ResourceType<T>, version: string): ResourceType<T> {
   return { ...type, version };
 }
@@ -46,7 +45,7 @@ interface ApiGroup {
   readonly versions: readonly { readonly version: string }[];
 }
 
-test("every version is discovered, and v1 preferred", async () => {
+test("discovery lists every version and prefers v1", async () => {
   const { text } = await admin.requestRaw({ method: "GET", path: "/apis/kubevirt.io" });
   const { preferredVersion, versions } = JSON.parse(text) as ApiGroup;
   expect(preferredVersion.version).toBe("v1");
@@ -61,15 +60,15 @@ test("every version is discovered, and v1 preferred", async () => {
   }
 });
 
-test("a VMI of v1alpha2 is kept as it was written, and seen, watched and changed in each version", async () => {
+test("stores a v1alpha2 VMI as written and serves it in each version", async () => {
   const vmi = readOldVmi();
   expect(vmi.apiVersion).toBe("kubevirt.io/v1alpha2");
-  const seen = new Map<string, VirtualMachineInstance>();
+  const observed = new Map<string, VirtualMachineInstance>();
   const watches = VERSIONS.map((version) =>
     admin
       .reflect(of(VIRTUAL_MACHINE_INSTANCES, version), { namespace: "default" })
       .subscribe((event) => {
-        if (event.kind === "applied") seen.set(version, event.object);
+        if (event.kind === "applied") observed.set(version, event.object);
       }),
   );
   await admin.store.create(of(VIRTUAL_MACHINE_INSTANCES, "v1alpha2"), vmi);
@@ -85,7 +84,7 @@ test("a VMI of v1alpha2 is kept as it was written, and seen, watched and changed
   for (const version of VERSIONS) {
     const last = await eventually(
       () => {
-        const now = seen.get(version);
+        const now = observed.get(version);
         return now?.metadata.labels?.["v1alpha2"] === "been" ? now : undefined;
       },
       { withinMs: 5000 },
@@ -99,7 +98,7 @@ test("a VMI of v1alpha2 is kept as it was written, and seen, watched and changed
   expect(await admin.store.find(VIRTUAL_MACHINE_INSTANCES, KEY)).toBeUndefined();
 });
 
-test("a wrong value and a misspelt field are refused in every version", async () => {
+test("rejects a wrong value and a misspelled field in every version", async () => {
   for (const version of VERSIONS) {
     const post = (spec: object): Promise<unknown> =>
       admin.requestRaw({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a person read who applies what is kept and cannot work? virt-api behind the API server.
+// Warnings for authors of objects that are stored but cannot work: virt-api behind the API server.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { VirtApiMachine, type Person } from "../../attacks/virt-api-machine.ts";
 
@@ -38,21 +38,21 @@ test.each([
     config: "",
     want: /empty has no spec\.config: .* only on nodes with a file that defines a network/,
   },
-])("a network is kept, and its author told: $name", async ({ name, config, want }) => {
+])("stores a network and warns its author: $name", async ({ name, config, want }) => {
   const answer = await person.ask("POST", NADS, nad(name, config));
   expect(answer.code).toBe(201);
   expect(answer.warning).toMatch(want);
 });
 
-test("who mends it is told nothing, and who only labels it neither", async () => {
+test("does not warn authors who fix or only label it", async () => {
   await person.ask("POST", NADS, nad("mended", "{"));
   const labelled = { metadata: { labels: { a: "b" } } };
   expect((await person.ask("PATCH", `${NADS}/mended`, labelled)).warning).toBe("");
-  const mended = await person.ask("PATCH", `${NADS}/mended`, { spec: { config: GOOD } });
-  expect(mended).toMatchObject({ code: 200, warning: "" });
+  const repaired = await person.ask("PATCH", `${NADS}/mended`, { spec: { config: GOOD } });
+  expect(repaired).toMatchObject({ code: 200, warning: "" });
 });
 
-test("a VM that brings DataVolumes along is kept where nobody serves them, and its author told", async () => {
+test("stores a VM with DataVolumes where no server handles them, and warns its author", async () => {
   // As on a cluster without CDI.
   expect(await person.ask("DELETE", DATA_VOLUMES)).toMatchObject({ code: 200 });
   const devices = { disks: [{ name: "root", disk: { bus: "virtio" } }] };

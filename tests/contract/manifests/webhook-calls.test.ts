@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a plug's writes is virt-api asked about, by the webhooks of the manifests with their match conditions?
+// Which of a plug's writes call virt-api, through the manifests' webhooks with their match conditions.
 import { customResourceDefinitions } from "@patchbay/api";
 import { conditionsOf, parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
@@ -20,26 +20,26 @@ const NICS = {
 
 let api: Harness;
 let hook: Backend;
-const seen: string[] = [];
+const observed: string[] = [];
 
 interface Configuration {
   readonly kind: string;
   readonly webhooks?: readonly { readonly name: string }[];
 }
 
-/** The webhooks as `patchbay install` writes them, at another address. */
+/** The webhooks as `patchbay install` writes them, with another address. */
 async function configure(): Promise<void> {
   const manifests = parseManifests(await readManifests(createFiles(), "base"));
   for (const object of manifests) {
     const { kind, webhooks } = object as unknown as Configuration;
     if (webhooks === undefined) continue;
-    const asked = webhooks.map((webhook) => ({
+    const requested = webhooks.map((webhook) => ({
       ...webhook,
       ...byUrl(api, hook),
       matchConditions: conditionsOf(webhook.name),
     }));
     const path = `${REGISTRATION}/${kind.toLowerCase()}s`;
-    await api.post(path, { ...object, webhooks: asked });
+    await api.post(path, { ...object, webhooks: requested });
   }
 }
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
   api = await startHarness();
   hook = await startWebhook(api.authority, ({ userInfo, resource, subResource, operation }) => {
     const what = [resource.resource, ...(subResource === undefined ? [] : [subResource])].join("/");
-    seen.push(`${userInfo.username.split(":").at(-1) ?? ""} ${operation} ${what}`);
+    observed.push(`${userInfo.username.split(":").at(-1) ?? ""} ${operation} ${what}`);
     return { allowed: true };
   });
   for (const definition of customResourceDefinitions()) {
@@ -80,15 +80,15 @@ async function write(account: string, path: string, body: object): Promise<void>
   expect(code).toBe(200);
 }
 
-test("a plug's four writes by the control plane and two of the node are four calls", async () => {
-  seen.length = 0;
+test("a plug's four control plane writes and two node writes cause four webhook calls", async () => {
+  observed.length = 0;
   await write("virt-api", VM, { spec: { template: { spec: NICS } } });
   await write("virt-controller", VMI, { spec: NICS });
   await write("virt-controller", `${VMI}/status`, { status: { attachments: [] } });
   await write("virt-handler", `${VMI}/status`, { status: { interfaces: [{ name: "one" }] } });
   await write("virt-handler", `${VMI}/status`, { status: { interfaces: [] } });
   await write("virt-controller", `${VM}/status`, { status: { ready: true } });
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     "virt-api UPDATE virtualmachines",
     "virt-controller UPDATE virtualmachineinstances",
     "virt-handler UPDATE virtualmachineinstances/status",
@@ -96,9 +96,9 @@ test("a plug's four writes by the control plane and two of the node are four cal
   ]);
 });
 
-test("what somebody writes is filled in and judged, but for labels", async () => {
-  seen.length = 0;
+test("defaults and validates user writes, except labels", async () => {
+  observed.length = 0;
   await write("jane", VM, { metadata: { labels: { a: "b" } } });
   await write("jane", VM, { spec: { runStrategy: "Halted" } });
-  expect(seen).toEqual(["jane UPDATE virtualmachines", "jane UPDATE virtualmachines"]);
+  expect(observed).toEqual(["jane UPDATE virtualmachines", "jane UPDATE virtualmachines"]);
 });

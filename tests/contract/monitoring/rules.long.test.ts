@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does Prometheus take the rules and the dashboard's questions, does each alert fire when it should, and not when not?
+// Prometheus parses the rules and the dashboard's queries, and each alert fires only when it should.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, "../../..");
 const FOLDER = join(ROOT, "packages/common/manifests/monitoring");
 const TOOLS = join(ROOT, ".cache/promtool");
 const METRIC = /\b(?:patchbay|kubevirt)_\w+/g;
-/** What a histogram is told as. */
+/** Series of a histogram. */
 const PARTS = /_(bucket|count|sum)$/;
 
 interface Rule {
@@ -30,7 +30,6 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-// Our own files.
 const { spec } = parse(readFileSync(join(FOLDER, "rules.yaml"), "utf8")) as {
   readonly spec: Rules;
 };
@@ -49,7 +48,7 @@ const documented = new Set(
 
 let directory: string;
 
-/** Runs promtool on a file of that text; throws with what it says. */
+/** Runs promtool on a file of that text; throws with its output. */
 function promtool(command: readonly string[], name: string, text: string): string {
   const file = join(directory, name);
   writeFileSync(file, text);
@@ -68,20 +67,20 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("Prometheus takes the rules", () => {
-  const said = promtool(["check", "rules"], "rules.yaml", stringify(spec));
-  expect(said).toContain(`SUCCESS: ${String(rules.length)} rules found`);
+test("Prometheus accepts the rules", () => {
+  const output = promtool(["check", "rules"], "rules.yaml", stringify(spec));
+  expect(output).toContain(`SUCCESS: ${String(rules.length)} rules found`);
 });
 
-test("Prometheus takes what the dashboard asks", () => {
-  const asked = questions.map(({ expr }, index) => ({ record: `q${String(index)}`, expr }));
-  const text = stringify({ groups: [{ name: "dashboard", rules: asked }] });
-  const said = promtool(["check", "rules"], "dashboard.yaml", text);
-  expect(said).toContain(`SUCCESS: ${String(questions.length)} rules found`);
+test("Prometheus accepts the dashboard's queries", () => {
+  const requested = questions.map(({ expr }, index) => ({ record: `q${String(index)}`, expr }));
+  const text = stringify({ groups: [{ name: "dashboard", rules: requested }] });
+  const output = promtool(["check", "rules"], "dashboard.yaml", text);
+  expect(output).toContain(`SUCCESS: ${String(questions.length)} rules found`);
 });
 
 test.each([...rules.map(({ alert, expr }) => ({ title: alert, expr })), ...questions])(
-  "$title asks for what the docs say is told",
+  "$title queries documented metrics",
   ({ expr }) => {
     const names = [...expr.matchAll(METRIC)].map(([name]) => name.replace(PARTS, ""));
     expect(names.filter((name) => !documented.has(name))).toEqual([]);
@@ -95,11 +94,11 @@ describe.each(rules)("$alert", ({ alert, annotations }) => {
     expect(readFileSync(join(ROOT, page), "utf8")).toMatch(new RegExp(`^## ${alert}$`, "m"));
   });
 
-  test("fires when it should, and not when not", () => {
-    const stories = STORIES.filter((story) => story.alert === alert);
-    expect(new Set(stories.map(({ fires }) => fires))).toEqual(new Set([true, false]));
+  test("fires only when it should", () => {
+    const scenarios = STORIES.filter((scenario) => scenario.alert === alert);
+    expect(new Set(scenarios.map(({ fires }) => fires))).toEqual(new Set([true, false]));
     writeFileSync(join(directory, "rules.yaml"), stringify(spec));
-    const tests = stories.map(({ series, after, fires }) => ({
+    const tests = scenarios.map(({ series, after, fires }) => ({
       interval: "1m",
       input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
       promql_expr_test: [
@@ -115,10 +114,9 @@ describe.each(rules)("$alert", ({ alert, annotations }) => {
   });
 });
 
-test("kubectl makes manifests of the folder, the dashboard among them", () => {
+test("kubectl renders the folder with its dashboard", () => {
   const text = execFileSync("kubectl", ["kustomize", FOLDER], { encoding: "utf8" });
   const objects = parseAllDocuments(text).map(
-    // What kubectl prints.
     (one) => one.toJS() as { readonly kind: string; readonly data?: Record<string, string> },
   );
   expect(objects.map(({ kind }) => kind).sort()).toEqual([

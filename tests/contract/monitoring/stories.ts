@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the services tell before an alert fires, and what they tell while all is well. One value each minute.
+// The services' metrics before an alert fires and without a fault. One value each minute.
 
 /** Series in promtool's notation: `1x9` is ten times 1, `0+6x9` grows by 6 each minute. */
 export interface Story {
   readonly alert: string;
   readonly series: Readonly<Record<string, string>>;
-  /** When is looked. */
+  /** Evaluation time. */
   readonly after: string;
   readonly fires: boolean;
 }
@@ -27,7 +27,7 @@ const RUNNING =
 const DEPTH = 'kubevirt_workqueue_depth{name="virt-handler-vmi",pod="a"}';
 const PASSES = "patchbay_reconcile_total";
 
-/** Two at least of each alert. */
+/** At least two of each alert. */
 export const STORIES: readonly Story[] = [
   {
     alert: "PatchbayApiDown",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do a pod's default routes go by the attachment that asks for it, with real plugins and routes, and come back?
+// Default routes of a pod follow the attachment that requests it, with real plugins and routes, and are restored.
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
 const CLUSTERS = "default via 10.244.0.1 dev eth0 metric 5 mtu 1450";
 
@@ -18,8 +18,8 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** A pod with the network of a cluster, which asks for `routed` by that gateway. */
-async function runPod(name: string, gateway: string): Promise<(...words: string[]) => string> {
+/** A pod with a cluster network, which requests `routed` with that gateway. */
+async function runPod(name: string, gateway: string): Promise<(...text: string[]) => string> {
   const networks = JSON.stringify([{ name: "routed", "default-route": [gateway] }]);
   let id = "";
   await machine.runPod({
@@ -35,32 +35,32 @@ async function runPod(name: string, gateway: string): Promise<(...words: string[
       return Promise.resolve({});
     },
   });
-  return (...words) => run("ip", "-n", id, ...words).trim();
+  return (...text) => run("ip", "-n", id, ...text).trim();
 }
 
-test("they go by it, whatever its plugin set, and come back as they were", async () => {
+test("a NIC's default route replaces the pod's, whatever its plugin set, and the old routes return", async () => {
   const ip = await runPod("moved", "10.55.0.9");
   const [entry] = await eventually(async () => {
     const entries = await machine.networkStatus(NAMESPACE, "moved");
     return entries.length > 0 ? entries : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(entry?.gateway).toEqual(["10.55.0.9"]);
   expect(ip("route", "show", "default")).toBe("default via 10.55.0.9 dev net1");
   expect(ip("route", "get", "192.0.2.1")).toMatch(/via 10\.55\.0\.9 dev net1/);
   await machine.ask(NAMESPACE, "moved", "");
   await eventually(
     async () => (await machine.networkStatus(NAMESPACE, "moved")).length === 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   expect(ip("route", "show", "default")).toBe(CLUSTERS);
 });
 
-test("a gateway that the network does not reach is told, and the pod keeps its route", async () => {
+test("reports a gateway outside the network, and the pod retains its route", async () => {
   const ip = await runPod("kept", "192.0.2.9");
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, "kept"));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(error).toMatchObject({ reason: "RequestNotMet" });
   expect(error?.message).toMatch(
     /default route by 192\.0\.2\.9, which must be reached by an address of the NIC; the network assigned net1 10\.55\.0\.\d+\/24 \(.*network is unreachable/,
@@ -68,7 +68,7 @@ test("a gateway that the network does not reach is told, and the pod keeps its r
   await machine.ask(NAMESPACE, "kept", "");
   await eventually(
     async () => Object.keys(await machine.errors(NAMESPACE, "kept")).length === 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   expect(ip("route", "show", "default")).toBe(CLUSTERS);
   expect(ip("-o", "link", "show")).not.toContain("net1");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network that nothing can be attached to says so itself, in its events, and says what to do.
+// An unusable network reports its fault and the next step in its events.
 import { EVENTS } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
 
 let machine: AgentMachine;
@@ -17,7 +17,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** Events of a network, as `kubectl describe` finds them. */
+/** A network's events as in `kubectl describe`. */
 async function eventsOf(name: string): Promise<readonly string[]> {
   const { items } = await machine.admin.store.list(EVENTS, { namespace: NAMESPACE });
   return items
@@ -26,12 +26,12 @@ async function eventsOf(name: string): Promise<readonly string[]> {
     .map(({ type, reason, message }) => [type, reason, message].join(" "));
 }
 
-/** An event is written a little after what it tells of. */
+/** Events are written shortly after their cause. */
 async function firstEventsOf(name: string): Promise<readonly string[]> {
   return eventually(async () => {
     const events = await eventsOf(name);
     return events.length > 0 ? events : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 test.each([
@@ -47,25 +47,25 @@ test.each([
   },
   {
     name: "ipamless",
-    // Its plugin may run, and makes its bridge before it looks for the IPAM: without a name that is cni0, which would stay.
+    // Its plugin may create its bridge before it looks for the IPAM plugin: the default name cni0 would stay behind.
     config:
       '{"cniVersion":"1.0.0","type":"bridge","bridge":"BRIDGE","ipam":{"type":"no-such-ipam"}}',
     want: /^Warning PluginMissing .*no-such-ipam.*correct the name in spec\.config/,
   },
-])("a network that is $name tells it", async ({ name, config, want }) => {
+])("reports a network that is $name", async ({ name, config, want }) => {
   await machine.putNad(NAMESPACE, name, config.replace("BRIDGE", machine.node.bridge));
   await machine.runPod({ namespace: NAMESPACE, name, networks: name });
   const [event] = await firstEventsOf(name);
   expect(event).toMatch(want);
-  // The definition may have been judged before the pod came.
+  // The definition may have been checked before the pod existed.
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, name));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(`Warning ${error?.reason ?? ""} ${error?.message ?? ""}`).toBe(event);
 });
 
-test("a network without a configuration is the one of a file, and without a file it tells what is there", async () => {
+test("a network without a configuration uses a file, and without a file lists the existing ones", async () => {
   const list = { cniVersion: "1.0.0", name: "filed", plugins: [machine.node.layer2Plugin()] };
   machine.putDefinitionFile("05-broken.conf", "{");
   machine.putDefinitionFile("10-filed.conflist", JSON.stringify(list));
@@ -79,24 +79,24 @@ test("a network without a configuration is the one of a file, and without a file
   const status = await eventually(async () => {
     const entries = await machine.networkStatus(NAMESPACE, "by-file");
     return entries.length > 0 ? entries : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(status).toMatchObject([{ name: "default/filed", interface: "net1" }]);
   expect(machine.node.nics(sandbox)).toEqual(["net1"]);
 });
 
-test("a network whose range is exhausted tells it, and whoever waits learns what to do", async () => {
+test("reports an exhausted range with the next step for waiting pods", async () => {
   const range = { from: "10.55.0.5", to: "10.55.0.5" };
   await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
   await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });
   await eventually(
     async () => (await machine.networkStatus(NAMESPACE, "first")).length > 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   await machine.runPod({ namespace: NAMESPACE, name: "second", networks: "small" });
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, "second"));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(error?.reason).toBe("AddressesExhausted");
   expect(error?.message).toMatch(/every address of network default\/small is in use: unplug/);
   expect(await firstEventsOf("small")).toEqual([expect.stringContaining("AddressesExhausted")]);

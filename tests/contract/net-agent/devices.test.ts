@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of a resource: a kubelet's real socket tells which devices a pod has, and real NICs of the host go into the pod.
-// Needs root and the plugin host-device.
+// Resource networks: a kubelet's real socket reports a pod's devices, and real host NICs move into the pod. Needs root
+// and the plugin host-device.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
@@ -45,7 +45,7 @@ async function expectErrors(name: string, errors: object): Promise<void> {
     .toMatchObject(errors);
 }
 
-/** The pod has these NICs, and others fail for these reasons. */
+/** Expects these NICs in the pod and these reasons of failed ones. */
 async function expectNics(
   name: string,
   wanted: readonly string[],
@@ -61,12 +61,12 @@ async function expectNics(
   await expect.poll(look, { timeout: WITHIN_MS }).toEqual({ nics: wanted, errors });
 }
 
-test("without a kubelet the attachment waits, and says what for; as soon as there is one it has its device", async () => {
+test("without a kubelet the attachment waits and states why; with a kubelet it gets its device", async () => {
   const [device = ""] = devices;
   const info = { type: "pci", version: "1.1.0", pci: { "pci-address": device } };
-  const told = join(machine.deviceInfoDir, "dp");
-  mkdirSync(told, { recursive: true });
-  writeFileSync(join(told, `vendor.io-nic-${device}-device.json`), JSON.stringify(info));
+  const reported = join(machine.deviceInfoDir, "dp");
+  mkdirSync(reported, { recursive: true });
+  writeFileSync(join(reported, `vendor.io-nic-${device}-device.json`), JSON.stringify(info));
   const limits = { [RESOURCE]: "2" };
   await machine.runPod({ namespace: NAMESPACE, name: "two", networks: "fast", limits });
   await expectErrors("two", {
@@ -90,7 +90,7 @@ test("without a kubelet the attachment waits, and says what for; as soon as ther
   expect(nics.onHost(devices)).toEqual(devices.slice(1));
 });
 
-test("the next one has the other device, and the third none, until one has gone", async () => {
+test("the next attachment gets the other device, and the third waits until one is free", async () => {
   await machine.ask(NAMESPACE, "two", "fast@net1,fast@net2,fast@net3");
   await expectNics("two", ["net1", "net2"], { net3: "NoDevice" });
   expect(nics.given("ADD", "net2").deviceID).toBe(devices[1]);
@@ -102,7 +102,7 @@ test("the next one has the other device, and the third none, until one has gone"
   expect(await machine.errors(NAMESPACE, "two")).toEqual({});
 });
 
-test("the devices are the host's again, and nothing is told of them any more", async () => {
+test("returns the devices to the host and removes them from the status", async () => {
   await machine.ask(NAMESPACE, "two", "");
   await expectNics("two", []);
   expect(nics.onHost(devices)).toEqual(devices);

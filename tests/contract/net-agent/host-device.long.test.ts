@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a NIC of the node as it was after the real plugin host-device has moved it into a pod? The host is a network namespace
-// of the test's own.
+// A node NIC is unchanged after the real plugin host-device moved it into a pod and back. The host is the test's own
+// network namespace.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readlinkSync } from "node:fs";
@@ -8,8 +8,8 @@ import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-/** Five failed removals, with the pauses between them. */
-const WITHIN = { withinMs: 60_000 };
+/** Five failed removals with their pauses. */
+const TIMEOUT = { withinMs: 60_000 };
 const NAMESPACE = "default";
 const POD = { namespace: NAMESPACE, name: "borrower" };
 const MAC = "02:00:00:00:9d:01";
@@ -29,7 +29,7 @@ function ip(...words: readonly string[]): string {
   return run("nsenter", `--net=/proc/${String(host.pid)}/ns/net`, "ip", ...words);
 }
 
-/** What iproute2 tells of the card, but for seconds that pass, its peer and the state of that. */
+/** iproute2's output for the NIC, without elapsed seconds, its peer and the peer's state. */
 function look(): readonly string[] {
   return [
     ip("addr", "show", "dev", "card0").replaceAll(/^\d{1,9}: |@\S{1,20}|link-netns \S{1,40}/gm, ""),
@@ -50,11 +50,11 @@ beforeAll(async () => {
   const own = readlinkSync("/proc/self/ns/net");
   await eventually(
     () => readlinkSync(`/proc/${String(host.pid)}/ns/net`) !== own || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   machine = await AgentMachine.start(undefined, { hostProcess: host.pid });
   await machine.putNad(NAMESPACE, "card", [{ type: "host-device", device: "card0" }]);
-  // Found before the real one, which it calls: of one network it never removes anything.
+  // Found before the real plugin, which it calls; for one network its DEL always fails.
   machine.node.addPlugin("host-device", STUBBORN);
   ip("link", "set", "lo", "up");
 });
@@ -78,21 +78,21 @@ beforeEach(() => {
 
 async function borrow(network = "card") {
   const sandbox = await machine.runPod({ ...POD, networks: network });
-  await eventually(() => machine.node.nics(sandbox).includes("net1") || undefined, WITHIN);
+  await eventually(() => machine.node.nics(sandbox).includes("net1") || undefined, TIMEOUT);
   await eventually(
     async () => (await machine.networkStatus(NAMESPACE, POD.name)).length > 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
   expect(ip("-o", "link", "show")).not.toMatch(/ card0[@:]/);
   return sandbox;
 }
 
 async function expectAsBefore(before: readonly string[]): Promise<void> {
-  await eventually(() => hasCard() || undefined, WITHIN);
-  await expect.poll(look, { timeout: WITHIN.withinMs }).toEqual(before);
+  await eventually(() => hasCard() || undefined, TIMEOUT);
+  await expect.poll(look, { timeout: TIMEOUT.withinMs }).toEqual(before);
 }
 
-test("an unplug gives it back, whatever the guest has done to it", async () => {
+test("an unplug returns it, whatever the guest has changed", async () => {
   const before = look();
   const sandbox = await borrow();
   for (const words of ["down", "address 02:00:00:00:9d:99 mtu 1300", "up"]) {
@@ -103,10 +103,10 @@ test("an unplug gives it back, whatever the guest has done to it", async () => {
   await machine.removePod(POD, sandbox);
 });
 
-test("so does the end of a pod whose namespace has gone, and the kernel has given it another name", async () => {
+test("the end of a pod returns it, although the namespace is deleted and the kernel renamed it", async () => {
   const before = look();
   const sandbox = await borrow();
-  // What the kernel does with hardware; of other kinds it removes what is in a namespace that goes.
+  // The kernel moves hardware NICs back; it deletes other kinds with their namespace.
   const nic = ["-n", sandbox.id, "link", "set"];
   run("ip", ...nic, "net1", "down");
   run("ip", ...nic, "net1", "name", "dev7");
@@ -116,7 +116,7 @@ test("so does the end of a pod whose namespace has gone, and the kernel has give
   expect(ip("-o", "link")).not.toContain("dev7");
 });
 
-test("so does a removal by force, after its plugin has failed again and again", async () => {
+test("a forced removal returns it after repeated plugin failures", async () => {
   await machine.putNad(NAMESPACE, "stubborn", [{ type: "host-device", device: "card0" }]);
   const before = look();
   const sandbox = await borrow("stubborn");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a NIC get again what it had before? Asked of real IPAM plugins, which have given addresses to others meanwhile.
+// A NIC gets its previous address from real IPAM plugins despite other assignments in between.
 import { EVENTS } from "@patchbay/api";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
@@ -7,12 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
 const NAMESPACE = "default";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 
 let machine: AgentMachine;
 let pods = 0;
 
-/** A pod with one NIC on the network, which had those addresses before. */
+/** A pod with one NIC on the network and these previous addresses. */
 async function attach(
   network: string,
   ips: readonly string[] = [],
@@ -24,23 +24,26 @@ async function attach(
   const [status] = await eventually(async () => {
     const all = await machine.networkStatus(NAMESPACE, name);
     return all.length > 0 ? all : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return { name, ips: status?.ips ?? [] };
 }
 
 async function detach(name: string): Promise<void> {
   await machine.ask(NAMESPACE, name, "");
-  await eventually(async () => (await machine.networkStatus(NAMESPACE, name)).length === 0, WITHIN);
+  await eventually(
+    async () => (await machine.networkStatus(NAMESPACE, name)).length === 0,
+    TIMEOUT,
+  );
 }
 
-/** Waits until the pod's events tell of an address that was not kept. */
-async function told(name: string): Promise<string> {
+/** Waits for the pod's event about an address that changed. */
+async function reported(name: string): Promise<string> {
   return eventually(async () => {
     const { items } = await machine.admin.store.list(EVENTS, { namespace: NAMESPACE });
     return items.find(
       ({ involvedObject, reason }) => involvedObject.name === name && reason === "AddressNotKept",
     )?.message;
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
 beforeAll(async () => {
@@ -64,7 +67,7 @@ afterAll(async () => {
 });
 
 describe.each(["plain", "declared", "both"])("host-local, %s", (network) => {
-  test("gives again what is free, whatever it has given meanwhile", async () => {
+  test("reassigns a free address despite other assignments in between", async () => {
     const first = await attach(network);
     const other = await attach(network);
     await detach(first.name);
@@ -74,32 +77,32 @@ describe.each(["plain", "declared", "both"])("host-local, %s", (network) => {
     expect(other.ips).not.toEqual(first.ips);
   });
 
-  test("gives another where somebody has it, and it is told why", async () => {
+  test("assigns another address when it is in use, and reports why", async () => {
     const owner = await attach(network);
     const late = await attach(network, owner.ips);
     expect(late.ips).toHaveLength(owner.ips.length);
     expect(late.ips.some((ip) => owner.ips.includes(ip))).toBe(false);
     expect(await machine.errors(NAMESPACE, late.name)).toEqual({});
     const [ip = ""] = owner.ips;
-    expect(await told(late.name)).toMatch(`net1 of default/${network} did not get ${ip}`);
-    expect(await told(late.name)).toMatch(/failed to allocate all requested IPs|not available/);
+    expect(await reported(late.name)).toMatch(`net1 of default/${network} did not get ${ip}`);
+    expect(await reported(late.name)).toMatch(/failed to allocate all requested IPs|not available/);
   });
 });
 
 test.each([
   { name: "of the network's gateway", ips: ["10.55.0.1"] },
   { name: "of another network", ips: ["192.0.2.7"] },
-  { name: "of a family that it has not", ips: ["fd00::9"] },
-])("an address $name is preferred in vain", async ({ ips }) => {
-  const { name, ips: given } = await attach("plain", ips);
-  expect(given).toHaveLength(1);
-  expect(given).not.toEqual(ips);
-  expect(await told(name)).toContain(ips[0]);
+  { name: "of a family that the network does not have", ips: ["fd00::9"] },
+])("ignores the preference for an address $name", async ({ ips }) => {
+  const { name, ips: input } = await attach("plain", ips);
+  expect(input).toHaveLength(1);
+  expect(input).not.toEqual(ips);
+  expect(await reported(name)).toContain(ips[0]);
   expect(machine.node.leases("plain")).not.toContain(ips[0]);
 });
 
-test("IPAM that would give whatever it is told is not asked", async () => {
+test("does not pass preferences to IPAM that assigns any requested address", async () => {
   const { name, ips } = await attach("fixed", ["10.55.0.1"]);
   expect(ips).toEqual(["10.55.1.9"]);
-  expect(await told(name)).toContain("the network does not support requested addresses");
+  expect(await reported(name)).toContain("the network does not support requested addresses");
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do plugins that cannot set a MAC carry a VM, and is a NIC unplugged that the pod's runtime has made?
+// VMs on plugins that cannot set a MAC, and unplug of a NIC that the pod's runtime created.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -17,9 +17,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
 const MAC = "02:00:00:00:77:01";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
-const asked = (name: string): string => JSON.stringify([{ name, interface: "net1", mac: MAC }]);
+const requested = (name: string): string => JSON.stringify([{ name, interface: "net1", mac: MAC }]);
 
 let machine: AgentMachine;
 let owner: NonNullable<ObjectMeta["ownerReferences"]>[number];
@@ -41,7 +41,7 @@ afterAll(async () => {
   await machine.close();
 });
 
-/** Bridge and tap around the NIC, as virt-handler makes them. */
+/** Bridge and tap around the NIC, like virt-handler's. */
 async function wire(sandbox: Sandbox): Promise<void> {
   const netns = createNamespaces().open(sandbox.netnsPath);
   if (netns === undefined) throw new Error("the sandbox has no namespace");
@@ -63,13 +63,13 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     await machine.putNad(NAMESPACE, type, [plugin]);
   });
 
-  test("is attached although nobody can give it the guest's MAC, and the wiring does", async () => {
+  test("is attached although the kernel refuses the guest's MAC, which the wiring sets", async () => {
     const pod = { namespace: NAMESPACE, name: `launcher-${type}` };
     const metadata = { ownerReferences: [owner] };
-    const sandbox = await machine.runPod({ ...pod, networks: asked(type), metadata });
+    const sandbox = await machine.runPod({ ...pod, networks: requested(type), metadata });
     await eventually(
       async () => (await machine.networkStatus(pod.namespace, pod.name)).length > 0,
-      WITHIN,
+      TIMEOUT,
     );
     expect(await machine.errors(pod.namespace, pod.name)).toEqual({});
     const before = macOf(sandbox);
@@ -77,17 +77,17 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
     await wire(sandbox);
     expect(macOf(sandbox)).toBe(MAC);
     await machine.ask(pod.namespace, pod.name, "");
-    await eventually(() => !machine.node.nics(sandbox).includes("net1"), WITHIN);
-    // A card is back on the machine as it was.
+    await eventually(() => !machine.node.nics(sandbox).includes("net1"), TIMEOUT);
+    // A NIC is back on the machine unchanged.
     const card = device === "" ? String(before) : run("ip", "link", "show", device);
     expect(card).toContain(before);
   });
 
-  test("that its VMI does not control is refused: a person asked for that MAC", async () => {
+  test("rejects a pod that its VMI does not control, because a user requested that MAC", async () => {
     const pod = { namespace: NAMESPACE, name: `impostor-${type}` };
     const metadata = { ownerReferences: [{ ...owner, controller: false }] };
-    const sandbox = await machine.runPod({ ...pod, networks: asked(type), metadata });
-    // The plugin itself was seen to fail once on a busy machine, which is another error until it is tried again.
+    const sandbox = await machine.runPod({ ...pod, networks: requested(type), metadata });
+    // The plugin once failed on a busy machine, which is another error until its retry.
     await expect
       .poll(() => machine.errors(pod.namespace, pod.name))
       .toMatchObject({ net1: { reason: "RequestNotMet" } });
@@ -95,9 +95,9 @@ describe.each(["ptp", "host-device"])("a launcher on %s", (type) => {
   });
 });
 
-test("what the runtime made when the pod was created is unplugged, and its second DEL does no harm", async () => {
+test("unplugs what the runtime created with the pod, and its second DEL does no harm", async () => {
   const pod = { namespace: NAMESPACE, name: "cold" };
-  // A launcher's name, by which the agent knows it as its own, also when the request goes before the agent has looked.
+  // A launcher's name, which identifies it to the agent, also when the request precedes the agent's observation.
   const interfaceName = "pod0000000c01d";
   const config = { cniVersion: "1.0.0", name: "cold", plugins: [machine.node.bridgePlugin()] };
   const cni = createCni({
@@ -135,7 +135,7 @@ test("what the runtime made when the pod was created is unplugged, and its secon
   await machine.ask(pod.namespace, pod.name, "");
   await eventually(
     async () => (await machine.networkStatus(pod.namespace, pod.name)).length === 0,
-    WITHIN,
+    TIMEOUT,
   );
   expect(machine.node.nics(sandbox)).toEqual([]);
   expect(machine.node.leases("cold")).toEqual([]);

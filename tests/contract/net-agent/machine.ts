@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A net-agent with the rights of its role, an API server, sandboxes and the real plugins, all in this process.
+// A net-agent with its role's rights, an API server, sandboxes and the real plugins, all in this process.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
@@ -34,28 +34,25 @@ const NAMESPACES = {
   namespaced: false,
 };
 
-/** A pod to be made. */
 export interface PodRequest {
   readonly namespace: string;
   readonly name: string;
-  /** Text of the annotation of networks. */
+  /** Text of the networks annotation. */
   readonly networks: string;
-  /** Amounts that its container requests. */
+  /** Resources that its container requests. */
   readonly limits?: Readonly<Record<string, string>>;
-  /** More of its metadata. */
   readonly metadata?: Partial<Pod["metadata"]>;
-  /** What the pod's runtime does in the sandbox before the pod runs; more annotations, as it would write. */
+  /** Runs in the sandbox before the pod, like its runtime; returns more annotations. */
   readonly prepare?: (sandbox: Sandbox) => Promise<Readonly<Record<string, string>>>;
 }
 
-/** Flags of the agent that a test sets. */
 interface AgentFlags {
   readonly hostProcess?: number | undefined;
   /** Unset: the policy is enforced. */
   readonly tenantPolicyMode?: Flags["tenantPolicyMode"];
 }
 
-/** The machine; close it in the end. */
+/** Close it at the end. */
 export class AgentMachine implements AsyncDisposable {
   readonly node = new CniNode();
   readonly #server: TestServer;
@@ -72,8 +69,8 @@ export class AgentMachine implements AsyncDisposable {
   }
 
   /**
-   * Starts everything; resolves when the agent is at work. `prepare` is done before there is an agent. `hostProcess`: has
-   * the namespace whose links are the host's; unset: ours.
+   * Starts everything; resolves when the agent is active. `prepare` runs before the agent starts. `hostProcess`: a
+   * process in the host's network namespace; unset: this one.
    */
   static async start(
     prepare: (admin: KubeClient) => Promise<void> = () => Promise.resolve(),
@@ -92,13 +89,13 @@ export class AgentMachine implements AsyncDisposable {
     await this.admin.store.create(NAMESPACES, namespace);
   }
 
-  /** A file of the node in the directory of definitions. */
+  /** A file in the node's directory of definitions. */
   putDefinitionFile(name: string, text: string): void {
     mkdirSync(this.#definitionDir, { recursive: true });
     writeFileSync(join(this.#definitionDir, name), text);
   }
 
-  /** A network of one list of plugins, or of a text that is its configuration. */
+  /** A network from a list of plugins or from a configuration text. */
   async putNad(
     namespace: string,
     name: string,
@@ -117,7 +114,7 @@ export class AgentMachine implements AsyncDisposable {
     });
   }
 
-  /** Makes a pod that runs in a sandbox of its own. */
+  /** Creates a running pod with its own sandbox. */
   async runPod(request: PodRequest): Promise<Sandbox> {
     const { namespace, name, networks, limits = {}, metadata, prepare } = request;
     const annotations = { [names.NETWORKS_ANNOTATION]: networks };
@@ -139,18 +136,16 @@ export class AgentMachine implements AsyncDisposable {
     return sandbox;
   }
 
-  /** Asks for other networks. */
   async ask(namespace: string, name: string, networks: string): Promise<void> {
     const fields = { metadata: { annotations: { [names.NETWORKS_ANNOTATION]: networks } } };
     await this.admin.store.patch(PODS, { namespace, name }, { type: "merge", fields });
   }
 
-  /** The agent's metrics in the text format of Prometheus. */
   printMetrics(): Promise<string> {
     return this.#metrics.print();
   }
 
-  /** What kubectl prints for an administrator. */
+  /** kubectl's output for an administrator. */
   async kubectl(...args: readonly string[]): Promise<string> {
     const path = join(this.node.directory, "kubeconfig");
     writeFileSync(path, await this.#server.kubeconfig("kubernetes-admin", ["system:masters"]));
@@ -163,7 +158,7 @@ export class AgentMachine implements AsyncDisposable {
     return parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   }
 
-  /** Why attachments of the pod fail, by NIC. */
+  /** Errors of the pod's failed attachments by NIC. */
   async errors(namespace: string, name: string): Promise<AttachmentErrors> {
     const pod = await this.admin.store.find(PODS, { namespace, name });
     return parseAttachmentErrors(pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION]);
@@ -185,22 +180,22 @@ export class AgentMachine implements AsyncDisposable {
     return join(this.node.directory, "definitions");
   }
 
-  /** Where a kubelet would tell which devices pods have. */
+  /** Socket of the kubelet's pod resources. */
   get podResourcesSocket(): string {
     return join(this.node.directory, "kubelet.sock");
   }
 
-  /** Where is told of devices. */
+  /** Directory of device files. */
   get deviceInfoDir(): string {
     return join(this.node.directory, "devinfo");
   }
 
-  /** Where the pod's runtime remembers what it attached. */
+  /** Directory where the pod's runtime stores attachments. */
   get cacheDir(): string {
     return join(this.node.directory, "cache");
   }
 
-  /** The pod goes, and its sandbox with it, as a runtime removes it. */
+  /** Deletes the pod and its sandbox, as a runtime does. */
   async removePod(
     { namespace, name }: Pick<PodRequest, "namespace" | "name">,
     sandbox: Sandbox,
@@ -236,9 +231,9 @@ export class AgentMachine implements AsyncDisposable {
       definitionDir: this.#definitionDir,
       podResourcesSocket: this.podResourcesSocket,
       deviceInfoDir: this.deviceInfoDir,
-      // Where these tests have addresses kept.
+      // Directory of reserved addresses.
       tenantPolicy: { paths: [this.node.leaseDir] },
-      // What the host's own Multus has left is none of their business.
+      // Ignores what the host's own Multus left.
       multusDir: join(this.node.directory, "multus"),
     });
     await Promise.race([isReady, this.#running]);

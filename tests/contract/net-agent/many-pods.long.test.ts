@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's bad morning, small: many pods of several namespaces ask for two networks each at once.
+// Many pods of several namespaces that request two networks each at once.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Sandbox } from "@patchbay/core/interfaces";
@@ -11,18 +11,18 @@ const LARGE = { namespace: "large", count: 20 };
 const SMALL = { namespace: "small", count: 5 };
 /** Source: createCni, PLUGINS_MAX. */
 const PLUGINS_MAX = 8;
-const WITHIN = { withinMs: 50_000 };
+const TIMEOUT = { withinMs: 50_000 };
 
 let machine: AgentMachine;
 const sandboxes: Sandbox[] = [];
 
-/** A plugin that writes down how many of it run, and is the real one otherwise. */
+/** A plugin that counts its concurrent runs and then calls the real one. */
 function countingBridge(directory: string): string {
   return [
     `[ "$CNI_COMMAND" = VERSION ] && exec /usr/lib/cni/bridge`,
     `mkdir -p ${directory}/running/$$`,
     `ls ${directory}/running | wc -l >>${directory}/counts`,
-    // So long that others would come beside it.
+    // Long enough for concurrent calls.
     `sleep 0.3; /usr/lib/cni/bridge; code=$?`,
     `rmdir ${directory}/running/$$`,
     `exit $code`,
@@ -61,11 +61,11 @@ beforeAll(async () => {
 
 afterAll(() => machine.close());
 
-test("all get both, of at most eight plugins at a time, and then give both back", async () => {
+test("attaches both with at most eight plugins at a time, and detaches both", async () => {
   for (const { namespace, name } of ALL) {
     await eventually(
       async () => (await machine.networkStatus(namespace, name)).length === 2,
-      WITHIN,
+      TIMEOUT,
     );
   }
   expect(sandboxes.map((sandbox) => machine.node.nics(sandbox))).toEqual(
@@ -78,7 +78,7 @@ test("all get both, of at most eight plugins at a time, and then give both back"
   for (const { namespace, name } of ALL) {
     await eventually(
       async () => (await machine.networkStatus(namespace, name)).length === 0,
-      WITHIN,
+      TIMEOUT,
     );
   }
   expect(machine.node.leases("one")).toEqual([]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does an API server need to know of network definitions?
+// The API server's definition of networks.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 
 const CRDS = join(import.meta.dirname, "../../../crds/networks");
 
-/** The definition of NetworkAttachmentDefinition that is installed. */
+/** The installed definition of NetworkAttachmentDefinition. */
 export const NAD_DEFINITION = parse(
   readFileSync(join(CRDS, "k8s.cni.cncf.io_network-attachment-definitions.yaml"), "utf8"),
 ) as object;

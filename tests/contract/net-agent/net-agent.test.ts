@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program net-agent against a real API server, real plugins and real namespaces; also killed and started again.
+// The program net-agent with a real API server, real plugins and real namespaces, also killed and restarted.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { NAD_DEFINITION } from "./nad-definition.ts";
 const PODS = "/api/v1/namespaces/default/pods";
 const NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions";
 const MAC = "02:00:00:00:66:01";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 
 let api: Harness;
 let node: CniNode;
@@ -91,34 +91,34 @@ async function networkStatus(): Promise<readonly NetworkStatus[]> {
   return parseNetworkStatus(await annotation(names.NETWORK_STATUS_ANNOTATION));
 }
 
-/** The NICs that the pod's status tells, once they are these. */
+/** The NICs in the pod's status once they are these. */
 async function expectStatus(...interfaces: readonly string[]): Promise<void> {
   let last: readonly string[] = [];
   await eventually(async () => {
     last = (await networkStatus()).map((entry) => entry.interface ?? "");
     return JSON.stringify(last) === JSON.stringify(interfaces);
-  }, WITHIN).catch(() => undefined); // shown by the comparison below
+  }, TIMEOUT).catch(() => undefined); // the comparison below shows it
   expect(last).toEqual(interfaces);
 }
 
-/** Events that are told with these reasons, behind the pod's status. */
+/** Events with these reasons that follow the pod's status. */
 async function expectEvents(...reasons: readonly string[]): Promise<void> {
-  let told: readonly string[] = [];
+  let reported: readonly string[] = [];
   await eventually(async () => {
     const { body } = await api.get("/api/v1/namespaces/default/events");
-    told = body.items.map((event) => event.reason);
-    return reasons.every((reason) => told.includes(reason));
-  }, WITHIN).catch(() => undefined); // shown by the comparison below
-  expect(told).toEqual(expect.arrayContaining([...reasons]));
+    reported = body.items.map((event) => event.reason);
+    return reasons.every((reason) => reported.includes(reason));
+  }, TIMEOUT).catch(() => undefined); // the comparison below shows it
+  expect(reported).toEqual(expect.arrayContaining([...reasons]));
 }
 
-// One API server and one agent for all; what a test ends or changes is put back.
+// All tests share one API server and one agent; each test restores its changes.
 beforeAll(async () => {
   node = new CniNode();
   runtime = await FakeCriSandboxes.start();
   api = await startHarness();
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
-  await eventually(async () => (await api.get(NADS)).code === 200, WITHIN);
+  await eventually(async () => (await api.get(NADS)).code === 200, TIMEOUT);
 });
 
 beforeEach(async () => {
@@ -142,7 +142,7 @@ afterEach(async () => {
   await api.delete(`${PODS}?gracePeriodSeconds=0`);
   if (agent === undefined) await startAgent();
   try {
-    await eventually(() => !existsSync(rowsDirectory()), WITHIN);
+    await eventually(() => !existsSync(rowsDirectory()), TIMEOUT);
   } finally {
     await api.delete(NADS);
   }
@@ -155,7 +155,7 @@ afterAll(async () => {
   node.close();
 });
 
-test("networks come and go with the annotation, and a SIGTERM ends the agent well", async () => {
+test("attaches and detaches networks with the annotation, and SIGTERM stops the agent cleanly", async () => {
   await ask([{ name: "blue", interface: "net1", mac: MAC }]);
   await expectStatus("net1");
   expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", address: MAC }]);
@@ -188,7 +188,7 @@ function masqueradeRules(): readonly string[] {
   return all.filter((line) => line.includes(sandbox.id));
 }
 
-test("masquerading rules go with a NIC whose addresses the guest has taken", async () => {
+test("removes masquerade rules with a NIC whose addresses the guest has", async () => {
   await putNad("masked", [{ ...node.bridgePlugin(), ipMasq: true, isGateway: true }]);
   await ask([{ name: "masked", interface: "net1" }]);
   await expectStatus("net1");
@@ -199,19 +199,19 @@ test("masquerading rules go with a NIC whose addresses the guest has taken", asy
   expect(masqueradeRules()).toEqual([]);
 });
 
-test.each(["bridge", "ptp"])("a pod that ends leaves no masquerading rules of %s", async (type) => {
+test.each(["bridge", "ptp"])("a pod that ends leaves no masquerade rules of %s", async (type) => {
   await putNad("masked", [{ ...node.bridgePlugin(), type, ipMasq: true }]);
   await ask([{ name: "masked", interface: "net1" }]);
   await expectStatus("net1");
   expect(masqueradeRules()).not.toEqual([]);
   node.dropSandbox(sandbox);
   await api.delete(`${PODS}/pod`, { gracePeriodSeconds: 0 });
-  await eventually(() => !existsSync(rowsDirectory()), WITHIN);
+  await eventually(() => !existsSync(rowsDirectory()), TIMEOUT);
   expect(masqueradeRules()).toEqual([]);
   expect(node.leases("masked")).toEqual([]);
 });
 
-test("what a plugin holds for nobody is freed when the agent starts, and not what a pod has", async () => {
+test("at start frees what a plugin holds for no pod and preserves what a pod uses", async () => {
   node.addKeeper();
   const plugins = [{ type: "keeper", dir: node.binDir }];
   const config = JSON.stringify({ cniVersion: "1.1.0", plugins });
@@ -222,35 +222,37 @@ test("what a plugin holds for nobody is freed when the agent starts, and not wha
   await ask([{ name: "kept", interface: "net1" }]);
   await expectStatus("net1");
   await killAgent();
-  const [theirs, nobodys] = ["theirs", "nobodys"].map((id) => join(node.binDir, `${id}.net1.held`));
-  for (const file of [theirs, nobodys]) writeFileSync(String(file), "");
+  const [theirs, orphaned] = ["theirs", "nobodys"].map((id) =>
+    join(node.binDir, `${id}.net1.held`),
+  );
+  for (const file of [theirs, orphaned]) writeFileSync(String(file), "");
   await startAgent();
-  await eventually(() => !existsSync(String(nobodys)), WITHIN);
+  await eventually(() => !existsSync(String(orphaned)), TIMEOUT);
   expect(existsSync(String(theirs))).toBe(true);
   expect(existsSync(join(node.binDir, `${sandbox.id}.net1.held`))).toBe(true);
 });
 
-test("a network that comes later is attached when it comes", async () => {
+test("attaches a network that is created later", async () => {
   await ask([{ name: "later", interface: "net1" }]);
-  const errors = await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  const errors = await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), TIMEOUT);
   expect(JSON.parse(errors)).toMatchObject({ net1: { reason: "NetworkNotFound" } });
   await putNad("later", [node.bridgePlugin()]);
   await expectStatus("net1");
   expect(await annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
 });
 
-test("a pod that is deleted while the agent is dead leaves neither lease nor link", async () => {
+test("a pod deleted while the agent is down leaves neither lease nor link", async () => {
   await ask([{ name: "blue", interface: "net1" }]);
   await expectStatus("net1");
   await killAgent();
   await api.delete(`${PODS}/pod`, { gracePeriodSeconds: 0 });
   node.dropSandbox(sandbox);
   await startAgent();
-  await eventually(() => node.leases("blue").length === 0, WITHIN);
+  await eventually(() => node.leases("blue").length === 0, TIMEOUT);
   expect(node.bridgePorts()).toEqual([]);
 });
 
-test("a network whose definition is deleted is detached as it was attached", async () => {
+test("detaches a network with a deleted definition as it was attached", async () => {
   await ask([{ name: "blue", interface: "net1" }]);
   await expectStatus("net1");
   await api.delete(`${NADS}/blue`);
@@ -260,20 +262,20 @@ test("a network whose definition is deleted is detached as it was attached", asy
   expect(node.nics(sandbox)).toEqual([]);
 });
 
-test("an agent that is killed in the middle of ADD is followed by one that ends it cleanly", async () => {
-  // The plugin makes the NIC and then does not come back, the first time.
-  const seen = join(node.directory, "seen");
+test("after a kill during ADD the next agent undoes it", async () => {
+  // The first time, the plugin creates the NIC and then hangs.
+  const observed = join(node.directory, "seen");
   node.addPlugin(
     "slow",
-    `if [ "$CNI_COMMAND" != ADD ] || [ -e ${seen} ]; then exec /usr/lib/cni/bridge; fi
-     /usr/lib/cni/bridge > /dev/null; echo $$ > ${seen}; exec sleep 600`,
+    `if [ "$CNI_COMMAND" != ADD ] || [ -e ${observed} ]; then exec /usr/lib/cni/bridge; fi
+     /usr/lib/cni/bridge > /dev/null; echo $$ > ${observed}; exec sleep 600`,
   );
   await putNad("slow", [{ ...node.bridgePlugin(), type: "slow" }]);
   await ask([{ name: "slow", interface: "net1" }]);
-  await eventually(() => existsSync(seen), WITHIN);
+  await eventually(() => existsSync(observed), TIMEOUT);
   await killAgent();
-  const plugin = readFileSync(seen, "utf8").trim();
-  await eventually(() => !existsSync(`/proc/${plugin}/exe`), WITHIN);
+  const plugin = readFileSync(observed, "utf8").trim();
+  await eventually(() => !existsSync(`/proc/${plugin}/exe`), TIMEOUT);
   expect(await networkStatus()).toEqual([]);
   await startAgent();
   await expectStatus("net1");
@@ -281,17 +283,17 @@ test("an agent that is killed in the middle of ADD is followed by one that ends 
   expect(node.bridgePorts()).toHaveLength(1);
 });
 
-test("an IPAM plugin that outlives the agent and its own caller is ended before anything else is begun", async () => {
-  const seen = join(node.directory, "orphan");
+test("ends an IPAM plugin that outlives the agent and its caller before new work", async () => {
+  const observed = join(node.directory, "orphan");
   node.addPlugin(
     "slow-ipam",
-    `if [ "$CNI_COMMAND" != ADD ] || [ -e ${seen} ]; then exec /usr/lib/cni/bridge; fi
-     setsid sh -c 'echo $$ > ${seen}; exec sleep 600' & exec sleep 600`,
+    `if [ "$CNI_COMMAND" != ADD ] || [ -e ${observed} ]; then exec /usr/lib/cni/bridge; fi
+     setsid sh -c 'echo $$ > ${observed}; exec sleep 600' & exec sleep 600`,
   );
   await putNad("slow", [{ ...node.bridgePlugin(), type: "slow-ipam" }]);
   await ask([{ name: "slow", interface: "net1" }]);
-  await eventually(() => existsSync(seen) && readFileSync(seen, "utf8") !== "", WITHIN);
-  const orphan = readFileSync(seen, "utf8").trim();
+  await eventually(() => existsSync(observed) && readFileSync(observed, "utf8") !== "", TIMEOUT);
+  const orphan = readFileSync(observed, "utf8").trim();
   await killAgent();
   expect(existsSync(`/proc/${orphan}/exe`)).toBe(true);
   await startAgent();
@@ -299,10 +301,10 @@ test("an IPAM plugin that outlives the agent and its own caller is ended before 
   await expectStatus("net1");
 });
 
-test("a network whose plugin can do nothing without its daemon lets go of its name", async () => {
+test("a network whose plugin needs a missing daemon releases its name", async () => {
   await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
   await ask([{ name: "dhcp", interface: "net1" }]);
-  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), TIMEOUT);
   expect(node.nics(sandbox)).toEqual(["net1"]);
   await ask([{ name: "green", interface: "net1" }]);
   await eventually(async () => (await networkStatus()).length > 0, { withinMs: 30_000 });
@@ -311,7 +313,7 @@ test("a network whose plugin can do nothing without its daemon lets go of its na
   await expectEvents("RemovedInterfaceByForce");
 });
 
-test("where KubeVirt's kinds are not installed, a pod that names a VMI as its owner is like any other", async () => {
+test("without KubeVirt's kinds a pod with a VMI owner is like any other", async () => {
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm" };
   const ownerReferences = [{ ...owner, uid: "none", controller: true }];
   await api.patch(`${PODS}/pod`, { metadata: { ownerReferences } });
@@ -329,21 +331,21 @@ test("where KubeVirt's kinds are not installed, a pod that names a VMI as its ow
   });
 });
 
-test("a plugin that cannot clean up holds up the end of its pod for a few seconds only", async () => {
+test("a plugin that cannot clean up delays the end of its pod by a few seconds only", async () => {
   await putNad("dhcp", [{ type: "macvlan", master: node.addParent(), ipam: { type: "dhcp" } }]);
   await ask([{ name: "dhcp", interface: "net1" }]);
-  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), WITHIN);
+  await eventually(() => annotation(names.ATTACHMENT_ERRORS_ANNOTATION), TIMEOUT);
   await api.delete(`${PODS}/pod`, { gracePeriodSeconds: 0 });
   node.dropSandbox(sandbox);
   await eventually(() => !existsSync(rowsDirectory()), { withinMs: 6_000 });
 });
 
-/** What can be seen when the agent dies; a later moment may have come as well. */
+/** The state when the agent dies; a later state is possible too. */
 const MOMENTS: readonly { readonly name: string; readonly seen: () => Promise<boolean> }[] = [
   { name: "the intent is written", seen: () => Promise.resolve(existsSync(rowsDirectory())) },
-  { name: "the first NIC is there", seen: () => Promise.resolve(node.nics(sandbox).length >= 1) },
-  { name: "all NICs are there", seen: () => Promise.resolve(node.nics(sandbox).length === 4) },
-  { name: "the status tells it", seen: async () => (await networkStatus()).length === 4 },
+  { name: "the first NIC exists", seen: () => Promise.resolve(node.nics(sandbox).length >= 1) },
+  { name: "all NICs exist", seen: () => Promise.resolve(node.nics(sandbox).length === 4) },
+  { name: "the status reports it", seen: async () => (await networkStatus()).length === 4 },
 ];
 
 function rowsDirectory(): string {
@@ -351,14 +353,14 @@ function rowsDirectory(): string {
 }
 
 test.each(MOMENTS)(
-  "an agent that is killed at a plug and an unplug once $name",
-  async ({ seen }) => {
+  "kills the agent at a plug and an unplug once $name",
+  async ({ seen: observed }) => {
     const wanted = ["net1", "net2", "net3", "net4"].map((name, index) => ({
       name: index % 2 === 0 ? "blue" : "green",
       interface: name,
     }));
     await ask(wanted);
-    await eventually(seen, WITHIN);
+    await eventually(observed, TIMEOUT);
     await killAgent();
     await startAgent();
     await expectStatus("net1", "net2", "net3", "net4");
@@ -366,13 +368,13 @@ test.each(MOMENTS)(
     expect(node.leases("blue")).toHaveLength(2);
     expect(node.bridgePorts()).toHaveLength(4);
     await ask([]);
-    await eventually(() => node.nics(sandbox).length < 4, WITHIN);
+    await eventually(() => node.nics(sandbox).length < 4, TIMEOUT);
     await killAgent();
     await startAgent();
     await expectStatus();
     expect(node.nics(sandbox)).toEqual([]);
     expect(node.leases("blue")).toEqual([]);
     expect(node.bridgePorts()).toEqual([]);
-    await eventually(() => !existsSync(rowsDirectory()), WITHIN);
+    await eventually(() => !existsSync(rowsDirectory()), TIMEOUT);
   },
 );

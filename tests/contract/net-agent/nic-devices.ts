@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of the host as devices of a resource, whose IDs are their names: the plugin host-device finds a device on the PCI bus
-// only, which test machines do not have, but moves what is named.
+// Host NICs as devices of a resource, with their names as IDs: the plugin host-device supports only PCI devices, which
+// test machines lack, but moves named NICs.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CniNode } from "../cni/node.ts";
@@ -8,14 +8,14 @@ import type { CniNode } from "../cni/node.ts";
 export const RESOURCE = "vendor.io/nic";
 export const PLUGIN = "nic-device";
 
-/** What a plugin was given. */
+/** A plugin's input. */
 export interface GivenConfig {
   readonly deviceID?: string;
   readonly pciBusID?: string;
   readonly runtimeConfig?: Readonly<Record<string, string>>;
 }
 
-/** Keeps what it was given and what it found in the file of its device, and has Debian's host-device do the work. */
+/** Records its input and its device file, and calls Debian's host-device. */
 function scriptOf(directory: string): string {
   return `
 const { readFileSync, writeFileSync } = require("node:fs");
@@ -30,7 +30,6 @@ process.stdout.write(stdout);
 process.exitCode = status;`;
 }
 
-/** The plugin on the node. */
 export class NicDevices {
   readonly #node: CniNode;
 
@@ -39,24 +38,24 @@ export class NicDevices {
     node.addPlugin(PLUGIN, `exec ${process.execPath} -e '${scriptOf(node.directory)}'`);
   }
 
-  /** Makes NICs of the host; their names, sorted. */
+  /** Creates host NICs; returns their sorted names. */
   make(count: number): readonly string[] {
     return Array.from({ length: count }, () => this.#node.addParent()).toSorted();
   }
 
-  /** What ADD or DEL of a NIC in a pod was given. */
+  /** The input of ADD or DEL of a NIC in a pod. */
   given(command: string, nic: string): GivenConfig {
     const path = join(this.#node.directory, `${command}-${nic}.json`);
-    return JSON.parse(readFileSync(path, "utf8")) as GivenConfig; // by net-agent
+    return JSON.parse(readFileSync(path, "utf8")) as GivenConfig;
   }
 
-  /** Which of the names the host has now. */
+  /** Which of the names exist on the host. */
   onHost(names: readonly string[]): readonly string[] {
     const links = readdirSync("/sys/class/net");
     return names.filter((name) => links.includes(name));
   }
 
-  /** Files that plugins are given to tell of their device. */
+  /** Files that describe a plugin's device. */
   infoFiles(directory: string): readonly string[] {
     return existsSync(`${directory}/cni`) ? readdirSync(`${directory}/cni`) : [];
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network that cannot work on a node says so before anybody asks for it, in its status and its events, until it can.
+// A network that cannot work on a node reports it before any pod requests it, in its status and events, until it works.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -15,12 +15,12 @@ import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const NAMESPACE = "default";
 const NODE = "node-1";
 const NAD_KIND = { name: "network-attachment-definitions.k8s.cni.cncf.io" };
 
-/** Whether this kernel has bridges that filter VLANs. */
+/** Whether this kernel supports VLAN filtering on bridges. */
 function canFilterVlans(): boolean {
   const netns = `pbv${String(process.pid)}`;
   run("ip", "netns", "add", netns);
@@ -50,13 +50,13 @@ async function problemsOf(name: string): Promise<readonly NodeProblem[]> {
   return nad?.status?.problems ?? [];
 }
 
-/** What its node says of the network, as soon as it says this. */
+/** The node's report on the network, as soon as it matches. */
 async function waitFor(name: string, reason: string | undefined): Promise<string> {
-  const told = await eventually(async () => {
+  const reported = await eventually(async () => {
     const problem = (await problemsOf(name)).find(({ node }) => node === NODE);
     return problem?.reason === reason ? { message: problem?.message ?? "" } : undefined;
-  }, WITHIN);
-  return told.message;
+  }, TIMEOUT);
+  return reported.message;
 }
 
 async function eventsOf({ admin }: AgentMachine, name: string): Promise<readonly string[]> {
@@ -72,11 +72,11 @@ async function errorOf(pod: string): Promise<string> {
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(NAMESPACE, pod));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return `${error?.reason ?? ""} ${error?.message ?? ""}`;
 }
 
-describe("nobody asks, and yet it is told of", () => {
+describe("is reported without a pod that uses it", () => {
   test.each([
     { name: "no-json", config: "{", reason: "NetworkInvalid", says: /is not a JSON object/ },
     {
@@ -105,11 +105,11 @@ describe("nobody asks, and yet it is told of", () => {
     const [event, ...others] = await eventually(async () => {
       const events = await eventsOf(machine, name);
       return events.length > 0 ? events : undefined;
-    }, WITHIN);
+    }, TIMEOUT);
     expect([event, ...others]).toEqual([`Warning ${reason} ${message}`]);
   });
 
-  test("kubectl shows it in a column, and beside it one that can be used", async () => {
+  test("kubectl shows it in a column, beside a usable one", async () => {
     await machine.putNad(NAMESPACE, "good", [machine.node.layer2Plugin()]);
     await waitFor("no-json", "NetworkInvalid");
     const table = await machine.kubectl("get", "nad");
@@ -123,17 +123,16 @@ describe("nobody asks, and yet it is told of", () => {
   });
 });
 
-/** A link of the host. */
 function addLink(name: string): void {
   run("ip", "link", "add", name, "type", "veth", "peer", "name", `${name}x`);
 }
 
-test("a link that comes and goes: the definition is not touched, nor written at rest", async () => {
+test("a link that appears and disappears: the definition is not written at rest", async () => {
   const master = machine.node.nameLink("m");
   await machine.putNad(NAMESPACE, "on-link", [{ type: "macvlan", master }]);
   await waitFor("on-link", "NodeLinkUnfit");
   await machine.runPod({ namespace: NAMESPACE, name: "asks", networks: "on-link" });
-  // The plugin itself says "Link not found".
+  // The plugin's own error is "Link not found".
   const words = `network default/on-link needs link ${master} (master), which the node does not`;
   expect(await errorOf("asks")).toContain(`NodeLinkUnfit ${words}`);
   await machine.ask(NAMESPACE, "asks", "");
@@ -147,7 +146,7 @@ test("a link that comes and goes: the definition is not touched, nor written at 
     return nad?.metadata.resourceVersion;
   };
   const before = await version();
-  machine.node.addParent(); // a link that nobody names
+  machine.node.addParent(); // an unreferenced link
   await machine.putNad(NAMESPACE, "later", "{");
   await waitFor("later", "NetworkInvalid");
   expect(await version()).toBe(before);
@@ -162,25 +161,25 @@ test("a plugin that is installed later", async () => {
   expect(await waitFor("late", "PluginMissing")).toContain("late-plugin");
 });
 
-test("addresses that are used up, until one is given back", async () => {
+test("an exhausted range until one address is free", async () => {
   const range = { from: "10.55.0.5", to: "10.55.0.5" };
   await machine.putNad(NAMESPACE, "small", [machine.node.bridgePlugin(range)]);
   await machine.runPod({ namespace: NAMESPACE, name: "first", networks: "small" });
-  await eventually(() => machine.node.leases("small").length > 0, WITHIN);
+  await eventually(() => machine.node.leases("small").length > 0, TIMEOUT);
   await machine.runPod({ namespace: NAMESPACE, name: "second", networks: "small" });
-  const told = await waitFor("small", "AddressesExhausted");
-  expect(told).toMatch(
+  const reported = await waitFor("small", "AddressesExhausted");
+  expect(reported).toMatch(
     /^all 1 addresses of ipam\.ranges\[0\] of network default\/small are in use/,
   );
-  expect(await errorOf("second")).toBe(`AddressesExhausted ${told}`);
+  expect(await errorOf("second")).toBe(`AddressesExhausted ${reported}`);
   await machine.ask(NAMESPACE, "second", "");
   await machine.ask(NAMESPACE, "first", "");
   await waitFor("small", undefined);
 });
 
-test("a VLAN on a bridge is told of where the kernel cannot filter them", async () => {
+test("reports a VLAN on a bridge where the kernel cannot filter VLANs", async () => {
   await machine.runPod({ namespace: NAMESPACE, name: "makes-bridge", networks: "good" });
-  await eventually(() => machine.node.bridgePorts().length > 0, WITHIN);
+  await eventually(() => machine.node.bridgePorts().length > 0, TIMEOUT);
   const bridge = machine.node.nameLink("v");
   await machine.putNad(NAMESPACE, "tagged", [{ type: "bridge", bridge, vlan: 100 }]);
   await machine.runPod({ namespace: NAMESPACE, name: "tagged", networks: "tagged" });
@@ -191,11 +190,11 @@ test("a VLAN on a bridge is told of where the kernel cannot filter them", async 
     const isAttached = (await machine.networkStatus(NAMESPACE, "tagged")).length > 0;
     if (isAttached) return "attached";
     return errors[0]?.reason === problem?.reason ? problem?.reason : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(outcome).toBe(want);
 });
 
-test("ipvlan is told of as soon as the launcher of a VM asks for it", async () => {
+test("reports ipvlan as soon as a VM's launcher requests it", async () => {
   const master = machine.node.addParent();
   await machine.putNad(NAMESPACE, "shared-mac", [{ type: "ipvlan", master }]);
   const { kind } = VIRTUAL_MACHINE_INSTANCES;
@@ -219,7 +218,7 @@ test("ipvlan is told of as soon as the launcher of a VM asks for it", async () =
   );
 });
 
-test("what another node says stays beside it, unless there is no such node", async () => {
+test("preserves another node's report unless that node is deleted", async () => {
   const metadata = { name: "node-0" };
   await machine.admin.store.create(NODES, { apiVersion: "v1", kind: NODES.kind, metadata });
   await machine.putNad(NAMESPACE, "two", '{"cniVersion":"1.0.0","type":"no-such-plugin"}');
@@ -233,7 +232,7 @@ test("what another node says stays beside it, unless there is no such node", asy
     { type: "merge", fields: { status: { problems: [other, own, gone] } } },
     { subresource: "status" },
   );
-  await eventually(async () => (await problemsOf("two")).length === 2 || undefined, WITHIN);
+  await eventually(async () => (await problemsOf("two")).length === 2 || undefined, TIMEOUT);
   expect(await problemsOf("two")).toEqual([other, own]);
   machine.node.addPlugin("no-such-plugin", "exit 1");
   await waitFor("two", undefined);
@@ -241,10 +240,10 @@ test("what another node says stays beside it, unless there is no such node", asy
   rmSync(join(machine.node.binDir, "no-such-plugin"));
 });
 
-test("where the kind is Multus' own, which has no status, events tell it", async () => {
+test("uses events for Multus' own kind, which has no status", async () => {
   await using other = await AgentMachine.start(async ({ store }) => {
     const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, NAD_KIND);
-    // As Multus brings it.
+    // In Multus' form.
     const text = JSON.stringify(kind).replace('"subresources":{"status":{}},', "");
     await store.update(CUSTOM_RESOURCE_DEFINITIONS, JSON.parse(text) as KubeObject);
   });
@@ -252,6 +251,6 @@ test("where the kind is Multus' own, which has no status, events tell it", async
   const [event] = await eventually(async () => {
     const events = await eventsOf(other, "broken");
     return events.length > 0 ? events : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(event).toMatch(/^Warning NetworkInvalid .*is not a JSON object/);
 });

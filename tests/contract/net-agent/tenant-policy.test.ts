@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What definitions of tenants may name is changed in the KubeVirt object, while net-agent runs.
+// Changes of the tenant policy in the KubeVirt object while net-agent runs.
 import {
   EVENTS,
   KUBEVIRTS,
@@ -12,7 +12,7 @@ import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";
 
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const TENANT = "tenant";
 const KEY = { namespace: "default", name: "kubevirt" };
 const KUBEVIRT_KIND = { name: "kubevirts.kubevirt.io" };
@@ -38,23 +38,23 @@ async function setPolicy(tenantPolicy: ClusterTenantPolicy): Promise<void> {
   await machine.admin.store.patch(KUBEVIRTS, KEY, { type: "merge", fields });
 }
 
-/** What the pod's attachment waits for. */
+/** Why the pod's attachment waits. */
 async function errorOf(pod: string): Promise<string> {
   const [error] = await eventually(async () => {
     const errors = Object.values(await machine.errors(TENANT, pod));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   return `${error?.reason ?? ""} ${error?.message ?? ""}`;
 }
 
 async function waitUntilAttached(pod: string): Promise<void> {
   await eventually(
     async () => (await machine.networkStatus(TENANT, pod)).length > 0 || undefined,
-    WITHIN,
+    TIMEOUT,
   );
 }
 
-test("what is refused is attached as soon as the configuration allows it", async () => {
+test("attaches a rejected network as soon as the configuration allows it", async () => {
   await machine.putNad(TENANT, "blue", [machine.node.bridgePlugin()]);
   await machine.runPod({ namespace: TENANT, name: "waits", networks: "blue" });
   expect(await errorOf("waits")).toMatch(
@@ -65,27 +65,27 @@ test("what is refused is attached as soon as the configuration allows it", async
   expect(await machine.errors(TENANT, "waits")).toEqual({});
 });
 
-test("what cannot be understood is refused where it is written", async () => {
+test("rejects an invalid policy at admission", async () => {
   await expect(setPolicy({ masters: ["eth1", "e*0"], paths: ["/run/../etc"] })).rejects.toThrow(
     /spec\.configuration\.network\.tenantPolicy\.masters\[1\]/,
   );
 });
 
-test("where the kind lets it pass it is told in its events, and the policy of before stays", async () => {
+test("where the kind accepts it, reports it in events and retains the previous policy", async () => {
   const { store } = machine.admin;
   const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, KUBEVIRT_KIND);
   const text = JSON.stringify(kind);
-  // As KubeVirt's own kind would be, were it to keep what it does not know.
+  // Like KubeVirt's own kind if it preserved unknown fields.
   const open = text.replaceAll(/"pattern":"(?:[^"\\]|\\.)*",?/g, "").replaceAll(",}", "}");
   await store.update(CUSTOM_RESOURCE_DEFINITIONS, JSON.parse(open) as KubeObject);
   await eventually(async () => {
     await setPolicy({ plugins: ["b*e"] });
     return true;
-  }, WITHIN);
+  }, TIMEOUT);
   const event = await eventually(async () => {
     const { items } = await store.list(EVENTS, { namespace: KEY.namespace });
     return items.find(({ reason }) => reason === "TenantPolicyInvalid");
-  }, WITHIN);
+  }, TIMEOUT);
   expect(event.involvedObject).toMatchObject({ kind: "KubeVirt", name: KEY.name });
   expect(event.message).toMatch(/tenantPolicy\.plugins\[0\]: "b\*e" must be .*policy of before/);
   await machine.putNad(TENANT, "red", [machine.node.bridgePlugin()]);
@@ -93,7 +93,7 @@ test("where the kind lets it pass it is told in its events, and the policy of be
   await waitUntilAttached("second");
 });
 
-test("without KubeVirt's kinds the flags alone count", async () => {
+test("without KubeVirt's kinds only the flags apply", async () => {
   await using other = await AgentMachine.start(async ({ store }) => {
     await store.delete(CUSTOM_RESOURCE_DEFINITIONS, KUBEVIRT_KIND);
   });
@@ -103,12 +103,12 @@ test("without KubeVirt's kinds the flags alone count", async () => {
   const [error] = await eventually(async () => {
     const errors = Object.values(await other.errors(TENANT, "pod"));
     return errors.length > 0 ? errors : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(error?.reason).toBe("DefinitionForbidden");
   expect(error?.message).toMatch(/allow it by the flag of net-agent that is named$/);
 });
 
-test("beside Multus a tenant's network on the node's own bridge is attached and reported", async () => {
+test("beside Multus attaches and reports a tenant's network on the node's own bridge", async () => {
   await using other = await AgentMachine.start(undefined, { tenantPolicyMode: "auto" });
   await other.addNamespace(TENANT);
   const bridge = other.node.nameLink("own");
@@ -122,7 +122,7 @@ test("beside Multus a tenant's network on the node's own bridge is attached and 
   const problems = await eventually(async () => {
     const key = { namespace: TENANT, name: "uplink" };
     return (await store.find(NETWORK_ATTACHMENT_DEFINITIONS, key))?.status?.problems;
-  }, WITHIN);
+  }, TIMEOUT);
   const message = expect.stringMatching(
     /^networks of this definition are attached, .*--tenant-bridges.*named$/,
   ) as string;
@@ -130,11 +130,13 @@ test("beside Multus a tenant's network on the node's own bridge is attached and 
   const event = await eventually(async () => {
     const { items } = await store.list(EVENTS, { namespace: TENANT });
     return items.find(({ reason }) => reason === "DefinitionTolerated");
-  }, WITHIN);
+  }, TIMEOUT);
   expect(event).toMatchObject({ type: "Warning", involvedObject: { name: "uplink" }, message });
   expect(await other.printMetrics()).toContain(
     'patchbay_network_problems{reason="DefinitionTolerated"} 1\n',
   );
-  await expect.poll(() => other.node.nics(sandbox), { timeout: WITHIN.withinMs }).toEqual(["net1"]);
+  await expect
+    .poll(() => other.node.nics(sandbox), { timeout: TIMEOUT.withinMs })
+    .toEqual(["net1"]);
   expect(await other.errors(TENANT, "pod")).toEqual({});
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever dies in the middle of a pod's start: the pod comes up in the end, nothing is doubled, and nothing is left.
+// Deaths of each process during a pod's start: the pod starts in the end, without duplicates or leftovers.
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { killAndWait } from "@patchbay/os";
@@ -15,7 +15,7 @@ const POD = shellPod("a", "sleep 1000", {
   terminationGracePeriodSeconds: 1,
 });
 
-/** Processes of runc that work for the containerd of that directory. */
+/** runc processes of the containerd in that directory. */
 function runcs(directory: string): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -24,13 +24,13 @@ function runcs(directory: string): readonly number[] {
         const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
         return command[0]?.endsWith("runc") === true && command.join(" ").includes(directory);
       } catch {
-        return false; // it has ended
+        return false;
       }
     })
     .map(Number);
 }
 
-/** Kills the runc of that number that is seen from now on; short ones may go unseen. */
+/** Kills the runc of that number, counted from now; short-lived ones may be missed. */
 async function killRunc(directory: string, number: number): Promise<void> {
   const seen = new Set<number>();
   for (const end = Date.now() + START_MS; Date.now() < end;) {
@@ -45,7 +45,7 @@ async function killRunc(directory: string, number: number): Promise<void> {
   throw new Error(`only ${String(seen.size)} processes of runc were seen`);
 }
 
-describe("in the middle of a start", () => {
+describe("during a start", () => {
   let machine: RuntimeMachine;
 
   beforeAll(async () => {
@@ -58,7 +58,7 @@ describe("in the middle of a start", () => {
     await machine.close();
   });
 
-  /** In the end the pod runs, in one sandbox and one container. */
+  /** In the end the pod runs with one sandbox and one container. */
   async function expectOneRun(): Promise<void> {
     const look = async (): Promise<boolean> => {
       const status = (await machine.pod("a"))?.status;
@@ -80,7 +80,7 @@ describe("in the middle of a start", () => {
   }
 
   test.each([1, 2])(
-    "runc is killed, the %i. of the start",
+    "runc is killed, call %i of the start",
     async (number) => {
       const killed = killRunc(machine.containerd.directory, number);
       await machine.create(POD);
@@ -119,20 +119,20 @@ describe("in the middle of a start", () => {
     150_000,
   );
 
-  test("a control group that runc has left behind its shim is found, and goes", async () => {
+  test("finds and removes a control group that runc left beside its shim", async () => {
     const hierarchies = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"]; // of version 1, of version 2
     const root = hierarchies.find((path) => existsSync(path)) ?? "";
-    const left = join(root, machine.containerd.cgroupParent, "0a".repeat(32));
+    const remaining = join(root, machine.containerd.cgroupParent, "0a".repeat(32));
     await machine.create(POD);
     await expectOneRun();
-    mkdirSync(left);
+    mkdirSync(remaining);
     await machine.containerd.end("SIGKILL");
     await machine.containerd.start();
-    await eventually(() => !existsSync(left), { withinMs: START_MS });
+    await eventually(() => !existsSync(remaining), { withinMs: START_MS });
     await expectGone();
   });
 
-  test("a reboot: the pod comes up in a new sandbox, and counts on", async () => {
+  test("a reboot: the pod starts in a new sandbox and continues its restart count", async () => {
     await machine.create(POD);
     await expectOneRun();
     await machine.stopRuntime("SIGKILL");

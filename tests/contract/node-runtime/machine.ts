@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program node-runtime with a real API server and a real containerd, and what it may leave on the machine.
+// The program node-runtime with a real API server and a real containerd, and its leftovers on the machine.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -41,15 +41,16 @@ import { makeGuestImage } from "../guest-image.ts";
 
 export const PODS = "/api/v1/namespaces/default/pods";
 export const NODE = "node-1";
-/** Reference of the guest's image. */
 export const GUEST = "guest";
-/** After which a pod's end is explained, milliseconds; on an idle machine it takes less than one second. */
+/**
+ * Time after which a slow end of a pod is explained, milliseconds; on an idle machine it takes less than one second.
+ */
 const SLOW_MS = 20_000;
 const LINES = 40;
 const files = createFiles();
 const runner = createProcessRunner();
 
-/** A pod much as virt-controller makes it. */
+/** A pod similar to virt-controller's. */
 export function launcherPod(name: string, change: Partial<Pod["spec"]> = {}): object {
   return {
     apiVersion: "v1",
@@ -81,7 +82,7 @@ export function launcherPod(name: string, change: Partial<Pod["spec"]> = {}): ob
   };
 }
 
-/** A container that runs a shell's words in the launcher's image. */
+/** A container that runs a shell script in the launcher image. */
 export function shellContainer(script: string): Container {
   return {
     name: "compute",
@@ -91,7 +92,6 @@ export function shellContainer(script: string): Container {
   };
 }
 
-/** A pod with that container alone. */
 export function shellPod(name: string, script: string, change: Partial<Pod["spec"]> = {}): object {
   return launcherPod(name, { containers: [shellContainer(script)], volumes: [], ...change });
 }
@@ -115,7 +115,7 @@ function lastLinesOf(path: string, wanted: RegExp): string {
     .join("\n");
 }
 
-/** Stacks of the CRI calls in progress: containerd prints all stacks to its log, and into a file of its own, at SIGUSR1. */
+/** Stacks of pending CRI calls: on SIGUSR1 containerd prints all stacks to its log and to a file. */
 async function stacksOf({ pid }: { readonly pid: number }, directory: string): Promise<string> {
   const log = join(directory, "log");
   const begin = readFileSync(log).length;
@@ -134,11 +134,10 @@ async function stacksOf({ pid }: { readonly pid: number }, directory: string): P
   return stacks.join("\n").replaceAll("\\n", "\n").replaceAll("\\t", "  ");
 }
 
-/** One machine with an API server and a containerd of its own. */
+/** One machine with its own API server and containerd. */
 export class RuntimeMachine {
   readonly directory = mkdtempSync(join(tmpdir(), "pb-rt-"));
   readonly bridge: string;
-  /** The machine, as its pods see it. */
   readonly gateway: string;
   readonly api: Harness;
   readonly containerd: ContainerdBench;
@@ -174,14 +173,14 @@ export class RuntimeMachine {
     return join(this.directory, ...parts);
   }
 
-  /** The image is large and stays until it is removed, or the machine ends. */
+  /** The large image stays until it is removed or the machine ends. */
   async addGuestImage(): Promise<void> {
     if (this.#hasGuestImage) return;
     await this.#addImage(GUEST, makeGuestImage());
     this.#hasGuestImage = true;
   }
 
-  /** Adds an image with a disk, which stays until the machine ends. */
+  /** Adds an image with a disk until the machine ends. */
   async addDiskImage(name: string, disk: Buffer): Promise<void> {
     const source = this.path("disk-image");
     mkdirSync(join(source, "disk"), { recursive: true });
@@ -254,7 +253,6 @@ export class RuntimeMachine {
     return child.exitCode;
   }
 
-  /** Makes a pod. */
   async create(pod: object): Promise<void> {
     await this.api.post(PODS, pod);
   }
@@ -265,13 +263,12 @@ export class RuntimeMachine {
     return answer.code === 200 ? (answer.body as unknown as Pod) : undefined;
   }
 
-  /** All of the namespace. */
+  /** All pods of the namespace. */
   async pods(): Promise<readonly Pod[]> {
     const { body } = await this.api.get(PODS);
-    return body.items as unknown as readonly Pod[]; // as above
+    return body.items as unknown as readonly Pod[];
   }
 
-  /** The pod, once it is in that phase. */
   async inPhase(name: string, phase: string): Promise<Pod> {
     return eventually(
       async () => {
@@ -287,7 +284,7 @@ export class RuntimeMachine {
     return eventually(async () => (await this.pod(name)) === undefined, { withinMs: 40_000 });
   }
 
-  /** The container of the pod that was made last. */
+  /** The container of the newest pod. */
   async container(uid: string): Promise<ContainerStatus> {
     const labels = { "io.kubernetes.pod.uid": uid };
     const found = await this.runtime.listContainers({ labels });
@@ -298,7 +295,7 @@ export class RuntimeMachine {
   }
 
   virsh(uid: string, ...args: readonly string[]): string {
-    // A socket's path has at most 107 characters, so a short one leads there.
+    // A socket path has at most 107 characters, so a short one links to it.
     const short = this.path(uid.slice(0, 8));
     const volume = this.path("pods", uid, "volumes/kubernetes.io~empty-dir/launcher");
     if (!existsSync(short)) symlinkSync(volume, short);
@@ -306,7 +303,7 @@ export class RuntimeMachine {
     return execFileSync("virsh", ["-q", "-c", uri, ...args], { encoding: "utf8", stdio: "pipe" });
   }
 
-  /** What a reboot does: processes, mounts and what lay in memory are gone, images and what is on disk stay. */
+  /** Simulates a reboot: processes, mounts and memory are lost, images and disks stay. */
   async reboot(): Promise<void> {
     await this.containerd.end("SIGKILL");
     const bootId = await readBootId(files);
@@ -318,7 +315,7 @@ export class RuntimeMachine {
     await this.containerd.start();
   }
 
-  /** What is left of pods on the machine, as names. */
+  /** Names of pod leftovers on the machine. */
   async remains(): Promise<readonly string[]> {
     const leases = namesIn(join(this.#leases, "default")).filter((name) => /^\d+\./.test(name));
     const mounts = readFileSync("/proc/self/mounts", "utf8").split("\n");
@@ -337,7 +334,7 @@ export class RuntimeMachine {
     ];
   }
 
-  /** Ends every pod by removing its object; the runtime runs afterwards. */
+  /** Ends every pod by deleting its object; the runtime runs afterwards. */
   async clear(): Promise<void> {
     await this.containerd.start();
     for (const pod of await this.pods()) {
@@ -347,16 +344,16 @@ export class RuntimeMachine {
     await this.nothingRemains(30_000);
   }
 
-  /** Resolves when nothing is left of pods. Prints once why it takes long. */
+  /** Resolves when no pod leftovers remain. Explains once why it takes long. */
   async nothingRemains(withinMs: number): Promise<void> {
     const slow = setTimeout(() => void this.#explainWait(), SLOW_MS);
     try {
       await eventually(
         async () => {
-          // Listing all processes takes longer than the end of a pod, so directories are looked at first.
+          // Listing all processes takes longer than the end of a pod, so directories are checked first.
           const pods = namesIn(this.path("pods"));
-          const left = pods.length > 0 ? pods : await this.remains();
-          if (left.length > 0) throw new Error(left.join("\n"));
+          const remaining = pods.length > 0 ? pods : await this.remains();
+          if (remaining.length > 0) throw new Error(remaining.join("\n"));
           return true;
         },
         { withinMs },
@@ -366,7 +363,7 @@ export class RuntimeMachine {
     }
   }
 
-  /** Prints what remains of pods, the last lines of both logs, and what containerd's calls wait for. */
+  /** Prints pod leftovers, the last lines of both logs, and the state of containerd's calls. */
   async #explainWait(): Promise<void> {
     const { layout, process: containerd } = this.containerd;
     const remains = await this.remains().catch((error: unknown) => [String(error)]);
@@ -401,7 +398,7 @@ export class RuntimeMachine {
     try {
       execFileSync("ip", ["link", "del", this.bridge], { stdio: "pipe" });
     } catch {
-      // No pod was made.
+      // No pod was created.
     }
     rmSync(this.directory, { recursive: true });
     rmSync(this.#leases, { recursive: true });
@@ -413,7 +410,10 @@ interface Network {
   readonly gateway: string;
 }
 
-/** Machines run side by side, each a process: a subnet for each, else one's answers take the other's bridge. */
+/**
+ * Parallel machines are separate processes: each has its own subnet, because replies would otherwise use another's
+ * bridge.
+ */
 function ownNetwork(): Network {
   const { pid } = process;
   const subnet = `10.${String(224 + (Math.floor(pid / 256) % 16))}.${String(pid % 256)}`;

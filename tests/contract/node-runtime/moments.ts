@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moments in the start of a pod that can be observed from outside node-runtime.
+// Moments of a pod's start that are observable from outside node-runtime.
 import { eventually } from "@patchbay/support";
 import type { RuntimeMachine } from "./machine.ts";
 
 const START_MS = 60_000;
 
-/** In the order in which they come. */
+/** In chronological order. */
 export const MOMENTS = ["sandbox", "container", "running container"] as const;
 export type Moment = (typeof MOMENTS)[number];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program node-runtime: real API server, real containerd and runc, real plugins, a real launcher.
+// The program node-runtime with a real API server, containerd, runc, plugins, and launcher.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { eventually } from "@patchbay/support";
@@ -7,9 +7,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { launcherPod, NODE, PODS, RuntimeMachine, shellPod } from "./machine.ts";
 import { MOMENTS, waitForMoment } from "./moments.ts";
 
-/** Images may have to be made. */
+/** Time to build images. */
 const IMAGES_MS = 180_000;
-const SOON = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${NODE}`;
 
 describe("node-runtime", () => {
@@ -25,7 +25,7 @@ describe("node-runtime", () => {
     await machine.close();
   });
 
-  test("registers its node with the devices that are there", async () => {
+  test("registers its node with the existing devices", async () => {
     const node = await machine.api.get(`/api/v1/nodes/${NODE}`);
     expect(node.body.status).toMatchObject({
       allocatable: { "devices.kubevirt.io/tun": "1k" },
@@ -35,7 +35,7 @@ describe("node-runtime", () => {
     });
   });
 
-  test("renews the lease of its node and writes nothing else into it", async () => {
+  test("renews its node's lease and changes nothing else in it", async () => {
     const lease = async () => (await machine.api.get(LEASE)).body;
     const node = async () => (await machine.api.get(`/api/v1/nodes/${NODE}`)).body;
     const [before, nodeBefore] = [await lease(), await node()];
@@ -79,7 +79,7 @@ describe("node-runtime", () => {
     expect(now?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
 
-  test("deletes a pod: nothing is left", async () => {
+  test("deletes a pod without leftovers", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -97,7 +97,7 @@ describe("node-runtime", () => {
     expect(pod.status?.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(exitCode);
   });
 
-  test("waits for an image that is not there, says which, and goes on when it comes", async () => {
+  test("waits for a missing image, names it, and continues when it exists", async () => {
     await machine.removeGuestImage();
     await machine.create(launcherPod("a"));
     const waiting = await eventually(
@@ -112,7 +112,7 @@ describe("node-runtime", () => {
     await machine.inPhase("a", "Running");
   });
 
-  test("a pod of root is refused, with the field", async () => {
+  test("rejects a root pod with the field", async () => {
     await machine.create(shellPod("a", "exit 0", { securityContext: { runAsUser: 0 } }));
     const { status } = await machine.inPhase("a", "Failed");
     expect(status?.reason).toBe("PodForbidden");
@@ -120,7 +120,7 @@ describe("node-runtime", () => {
     expect(await machine.runtime.listSandboxes()).toEqual([]);
   });
 
-  test("does not bind a pod whose node selector does not fit", async () => {
+  test("does not bind a pod whose node selector does not match", async () => {
     await machine.create(launcherPod("a", { nodeSelector: { rack: "7" } }));
     const scheduled = await eventually(
       async () =>
@@ -146,13 +146,13 @@ describe("node-runtime", () => {
     await machine.nothingRemains(10_000);
   });
 
-  /** kubectl as a person has it. */
+  /** kubectl as a user runs it. */
   async function kubectl(...args: readonly string[]): Promise<string> {
     const argv = ["--kubeconfig", machine.path("kubeconfig"), ...args];
     return (await promisify(execFile)("kubectl", argv, { timeout: 120_000 })).stdout;
   }
 
-  test("a drain ends its pods, and takes no new ones before it is uncordoned", async () => {
+  test("a drain ends its pods, and the node accepts no new ones before it is uncordoned", async () => {
     const labels = { app: "a" };
     const pod = shellPod("goes", "sleep 600") as { readonly metadata: object };
     await machine.create({ ...pod, metadata: { ...pod.metadata, labels } });
@@ -163,7 +163,7 @@ describe("node-runtime", () => {
     await eventually(async () => {
       const { status } = (await machine.api.get(`${budgets}/one`)).body;
       return status?.["currentHealthy"] === 1;
-    }, SOON);
+    }, TIMEOUT);
     const drain = ["drain", NODE, "--force", "--grace-period=1", "--delete-emptydir-data"];
     await expect(kubectl(...drain, "--timeout=2s")).rejects.toThrow(
       /violate the pod's disruption budget/,
@@ -175,23 +175,23 @@ describe("node-runtime", () => {
     await eventually(async () => {
       const conditions = (await machine.pod("waits"))?.status?.conditions ?? [];
       return conditions.some(({ message }) => message?.includes("were unschedulable") === true);
-    }, SOON);
+    }, TIMEOUT);
     await kubectl("uncordon", NODE);
     await machine.inPhase("waits", "Succeeded");
   });
 
-  test("a taint ends the pods that do not tolerate it, at once or after their time", async () => {
+  test("a taint ends pods that do not tolerate it, immediately or after their toleration", async () => {
     const tolerations = [{ key: "maintenance", operator: "Exists" }] as const;
     await machine.create(shellPod("stays", "sleep 600", { tolerations }));
     await machine.create(shellPod("goes", "sleep 600", { terminationGracePeriodSeconds: 1 }));
     for (const name of ["stays", "goes"]) await machine.inPhase(name, "Running");
     await kubectl("taint", "nodes", NODE, "maintenance=yes:NoExecute");
-    await eventually(async () => (await machine.pod("goes")) === undefined, SOON);
+    await eventually(async () => (await machine.pod("goes")) === undefined, TIMEOUT);
     expect((await machine.pod("stays"))?.metadata.deletionTimestamp).toBeUndefined();
     await kubectl("taint", "nodes", NODE, "maintenance-");
   });
 
-  test("sees the end of a container that ended while it was away", async () => {
+  test("detects the end of a container that ended while it was down", async () => {
     await machine.create(shellPod("a", "sleep 2"));
     await machine.inPhase("a", "Running");
     await machine.stopRuntime("SIGKILL");
@@ -199,7 +199,7 @@ describe("node-runtime", () => {
     expect((await machine.inPhase("a", "Succeeded")).metadata.name).toBe("a");
   });
 
-  test("a shim that was killed takes its guest along, which is told", async () => {
+  test("a killed shim ends its guest, which is reported", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -211,7 +211,7 @@ describe("node-runtime", () => {
     await machine.nothingRemains(10_000);
   });
 
-  test("containerd may die: the guest runs on, and its end is told when containerd is back", async () => {
+  test("containerd may die: the guest keeps running, and its end is reported when containerd is back", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     const uid = (await machine.inPhase("a", "Running")).metadata.uid ?? "";
@@ -225,7 +225,7 @@ describe("node-runtime", () => {
     await machine.nothingRemains(10_000);
   });
 
-  test("after a reboot a pod that ran has failed, and deleting it gives its address back", async () => {
+  test("after a reboot a running pod has failed, and deleting it frees its address", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -234,12 +234,12 @@ describe("node-runtime", () => {
     await machine.startRuntime();
     await machine.inPhase("a", "Failed");
     await machine.api.delete(`${PODS}/a`);
-    // The object of a finished pod goes at once.
+    // The object of a finished pod is deleted immediately.
     expect(await machine.isGone("a")).toBe(true);
     await machine.nothingRemains(10_000);
   });
 
-  test("removes what is left of a pod whose object was taken away by force meanwhile", async () => {
+  test("removes the remains of a pod whose object was force-deleted meanwhile", async () => {
     await machine.addGuestImage();
     await machine.create(launcherPod("a"));
     await machine.inPhase("a", "Running");
@@ -251,7 +251,7 @@ describe("node-runtime", () => {
   });
 
   test.each(["creation", ...MOMENTS] as const)(
-    "killed after the %s in the start of a pod, it still starts it once",
+    "killed after the %s during a pod's start, it still starts it once",
     async (moment) => {
       await machine.addGuestImage();
       await machine.create(launcherPod("a"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server, a node that serves logs and streams from a real containerd, and kubectl as the client of both.
+// An API server, a node that serves logs and streams from a real containerd, and kubectl as a client.
 import { join } from "node:path";
 import { writeFileSync } from "node:fs";
 import type { Pod } from "@patchbay/api";
@@ -20,23 +20,22 @@ import { type ContainerdRuntimeBench, startContainerdRuntime } from "../cri/cont
 
 const NODE = "streams";
 
-/** A node with its server. */
 export interface StreamNode {
   readonly bench: ContainerdRuntimeBench;
   readonly session: KubectlSession;
   readonly programs: ExecPrograms;
-  /** Makes a pod with one container, `main`, that runs `script`; gives what starts it again too. */
+  /** Creates a pod with one container, `main`, that runs `script`; also returns its restart function. */
   pod(name: string, script: string): Promise<RunningPod>;
   close(): Promise<void>;
 }
 
 /** A pod with its one container. */
 export interface RunningPod {
-  /** Below the API server. */
+  /** Path below the API server. */
   readonly path: string;
   readonly pod: Pod;
   readonly containerId: string;
-  /** Starts the container once more; gives its id. */
+  /** Restarts the container; returns its id. */
   again(script: string): Promise<string>;
 }
 
@@ -55,7 +54,6 @@ async function writeCertificates(directory: string, authority: Authority) {
   return { certFile: at("certFile"), keyFile: at("keyFile"), clientCaFile: at("clientCaFile") };
 }
 
-/** Starts all of it. */
 export async function startStreamNode(): Promise<StreamNode> {
   const tokens = [{ token: "admin-token", user: "root", groups: ["system:masters"] }];
   const session = await startKubectlSession({}, { tokens });
@@ -80,7 +78,6 @@ export async function startStreamNode(): Promise<StreamNode> {
     session,
     pod: async (name, script) => {
       const path = await makePod(session.api, { name, nodeName: NODE }, ["main"]);
-      // What the API server answers is the pod that it keeps.
       const pod = (await session.api.get(path)).body as unknown as Pod;
       pods.put(pod);
       const labels = { "io.kubernetes.pod.uid": pod.metadata.uid ?? "" };

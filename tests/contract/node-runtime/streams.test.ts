@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl logs and exec, from the API server by the node's server to a real containerd, and back.
+// kubectl logs and exec through the API server and the node's server to a real containerd.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -11,7 +11,7 @@ import { rotateLogs } from "../../../packages/standalone/node-runtime/src/log-ro
 import { upgrade } from "../apiserver/upgrade.ts";
 import { startStreamNode, type RunningPod, type StreamNode } from "./stream-node.ts";
 
-const WITHIN = { withinMs: 15_000 };
+const TIMEOUT = { withinMs: 15_000 };
 const STAY = "while :; do busybox sleep 1; done";
 
 let node: StreamNode;
@@ -31,7 +31,7 @@ function kubectl(line: string, ...more: readonly string[]) {
 async function untilEnded(id: string): Promise<void> {
   await eventually(
     async () => (await node.bench.runtime.findContainer(id))?.state === "EXITED",
-    WITHIN,
+    TIMEOUT,
   );
 }
 
@@ -47,13 +47,13 @@ describe("kubectl logs", () => {
     await untilEnded(pod.containerId);
   });
 
-  test("shows everything, of both streams, and lines that the runtime has cut whole", async () => {
+  test("prints both streams in full and joins lines that the runtime split", async () => {
     const lengths = (text: string) => text.split("\n").map((line) => line.length);
     expect(lengths((await kubectl("logs spoken")).out)).toEqual([3, 3, 5, long.length, 0]);
     expect(lengths((await kubectl("logs spoken --tail=1")).out)).toEqual([long.length, 0]);
   });
 
-  test("shows the end, the beginning, and when", async () => {
+  test("prints the end, the beginning, and timestamps", async () => {
     expect((await kubectl("logs spoken --tail=2 --limit-bytes=7")).out).toBe("three\n0");
     expect((await kubectl("logs spoken --limit-bytes=5")).out).toMatch(/^one\nt$/);
     const { out } = await kubectl("logs spoken --timestamps --limit-bytes=39");
@@ -61,7 +61,7 @@ describe("kubectl logs", () => {
     expect((await kubectl("logs spoken --since=1h --tail=3")).out).toContain("three");
   });
 
-  test("shows the run before", async () => {
+  test("prints the previous run", async () => {
     expect((await kubectl("logs spoken -p")).err).toContain("previous terminated container");
     const id = await pod.again("echo again");
     await untilEnded(id);
@@ -69,7 +69,7 @@ describe("kubectl logs", () => {
     expect((await kubectl("logs spoken --previous --limit-bytes=4")).out).toBe("one\n");
   });
 
-  test("-f shows what comes, and ends with the container", async () => {
+  test("-f follows until the container ends", async () => {
     const counting = await node.pod(
       "counting",
       "i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo $i; busybox sleep 0.2; done",
@@ -78,7 +78,7 @@ describe("kubectl logs", () => {
     await untilEnded(counting.containerId);
   });
 
-  test("says what there is not", async () => {
+  test("reports a missing log", async () => {
     expect((await kubectl("logs spoken -c other")).err).toContain(
       "container other is not valid for pod spoken",
     );
@@ -91,7 +91,7 @@ describe("kubectl exec", () => {
     await node.pod("running", STAY);
   });
 
-  test("runs a program: its outputs apart, and how it ended", async () => {
+  test("runs a program with separate outputs and its exit code", async () => {
     const { code, out, err } = await kubectl(
       "exec running -- sh -c",
       "echo out; echo err >&2; exit 3",
@@ -100,24 +100,24 @@ describe("kubectl exec", () => {
     expect(err).toMatch(/^err\n/);
   });
 
-  /** With these on its standard input; `-t` needs a terminal, which script makes. */
+  /** Runs with standard input; `-t` needs a terminal, which script provides. */
   async function speak(command: readonly [string, ...string[]], input: string): Promise<string> {
     const [program, ...args] = command;
     const child = spawn(program, args, {
       env: node.session.env,
       stdio: ["pipe", "pipe", "inherit"],
     });
-    let said = "";
-    child.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
     const ended = new Promise((resolve) => child.once("close", resolve));
     child.stdin.write(input);
-    await eventually(() => said.includes("done"), WITHIN);
+    await eventually(() => output.includes("done"), TIMEOUT);
     child.stdin.end();
     await ended;
-    return said;
+    return output;
   }
 
-  test("-i passes on what is typed, and its end", async () => {
+  test("-i sends input and its end", async () => {
     const command = ["kubectl", "exec", "-i", "running", "--", "busybox", "cat"] as const;
     expect(await speak([...command], "typed\ndone\n")).toBe("typed\ndone\n");
   });
@@ -125,27 +125,27 @@ describe("kubectl exec", () => {
   test("-it is a terminal", async () => {
     const line =
       "kubectl exec -it running -- sh -c 'busybox tty; read word; echo $word; echo do''ne'";
-    const said = await speak(["script", "-qec", line, "/dev/null"], "typed\n");
-    expect(said).toMatch(/\/dev\/pts\/\d+\r\n/);
-    expect(said).toContain("typed");
+    const output = await speak(["script", "-qec", line, "/dev/null"], "typed\n");
+    expect(output).toMatch(/\/dev\/pts\/\d+\r\n/);
+    expect(output).toContain("typed");
   });
 
-  test("much goes through, and nothing is lost", async () => {
+  test("transfers large data without loss", async () => {
     const { out } = await kubectl("exec running -- sh -c", "busybox seq 1 60000");
     expect(out.trimEnd().split("\n")).toHaveLength(60_000);
     expect(out.endsWith("\n60000\n")).toBe(true);
   });
 
-  test("kubectl attach shows what the container's own program says from then on", async () => {
+  test("kubectl attach prints what the container's own program prints from then on", async () => {
     await node.pod("talking", "while :; do echo word; busybox sleep 0.2; done");
     const attached = node.session.follow("attach talking");
-    let said = "";
-    attached.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
-    await eventually(() => said.includes("word\nword\n"), WITHIN);
+    let output = "";
+    attached.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    await eventually(() => output.includes("word\nword\n"), TIMEOUT);
     attached.kill();
   });
 
-  test("says what cannot be run, and where nothing can", async () => {
+  test("reports what cannot be executed", async () => {
     const missing = await kubectl("exec running -- no-such-program");
     expect([missing.code, missing.err]).toEqual([
       expect.any(Number),
@@ -170,20 +170,23 @@ describe("a WebSocket", () => {
     return upgrade(node.session.api, path, { ...STREAM, "sec-websocket-protocol": protocol });
   }
 
-  test("runs a program where the runtime knows its protocol", async () => {
+  test("runs a program where the runtime supports its protocol", async () => {
     const { answer, socket } = await open("v4.channel.k8s.io");
     expect([answer.statusCode, answer.headers["sec-websocket-protocol"]]).toEqual([
       101,
       "v4.channel.k8s.io",
     ]);
-    let said = "";
-    socket?.on("data", (chunk: Buffer) => (said += chunk.toString("latin1")));
-    // Frames: of stream 1 what was printed, of stream 3 how it ended.
-    await eventually(() => /\u0001out\n/.test(said) && said.includes('"status":"Success"'), WITHIN);
+    let output = "";
+    socket?.on("data", (chunk: Buffer) => (output += chunk.toString("latin1")));
+    // Frames: stream 1 is the output, stream 3 the exit status.
+    await eventually(
+      () => /\u0001out\n/.test(output) && output.includes('"status":"Success"'),
+      TIMEOUT,
+    );
     socket?.destroy();
   });
 
-  test("is refused so that today's clients fall back, or works, where the protocol is newer", async () => {
+  test("newer protocols are rejected so that current clients fall back, or work", async () => {
     const { answer, socket } = await open("v5.channel.k8s.io");
     socket?.destroy();
     const works = [101, answer.headers["sec-websocket-protocol"]];
@@ -195,12 +198,12 @@ describe("a WebSocket", () => {
 });
 
 describe("logs that grow", () => {
-  test("are rotated under whoever follows them, and no line is lost", async () => {
+  test("are rotated under their followers without lost lines", async () => {
     const stop = new AbortController();
     const { runtime } = node.bench;
     const deps = { runtime, files: createFiles(), clock: createClock(), log: createSilentLogger() };
     rotateLogs({ ...deps, bounds: { bytesMax: 20_000, filesMax: 3 } }, stop.signal);
-    // Says nothing more until it is told to.
+    // Prints nothing more until it is told to.
     const begin = `go=; trap 'go=1' USR1; echo 0; while [ -z "$go" ]; do busybox sleep 0.1; done`;
     const steps = ["seq 1 1500", "sleep 1", "seq 1501 3000", "sleep 1", "seq 3001 4000", "sleep 1"];
     const script = [begin, ...steps.map((step) => `busybox ${step}`)].join("; ");
@@ -209,7 +212,7 @@ describe("logs that grow", () => {
     let out = "";
     followed.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
     const closed = new Promise((resolve) => followed.once("close", resolve));
-    await eventually(() => out.startsWith("0\n"), WITHIN);
+    await eventually(() => out.startsWith("0\n"), TIMEOUT);
     await runtime.execSync(containerId, ["/bin/busybox", "kill", "-USR1", "1"], 10);
     await untilEnded(containerId);
     await closed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of claims that root mounts through loop devices.
+// Claim files that root mounts through loop devices.
 import { execFileSync } from "node:child_process";
 import {
   chownSync,
@@ -29,7 +29,7 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-claims-"));
 });
 
-/** Loop devices over files below the path; `lasting`: only those that do not go with their last user. */
+/** Loop devices over files below the path; `lasting`: only those without autoclear. */
 function loopsBelow(path: string, which: "all" | "lasting" = "all"): readonly string[] {
   const list = ["--list", "--noheadings", "--raw", "--output", "NAME,AUTOCLEAR,BACK-FILE"];
   const lines = execFileSync("losetup", list, { encoding: "utf8" }).split("\n");
@@ -66,7 +66,7 @@ const at = (name: string): string => join(directory, name);
 
 describe("files of a claim", () => {
   test.each([1, 8, 127, 128, 1023, 1024, 10_240, 102_400])(
-    "of %d MiB take so much data, and next to nothing before",
+    "of %d MiB use that much data, and almost none before",
     async (mebibytes) => {
       const sizeBytes = mebibytes * MEBIBYTE;
       await disk.make(at("v.img"), { kind: "files", sizeBytes });
@@ -80,7 +80,7 @@ describe("files of a claim", () => {
     },
   );
 
-  test("are full where the claim ends, and keep what is in them", async () => {
+  test("are full at the claim's size and retain their content", async () => {
     const size = { kind: "files", sizeBytes: 16 * MEBIBYTE } as const;
     await disk.make(at("v.img"), size);
     await disk.mount(at("v.img"), { directory: at("mount") });
@@ -96,7 +96,7 @@ describe("files of a claim", () => {
     expect(readFileSync(at("mount/disk.img")).equals(bytes)).toBe(true);
   });
 
-  test("give back to the disk what is removed", async () => {
+  test("return removed data to the disk", async () => {
     await disk.make(at("v.img"), { kind: "files", sizeBytes: 64 * MEBIBYTE });
     await disk.mount(at("v.img"), { directory: at("mount") });
     writeFileSync(at("mount/disk.img"), Buffer.alloc(32 * MEBIBYTE, 1));
@@ -109,7 +109,7 @@ describe("files of a claim", () => {
     expect(statSync(at("v.img")).blocks * 512).toBeLessThan(16 * MEBIBYTE);
   });
 
-  test("go to a group, links left alone, and stay its own", async () => {
+  test("belong to a group, without following links, and stay on it", async () => {
     await disk.make(at("v.img"), { kind: "files", sizeBytes: MEBIBYTE });
     await disk.mount(at("v.img"), { directory: at("mount") });
     mkdirSync(at("mount/below"), { mode: 0o700 });
@@ -118,11 +118,11 @@ describe("files of a claim", () => {
     symlinkSync(at("outside"), at("mount/below/link"));
     chownSync(at("mount/below/disk.img"), 1000, 1000);
     await disk.mount(at("v.img"), { directory: at("mount"), group: 107 });
-    const seen = (path: string) => {
+    const observed = (path: string) => {
       const { uid, gid, mode } = statSync(at(path));
       return `${String(uid)}:${String(gid)} ${(mode & 0o7777).toString(8)}`;
     };
-    expect(["mount", "mount/below", "mount/below/disk.img", "outside"].map(seen)).toEqual([
+    expect(["mount", "mount/below", "mount/below/disk.img", "outside"].map(observed)).toEqual([
       "0:107 2775",
       "0:107 2770",
       "1000:107 660",
@@ -130,10 +130,10 @@ describe("files of a claim", () => {
     ]);
     writeFileSync(at("mount/later"), "x", { mode: 0o600 });
     await disk.mount(at("v.img"), { directory: at("mount"), group: 107 });
-    expect(seen("mount/later")).toBe("0:107 600");
+    expect(observed("mount/later")).toBe("0:107 600");
   });
 
-  test("that are damaged are left as they are, and the reason says what to do", async () => {
+  test("damaged ones stay unchanged, and the reason names the next step", async () => {
     const bytes = Buffer.alloc(MEBIBYTE, 7);
     writeFileSync(at("v.img"), bytes);
     await expect(disk.mount(at("v.img"), { directory: at("mount") })).rejects.toThrow(
@@ -142,7 +142,7 @@ describe("files of a claim", () => {
     expect(readFileSync(at("v.img")).equals(bytes)).toBe(true);
   });
 
-  test("that somebody else's namespace holds are mounted from the same device", async () => {
+  test("held by another mount namespace are mounted from the same device", async () => {
     await disk.make(at("v.img"), { kind: "files", sizeBytes: MEBIBYTE });
     await disk.mount(at("v.img"), { directory: at("other") });
     writeFileSync(at("other/seen"), "1");
@@ -153,7 +153,7 @@ describe("files of a claim", () => {
 });
 
 describe("a claim's device", () => {
-  test("has the claim's size to the byte, and keeps what is written", async () => {
+  test("has the claim's size to the byte and retains its data", async () => {
     const size = { kind: "device", sizeBytes: 5 * MEBIBYTE } as const;
     await disk.make(at("v.img"), size);
     const device = await disk.attach(at("v.img"));
@@ -166,7 +166,7 @@ describe("a claim's device", () => {
   });
 });
 
-test("a making that was cut short is begun anew, and an impossible one leaves nothing", async () => {
+test("an interrupted creation restarts, and an impossible one leaves nothing", async () => {
   writeFileSync(at("v.img.tmp"), "half");
   await disk.make(at("v.img"), { kind: "device", sizeBytes: 4096 });
   expect(statSync(at("v.img")).size).toBe(4096);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes that root makes with mknod.
+// Device nodes that root creates with mknod.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -29,7 +29,7 @@ function clean(): Promise<void> {
 }
 afterEach(clean);
 
-/** As the kernel's `ls` says it: `c 1 3 107 107 600`. */
+/** In the format of the kernel's `ls`: `c 1 3 107 107 600`. */
 function say(path: string): readonly string[] {
   const line = execFileSync("stat", ["-c", "%F %Hr %Lr %u %g %a", path], { encoding: "utf8" });
   return line.trim().replace("character special file", "c").split(" ");
@@ -57,7 +57,7 @@ describeDeviceNodesContract("a machine", () =>
   }),
 );
 
-/** A process of its own has a umask of its own. */
+/** A separate process, because the umask is per process. */
 function keepCopyUnderStrictMask(path: string): string {
   const code = `
     import { createDeviceNodes, createProcessRunner } from ${JSON.stringify(import.meta.resolve("@patchbay/os"))};
@@ -68,7 +68,7 @@ function keepCopyUnderStrictMask(path: string): string {
   return execFileSync(process.execPath, argv, { encoding: "utf8" }).trim();
 }
 
-test("a copy of /dev/null is one, in a directory of root's that all may read", async () => {
+test("a copy of /dev/null works in a root directory that all users may read", async () => {
   const path = join(directory, "run/devices/null");
   expect(keepCopyUnderStrictMask(path)).toBe("made");
   expect(say(path)).toEqual(["c", "1", "3", "107", "107", "600"]);
@@ -80,7 +80,7 @@ test("a copy of /dev/null is one, in a directory of root's that all may read", a
   expect(readdirSync(dirname(path))).toEqual(["null"]);
 });
 
-test("what a process has left that died in the middle is no hindrance", async () => {
+test("the remains of a killed process do not interfere", async () => {
   const path = join(directory, "null");
   writeFileSync(`${path}.new`, "");
   writeFileSync(path, "");

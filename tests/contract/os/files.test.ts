@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal of files that only root can make: immutable ones and mounts.
+// Deletion of files that only root can create: immutable ones and mounts.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,8 +17,8 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-describe("removing what root made", () => {
-  test("what was made immutable, or may only be appended to, goes", async () => {
+describe("removing files created by root", () => {
+  test("removes immutable and append-only files", async () => {
     const tree = join(directory, "tree");
     mkdirSync(join(tree, "fixed", "inner"), { recursive: true });
     writeFileSync(join(tree, "fixed", "inner", "log"), "");
@@ -28,7 +28,7 @@ describe("removing what root made", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test("a mount in it is the error, and its files stay", async () => {
+  test("a mount in it is an error, and its files stay", async () => {
     const mount = join(directory, "tree", "mount");
     mkdirSync(mount, { recursive: true });
     execFileSync("mount", ["-t", "tmpfs", "none", mount]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks in volumes of a real file system, whose launcher is hostile.
+// Disks in volumes of a real file system with a hostile launcher.
 import {
   existsSync,
   mkdirSync,
@@ -54,14 +54,14 @@ describeLauncherDisksContract("a machine", () => {
   };
 });
 
-test("a disk is its launcher's, nobody else's, and nothing is left beside it", () => {
+test("a disk belongs to its launcher only, and nothing is left beside it", () => {
   replace();
   const { uid, gid, mode } = statSync(join(volumeOf(POD), "init.iso"));
   expect({ uid, gid, mode: mode & 0o7777 }).toEqual({ uid: UID, gid: UID, mode: 0o600 });
   expect(readdirSync(volumeOf(POD))).toEqual(["init.iso"]);
 });
 
-test.each(["init.iso", ".init.iso"])("what a link under the name %s leads to stays", (name) => {
+test.each(["init.iso", ".init.iso"])("preserves the target of a link named %s", (name) => {
   const victim = join(podsDir, "victim");
   writeFileSync(victim, "theirs");
   symlinkSync(victim, join(volumeOf(POD), name));
@@ -70,7 +70,7 @@ test.each(["init.iso", ".init.iso"])("what a link under the name %s leads to sta
   expect(readFileSync(join(volumeOf(POD), "init.iso"), "utf8")).toBe("ours");
 });
 
-test("a volume that is a link is not gone through", () => {
+test("does not follow a volume that is a link", () => {
   const elsewhere = join(podsDir, "elsewhere");
   mkdirSync(elsewhere);
   rmSync(volumeOf(POD), { recursive: true });
@@ -81,7 +81,7 @@ test("a volume that is a link is not gone through", () => {
   expect(readdirSync(elsewhere)).toEqual([]);
 });
 
-test("a directory in its place is the launcher's own fault", () => {
+test("reports a directory in its place as the launcher's fault", () => {
   mkdirSync(join(volumeOf(POD), "init.iso"));
   expect(() => {
     replace();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services start with the same umask, whatever the umask of their caller is.
+// Services start with the same umask, whatever their caller's is.
 import { join } from "node:path";
 import { createProcessRunner } from "@patchbay/os";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ test.each([
   expect(stdout.trim().split("\n").at(-1)).toBe("umask 22");
 });
 
-test("so have the supervisor and the API server, whose children inherit it", async () => {
+test("the supervisor and the API server, whose children inherit it, have umask 022", async () => {
   const main = join(PACKAGES, "standalone/supervisor/dist/main.js");
   const options = `NODE_OPTIONS=--import "data:text/javascript,${REPORT}"`;
   const script = `umask 077; exec node ${main} --help`;

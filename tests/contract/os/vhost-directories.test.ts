@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories of sockets on this machine, with what a dataplane can put in their places.
+// Socket directories on this machine, with what a dataplane can put in their place.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -23,7 +23,7 @@ const DIRECTORY = "/run/patchbay/vhost-user";
 const SHOWN = "/run/patchbay/vhost-user-shown";
 let directory = "";
 
-/** The node's path, as it is from here. */
+/** The node path, as seen from here. */
 const here = (path: string): string => join(directory, path);
 const directories = () =>
   createVhostDirectories({ runDir: here("/run"), selinuxDir: here("/selinux"), uid: 107 });
@@ -52,7 +52,7 @@ function accessOf(path: string) {
   return `${String(uid)}:${String(gid)} ${(mode & 0o7777).toString(8)}`;
 }
 
-test("one is root's, what is shown of it the launchers' to look into, and again after somebody changed that", async () => {
+test("is owned by root, readable by launchers, and repaired after changes", async () => {
   for (let turn = 0; turn < 2; turn += 1) {
     await directories().make("a");
     expect(accessOf(DIRECTORY)).toBe("0:0 755");
@@ -64,7 +64,7 @@ test("one is root's, what is shown of it the launchers' to look into, and again 
   }
 });
 
-test("where the dataplane is not root its group makes too, and what it makes is of that group", async () => {
+test("an unprivileged dataplane's group can create files, which belong to that group", async () => {
   const shared = createVhostDirectories({
     runDir: here("/run"),
     selinuxDir: here("/selinux"),
@@ -85,7 +85,7 @@ test("where the dataplane is not root its group makes too, and what it makes is 
 
 test.each([
   {
-    name: "a link out",
+    name: "a link that leaves it",
     put: (path: string) => {
       symlinkSync(here("/outside"), path);
     },
@@ -96,7 +96,7 @@ test.each([
       writeFileSync(path, "");
     },
   },
-])("$name in its place goes, and nothing behind it", async ({ put }) => {
+])("removes $name in its place and nothing behind it", async ({ put }) => {
   mkdirSync(here("/outside"));
   writeFileSync(here("/outside/file"), "");
   for (const parent of [DIRECTORY, SHOWN]) {
@@ -115,7 +115,7 @@ test.each([
   expect(readdirSync(here("/outside"))).toEqual(["file"]);
 });
 
-test("a link within it goes, and nothing behind that", async () => {
+test("removes a link within it and nothing behind it", async () => {
   mkdirSync(here("/outside/deep"), { recursive: true });
   await directories().make("a");
   symlinkSync(here("/outside"), here(`${DIRECTORY}/a/deep`));
@@ -123,16 +123,16 @@ test("a link within it goes, and nothing behind that", async () => {
   expect(existsSync(here("/outside/deep"))).toBe(true);
 });
 
-test("what is none of them is not listed", async () => {
+test("does not list other entries", async () => {
   await directories().make("a");
   writeFileSync(here(`${DIRECTORY}/.hidden`), "");
   expect(await directories().list()).toEqual(["a"]);
 });
 
-test("where SELinux knows no containers none is made, and it is said what to install", async () => {
+test("creates none where SELinux has no container types, and names the package to install", async () => {
   mkdirSync(here("/selinux"));
   writeFileSync(here("/selinux/enforce"), "1");
-  // As a kernel does whose policy lacks the type. Source: Linux, security/selinux/hooks.c, selinux_inode_setxattr
+  // Like a kernel whose policy lacks the type. Source: Linux, security/selinux/hooks.c, selinux_inode_setxattr
   const refuse = vi.spyOn(osNative(), "setAttribute").mockImplementation(() => {
     throw Object.assign(new Error("EINVAL"), { code: "EINVAL" });
   });
@@ -143,18 +143,18 @@ test("where SELinux knows no containers none is made, and it is said what to ins
   }
 });
 
-test("they have the label of containers' files where there is SELinux", async () => {
+test("has the SELinux label of container files", async () => {
   mkdirSync(here("/selinux"));
   writeFileSync(here("/selinux/enforce"), "1");
   await directories().make("a");
   const paths = [`${DIRECTORY}/a`, `${SHOWN}/a`, DIRECTORY].map(here);
-  const said = execFileSync("stat", ["-c", "%C", ...paths], { encoding: "utf8" });
-  expect(new Set(said.trim().split("\n"))).toEqual(
+  const output = execFileSync("stat", ["-c", "%C", ...paths], { encoding: "utf8" });
+  expect(new Set(output.trim().split("\n"))).toEqual(
     new Set(["system_u:object_r:container_file_t:s0"]),
   );
 });
 
-test("where the parent cannot be made it is told", async () => {
+test("reports a parent that cannot be created", async () => {
   mkdirSync(dirname(here("/run")), { recursive: true });
   writeFileSync(here("/run"), "");
   await expect(directories().make("a")).rejects.toMatchObject({ code: "OS_FILE_FAILED" });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets on this machine, with what a launcher can put in the way.
+// Sockets on this machine, with what a launcher can put in their place.
 import { execFileSync } from "node:child_process";
 import {
   chownSync,
@@ -26,9 +26,8 @@ let servers: Server[] = [];
 
 const podsDir = (): string => join(directory, "pods");
 const volume = (): string => join(podsDir(), POD, "volumes/kubernetes.io~empty-dir/launcher");
-/** The node's path, as it is from here. */
+/** The node path, as seen from here. */
 const here = (path: string): string => join(directory, path);
-/** What the launcher mounts. */
 const SHOWN = "/run/patchbay/vhost-user-shown/d";
 const sockets = (dataplaneGroup = 0) =>
   createVhostSockets({
@@ -86,11 +85,11 @@ describeVhostSocketsContract("a machine", () => {
   });
 });
 
-describe("a socket that is shared", () => {
+describe("a shared socket", () => {
   beforeEach(start);
   afterEach(end);
 
-  test("keeps its owner, and the launchers' group may connect", async () => {
+  test("retains its owner, and the launchers' group may connect", async () => {
     await listen(SOCKET.path);
     sockets().link(POD, SOCKET);
     const { uid, gid, mode } = statSync(here(SOCKET.path));
@@ -98,9 +97,9 @@ describe("a socket that is shared", () => {
   });
 
   test.each([
-    { name: "a member of it", uid: 901 },
+    { name: "a member of the group", uid: 901 },
     { name: "root", uid: 0 },
-  ])("is the dataplane's group's where there is one, whether $name made it", async ({ uid }) => {
+  ])("belongs to the dataplane's group if set, whether $name created it", async ({ uid }) => {
     await listen(SOCKET.path, uid, 900);
     for (let turn = 0; turn < 2; turn += 1) {
       sockets(900).link(POD, SOCKET);
@@ -110,9 +109,9 @@ describe("a socket that is shared", () => {
   });
 
   test.each([
-    { name: "root's own", uid: 0, gid: 0 },
-    { name: "another group's", uid: 901, gid: 902 },
-  ])("that is $name is refused there, and stays as it is", async ({ uid, gid }) => {
+    { name: "root", uid: 0, gid: 0 },
+    { name: "another group", uid: 901, gid: 902 },
+  ])("rejects one owned by $name and leaves it unchanged", async ({ uid, gid }) => {
     await listen(SOCKET.path, uid, gid);
     expect(sockets(900).look(POD, SOCKET)).toMatchObject({
       state: "refused",
@@ -125,7 +124,7 @@ describe("a socket that is shared", () => {
     expect(readdirSync(here(SHOWN))).toEqual([]);
   });
 
-  test("is shown as the same file, until the next one takes its place", async () => {
+  test("is shared as the same file until the next one replaces it", async () => {
     const inodes = (): readonly number[] =>
       [SOCKET.path, `${SHOWN}/one`].map((path) => statSync(here(path)).ino);
     for (let turn = 0; turn < 2; turn += 1) {
@@ -138,14 +137,14 @@ describe("a socket that is shared", () => {
     expect(readdirSync(here(SHOWN))).toEqual(["one"]);
   });
 
-  test("what was left of showing it goes", async () => {
+  test("removes the remains of sharing it", async () => {
     await listen(SOCKET.path);
     writeFileSync(here(`${SHOWN}/.one`), "");
     sockets().link(POD, SOCKET);
     expect(readdirSync(here(SHOWN))).toEqual(["one"]);
   });
 
-  test("one in a directory that no launcher has is refused, and nothing of it changes", async () => {
+  test("rejects a directory without a launcher and changes nothing in it", async () => {
     rmSync(here(SHOWN), { recursive: true });
     await listen(SOCKET.path);
     expect(sockets().look(POD, SOCKET)).toMatchObject({
@@ -158,7 +157,7 @@ describe("a socket that is shared", () => {
     expect(statSync(here(SOCKET.path)).gid).toBe(0);
   });
 
-  test("has the label of containers' files where there is SELinux", async () => {
+  test("has the SELinux label of container files", async () => {
     mkdirSync(here("/selinux"));
     writeFileSync(here("/selinux/enforce"), "1");
     await listen(SOCKET.path);
@@ -169,7 +168,7 @@ describe("a socket that is shared", () => {
     );
   });
 
-  test("a directory that is a link out is refused", async () => {
+  test("rejects a directory that is a link to outside", async () => {
     mkdirSync(here("/elsewhere"));
     await listen("/elsewhere/one");
     rmSync(dirname(here(SOCKET.path)), { recursive: true });
@@ -181,12 +180,12 @@ describe("a socket that is shared", () => {
     expect(statSync(here("/elsewhere/one")).gid).toBe(0);
   });
 
-  test("a path elsewhere is refused", () => {
+  test("rejects a path elsewhere", () => {
     const socket = { ...SOCKET, path: "/run/other/one" };
     expect(() => sockets().look(POD, socket)).toThrow("it is not below /run/patchbay/vhost-user");
   });
 
-  test("what a launcher has in the place of its link goes; where that leads nothing is changed", async () => {
+  test("replaces what a launcher put in place of its link, and changes nothing at its target", async () => {
     await listen(SOCKET.path);
     const outside = here("/outside");
     mkdirSync(outside);
@@ -198,7 +197,7 @@ describe("a socket that is shared", () => {
     expect(statSync(outside).isDirectory()).toBe(true);
   });
 
-  test("a volume that is a link out gets none", async () => {
+  test("creates none in a volume that is a link to outside", async () => {
     await listen(SOCKET.path);
     const outside = here("/outside");
     mkdirSync(outside);

@@ -57,9 +57,9 @@ describeVolumeDiskContract("a machine", () =>
   Promise.resolve({ disk, directory, read, close: clean }),
 );
 
-describe("a file system of its own", () => {
+describe("a volume file system", () => {
   test.each(["memory", "image"] as const)(
-    "in %s is full at its size, and its owner's",
+    "in %s is full at its size and belongs to its owner",
     async (type) => {
       const path = join(directory, "volume");
       const sizeBytes = 8 * MEBIBYTE;
@@ -78,13 +78,13 @@ describe("a file system of its own", () => {
     },
   );
 
-  test("in a file keeps what is in it over a reboot, and takes no more of the disk than that", async () => {
+  test("in a file retains its content across a reboot and uses no more disk space", async () => {
     const path = join(directory, "volume");
     const options = { access: ACCESS, image: join(directory, "image"), sizeBytes: 1024 * MEBIBYTE };
     await disk.mountImage(path, options);
     writeFileSync(join(path, "kept"), "1");
     await disk.unmountAll(path);
-    // As a reboot does: another suite's mount namespace may hold what it has copied some moments longer.
+    // Simulates a reboot: another suite's mount namespace may hold copied mounts for some moments.
     const held = (): string => execFileSync("losetup", ["-j", options.image], { encoding: "utf8" });
     await expect.poll(held).toBe("");
     await disk.mountImage(path, options);
@@ -92,7 +92,7 @@ describe("a file system of its own", () => {
     expect(statSync(options.image).blocks * 512).toBeLessThan(8 * MEBIBYTE);
   });
 
-  test("in a file that only a process of another mount namespace has yet keeps what is in it, until that has ended", async () => {
+  test("in a file that another mount namespace holds retains its content until that process ends", async () => {
     const path = join(directory, "volume");
     const options = { access: ACCESS, image: join(directory, "image"), sizeBytes: MEBIBYTE };
     await disk.mountImage(path, options);
@@ -114,7 +114,7 @@ describe("a file system of its own", () => {
     expect(readFileSync(join(path, "kept"), "utf8")).toBe("1");
   });
 
-  test("in a file that is damaged is made anew", async () => {
+  test("in a damaged file is recreated", async () => {
     const path = join(directory, "volume");
     const options = { access: ACCESS, image: join(directory, "image"), sizeBytes: MEBIBYTE };
     writeFileSync(options.image, "no file system");
@@ -123,11 +123,11 @@ describe("a file system of its own", () => {
   });
 });
 
-describe("a directory of the machine", () => {
+describe("a machine directory", () => {
   const shown = (): string => join(directory, "shown");
   const source = (): string => join(directory, "source");
 
-  test("is shown with what is in it, without programs, devices and what is mounted below", async () => {
+  test("is mounted with its content, without programs, devices and nested mounts", async () => {
     mkdirSync(join(source(), "memory"), { recursive: true });
     writeFileSync(join(source(), "disk.img"), "1");
     writeFileSync(join(source(), "program"), "#!/bin/sh\n", { mode: 0o755 });
@@ -143,7 +143,7 @@ describe("a directory of the machine", () => {
     expect(options.split(",")).toEqual(expect.arrayContaining(["nosuid", "nodev", "noexec"]));
   });
 
-  test.each(["link", "link/inner", "file"])("is refused by way of a %s", async (way) => {
+  test.each(["link", "link/inner", "file"])("is rejected through a %s", async (way) => {
     mkdirSync(join(source(), "inner"), { recursive: true });
     symlinkSync(source(), join(directory, "link"));
     writeFileSync(join(directory, "file"), "");
@@ -158,18 +158,18 @@ describe("a directory of the machine", () => {
 describe("published files", () => {
   const volume = (): string => join(directory, "volume");
 
-  test("are seen through ..data, with their modes and owners, and nothing else is there", async () => {
+  test("are visible through ..data with their modes and owners, and nothing else is", async () => {
     await disk.makeDirectory(volume(), { uid: 0, gid: 0, mode: 0o755 });
     await disk.publish(volume(), new Map([["a", fileOf("1")]]));
     const secret = { ...fileOf("2", 0o440), uid: 107, gid: 108 };
     await disk.publish(volume(), new Map([["deep/b", secret]]));
     expect(readdirSync(volume()).filter((name) => !name.startsWith(".."))).toEqual(["deep"]);
     expect(readlinkSync(join(volume(), "deep"))).toBe("..data/deep");
-    expect(readdirSync(volume())).toHaveLength(3); // ..data, what it names, deep
+    expect(readdirSync(volume())).toHaveLength(3); // ..data and its target at every depth
     expect(accessOf(join(volume(), "deep/b"))).toEqual({ uid: 107, gid: 108, mode: 0o440 });
   });
 
-  test("of writes at the same time are those of the last one, and nothing else is left", async () => {
+  test("of concurrent writes are those of the last one, and nothing else is left", async () => {
     await disk.makeDirectory(volume(), { uid: 0, gid: 0, mode: 0o755 });
     const texts = ["1", "2", "3", "4"];
     await Promise.all(texts.map((text) => disk.publish(volume(), new Map([["a", fileOf(text)]]))));
@@ -177,7 +177,7 @@ describe("published files", () => {
     expect(readdirSync(volume())).toHaveLength(3);
   });
 
-  test("come also where an earlier write was cut short", async () => {
+  test("are published after an interrupted write", async () => {
     mkdirSync(join(volume(), "..left"), { recursive: true });
     symlinkSync("..left", join(volume(), "..data_tmp"));
     mkdirSync(join(volume(), "a"));
@@ -186,7 +186,7 @@ describe("published files", () => {
     expect(readdirSync(volume())).toHaveLength(3);
   });
 
-  test("are never seen half: a reader of two files that change together reads one generation", async () => {
+  test("are consistent: a reader of two files that change together reads one generation", async () => {
     await disk.makeDirectory(volume(), { uid: 0, gid: 0, mode: 0o755 });
     const generation = (text: string) =>
       new Map([
@@ -213,7 +213,7 @@ describe("published files", () => {
   });
 });
 
-test("the use of a tree is what it takes of the disk", async () => {
+test("a tree's usage is what it takes of the disk", async () => {
   const path = join(directory, "volume");
   await disk.makeDirectory(path, ACCESS);
   writeFileSync(join(path, "file"), Buffer.alloc(MEBIBYTE));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does dnsmasq give a guest what was remembered of its pod NIC, and nobody else anything?
+// dnsmasq gives a guest the settings stored for its pod NIC, and serves no other client.
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 const family = `${PREFIX}-dhcp`;
 const servers = createDhcpServers({ runner: createProcessRunner(), family });
 
-/** Pids of the servers of this test. */
+/** Pids of this test's servers. */
 function serverPids(): readonly string[] {
   const pids = run("sh", "-c", "pidof dnsmasq || true").trim().split(" ");
   return pids.filter((pid) => {
@@ -47,13 +47,12 @@ function parentOf(pid: string): string {
   return /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "";
 }
 
-/** A pod and its guest. */
 interface Pair {
   readonly pod: string;
   readonly guest: string;
 }
 
-/** A bridge in the pod, and the guest's NIC at it. */
+/** A bridge in the pod with the guest's NIC. */
 function addPairNic({ pod, guest }: Pair, { bridgeName, mac }: ServedNic, at: number): void {
   const [tap, nic] = [`tap${String(at)}`, `eth${String(at)}`];
   run("ip", "-n", pod, "link", "add", bridgeName, "type", "bridge");
@@ -65,14 +64,14 @@ function addPairNic({ pod, guest }: Pair, { bridgeName, mac }: ServedNic, at: nu
   run("ip", "-n", guest, "link", "set", nic, "up");
 }
 
-/** A pod with a bridge for each NIC, and the guest's NICs at them: eth0, eth1, ... */
+/** A pod with a bridge for each NIC, and the guest's NICs: eth0, eth1, ... */
 function makePair(namespaces: Namespaces, nics: readonly ServedNic[] = [SERVED_NIC]): Pair {
   const pair = { pod: namespaces.add("pod"), guest: namespaces.add("guest") };
   for (const [at, nic] of nics.entries()) addPairNic(pair, nic, at);
   return pair;
 }
 
-/** What is served at the NIC of a guest whose launcher pod has this entry in its annotation of networks. */
+/** The settings served to a guest whose launcher pod has this entry in its networks annotation. */
 function servedNicOf(entry: NetworkStatus): ServedNic {
   const podInterfaceName = "pod7692c3ad354";
   const pod = aPod();
@@ -81,11 +80,11 @@ function servedNicOf(entry: NetworkStatus): ServedNic {
   const vmi = aVmi({ nics: [{ name: "one", mac: SERVED_NIC.mac }] });
   const facts = podNetworkFacts({ ...pod, metadata: { ...pod.metadata, annotations } });
   const attachments = attachmentStatuses({ vmi, bindings: {} }, facts);
-  const taken = { podInterfaceName, index: 3, addresses: ["10.9.0.5/24"], routes: [] };
+  const claimed = { podInterfaceName, index: 3, addresses: ["10.9.0.5/24"], routes: [] };
   const ifaces = collectIfaceFacts({
     vmi: { ...vmi, status: { attachments: [...attachments] } },
     links: [{ name: podInterfaceName, index: 3, mtu: 1400, carrier: true }],
-    remembered: [taken],
+    remembered: [claimed],
     nics: [],
     guest: EMPTY_VIEW,
     bindings: {},
@@ -104,8 +103,8 @@ describeAddressServersContract("dnsmasq", () => {
     netns: namespaces.open(pod),
     ask: () => {
       const { ip, mask } = askIpv4(guest) ?? {};
-      const isTold = ip !== undefined && mask !== undefined;
-      return Promise.resolve(isTold ? `${ip}/${mask}` : undefined);
+      const isReported = ip !== undefined && mask !== undefined;
+      return Promise.resolve(isReported ? `${ip}/${mask}` : undefined);
     },
     kill: () => {
       for (const pid of serverPids()) process.kill(Number(pid), "SIGKILL");
@@ -131,7 +130,7 @@ describe("a server", () => {
     namespaces.close();
   });
 
-  test("has a user of its own, three capabilities, and the namespace only", async () => {
+  test("has its own user, three capabilities, and only the namespace", async () => {
     const { pod, guest } = makePair(namespaces);
     await start(pod, SERVED_NIC);
     const [pid = "", ...more] = serverPids();
@@ -170,7 +169,7 @@ describe("a server", () => {
     expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
   });
 
-  test("keeps no file system in use that was mounted when it started", async () => {
+  test("holds no file system that was mounted when it started", async () => {
     const { pod } = makePair(namespaces);
     const directory = mkdtempSync(join(tmpdir(), "mounted-"));
     run("mount", "-t", "tmpfs", "none", directory);
@@ -182,11 +181,11 @@ describe("a server", () => {
     const mounts = serverPids().map((pid) => readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
     expect(mounts).toHaveLength(1);
     expect(mounts[0]).not.toContain(directory);
-    // The kernel detaches what other namespaces have mounted there.
+    // The kernel detaches mounts of other namespaces there.
     rmSync(directory, { recursive: true });
   });
 
-  test("serves where its agent may not mount anything, as in some containers", async () => {
+  test("works where its agent may not mount, as in some containers", async () => {
     const { pod, guest } = makePair(namespaces);
     const directory = mkdtempSync(join(tmpdir(), "no-mount-"));
     symlinkSync("/bin/false", join(directory, "mount"));
@@ -202,18 +201,19 @@ describe("a server", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("leaves nothing behind when it is killed, or who waits for it is", async () => {
+  test("leaves nothing behind when it or its parent is killed", async () => {
     const { pod } = makePair(namespaces);
-    const left = (): string => run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
+    const remaining = (): string =>
+      run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
     for (const find of [(pid: string) => pid, parentOf]) {
       const server = await start(pod, SERVED_NIC);
       process.kill(Number(find(serverPids()[0] ?? "")), "SIGKILL");
       expect(await server.ended).not.toBe("");
-      await eventually(() => left() === "", { withinMs: 5000 });
+      await eventually(() => remaining() === "", { withinMs: 5000 });
     }
   });
 
-  test("tells routes, MTU, names and what a person asks for", async () => {
+  test("announces routes, MTU, names and custom options", async () => {
     const { pod, guest } = makePair(namespaces);
     const nic: ServedNic = {
       ...SERVED_NIC,
@@ -254,7 +254,7 @@ describe("a server", () => {
     });
   });
 
-  test("tells of a way out, and of name servers, at the NIC that has them only", async () => {
+  test("announces a gateway and name servers only at the NIC that has them", async () => {
     const ipv4 = {
       address: "10.9.0.5/24",
       server: "169.254.75.10/32",
@@ -270,16 +270,16 @@ describe("a server", () => {
     const { pod, guest } = makePair(namespaces, nics);
     for (const nic of nics) await start(pod, nic);
     const out = ["router", "staticroutes", "dns", "search", "domain"];
-    const told = (nic: string): readonly unknown[] => {
+    const reported = (nic: string): readonly unknown[] => {
       const lease = askIpv4(guest, nic) ?? {};
       return [lease["ip"], ...out.filter((name) => name in lease)];
     };
-    expect(told("eth0")).toEqual(["10.9.0.5", ...out]);
-    expect(told("eth1")).toEqual(["10.8.0.5"]);
+    expect(reported("eth0")).toEqual(["10.9.0.5", ...out]);
+    expect(reported("eth1")).toEqual(["10.8.0.5"]);
   });
 
-  test("gives the name servers that the pod's annotation has for the network", async () => {
-    // Pod authors can forge the annotation: what is no address or name does not reach dnsmasq.
+  test("announces the name servers that the pod's annotation has for the network", async () => {
+    // Pod authors can forge the annotation: invalid addresses and names must not reach dnsmasq.
     const nameservers = ["10.9.0.53", "1.1.1.1,option:router", 7];
     const search = ["corp.example", "lab.example", "a,b", "-x"];
     const nic = servedNicOf({ name: "default/blue", dns: { nameservers, search } });
@@ -292,7 +292,7 @@ describe("a server", () => {
     });
   });
 
-  test("is told no more than one name for a name", async () => {
+  test("receives at most one name per host", async () => {
     const { pod } = makePair(namespaces);
     const nic = { ...SERVED_NIC, hostname: "guest1,10.9.0.6" };
     await expect(servers.start(namespaces.open(pod), nic)).rejects.toMatchObject({
@@ -301,7 +301,7 @@ describe("a server", () => {
     expect(serverPids()).toEqual([]);
   });
 
-  test("serves what fits of more routes, domains and NTP servers than an option holds", async () => {
+  test("truncates routes, domains and NTP servers to what an option holds", async () => {
     const numbers = Array.from({ length: 80 }, (_none, at) => at);
     const routes = numbers.map((at) => ({
       destination: `10.${String(at + 50)}.0.0/24`,
@@ -309,7 +309,7 @@ describe("a server", () => {
     }));
     const search = numbers.map((at) => `n${String(at)}.${"a".repeat(40)}`);
     const ntpServers = numbers.map((at) => `10.9.1.${String(at)}`);
-    // The client accepts 576 bytes, which is room for one such option.
+    // The client accepts 576 bytes, enough for one such option.
     const changes: readonly Partial<ServedNic>[] = [
       { lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes } } },
       { dns: { nameservers: [], search } },
@@ -328,7 +328,7 @@ describe("a server", () => {
     expect(nics.map(({ leftOut }) => leftOut?.length)).toEqual([1, 1, 1]);
   });
 
-  test("accepts each list of search domains that was cut to fit", () => {
+  test("accepts each list of search domains that was truncated to fit", () => {
     const label = fc.stringMatching(/^[a-z]{1,20}$/);
     const domain = fc
       .tuple(fc.array(label, { maxLength: 3 }), fc.constantFrom("lan", "svc.cluster.local", "b.c"))
@@ -347,13 +347,13 @@ describe("a server", () => {
     );
   });
 
-  test("serves NICs with equal addresses or equal MACs, each its own address", async () => {
+  test("serves NICs with equal addresses or equal MACs, each with its own address", async () => {
     const ipv4 = (address: string): ServedNic["lease"] => ({
       ipv4: { address, server: "169.254.75.10/32", routes: [] },
     });
-    const twin = { iface: "b", bridgeName: "k6t-1", mac: "02:00:00:00:5e:02" };
+    const copy = { iface: "b", bridgeName: "k6t-1", mac: "02:00:00:00:5e:02" };
     const bond = { iface: "c", bridgeName: "k6t-2", lease: ipv4("10.7.0.9/24") };
-    const nics = [SERVED_NIC, { ...SERVED_NIC, ...twin }, { ...SERVED_NIC, ...bond }];
+    const nics = [SERVED_NIC, { ...SERVED_NIC, ...copy }, { ...SERVED_NIC, ...bond }];
     const { pod, guest } = makePair(namespaces, nics);
     await Promise.all(nics.map((nic) => start(pod, nic)));
     const addresses = nics.map((_nic, at) => askIpv4(guest, `eth${String(at)}`)?.["ip"]);
@@ -383,16 +383,16 @@ describe("a server", () => {
     expect(addresses).toEqual(["fd09::5", "fd09::6", "fd48::7"]);
   });
 
-  test("that was left is ended by a successor", async () => {
+  test("left behind by a killed agent is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
-    const left = await servers.start(namespaces.open(pod), SERVED_NIC);
+    const remaining = await servers.start(namespaces.open(pod), SERVED_NIC);
     await createDhcpServers({ runner: createProcessRunner(), family }).endLeft();
     expect(serverPids()).toEqual([]);
-    expect(await left.ended).not.toBe("");
+    expect(await remaining.ended).not.toBe("");
   });
 });
 
-describe("what CNI gave to a NIC", () => {
+describe("a NIC's CNI result", () => {
   const namespaces = new Namespaces();
   afterEach(() => {
     namespaces.close();

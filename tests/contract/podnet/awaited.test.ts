@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a switch hear a guest that moves from one pod to another? From one place at a time, and never from the pod to
-// which it is still to come.
+// Where a switch learns a guest that migrates between two pods: in one place at a time, and never in a pod that still
+// awaits it.
 import type { NetnsHandle } from "@patchbay/core/interfaces";
 import { run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -20,7 +20,7 @@ const AWAITED = { ...WIRING, awaitedIn: "pod-2" } as const;
 
 let namespaces: Namespaces;
 let host: string;
-/** The guest where it is, where it comes to, and another one. */
+/** The guest at its source, at its target, and another guest. */
 let here: string;
 let there: string;
 let other: string;
@@ -40,7 +40,7 @@ afterEach(() => {
   namespaces.close();
 });
 
-/** A guest that is not switched on yet, and whose pod's NIC comes with the MAC that CNI gave it. */
+/** A guest that is still off, whose pod NIC has the MAC that CNI assigned. */
 async function awaitGuest(mac: string): Promise<void> {
   const pod = `${PREFIX}-pod9`;
   addNic({ host, pod }, { name: "pod1", kind: "veth", mac });
@@ -51,7 +51,7 @@ async function awaitGuest(mac: string): Promise<void> {
   await makeNetwork().wireTap(target, AWAITED);
 }
 
-/** The ports behind which the host's bridge has heard the guest. */
+/** The ports where the host's bridge has learned the guest. */
 function heardAt(): readonly string[] {
   const entries = run("bridge", "-n", host, "fdb", "show", "br", "br0").split("\n");
   return entries
@@ -59,18 +59,18 @@ function heardAt(): readonly string[] {
     .map((line) => line.split(" ")[2] ?? "");
 }
 
-/** Frames that have come to the guest's own NIC. */
+/** Frames received by the guest's own NIC. */
 function framesAt(guest: string): number {
   const path = "/sys/class/net/eth0/statistics/rx_packets";
   return Number(run("ip", "netns", "exec", guest, "cat", path));
 }
 
-test("a pod that awaits a guest is heard nowhere, and nothing waits in its tap; once the guest is here it is heard there", async () => {
+test("a pod that awaits a guest stays silent and queues nothing in its tap, and receives frames once the guest is here", async () => {
   ping(here, "10.9.0.2");
   expect(heardAt()).toEqual(["pod1pod1"]);
   await awaitGuest("02:00:00:00:5e:99");
   const before = framesAt(there);
-  // Who asks for an address that nobody has asks everybody.
+  // A request for an unused address is broadcast.
   expect(() => ping(other, "10.9.0.77")).toThrow("Command failed");
   ping(here, "10.9.0.2");
   expect(framesAt(there)).toBe(before);
@@ -82,7 +82,7 @@ test("a pod that awaits a guest is heard nowhere, and nothing waits in its tap; 
   expect(heardAt()).toEqual(["pod9pod1"]);
 });
 
-test("one whose NIC has the guest's MAC lets go of it before it is on the bridge", async () => {
+test("a NIC with the guest's MAC gives up the MAC before it joins the bridge", async () => {
   ping(here, "10.9.0.2");
   await awaitGuest(WIRING.mac);
   const nic = run("ip", "-n", `${PREFIX}-pod9`, "-br", "link", "show", "pod1");
@@ -91,7 +91,7 @@ test("one whose NIC has the guest's MAC lets go of it before it is on the bridge
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
 
-/** Which MAC the other guest believes to have these addresses. */
+/** The MAC that the other guest has resolved for these addresses. */
 function believedMacs(): readonly (string | undefined)[] {
   return ["10.9.0.1", "fd09::1"].map(
     (address) =>
@@ -99,15 +99,15 @@ function believedMacs(): readonly (string | undefined)[] {
   );
 }
 
-test("who has heard the guest elsewhere, or another MAC for its addresses, believes its pod again", async () => {
+test("neighbors that learned the guest elsewhere, or another MAC for it, learn the pod again", async () => {
   const network = makeNetwork();
   const wrong = "02:00:00:00:5e:99";
   await awaitGuest(wrong);
   ping(other, "10.9.0.1");
   ping(other, "-6", "fd09::1");
   const nic = { podInterfaceName: "pod1", mac: WIRING.mac, addresses: ["10.9.0.1/24", "fd09::1"] };
-  // As a plugin does that makes a NIC with these addresses. Who is announced elsewhere still speaks: of groups that it has
-  // left (twice, up to a second apart; source: RFC 3810, 6.1), and to whom it answered.
+  // Like a plugin that creates a NIC with these addresses. A pod whose guest is elsewhere still sends: reports of left
+  // groups (twice, up to a second apart; source: RFC 3810, 6.1), and replies.
   const believedElsewhere = async () => {
     await network.announce(target, { ...nic, addresses: [] });
     await network.announce(target, { ...nic, mac: wrong });
@@ -120,7 +120,7 @@ test("who has heard the guest elsewhere, or another MAC for its addresses, belie
   expect(ping(other, "10.9.0.1")).toContain(" 0% packet loss");
 });
 
-test("two macvlans of one parent: the pod that the guest has left lets go of its MAC for the other", async () => {
+test("two macvlans of one parent: the source pod gives up its MAC for the target", async () => {
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:07";
   const wiring = { ...guestWiring(1), mac };
@@ -131,23 +131,23 @@ test("two macvlans of one parent: the pod that the guest has left lets go of its
     { host, pod: `${PREFIX}-pod9` },
     { name: "pod1", kind: "macvlan", mac: "02:00:00:00:5e:97" },
   );
-  const left = namespaces.open(source);
-  await network.wireTap(left, wiring);
+  const remaining = namespaces.open(source);
+  await network.wireTap(remaining, wiring);
   await network.wireTap(target, awaited);
   await expect(network.wireTap(target, wiring)).rejects.toMatchObject({ code: "PODNET_FAILED" });
-  await network.wireTap(left, awaited);
+  await network.wireTap(remaining, awaited);
   await network.wireTap(target, wiring);
-  const views = await Promise.all([left, target].map((netns) => network.look(netns)));
+  const views = await Promise.all([remaining, target].map((netns) => network.look(netns)));
   expect(views.map(({ isWired }) => isWired(wiring))).toEqual([false, true]);
 });
 
-test("two macvlans of one parent: two pods without their guest do not have one MAC", async () => {
+test("two macvlans of one parent: two pods without their guest have different MACs", async () => {
   const network = makeNetwork();
   const mac = "02:00:00:00:5e:08";
   const wiring = { ...guestWiring(1), mac };
-  const left = namespaces.add("pod8");
-  addNic({ host, pod: left }, { name: "pod1", kind: "macvlan", mac });
-  await network.wireTap(namespaces.open(left), { ...wiring, awaitedIn: "pod-1" });
+  const remaining = namespaces.add("pod8");
+  addNic({ host, pod: remaining }, { name: "pod1", kind: "macvlan", mac });
+  await network.wireTap(namespaces.open(remaining), { ...wiring, awaitedIn: "pod-1" });
   addNic({ host, pod: `${PREFIX}-pod9` }, { name: "pod1", kind: "macvlan", mac });
   await network.wireTap(target, { ...wiring, awaitedIn: "pod-2" });
   expect((await network.look(target)).isWired({ ...wiring, awaitedIn: "pod-2" })).toBe(true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the kernel's default routes move to another NIC, and come back as they were?
+// Default routes move to another NIC in the kernel and are restored unchanged.
 import { createNetlink } from "@patchbay/os";
 import { createDefaultRoutes } from "@patchbay/podnet";
 import type { NetnsHandle } from "@patchbay/core/interfaces";
@@ -10,11 +10,11 @@ import { Namespaces } from "./links.ts";
 
 const routes = createDefaultRoutes(createNetlink());
 
-type Ip = (...words: readonly string[]) => string;
+type Ip = (...text: readonly string[]) => string;
 
-/** The NICs `one` and `two`, whose other ends are in the same namespace and up. */
+/** The NICs `one` and `two`, whose peers are up in the same namespace. */
 function addNics(name: string): Ip {
-  const ip: Ip = (...words) => run("ip", "-n", name, ...words);
+  const ip: Ip = (...text) => run("ip", "-n", name, ...text);
   for (const [link, number] of [
     ["one", "1"],
     ["two", "2"],
@@ -46,7 +46,7 @@ describeDefaultRoutesContract("of the kernel", () => {
   });
 });
 
-describe("a route comes back with all that it had", () => {
+describe("restores a route with all its attributes", () => {
   const namespaces = new Namespaces();
   let netns: NetnsHandle;
   let ip: Ip;
@@ -81,8 +81,8 @@ describe("a route comes back with all that it had", () => {
       family: "-6",
       words: "via fd09:1::1 dev one metric 9 pref high mtu 1400",
     },
-  ])("$name", async ({ family, words }) => {
-    ip(family, "route", "add", "default", ...words.split(" "));
+  ])("$name", async ({ family, words: text }) => {
+    ip(family, "route", "add", "default", ...text.split(" "));
     const before = ip(family, "route", "show", "default");
     const [route, ...others] = await routes.list(netns);
     expect(others).toEqual([]);
@@ -94,14 +94,14 @@ describe("a route comes back with all that it had", () => {
     await routes.remove(netns, route);
   });
 
-  test("what refuses, and other tables, are no default routes", async () => {
+  test("ignores unreachable routes and other tables", async () => {
     ip("route", "add", "unreachable", "default", "metric", "99");
     ip("route", "add", "default", "via", "10.9.1.1", "table", "100");
     expect(await routes.list(netns)).toEqual([]);
     ip("route", "flush", "table", "100");
   });
 
-  test("a gateway that nobody reaches is refused in the kernel's words", async () => {
+  test("rejects an unreachable gateway with the kernel's message", async () => {
     await expect(routes.add(netns, { link: "two", gateway: "192.0.2.1" })).rejects.toThrow(
       /route add default via 192\.0\.2\.1 dev two.*ENETUNREACH|EHOSTUNREACH/,
     );

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest as a network namespace that asks for its addresses, as the small guest does.
+// A guest as a network namespace that requests addresses like the small guest.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseIp, printAddress } from "@patchbay/api";
 import { run } from "@patchbay/support";
 
-/** What udhcpc was given, by its own names of variables; source: busybox, udhcpc. */
+/** udhcpc's results by its variable names; source: busybox, udhcpc. */
 export type Lease = Readonly<Record<string, string>>;
 
 const OPTIONS = ["121", "mtu", "search", "66", "67", "224"].flatMap((name) => ["-O", name]);
 
-/** Asks by DHCPv4 once, for two seconds at most; undefined: nobody answers. */
+/** Sends one DHCPv4 request, for two seconds at most; undefined without a reply. */
 export function askIpv4(guest: string, nic = "eth0"): Lease | undefined {
   const directory = mkdtempSync(join(tmpdir(), "dhcp-guest-"));
   const [script, answer] = [join(directory, "script"), join(directory, "answer")];
   try {
     writeFileSync(script, `#!/bin/sh\n[ "$1" = bound ] && env >${answer} || true\n`);
     chmodSync(script, 0o755);
-    const words = ["-i", nic, "-f", "-q", "-n", "-t", "2", "-T", "1", ...OPTIONS, "-s", script];
-    run("ip", "netns", "exec", guest, "busybox", "udhcpc", ...words);
+    const text = ["-i", nic, "-f", "-q", "-n", "-t", "2", "-T", "1", ...OPTIONS, "-s", script];
+    run("ip", "netns", "exec", guest, "busybox", "udhcpc", ...text);
     const lines = readFileSync(answer, "utf8").trim().split("\n");
     return Object.fromEntries(
       lines.map((line): [string, string] => {
@@ -34,14 +34,14 @@ export function askIpv4(guest: string, nic = "eth0"): Lease | undefined {
   }
 }
 
-/** Waits for a router advertisement, and takes what it says: the kernel does so by itself. */
+/** Waits for a router advertisement, which the kernel applies by itself. */
 export function defaultRouteOf(guest: string): string {
   return run("ip", "-n", guest, "-6", "route", "show", "default").trim();
 }
 
 /**
- * A client of DHCPv6 as a program for `node -e LINK MAC`: repeats SOLICIT until a server answers, and prints the address
- * that it offers. Source: RFC 8415 sections 18.2.1, 21.4, 21.6
+ * A DHCPv6 client as a program for `node -e LINK MAC`: repeats SOLICIT until a server answers, and prints the offered
+ * address. Source: RFC 8415 sections 18.2.1, 21.4, 21.6
  */
 const SOLICIT = String.raw`
 const [link, mac] = process.argv.slice(1);
@@ -69,11 +69,11 @@ socket.bind(546, () => {
 setTimeout(() => process.exit(1), 15000);
 `;
 
-/** Requests an address by DHCPv6; undefined when no server answers. */
+/** Requests an address by DHCPv6; undefined without a reply. */
 export function askIpv6(guest: string, nic: string, mac: string): string | undefined {
   try {
-    const words = [process.execPath, "-e", SOLICIT, nic, mac];
-    const ip = parseIp(run("ip", "netns", "exec", guest, ...words).trim());
+    const text = [process.execPath, "-e", SOLICIT, nic, mac];
+    const ip = parseIp(run("ip", "netns", "exec", guest, ...text).trim());
     return ip && printAddress(ip);
   } catch {
     return undefined;

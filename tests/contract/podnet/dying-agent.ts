@@ -3,36 +3,36 @@
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import type { Netlink, ProcessRunner } from "@patchbay/core/interfaces";
 
-/** Questions. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
-const QUESTIONS = [18, 22, 30];
+/** Read requests. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
+const REQUESTS = [18, 22, 30];
 
 function died(): Error {
   return new Error("the process has died");
 }
 
-/** How many changes an agent makes before it dies, whichever way it makes them. */
+/** Number of changes before the agent dies, by either way of making them. */
 class Changes {
   #left: number;
 
-  constructor(left: number) {
-    this.#left = left;
+  constructor(remaining: number) {
+    this.#left = remaining;
   }
 
-  /** Whether one more is made. */
+  /** Whether one more change is allowed. */
   take(): boolean {
     this.#left -= 1;
     return this.#left >= 0;
   }
 }
 
-/** Programs: the kernel takes all that nft was given, or nothing, and writes settings one by one. */
+/** Programs: nft is atomic, and settings are written one by one. */
 function dyingRunner(changes: Changes): ProcessRunner {
   const runner = createProcessRunner();
   return {
     run: async (command) => {
-      const given = (command.stdin ?? "").split("\n").filter((line) => line !== "");
-      const lines = command.argv.includes("nft") ? [given.join("\n")] : given;
-      if (given.length === 0) return runner.run(command);
+      const input = (command.stdin ?? "").split("\n").filter((line) => line !== "");
+      const lines = command.argv.includes("nft") ? [input.join("\n")] : input;
+      if (input.length === 0) return runner.run(command);
       const done: string[] = [];
       while (done.length < lines.length && changes.take()) done.push(lines[done.length] ?? "");
       if (done.length === 0) throw died();
@@ -44,14 +44,14 @@ function dyingRunner(changes: Changes): ProcessRunner {
   };
 }
 
-/** Messages, each of which is carried out before the next. */
+/** Messages, executed in order. */
 function dyingNetlink(changes: Changes): Netlink {
   const netlink = createNetlink();
   return {
     ...netlink,
     talk: async (netns, protocol, messages) => {
-      const isAsked = messages.every(([, , , , type = 0]) => QUESTIONS.includes(type));
-      if (protocol !== "route" || isAsked) return netlink.talk(netns, protocol, messages);
+      const isRequest = messages.every(([, , , , type = 0]) => REQUESTS.includes(type));
+      if (protocol !== "route" || isRequest) return netlink.talk(netns, protocol, messages);
       const done: Uint8Array[] = [];
       while (done.length < messages.length && changes.take()) {
         done.push(messages[done.length] ?? new Uint8Array());
@@ -65,7 +65,7 @@ function dyingNetlink(changes: Changes): Netlink {
   };
 }
 
-/** What makes links, with which a process dies after so many changes. */
+/** A link adapter that kills the process after so many changes. */
 export function dyingAfter(count: number): { runner: ProcessRunner; netlink: Netlink } {
   const changes = new Changes(count);
   return { runner: dyingRunner(changes), netlink: dyingNetlink(changes) };

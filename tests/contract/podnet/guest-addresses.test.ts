@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a guest on a network with addresses get them from its pod, the default route of IPv6 too, and from nobody else?
+// A guest gets its network's addresses and the IPv6 default route from its pod only.
 import type { BridgeWiring } from "@patchbay/core/nics";
 import { createProcessRunner } from "@patchbay/os";
 import { createDhcpServers } from "@patchbay/podnet";
@@ -23,7 +23,7 @@ afterEach(async () => {
   namespaces.close();
 });
 
-/** A guest behind a pod NIC that CNI gave addresses; `serve` starts what gives them to the guest. */
+/** A guest behind a pod NIC with CNI addresses; `serve` starts the address servers. */
 async function makeGuest(kind: string) {
   const host = addHost(namespaces);
   run("ip", "-n", host, "addr", "add", "10.9.0.254/24", "dev", "br0");
@@ -32,7 +32,7 @@ async function makeGuest(kind: string) {
   const [pod, guest] = [namespaces.add("pod"), namespaces.add("guest")];
   const own = guestWiring(1);
   addNic({ host, pod }, { name: own.podInterfaceName, kind, mac: own.mac });
-  const ip = (...words: readonly string[]): string => run("ip", "-n", pod, ...words);
+  const ip = (...text: readonly string[]): string => run("ip", "-n", pod, ...text);
   ip("link", "set", "pod1", "mtu", "1400", "up");
   ip("addr", "add", "10.9.0.5/24", "dev", "pod1");
   ip("addr", "add", "fd09::5/64", "dev", "pod1", "nodad");
@@ -71,23 +71,26 @@ async function makeGuest(kind: string) {
   return { host, guest, netns, network, wiring, serve };
 }
 
-test.each(["veth", "macvlan"])("of both families, and reaches what is far, on %s", async (kind) => {
-  const { guest, netns, network, wiring, serve } = await makeGuest(kind);
-  await network.wireTap(netns, wiring);
-  expect((await network.look(netns)).isWired(wiring)).toBe(true);
-  await serve();
-  expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5", mask: "24", mtu: "1400" });
-  run("ip", "-n", guest, "addr", "add", "10.9.0.5/24", "dev", "eth0");
-  run("ip", "-n", guest, "addr", "add", "fd09::5/128", "dev", "eth0", "nodad");
-  await eventually(() => defaultRouteOf(guest).startsWith("default via fe80::"), {
-    withinMs: 15_000,
-  });
-  expect(ping(guest, "10.9.0.254")).toContain(" 0% packet loss");
-  expect(ping(guest, "-6", "fd09::1")).toContain(" 0% packet loss");
-  expect(ping(guest, "-6", "2001:db8::1")).toContain(" 0% packet loss");
-});
+test.each(["veth", "macvlan"])(
+  "has addresses of both families and reaches remote hosts, on %s",
+  async (kind) => {
+    const { guest, netns, network, wiring, serve } = await makeGuest(kind);
+    await network.wireTap(netns, wiring);
+    expect((await network.look(netns)).isWired(wiring)).toBe(true);
+    await serve();
+    expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5", mask: "24", mtu: "1400" });
+    run("ip", "-n", guest, "addr", "add", "10.9.0.5/24", "dev", "eth0");
+    run("ip", "-n", guest, "addr", "add", "fd09::5/128", "dev", "eth0", "nodad");
+    await eventually(() => defaultRouteOf(guest).startsWith("default via fe80::"), {
+      withinMs: 15_000,
+    });
+    expect(ping(guest, "10.9.0.254")).toContain(" 0% packet loss");
+    expect(ping(guest, "-6", "fd09::1")).toContain(" 0% packet loss");
+    expect(ping(guest, "-6", "2001:db8::1")).toContain(" 0% packet loss");
+  },
+);
 
-test("and nobody else: a server on the network neither hears the guest nor is heard", async () => {
+test("a DHCP server on the network neither receives nor sends guest frames", async () => {
   const { host, guest, netns, network, wiring, serve } = await makeGuest("veth");
   const { mac } = SERVED_NIC;
   const lease = { ipv4: { address: "10.9.0.66/24", server: "10.9.0.254/24", routes: [] } };
@@ -101,7 +104,7 @@ test("and nobody else: a server on the network neither hears the guest nor is he
   expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
 });
 
-test("of a network to which it has moved, from one of IPv4 only", async () => {
+test("gets an address of the network it was swapped to, from an IPv4-only one", async () => {
   const { host, guest, netns, network, wiring, serve } = await makeGuest("veth");
   const pod = `${PREFIX}-pod`;
   const old = { podInterfaceName: "pod2", bridgeName: "k6t-2" };
@@ -115,7 +118,7 @@ test("of a network to which it has moved, from one of IPv4 only", async () => {
   await serve();
   run("ip", "-n", guest, "addr", "add", "fd09::5/128", "dev", "eth0", "nodad");
   await eventually(() => defaultRouteOf(guest) !== "", { withinMs: 15_000 });
-  // The guest asks the bridge for its MAC.
+  // The guest resolves the bridge's MAC.
   expect(ping(guest, "-6", "2001:db8::1")).toContain(" 0% packet loss");
   await network.removeBridge(netns, old.bridgeName);
   expect(run("ip", "netns", "exec", pod, "nft", "list", "tables")).toBe(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the counters the kernel's own, whoever asks and wherever else this process is?
+// Link counters equal the kernel's, whatever the namespace of this process.
 import { readFileSync } from "node:fs";
 import { createLinkCounters } from "@patchbay/os";
 import type { NetnsHandle } from "@patchbay/core/interfaces";
@@ -8,10 +8,10 @@ import { run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Namespaces } from "./links.ts";
 
-/** Bytes before what a program sends: of Ethernet, IPv4 and UDP. */
+/** Header bytes of a datagram: Ethernet, IPv4 and UDP. */
 const HEADERS = 14 + 20 + 8;
 
-/** `one` is a veth whose other end is in the same namespace: what goes out has somebody to take it. */
+/** `one` is a veth whose peer in the same namespace receives its frames. */
 function addPair(name: string): void {
   const ip = (...words: readonly string[]): void => {
     run("ip", "-n", name, ...words);
@@ -21,7 +21,7 @@ function addPair(name: string): void {
   ip("addr", "add", "10.9.9.1/24", "dev", "one");
   ip("link", "set", "two", "up");
   ip("link", "set", "one", "up");
-  // Nobody asks for the MAC of whom is sent to.
+  // A static neighbor entry avoids ARP.
   ip("neigh", "add", "10.9.9.2", "lladdr", "02:00:00:00:00:99", "dev", "one", "nud", "permanent");
 }
 
@@ -66,14 +66,14 @@ describe("a reading", () => {
     namespaces.close();
   });
 
-  test("leaves every thread of this process where it was", async () => {
+  test("leaves every thread of this process in its namespace", async () => {
     const before = readFileSync("/proc/self/net/dev", "utf8").includes(" one:");
     await Promise.all(Array.from({ length: 64 }, () => createLinkCounters().read(netns)));
     expect(before).toBe(false);
     expect(readFileSync("/proc/self/net/dev", "utf8")).not.toContain(" one:");
   });
 
-  test("lists every link, also in 200 readings at once", async () => {
+  test("lists every link, also in 200 concurrent readings", async () => {
     const counters = createLinkCounters();
     const all = await Promise.all(Array.from({ length: 200 }, () => counters.read(netns)));
     expect(all.map((links) => links.length)).toEqual(Array(200).fill(3));

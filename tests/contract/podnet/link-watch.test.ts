@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the kernel tell everything that can go wrong with links, and no more than can be listened to?
+// The kernel reports every fault of links, without an event flood.
 import { closeSync, openSync, readdirSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
 import type { LinkChanges, NetnsHandle } from "@patchbay/core/interfaces";
@@ -18,8 +18,8 @@ describeLinkWatchContract("on the kernel", () => {
     names.set(netns, name);
     return netns;
   };
-  const ip = (netns: NetnsHandle, ...words: readonly string[]): void => {
-    run("ip", "-n", names.get(netns) ?? "", ...words);
+  const ip = (netns: NetnsHandle, ...text: readonly string[]): void => {
+    run("ip", "-n", names.get(netns) ?? "", ...text);
   };
   return Promise.resolve({
     links: createLinkWatch(),
@@ -44,7 +44,7 @@ describeLinkWatchContract("on the kernel", () => {
 const { podInterfaceName: nic, bridgeName: bridge, tapName: tap, mac } = guestWiring(1);
 const OTHER_MAC = "02:00:00:00:5e:99";
 
-/** What ip says of a link. */
+/** ip's output for a link. */
 interface Shown {
   readonly ifindex: number;
   readonly operstate: string;
@@ -72,18 +72,18 @@ class Watched {
     createLinkWatch().watch(this.netns, (links) => this.told.push(links), this.#stop.signal);
   }
 
-  /** A carrier that comes up is told up to a second later, together with the new state. Source: net/core/link_watch.c. */
+  /** The kernel may report a new carrier up to a second later, with the state. Source: net/core/link_watch.c. */
   async #quiet(): Promise<void> {
     const isUp = (name: string): boolean => this.#look(name)?.operstate === "UP";
     await eventually(() => [nic, bridge].every(isUp), { withinMs: 5000 });
   }
 
-  ip(...words: readonly string[]): void {
-    run("ip", "-n", this.pod, ...words);
+  ip(...text: readonly string[]): void {
+    run("ip", "-n", this.pod, ...text);
   }
 
   #look(name: string): Shown | undefined {
-    // As ip prints it.
+    // In ip's notation.
     return (JSON.parse(run("ip", "-n", this.pod, "-j", "link", "show", name)) as Shown[])[0];
   }
 
@@ -103,7 +103,7 @@ class Watched {
   }
 }
 
-describe("of a wired NIC it is told within a second that", () => {
+describe("reports within a second when, for a wired NIC,", () => {
   let watched: Watched;
   beforeEach(async () => {
     watched = new Watched();
@@ -165,14 +165,14 @@ describe("of a wired NIC it is told within a second that", () => {
       },
     },
     {
-      name: "an address was put back on the NIC",
+      name: "an address was added to the NIC again",
       link: nic,
       change: (pod) => {
         pod.ip("addr", "add", "10.9.0.77/24", "dev", nic);
       },
     },
     {
-      name: "an IPv6 address was put on the NIC",
+      name: "an IPv6 address was added to the NIC",
       link: nic,
       change: (pod) => {
         pod.ip("addr", "add", "fd09::77/64", "dev", nic);
@@ -201,28 +201,28 @@ describe("of a wired NIC it is told within a second that", () => {
       },
     },
     {
-      name: "the bridge answers",
+      name: "the bridge answers ARP",
       link: bridge,
       change: (pod) => {
         pod.ip("link", "set", bridge, "arp", "on");
       },
     },
     {
-      name: "the bridge snoops",
+      name: "the bridge snoops multicast",
       link: bridge,
       change: (pod) => {
         pod.ip("link", "set", bridge, "type", "bridge", "mcast_snooping", "1");
       },
     },
     {
-      name: "the entry for the guest is gone",
+      name: "the forwarding entry for the guest is missing",
       link: tap,
       change: (pod) => {
         run("bridge", "-n", pod.pod, "fdb", "del", mac, "dev", tap, "master");
       },
     },
     {
-      name: "the guest is looked for behind the NIC",
+      name: "the guest is expected behind the NIC",
       link: nic,
       change: (pod) => {
         run("bridge", "-n", pod.pod, "fdb", "replace", mac, "dev", nic, "master", "static");
@@ -234,8 +234,8 @@ describe("of a wired NIC it is told within a second that", () => {
     await eventually(() => watched.isTold(index), { withinMs: 1000 });
   });
 
-  test("nothing is told of what its traffic makes the pod's kernel know of its neighbours", async () => {
-    // Of the loopback, which has no other news: a carrier's may come a second after it came up.
+  test("ignores neighbor changes that the guest's traffic causes", async () => {
+    // Uses the loopback, which has no delayed events: a carrier's may follow a second later.
     watched.ip("neigh", "add", "10.9.0.9", "lladdr", OTHER_MAC, "dev", "lo");
     watched.ip("link", "add", "later", "type", "bridge");
     const later = watched.indexOf("later");
@@ -243,7 +243,7 @@ describe("of a wired NIC it is told within a second that", () => {
     expect(watched.isTold(watched.indexOf("lo"))).toBe(false);
   });
 
-  test("anything may have changed when more has than can be told, and afterwards it goes on", async () => {
+  test("reports an overflow as a change of anything and continues", async () => {
     const script = [1400, 1401].map((mtu) => `link set lo mtu ${String(mtu)}\n`).join("");
     run("sh", "-c", `printf '${script.repeat(2000)}' | ip -n ${watched.pod} -batch -`);
     await eventually(() => watched.told.includes("unknown"), { withinMs: 2000 });
@@ -258,7 +258,7 @@ describe("of a wired NIC it is told within a second that", () => {
   });
 });
 
-test("a namespace that is watched costs one descriptor, which goes with the watch", () => {
+test("a watched namespace uses one descriptor, which is closed with the watch", () => {
   const namespaces = new Namespaces();
   const stop = new AbortController();
   try {
@@ -279,7 +279,7 @@ test("a namespace that is watched costs one descriptor, which goes with the watc
   }
 });
 
-test("a descriptor that is another namespace by now is refused, and one that is none", () => {
+test("rejects a descriptor of another namespace and an invalid one", () => {
   const namespaces = new Namespaces();
   const file = openSync("/dev/null", "r");
   const { signal } = new AbortController();

@@ -7,12 +7,10 @@ import { createPodNetwork } from "@patchbay/podnet";
 import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/core/interfaces";
 import { run } from "@patchbay/support";
 
-/** Names of this process' namespaces begin with it. */
+/** Prefix of this process's namespaces. */
 export const PREFIX = `pbt${String(process.pid)}`;
-/** MAC of a guest. */
 export const MAC = "02:00:00:00:5e:01";
 
-/** Around one NIC. */
 export const WIRING: BridgeWiring = {
   kind: "bridge",
   podInterfaceName: "pod1",
@@ -24,7 +22,7 @@ export const WIRING: BridgeWiring = {
   queues: 1,
 };
 
-/** Network namespaces that are gone again after the test, with all that is in them. */
+/** Network namespaces that are deleted with their content after the test. */
 export class Namespaces {
   readonly #names: string[] = [];
   readonly #fds: number[] = [];
@@ -49,16 +47,15 @@ export class Namespaces {
   }
 }
 
-/** The adapter under test. */
 export function makeNetwork(): PodNetwork {
   return createPodNetwork({ runner: createProcessRunner(), netlink: createNetlink() });
 }
 
-/** Mounts as a container has them, where nobody can look at process 1, as in some sandboxes; then the program. */
+/** Runs a program with a container's mounts, where process 1 is inaccessible, as in some sandboxes. */
 const CONTAINED =
   'mount -t tmpfs none /proc/1 && mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"';
 
-/** The same as an agent in a pod runs it. */
+/** The adapter as an agent in a pod runs it. */
 export function makeContainedNetwork(hostProcess?: number): PodNetwork {
   const real = createProcessRunner();
   const runner: ProcessRunner = {
@@ -72,7 +69,7 @@ export function makeContainedNetwork(hostProcess?: number): PodNetwork {
   return createPodNetwork({ runner, netlink, ...(hostProcess !== undefined && { hostProcess }) });
 }
 
-/** A NIC in `pod` whose other side, or parent, is a port of `br0` in `host`; of kind `tun`, a tap that nobody has open. */
+/** A NIC in `pod` whose peer or parent is a port of `br0` in `host`; kind `tun`: a tap without a user. */
 export function addNic(
   at: { readonly host: string; readonly pod: string },
   nic: { readonly name: string; readonly kind: string; readonly mac: string },
@@ -83,19 +80,19 @@ export function addNic(
     run("ip", "-n", pod, "link", "set", nic.name, "address", nic.mac);
   } else if (nic.kind === "veth") {
     const peer = `${pod.slice(PREFIX.length + 1)}${nic.name}`.slice(0, 15);
-    const words = ["link", "add", peer, "type", "veth", "peer", "name", nic.name];
-    run("ip", "-n", host, ...words, "address", nic.mac, "netns", pod);
+    const text = ["link", "add", peer, "type", "veth", "peer", "name", nic.name];
+    run("ip", "-n", host, ...text, "address", nic.mac, "netns", pod);
     run("ip", "-n", host, "link", "set", peer, "master", "br0", "up");
   } else {
-    const words = ["link", "add", nic.name, "link", "up0", "address", nic.mac, "netns", pod];
-    run("ip", "-n", host, ...words, "type", nic.kind, "mode", "bridge");
+    const text = ["link", "add", nic.name, "link", "up0", "address", nic.mac, "netns", pod];
+    run("ip", "-n", host, ...text, "type", nic.kind, "mode", "bridge");
   }
 }
 
-/** A host with a bridge, and `up0`, a NIC on that bridge which can be the parent of others. */
+/** A host with a bridge, and `up0`, a NIC on that bridge as a parent of others. */
 export function addHost(namespaces: Namespaces, role = "host"): string {
   const host = namespaces.add(role);
-  // With an address that is set, a bridge does not take that of a port that comes later: guests have a gateway behind it.
+  // With a fixed MAC the bridge does not adopt a later port's: guests use it as a gateway.
   run("ip", "-n", host, "link", "add", "br0", "address", "02:00:00:00:5e:fe", "type", "bridge");
   run("ip", "-n", host, "link", "set", "br0", "up");
   run("ip", "-n", host, "link", "add", "up0", "type", "veth", "peer", "name", "up1");
@@ -104,12 +101,12 @@ export function addHost(namespaces: Namespaces, role = "host"): string {
   return host;
 }
 
-/** Around the NIC of the guest of that number. */
+/** The wiring of that guest's NIC. */
 export function guestWiring(number: number): BridgeWiring {
   return { ...WIRING, mac: `02:00:00:00:5e:0${String(number)}`, mtu: 1400 };
 }
 
-/** A pod whose tap is one end of a veth, the other end being the NIC of a guest's namespace; the namespace. */
+/** A pod whose tap is a veth with the guest's NIC as peer; returns the guest's namespace. */
 export async function addGuest(
   at: { readonly namespaces: Namespaces; readonly host: string },
   number: number,
@@ -131,7 +128,7 @@ export async function addGuest(
   return guest;
 }
 
-/** What ping prints; throws when nothing answers. */
+/** ping's output; throws without replies. */
 export function ping(from: string, ...args: readonly string[]): string {
   return run("ip", "netns", "exec", from, "busybox", "ping", "-c", "1", "-W", "2", ...args);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a guest behind the pod's addresses reach others, and do they reach it, in both families, and nothing besides?
+// Traffic of a guest behind its pod's addresses in both directions and families.
 import { spawn, type ChildProcess } from "node:child_process";
 import type { MasqueradeWiring } from "@patchbay/core/nics";
 import { createPodNetwork } from "@patchbay/podnet";
@@ -26,7 +26,7 @@ const WIRING: MasqueradeWiring = {
 };
 const POD = { ipv4: "10.88.0.5", ipv6: "fd88::5" };
 const SERVER = { ipv4: "10.88.0.1", ipv6: "fd88::1" };
-/** Answers every connection with one line. */
+/** Sends one line on every connection. */
 const PORT = 8080;
 
 const namespaces = new Namespaces();
@@ -43,7 +43,7 @@ function serve(at: string, word: string): void {
   );
 }
 
-/** What the server at an address says to somebody in the namespace; empty when nothing answers. */
+/** A server's reply to a client in the namespace; empty without one. */
 function ask(from: string, address: string, port = PORT): string {
   try {
     return run("ip", "netns", "exec", from, "busybox", "nc", "-w", "2", address, String(port));
@@ -52,10 +52,10 @@ function ask(from: string, address: string, port = PORT): string {
   }
 }
 
-/** A pod on the host's bridge, and a guest whose NIC is the other end of what stands for its tap. */
+/** A pod on the host's bridge, and a guest whose NIC is the peer of the veth that replaces its tap. */
 function addPod(): void {
   addNic({ host, pod }, { name: "eth0", kind: "veth", mac: POD_MAC });
-  const set = (at: string, ...words: readonly string[]): string => run("ip", "-n", at, ...words);
+  const set = (at: string, ...text: readonly string[]): string => run("ip", "-n", at, ...text);
   set(host, "addr", "add", `${SERVER.ipv4}/24`, "dev", "br0");
   set(host, "addr", "add", `${SERVER.ipv6}/64`, "dev", "br0", "nodad");
   set(pod, "addr", "add", `${POD.ipv4}/24`, "dev", "eth0");
@@ -103,22 +103,22 @@ describe("a guest behind the pod", () => {
     expect(ask(host, POD[family])).toMatch(new RegExp(`^guest (::ffff:)?${SERVER[family]}$`));
   });
 
-  test("is reached from the pod at 127.0.0.1, as from its gateway", () => {
+  test("is reachable from the pod at 127.0.0.1, as from its gateway", () => {
     expect(ask(pod, "127.0.0.1")).toBe("guest ::ffff:10.0.2.1");
   });
 
-  test("passes pings both ways, of the size that the pod's NIC takes", () => {
+  test("passes pings both ways up to the pod NIC's MTU", () => {
     expect(ping(guest, "-s", "1372", SERVER.ipv4)).toContain(" 0% packet loss");
     expect(ping(guest, "-6", SERVER.ipv6)).toContain(" 0% packet loss");
     expect(ping(host, POD.ipv4)).toContain(" 0% packet loss");
   });
 
-  test("is not reached past the list of ports, at its own address", () => {
+  test("is unreachable at unlisted ports and at its own address", () => {
     run("ip", "-n", host, "route", "add", "10.0.2.2/32", "via", POD.ipv4);
     expect(ask(host, "10.0.2.2")).toBe("");
   });
 
-  test("does not reach the pod's loopback", () => {
+  test("cannot reach the pod's loopback", () => {
     run(
       "ip",
       "netns",
@@ -134,7 +134,7 @@ describe("a guest behind the pod", () => {
     expect(() => ping(guest, "127.0.0.1")).toThrow("Command failed");
   });
 
-  test("is let in at the listed ports only when there is a list", async () => {
+  test("accepts only the listed ports when there is a list", async () => {
     const other = { protocol: "tcp", first: 81, last: 90 } as const;
     const own = { protocol: "tcp", first: PORT, last: PORT } as const;
     await makeNetwork().wireTap(netns, { ...WIRING, ports: [other] });
@@ -146,9 +146,8 @@ describe("a guest behind the pod", () => {
     expect(ask(host, POD.ipv6)).toContain("guest");
   });
 
-  test("is seen to be wired, and not when anything of it is missing", async () => {
-    const inPod = (...words: readonly string[]): string =>
-      run("ip", "netns", "exec", pod, ...words);
+  test("is detected as wired, and not when any part is missing", async () => {
+    const inPod = (...text: readonly string[]): string => run("ip", "netns", "exec", pod, ...text);
     const breaks: readonly (readonly string[])[] = [
       ["nft", "flush", "chain", "inet", "patchbay-eth0", "inward"],
       ["nft", "add", "rule", "inet", "patchbay-eth0", "between", "drop"],
@@ -161,16 +160,16 @@ describe("a guest behind the pod", () => {
       ["ip", "link", "set", "tap0", "nomaster"],
     ];
     expect(await isWired()).toBe(true);
-    for (const words of breaks) {
-      inPod(...words);
-      expect({ words, isWired: await isWired() }).toEqual({ words, isWired: false });
+    for (const text of breaks) {
+      inPod(...text);
+      expect({ words: text, isWired: await isWired() }).toEqual({ words: text, isWired: false });
       await makeNetwork().wireTap(netns, WIRING);
-      expect({ words, isWired: await isWired() }).toEqual({ words, isWired: true });
+      expect({ words: text, isWired: await isWired() }).toEqual({ words: text, isWired: true });
     }
     expect(ask(host, POD.ipv4)).toContain("guest");
   });
 
-  test("leaves nothing behind, and the pod its addresses", async () => {
+  test("leaves nothing behind and restores the pod's addresses", async () => {
     await makeNetwork().unwireTap(netns, WIRING);
     await makeNetwork().unwireTap(netns, WIRING);
     const links = await makeNetwork().listLinks(netns);
@@ -182,7 +181,7 @@ describe("a guest behind the pod", () => {
   });
 });
 
-test("an agent in a container writes settings by way of the process that it is told, whatever process 1 is", async () => {
+test("an agent in a container writes sysctls through the given process, whatever process 1 is", async () => {
   const own = new Namespaces();
   try {
     const name = own.add("contained");
@@ -199,7 +198,7 @@ test("an agent in a container writes settings by way of the process that it is t
   }
 });
 
-describe("a wiring that is cut short", () => {
+describe("an interrupted wiring", () => {
   const own = new Namespaces();
   const guard = { macs: [GUEST_MAC], serves: false, addresses: ["10.0.2.2"] };
   const wiring: MasqueradeWiring = { ...WIRING, guard };
@@ -207,7 +206,7 @@ describe("a wiring that is cut short", () => {
     own.close();
   });
 
-  /** What is seen after so many commands, and what is there when it has been wired again, and unwired. */
+  /** The observed state after so many commands, and the result after rewiring and unwiring. */
   async function cutAfter(commands: number) {
     const name = own.add(`cut${String(commands)}`);
     run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", "far");
@@ -218,20 +217,22 @@ describe("a wiring that is cut short", () => {
       () => false,
       () => true,
     );
-    const seen = (await makeNetwork().look(at)).isWired(wiring);
+    const observed = (await makeNetwork().look(at)).isWired(wiring);
     await makeNetwork().wireTap(at, wiring);
     const isWired = (await makeNetwork().look(at)).isWired(wiring);
     await makeNetwork().unwireTap(at, wiring);
     const rules = run("ip", "netns", "exec", name, "nft", "list", "ruleset");
     const links = (await makeNetwork().listLinks(at)).map((link) => link.name);
-    return { isCut, seen, after: { isWired, rules, links } };
+    return { isCut, seen: observed, after: { isWired, rules, links } };
   }
 
-  test("after any of its commands is seen to be none, and is finished by the next", async () => {
+  test("is detected as incomplete after any of its commands and completed by the next", async () => {
     const outcomes = [await cutAfter(0)];
     while (outcomes.at(-1)?.isCut === true) outcomes.push(await cutAfter(outcomes.length));
     expect(outcomes.length).toBeGreaterThan(15);
-    expect(outcomes.map(({ seen }) => seen)).toEqual(outcomes.map(({ isCut }) => !isCut));
+    expect(outcomes.map(({ seen: observed }) => observed)).toEqual(
+      outcomes.map(({ isCut }) => !isCut),
+    );
     const after = { isWired: true, rules: "", links: ["eth0", "far", "lo"] };
     expect(outcomes.map((outcome) => outcome.after)).toEqual(outcomes.map(() => after));
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does netlink speak to the kernel of the namespace that is named, wherever else this process is?
+// netlink requests reach the named namespace's kernel, whatever the namespace of this process.
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createNetlink } from "@patchbay/os";
 import { describeNetlinkContract } from "@patchbay/podnet/testing";

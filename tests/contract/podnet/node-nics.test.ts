@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do NICs that were lent to a pod come back as they were, on a kernel? The host is a namespace of the test's own.
+// Borrowed host NICs return unchanged from a pod, on a real kernel. The host is the test's own namespace.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,6 @@ import { run } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Namespaces } from "./links.ts";
 
-/** Of what iproute2 prints. */
 interface SeenLink {
   readonly address: string;
   readonly mtu: number;
@@ -34,14 +33,13 @@ interface SeenRoute {
   readonly protocol: string;
 }
 
-/** Metrics that the kernel gives by itself. */
+/** Metrics that the kernel sets by default. */
 const USUAL_METRICS = [0, 1024];
 
 function routesOf(name: string, link: string): string[] {
   return ["-4", "-6"]
     .flatMap((family) => {
       const text = run("ip", "-n", name, "-j", family, "route", "show", "dev", link);
-      // The output of iproute2.
       return JSON.parse(text) as readonly SeenRoute[];
     })
     .filter(({ protocol }) => protocol !== "kernel")
@@ -64,14 +62,13 @@ function seeLink(name: string, link: string): typeof LENT_HAS | undefined {
   } catch {
     return undefined;
   }
-  // The output of iproute2, of one link.
-  const [seen] = JSON.parse(text) as readonly (SeenLink & SeenAddresses)[];
-  if (seen === undefined) return undefined;
+  const [observed] = JSON.parse(text) as readonly (SeenLink & SeenAddresses)[];
+  if (observed === undefined) return undefined;
   return {
-    mac: seen.address,
-    mtu: seen.mtu,
-    up: seen.flags.includes("UP"),
-    addresses: seen.addr_info
+    mac: observed.address,
+    mtu: observed.mtu,
+    up: observed.flags.includes("UP"),
+    addresses: observed.addr_info
       .filter(({ scope }) => scope !== "link")
       .map(({ local, prefixlen }) => `${local}/${String(prefixlen)}`)
       .toSorted(),
@@ -79,7 +76,7 @@ function seeLink(name: string, link: string): typeof LENT_HAS | undefined {
   };
 }
 
-/** A host with the NICs of the contract, and files that say that `card0` is one of virtio. */
+/** A host with the contract's NICs, and files that mark `card0` as virtio. */
 function makeHost(namespaces: Namespaces, root: string): string {
   const host = namespaces.add("nodehost");
   const ip = (...words: readonly string[]): string => run("ip", "-n", host, ...words);
@@ -140,7 +137,6 @@ function sceneIn(namespaces: Namespaces, root: string, close: () => Promise<void
     },
     see: (name) => seeLink(host, name),
     inPod: () => {
-      // The output of iproute2.
       const links = JSON.parse(run("ip", "-n", pod, "-j", "link")) as { ifname: string }[];
       return links.map(({ ifname }) => ifname).filter((name) => name !== "lo");
     },
@@ -150,7 +146,7 @@ function sceneIn(namespaces: Namespaces, root: string, close: () => Promise<void
 
 describeNodeNicsContract("of the kernel", () => Promise.resolve(makeScene()));
 
-describe("a NIC comes back with all that it had", () => {
+describe("restores a NIC with all its settings", () => {
   let scene: NodeNicsScene;
   beforeEach(() => {
     scene = makeScene();
@@ -159,7 +155,7 @@ describe("a NIC comes back with all that it had", () => {
   const hostPath = (): string => `/proc/${String(process.pid)}/fd/${String(scene.host.fd)}`;
   const ip = (...words: readonly string[]): string =>
     run("nsenter", `--net=${hostPath()}`, "ip", ...words);
-  /** All that iproute2 tells of addresses and routes, but for seconds that pass, and what the kernel makes by itself. */
+  /** iproute2's output for addresses and routes, without elapsed seconds and automatic entries. */
   const look = (): readonly string[] =>
     [
       ip("addr", "show", "dev", "card0").replaceAll(
@@ -186,7 +182,7 @@ describe("a NIC comes back with all that it had", () => {
       words: "addr add fd09:8::1/64 valid_lft 9000 preferred_lft 8000 nodad dev card0",
     },
     {
-      name: "a route with all that there is",
+      name: "a route with all attributes",
       words: "route add 198.51.100.0/24 via 10.9.1.9 dev card0 metric 5 mtu 1300 src 10.9.1.3",
     },
     {
@@ -194,7 +190,7 @@ describe("a NIC comes back with all that it had", () => {
       words: "route add 198.51.100.0/24 via 169.254.1.1 dev card0 onlink",
     },
     {
-      name: "a route that goes by two NICs",
+      name: "a multipath route over two NICs",
       words:
         "route add 198.51.100.0/24 nexthop via 10.9.1.9 dev card0 nexthop via 169.254.1.1 dev card1 onlink",
     },
@@ -209,7 +205,7 @@ describe("a NIC comes back with all that it had", () => {
     expect(look()).toEqual(before);
   });
 
-  test("but for what the kernel refuses, which is told", async () => {
+  test("except what the kernel refuses, which is reported", async () => {
     const nic = await scene.nics.find(scene.host, { by: "name", name: "card0" });
     if (nic === undefined) throw new Error("there is no card0");
     scene.lend();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does tcpdump show the packets of a link, as a user that may do nothing else, and does it end with who asked?
+// tcpdump captures a link's packets as an unprivileged user and ends with its client.
 import { readFileSync } from "node:fs";
 import { createProcessRunner } from "@patchbay/os";
 import { createPacketCaptures } from "@patchbay/podnet";
@@ -11,7 +11,7 @@ import { Namespaces, PREFIX } from "./links.ts";
 const family = `${PREFIX}-capture`;
 const captures = createPacketCaptures({ runner: createProcessRunner(), family });
 
-/** Pids of the captures of this test. */
+/** Pids of this test's captures. */
 function pids(): readonly string[] {
   const all = run("sh", "-c", "pidof tcpdump || true").trim().split(" ");
   return all.filter((pid) => {
@@ -23,7 +23,7 @@ function pids(): readonly string[] {
   });
 }
 
-/** A pod with a link, whose other end is in a namespace of its own. */
+/** A pod with a link, whose peer is in its own namespace. */
 function makePod(namespaces: Namespaces): string {
   const [pod, guest] = [namespaces.add("cap"), namespaces.add("capg")];
   const peer = ["peer", "name", "eth0", "netns", guest];
@@ -59,7 +59,7 @@ describePacketCapturesContract("tcpdump", () => {
   });
 });
 
-test("who reads a stranger's filter may open packet sockets, and nothing else", async () => {
+test("the process that parses a tenant's filter may only open packet sockets", async () => {
   const namespaces = new Namespaces();
   try {
     const netns = namespaces.open(makePod(namespaces));

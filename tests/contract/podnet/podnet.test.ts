@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does podnet keep its contract on the kernel, and do frames pass through what it makes?
+// podnet fulfills its contract on the kernel, and frames pass through its wiring.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createPodNetwork } from "@patchbay/podnet";
@@ -68,7 +68,7 @@ describe("frames", () => {
     expect(ping(first, "-s", "1372", "10.9.0.2")).toContain(" 0% packet loss");
   });
 
-  test("are not answered by the pod for the address that the guest owns", async () => {
+  test("the pod does not answer for the guest's address", async () => {
     const first = await addGuest({ namespaces, host }, 1, "veth");
     await addGuest({ namespaces, host }, 2, "veth");
     // 10.9.0.102 was on the pod's NIC before it was wired.
@@ -76,7 +76,7 @@ describe("frames", () => {
     expect(ping(first, "10.9.0.2")).toContain(" 0% packet loss");
   });
 
-  test("still pass when the wiring was cut short before the forwarding entries", async () => {
+  test("still pass when the wiring was interrupted before the forwarding entries", async () => {
     const first = await addGuest({ namespaces, host }, 1, "macvlan");
     const second = await addGuest({ namespaces, host }, 2, "macvlan");
     const pod = `${PREFIX}-pod1`;
@@ -89,13 +89,13 @@ describe("frames", () => {
   });
 });
 
-describe("a guest that sends with a MAC that is not its own", () => {
+describe("a guest that sends with another MAC", () => {
   const namespaces = new Namespaces();
   afterEach(() => {
     namespaces.close();
   });
 
-  test("does not make the bridge look for that MAC behind the tap", async () => {
+  test("does not make the bridge learn that MAC behind the tap", async () => {
     const host = addHost(namespaces);
     const pod = namespaces.add("pod");
     const guest = namespaces.add("guest");
@@ -135,7 +135,7 @@ describe("taps", () => {
     expect(details).toMatchObject([{ ifname: "tap1", user: 107, group: 107 }]);
   });
 
-  test("tell whether QEMU has them open, and one that is made again is not", async () => {
+  test("report whether QEMU has them open, and a recreated one is not", async () => {
     const isOpen = async (): Promise<boolean | undefined> =>
       (await makeNetwork().listLinks(netns)).find(({ name }) => name === "tap1")?.carrier;
     expect(await isOpen()).toBe(false);
@@ -169,7 +169,7 @@ describe("taps", () => {
   });
 });
 
-describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (kind) => {
+describe.each(["veth", "macvlan"])("an interrupted wiring around a %s", (kind) => {
   const namespaces = new Namespaces();
   let host: string;
   beforeAll(() => {
@@ -187,10 +187,10 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
     return namespaces.open(pod);
   }
 
-  /** All that wiring makes, in the kernel's words, but for what is random. */
+  /** All that wiring creates, in the kernel's form, without random values. */
   function stateOf(role: string): unknown {
     const pod = `${PREFIX}-${role}`;
-    // Nor for the state, which the kernel tells a moment after what makes it.
+    // The operational state is left out, because the kernel sets it a moment later.
     const links = run("ip", "-n", pod, "-o", "-d", "link").replaceAll(
       /^.*\bfar\b.*$| state \S+/gm,
       "",
@@ -209,7 +209,7 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
   const isWired = async (netns: NetnsHandle): Promise<boolean> =>
     (await makeNetwork().look(netns)).isWired(WIRING);
 
-  /** What is seen after so many commands, and what is there when it has been wired again. */
+  /** The observed state after so many commands, and the result after rewiring. */
   async function cutAfter(commands: number) {
     const role = `cut${String(commands)}`;
     const netns = addPod(role);
@@ -218,15 +218,15 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
       () => false,
       () => true,
     );
-    const seen = await isWired(netns);
+    const observed = await isWired(netns);
     await makeNetwork().wireTap(netns, WIRING);
     const after = { isWired: await isWired(netns), state: stateOf(role) };
     // Two macvlans of one parent cannot have the same MAC.
     run("ip", "-n", `${PREFIX}-${role}`, "link", "del", WIRING.podInterfaceName);
-    return { isCut, seen, after };
+    return { isCut, seen: observed, after };
   }
 
-  test("after any of its commands is seen to be none, and is finished by the next", async () => {
+  test("is detected as incomplete after any of its commands and completed by the next", async () => {
     let commands = 0;
     let last = await cutAfter(commands);
     const outcomes = [last];
@@ -236,7 +236,9 @@ describe.each(["veth", "macvlan"])("a wiring around a %s that is cut short", (ki
       outcomes.push(last);
     }
     expect(commands).toBeGreaterThan(12);
-    expect(outcomes.map(({ seen }) => seen)).toEqual(outcomes.map(({ isCut }) => !isCut));
+    expect(outcomes.map(({ seen: observed }) => observed)).toEqual(
+      outcomes.map(({ isCut }) => !isCut),
+    );
     expect(outcomes.map(({ after }) => after)).toEqual(outcomes.map(() => last.after));
     expect(last.after.isWired).toBe(true);
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a pass stay in its own pod's namespace when its session ends under it? On real namespaces and descriptors.
+// A pass stays in its own pod's namespace when its session ends. Uses real namespaces and descriptors.
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
 import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/core/interfaces";
@@ -40,7 +40,6 @@ const launchers: Launchers = { open: openLauncher, watch: () => undefined };
 const podNetwork = makeNetwork();
 const namespaces = new Namespaces();
 
-/** Names of the links in a pod. */
 function linksIn(pod: string): readonly string[] {
   const links = JSON.parse(run("ip", "-n", `${PREFIX}-${pod}`, "-j", "link")) as {
     ifname: string;
@@ -50,7 +49,7 @@ function linksIn(pod: string): readonly string[] {
 
 beforeEach(() => {
   for (const netns of PODS.map((pod) => namespaces.add(pod))) {
-    // Both pods have a NIC of that name, as two VMs with one network each have.
+    // Both pods have a NIC of that name, like two VMs with one network each.
     const nic = ["link", "add", "pod1", "address", MAC, "type", "veth", "peer", "name", "far"];
     run("ip", "-n", netns, ...nic);
   }
@@ -59,7 +58,7 @@ afterEach(() => {
   namespaces.close();
 });
 
-test("a session that ends under a pass does not lead it into another pod's namespace", async () => {
+test("a session that ends during a pass does not lead it into another pod's namespace", async () => {
   const hypervisor = createFakeHypervisor();
   hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
   const sessions = createSessions({
@@ -85,7 +84,7 @@ test("a session that ends under a pass does not lead it into another pod's names
   expect(linksIn("two")).not.toContain("tap1");
 });
 
-test("a namespace whose descriptor has gone to another is refused", async () => {
+test("rejects a namespace whose descriptor was reused", async () => {
   const one = netnsOf("one");
   closeSync(one.fd);
   const two = netnsOf("two");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both commands of the README on a fresh root of the other Debian release, with Debian's own Node.js and npm.
+// The README's two commands on a fresh root of the other Debian release, with Debian's own Node.js and npm.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -13,9 +13,9 @@ const IN_ROOT = join(import.meta.dirname, "in-root.sh");
 const isBookworm = readFileSync("/etc/os-release", "utf8").includes("VERSION_CODENAME=bookworm");
 const OTHER = isBookworm ? "trixie" : "bookworm";
 const DIRECTORY = join(REPOSITORY, ".cache", `root-${OTHER}`);
-/** Everything is downloaded, compiled and made in the root. */
+/** Time to download, compile and build everything in the root. */
 const WITHIN_MS = 1_800_000;
-/** Of the host, so that npm trusts in the root what it trusts here. */
+/** The host's authorities, so that npm trusts the same registries. */
 const CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt";
 const IN_ROOT_CERTIFICATES = "/etc/ssl/host-certificates.crt";
 
@@ -58,7 +58,7 @@ afterAll(() => {
 }, WITHIN_MS);
 
 test(
-  "hack/install brings all that the demo needs, and no package that only tests need",
+  "hack/install installs what the demo needs, and no package that only tests need",
   { timeout: WITHIN_MS },
   () => {
     runInRoot("hack/install && hack/guest/make-image .cache/guest");
@@ -81,7 +81,7 @@ test("hack/demo plugs and unplugs NICs there", { timeout: WITHIN_MS }, () => {
   expect(shown).toContain("no VM, VMI or pod is left");
 });
 
-test("the stories of plug, swap and unplug pass there", { timeout: WITHIN_MS }, () => {
+test("the tests of plug, swap and unplug pass there", { timeout: WITHIN_MS }, () => {
   const files = ["plug/plug", "plug/swap", "unplug/unplug"].map(
     (name) => `tests/e2e/${name}.test.ts`,
   );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the kernel forward what the table says: from the host, from pods, and from elsewhere?
+// The kernel forwards by the table: from the host, from pods, and from other hosts.
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Forward } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
@@ -55,7 +55,7 @@ afterAll(() => {
   networks.remove();
 });
 
-/** Names of those who answered, of so many requests. */
+/** Names of the servers that replied to so many requests. */
 function answerers(count: number, from: "out" | "host"): ReadonlySet<string> {
   const answers = Array.from({ length: count }, () => ask(from, WEB.address, WEB.port));
   return new Set(answers.map((answer) => answer.split(" ")[0] ?? ""));
@@ -65,7 +65,7 @@ test.each([
   { from: "host", sees: ADDRESSES.host },
   { from: "b", sees: ADDRESSES.host },
   { from: "out", sees: ADDRESSES.host },
-] as const)("an address leads to its pod from $from", ({ from, sees }) => {
+] as const)("forwards an address to its pod from $from", ({ from, sees }) => {
   expect(ask(from, WEB.address, 80)).toBe(`a ${sees}`);
   expect(askByUdp(from, WEB.address, 80)).toBe(`a ${sees}`);
 });
@@ -74,38 +74,41 @@ test.each([
   { from: "host", to: ADDRESSES.outside, sees: ADDRESSES.host },
   { from: "b", to: ADDRESSES.outside, sees: ADDRESSES.host },
   { from: "b", to: ADDRESSES.host, sees: ADDRESSES.host },
-  // A pod sees who asks from elsewhere.
+  // A pod sees the address of a client from elsewhere.
   { from: "out", to: ADDRESSES.outside, sees: ADDRESSES.out },
-] as const)("a port of the node at $to leads to its pod from $from", ({ from, to, sees }) => {
+] as const)("forwards a node port at $to to its pod from $from", ({ from, to, sees }) => {
   expect(ask(from, to, 30_080)).toBe(`a ${sees}`);
   expect(askByUdp(from, to, 30_080)).toBe(`a ${sees}`);
 });
 
-test("several endpoints are asked by chance, and one by one client where that is wanted", async () => {
+test("balances over endpoints, and by client with session affinity", async () => {
   const several = { ...WEB, endpoints: BOTH };
   await keeper.write([several, UDP]);
-  // That 20 times the same one is chosen happens once in 500,000 runs.
+  // One endpoint 20 times in a row happens once in 500,000 runs.
   expect(answerers(20, "host")).toEqual(new Set(["a", "b"]));
   await keeper.write([{ ...several, isSticky: true }, UDP]);
   expect(answerers(10, "out").size).toBe(1);
 });
 
-test.each(["host", "b", "out"] as const)("nobody, and another port, refuse %s at once", (from) => {
-  expect(ask(from, WEB.address, 81)).toBe("refused ECONNREFUSED");
-  expect(ask(from, "10.86.3.3", 80)).toBe("refused ECONNREFUSED");
-});
+test.each(["host", "b", "out"] as const)(
+  "no endpoint and an unknown port refuse %s immediately",
+  (from) => {
+    expect(ask(from, WEB.address, 81)).toBe("refused ECONNREFUSED");
+    expect(ask(from, "10.86.3.3", 80)).toBe("refused ECONNREFUSED");
+  },
+);
 
-test.each(["b", "out"] as const)("nobody refuses datagrams of %s", (from) => {
+test.each(["b", "out"] as const)("no service refuses datagrams of %s", (from) => {
   expect(askByUdp(from, "10.86.3.3", 80)).toBe("refused ECONNREFUSED");
 });
 
-test("what has no endpoint is refused at once", async () => {
+test("refuses a Service without endpoints immediately", async () => {
   await keeper.write([]);
   expect(ask("b", WEB.address, 80)).toBe("refused ECONNREFUSED");
   expect(ask("out", ADDRESSES.outside, 30_080)).toBe("refused ECONNREFUSED");
 });
 
-test("a change keeps what others have, and what somebody has flushed is made anew", async () => {
+test("a change preserves foreign rules and restores flushed ones", async () => {
   await keeper.write([{ ...WEB, endpoints: [`${ADDRESSES.b} . 8080`] }, UDP]);
   expect(ask("host", WEB.address, 80)).toBe(`b ${ADDRESSES.host}`);
   expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
@@ -114,7 +117,7 @@ test("a change keeps what others have, and what somebody has flushed is made ane
   expect(ask("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
 });
 
-test("a process that follows another takes over what is there", async () => {
+test("a successor process adopts the existing rules", async () => {
   const log = createSilentLogger();
   const next = new ForwardTable({
     runner: networks.runner,
@@ -127,7 +130,7 @@ test("a process that follows another takes over what is there", async () => {
   expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
 });
 
-test("many can be written, and changed one by one", async () => {
+test("writes many rules and changes single ones", async () => {
   const many = Array.from({ length: 500 }, (_none, index): Forward => {
     const port = 1000 + index;
     return { ...WEB, name: `blue/s:${String(port)}/tcp`, port, nodePort: 30_100 + index };
@@ -139,15 +142,15 @@ test("many can be written, and changed one by one", async () => {
   expect(ask("host", WEB.address, 1498)).toBe(`a ${ADDRESSES.host}`);
 });
 
-test("the host is left as it was", async () => {
-  const seen = (): readonly string[] => [
+test("leaves the host unchanged", async () => {
+  const observed = (): readonly string[] => [
     runAt("host", "nft", "list", "ruleset"),
     runAt("host", "ip", "-4", "route"),
     runAt("host", "ip", "-4", "addr", "show", "lo"),
   ];
   await removeServices(networks.runner, SERVICES);
-  const [rules = "", routes = "", loopback = ""] = seen();
+  const [rules = "", routes = "", loopback = ""] = observed();
   expect([rules, routes.includes("10.86"), loopback.includes("10.86")]).toEqual(["", false, false]);
-  // Again: nothing is there.
+  // Repeated: nothing is left.
   await removeServices(networks.runner, SERVICES);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine of namespaces: a host with a bridge, two pods on it, and somebody elsewhere whose way leads by the host.
+// A machine of namespaces: a host with a bridge, two pods on it, and a remote client that routes through the host.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -8,7 +8,7 @@ import { createProcessRunner } from "@patchbay/os";
 import { run } from "@patchbay/support";
 
 const NAME = "pbsvn";
-/** Where each of them is. */
+/** Their addresses. */
 export const ADDRESSES = {
   host: "10.87.7.1",
   a: "10.87.7.2",
@@ -20,24 +20,22 @@ export const POD_NETWORK = "10.87.7.0/24";
 export const BRIDGE = "pods";
 
 const PLACES = ["host", "a", "b", "out"] as const;
-/** A namespace. */
 export type Place = (typeof PLACES)[number];
 
 function namespaceOf(place: Place): string {
   return `${NAME}-${place}`;
 }
 
-/** The host's end of the cable to it. */
+/** The host's end of its cable. */
 function linkTo(place: Place): string {
   return `to-${place}`;
 }
 
-/** Runs a program there. */
 export function runAt(place: Place, ...argv: readonly string[]): string {
   return run("ip", "netns", "exec", namespaceOf(place), ...argv);
 }
 
-/** Answers every request and every datagram with its own name and who asks. */
+/** Replies to every request and datagram with its own name and the client's address. */
 const SERVE = `
 const [name, port] = process.argv.slice(1);
 const http = require("node:http").createServer((q, a) => a.end(name + " " + q.socket.remoteAddress));
@@ -60,7 +58,7 @@ const late = setTimeout(() => { console.log("no answer"); socket.close(); }, 10_
 socket.on("close", () => clearTimeout(late));
 `;
 
-/** What somebody there is answered by HTTP: `NAME ADDRESS`, or `refused CODE`. */
+/** The HTTP reply to a client there: `NAME ADDRESS`, or `refused CODE`. */
 export function ask(from: Place, address: string, port: number): string {
   return runAt(from, process.execPath, "-e", ASK_TCP, `http://${address}:${String(port)}/`).trim();
 }
@@ -70,11 +68,10 @@ export function askByUdp(from: Place, address: string, port: number): string {
   return runAt(from, process.execPath, "-e", ASK_UDP, address, String(port)).trim();
 }
 
-/** The namespaces; the programs in them end with {@link Networks.remove}. */
+/** The namespaces; their programs end with {@link Networks.remove}. */
 export class Networks {
   readonly #children: ChildProcess[] = [];
 
-  /** Runs programs in the host's namespace. */
   readonly runner: ProcessRunner = {
     run: (command) =>
       createProcessRunner().run({
@@ -86,11 +83,11 @@ export class Networks {
 
   constructor() {
     for (const place of PLACES) {
-      // What a run that was killed has left.
+      // Leftovers of a killed run.
       spawnSync("ip", ["netns", "del", namespaceOf(place)]);
       run("ip", "netns", "add", namespaceOf(place));
     }
-    const host = (...words: readonly string[]): string => runAt("host", "ip", ...words);
+    const host = (...text: readonly string[]): string => runAt("host", "ip", ...text);
     host("link", "set", "lo", "up");
     host("link", "add", BRIDGE, "type", "bridge");
     host("addr", "add", `${ADDRESSES.host}/24`, "dev", BRIDGE);
@@ -108,13 +105,13 @@ export class Networks {
     const peer = ["type", "veth", "peer", "name", "eth0", "netns", namespaceOf(place)];
     runAt("host", "ip", "link", "add", linkTo(place), ...peer);
     runAt("host", "ip", "link", "set", linkTo(place), "up");
-    for (const words of [
+    for (const text of [
       ["addr", "add", address, "dev", "eth0"],
       ["link", "set", "eth0", "up"],
       ["link", "set", "lo", "up"],
       ["route", "add", "default", "via", gateway],
     ])
-      runAt(place, "ip", ...words);
+      runAt(place, "ip", ...text);
   }
 
   /** A server of that name there, by TCP and UDP. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does virt-handler answer virt-api and nobody else, and does virt-api ask virt-handler and nobody else?
+// Mutual authentication of virt-api and virt-handler.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
@@ -34,10 +34,10 @@ let others: Authority;
 let port: number;
 let echo: Server;
 let echoAt: number;
-/** Consoles that were asked for, and what the last one waits for. */
+/** Requested consoles, and the promise that the last one waits for. */
 const guests: Socket[] = [];
 let hold: Promise<unknown> = Promise.resolve();
-let asked: string[];
+let requested: string[];
 const stop = new AbortController();
 let closed: Promise<void>;
 
@@ -61,14 +61,14 @@ async function answerTo(
   request: GuestRequest,
 ): Promise<object> {
   await Promise.resolve();
-  asked.push(`${String(namespace)}/${name} ${request}`);
+  requested.push(`${String(namespace)}/${name} ${request}`);
   if (request === "userlist")
     throw new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message: "silent" });
   if (request === "reset") throw new TypeError("a secret");
   return request === "guestosinfo" ? { hostname: "web" } : {};
 }
 
-/** A console that says what it is told; of another VM it is in use. */
+/** An echoing console; another VM's is in use. */
 function openEcho({ name }: { name: string }): Promise<Socket> {
   if (name !== KEY.name)
     return Promise.reject(new AppError("GUEST_STREAM_IN_USE", { vmi: name, stream: "console" }));
@@ -77,7 +77,7 @@ function openEcho({ name }: { name: string }): Promise<Socket> {
   return Promise.all([once(socket, "connect"), hold]).then(() => socket);
 }
 
-/** A way whose hops nobody has looked at. */
+/** A doctor's result without examined hops. */
 function report({ namespace, name }: { namespace?: string; name: string }, iface: string) {
   const vmi = `${String(namespace)}/${name}`;
   return Promise.resolve({
@@ -129,7 +129,7 @@ async function serve(
 beforeAll(async () => {
   echo = createServer((socket) => socket.pipe(socket)).listen(0, "127.0.0.1");
   await once(echo, "listening");
-  echoAt = (echo.address() as AddressInfo).port; // it listens on TCP
+  echoAt = (echo.address() as AddressInfo).port;
   directory = mkdtempSync(join(tmpdir(), "door-"));
   own = await createAuthority("own", createClock());
   others = await createAuthority("others", createClock());
@@ -143,12 +143,12 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-function askAs(
+function requestAs(
   client: IssuedCertificate,
   caPem: string,
   request: GuestRequest | { readonly examine: string } = "pause",
 ) {
-  asked = [];
+  requested = [];
   const ask = createSendToHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port }),
     credentials: () => Promise.resolve({ ...client, caPem }),
@@ -156,68 +156,68 @@ function askAs(
   return ask("node1", KEY, request);
 }
 
-test("virt-api asks, and is told what came of it", async () => {
+test("virt-api sends a request and receives the result", async () => {
   const client = await issue(own, "virt-api", "client");
-  expect(await askAs(client, own.certPem)).toEqual({ code: 200, body: {} });
-  expect(asked).toEqual(["ns/vm pause"]);
-  expect(await askAs(client, own.certPem, "guestosinfo")).toEqual({
+  expect(await requestAs(client, own.certPem)).toEqual({ code: 200, body: {} });
+  expect(requested).toEqual(["ns/vm pause"]);
+  expect(await requestAs(client, own.certPem, "guestosinfo")).toEqual({
     code: 200,
     body: { hostname: "web" },
   });
-  expect(await askAs(client, own.certPem, { examine: "a/b" })).toMatchObject({
+  expect(await requestAs(client, own.certPem, { examine: "a/b" })).toMatchObject({
     code: 200,
     body: { vmi: "ns/vm", interface: "a/b" },
   });
-  expect(await askAs(client, own.certPem, "userlist")).toEqual({
+  expect(await requestAs(client, own.certPem, "userlist")).toEqual({
     code: 503,
     body: { message: "the guest agent does not answer: silent" },
   });
-  expect(await askAs(client, own.certPem, "reset")).toEqual({
+  expect(await requestAs(client, own.certPem, "reset")).toEqual({
     code: 500,
     body: { message: "internal error" },
   });
 });
 
-test("a client of the same authority by another name is told 401", async () => {
+test("a client of the same authority with another name gets 401", async () => {
   const client = await issue(own, "alice", "client");
-  expect(await askAs(client, own.certPem)).toMatchObject({ code: 401 });
-  expect(asked).toEqual([]);
+  expect(await requestAs(client, own.certPem)).toMatchObject({ code: 401 });
+  expect(requested).toEqual([]);
 });
 
 test.each([
   { name: "of another authority", of: () => issue(others, "virt-api", "client") },
-  { name: "that is a server's", of: () => issue(own, "virt-api", "server") },
-])("a certificate $name does not get through", async ({ of }) => {
-  await expect(askAs(await of(), own.certPem)).rejects.toMatchObject({
+  { name: "of a server", of: () => issue(own, "virt-api", "server") },
+])("rejects a certificate $name", async ({ of }) => {
+  await expect(requestAs(await of(), own.certPem)).rejects.toMatchObject({
     code: "API_NODE_UNREACHABLE",
   });
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
 });
 
 test.each([
   { name: "another authority's", caOf: () => others.certPem },
   { name: "nobody's", caOf: () => "" },
-])("virt-api asks nobody whose certificate is not $name", async ({ caOf }) => {
+])("virt-api sends no request to a server without $name certificate", async ({ caOf }) => {
   const client = await issue(own, "virt-api", "client");
-  await expect(askAs(client, caOf())).rejects.toMatchObject({ code: "API_NODE_UNREACHABLE" });
-  expect(asked).toEqual([]);
+  await expect(requestAs(client, caOf())).rejects.toMatchObject({ code: "API_NODE_UNREACHABLE" });
+  expect(requested).toEqual([]);
 });
 
-test("a server of the authority that is no virt-handler is not asked", async () => {
+test("sends no request to a server of the authority that is not virt-handler", async () => {
   const other = await serve(await issue(own, "somebody", "server"));
   const ask = createSendToHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port: other.port }),
     credentials: async () => ({ ...(await issue(own, "virt-api", "client")), caPem: own.certPem }),
   });
-  asked = [];
+  requested = [];
   await expect(ask("node1", KEY, "pause")).rejects.toMatchObject({
     code: "API_NODE_UNREACHABLE",
     message: expect.stringContaining("node1") as string,
   });
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
 });
 
-test("a node without virt-handler is told", async () => {
+test("reports a node without virt-handler", async () => {
   const ask = createSendToHandler({
     find: () => Promise.resolve(undefined),
     credentials: () => Promise.reject(new Error("not asked")),
@@ -238,17 +238,17 @@ describe("a console", () => {
     return open("node1", { ...KEY, name }, request);
   }
 
-  test("is bytes both ways, until one side ends", async () => {
+  test("streams both ways until one side ends", async () => {
     const opened = await openAs(await issue(own, "virt-api", "client"), own.certPem);
     if (!("stream" in opened)) throw new Error("it was refused");
     opened.stream.write("root\n");
-    const [heard] = (await once(opened.stream, "data")) as [Buffer];
-    expect(String(heard)).toBe("root\n");
+    const [received] = (await once(opened.stream, "data")) as [Buffer];
+    expect(String(received)).toBe("root\n");
     opened.stream.end();
     await once(opened.stream, "close");
   });
 
-  test("is let go of when whoever asked for it has gone meanwhile", async () => {
+  test("is closed when its client has disconnected meanwhile", async () => {
     const { certPem: cert, keyPem: key } = await issue(own, "virt-api", "client");
     const answered = Promise.withResolvers<undefined>();
     hold = answered.promise;
@@ -276,7 +276,7 @@ describe("a console", () => {
     await eventually(() => guests.at(-1)?.destroyed === true, { withinMs: 10_000 });
   });
 
-  test("ends with virt-handler, whose process it would keep", async () => {
+  test("ends when virt-handler stops", async () => {
     const ending = new AbortController();
     const other = await serve(await issue(own, "virt-handler", "server"), ending);
     const client = await issue(own, "virt-api", "client");
@@ -293,22 +293,22 @@ describe("a console", () => {
     await other.closed;
   });
 
-  test("that cannot be had is told, as what it is", async () => {
+  test("reports why it is unavailable", async () => {
     const client = await issue(own, "virt-api", "client");
     expect(await openAs(client, own.certPem, "other")).toEqual({
       refused: { code: 409, body: { message: "the console of other is in use" } },
     });
   });
 
-  test("is not for a client of the same authority by another name", async () => {
+  test("rejects a client of the same authority with another name", async () => {
     const client = await issue(own, "alice", "client");
     expect(await openAs(client, own.certPem)).toMatchObject({ refused: { code: 401 } });
   });
 
   test.each([
     { name: "of another authority", of: () => issue(others, "virt-api", "client") },
-    { name: "that is a server's", of: () => issue(own, "virt-api", "server") },
-  ])("is not for a certificate $name", async ({ of }) => {
+    { name: "of a server", of: () => issue(own, "virt-api", "server") },
+  ])("rejects a certificate $name", async ({ of }) => {
     await expect(openAs(await of(), own.certPem)).rejects.toMatchObject({
       code: "API_NODE_UNREACHABLE",
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kubelet writes into the status of a pod, as a cluster's API server keeps it. Source: Kubernetes 1.31 with containerd.
+// A kubelet's pod statuses as a cluster's API server stores them. Source: Kubernetes 1.31 with containerd.
 
 const AT = "2026-11-23T10:00:02Z";
 
@@ -7,7 +7,7 @@ function condition(type: string): object {
   return { type, status: "True", lastProbeTime: null, lastTransitionTime: AT };
 }
 
-/** Of a launcher that runs on a node with two families of addresses. */
+/** A running launcher on a dual-stack node. */
 export function runningStatus(podIps: readonly string[]): object {
   const [podIP] = podIps;
   return {
@@ -41,7 +41,7 @@ export function runningStatus(podIps: readonly string[]): object {
   };
 }
 
-/** Of one that its device plugin had nothing for; it has neither addresses nor containers, and never will. */
+/** A launcher for which the device plugin had no device; it never gets addresses or containers. */
 export const REFUSED_STATUS = {
   phase: "Failed",
   reason: "UnexpectedAdmissionError",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do controller and agents understand what a real node says: its kubelet's status, its runtime's silence, its namespaces?
+// A real node's kubelet statuses, silent runtime and namespaces, with our controller and agents.
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, linkSync, mkdirSync, writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ import { REFUSED_STATUS, runningStatus } from "./kubelet-words.ts";
 
 const NODE = "node-1";
 const NAMESPACE = "default";
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 const node = new CniNode();
 const stop = new AbortController();
@@ -47,7 +47,7 @@ let runtime: FakeCriSandboxes;
 let host: ChildProcess;
 let agents: Promise<unknown>;
 
-/** The node's files: plugins, what a runtime that has died has left, and the socket of the one that is there. */
+/** The node's files: plugins, a dead runtime's leftovers, and the live runtime's socket. */
 const FILES = `
   mount -t tmpfs plugins "$1" && cp /usr/lib/cni/ptp /usr/lib/cni/host-local "$1"
   mount -t tmpfs run "$4" && mkdir "$4/netns" "$4/containerd" "$4/crio"
@@ -55,10 +55,11 @@ const FILES = `
   ln -s "$2" /run/containerd/containerd.sock && ln -s "$3" /run/crio/crio.sock
   echo there && exec sleep 600`;
 
-/** A process of the node, which alone sees them. */
+/** A process of the node with a private view of them. */
 async function startHost(): Promise<ChildProcess> {
   const run = join(node.directory, "run");
-  // The first namespace of a machine makes /run/netns a mount of its own, which copies of it follow. Source: ip-netns(8)
+  // The first namespace of a machine makes /run/netns a mount of its own, which propagates to copies. Source:
+  // ip-netns(8)
   const first = `pb-kubelet-${String(process.pid)}`;
   for (const verb of ["add", "delete"]) execFileSync("ip", ["netns", verb, first]);
   for (const directory of [node.binDir, run]) mkdirSync(directory);
@@ -80,7 +81,7 @@ async function startHost(): Promise<ChildProcess> {
   return child;
 }
 
-/** A socket at which nobody listens any more, as a runtime that has died leaves one. */
+/** A socket without a listener, as a dead runtime leaves one. */
 async function makeRefusingSocket(): Promise<string> {
   const path = join(node.directory, "dead.sock");
   const dying = createServer().listen(`${path}.first`);
@@ -129,7 +130,7 @@ async function startAgents(): Promise<void> {
       ...flags,
       podsDir: at("pods"),
       stateDir: at("virt-handler"),
-      // Nobody asks for its guests.
+      // No client uses its guests.
       listenAddress: "127.0.0.1",
       clientName: "virt-api",
       tlsCertFile: "",
@@ -173,13 +174,13 @@ async function launcherOf(vmi: string): Promise<Pod> {
   return eventually(async () => {
     const { items } = await admin.store.list(PODS, { namespace: NAMESPACE });
     return items.find(({ metadata }) => metadata.annotations?.[names.DOMAIN_ANNOTATION] === vmi);
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
-/** A VMI, and its launcher on the node. */
+/** A VMI with its launcher on the node. */
 async function startVmi(name: string): Promise<Pod> {
   const nics = [{ name: "default" }, { name: "one", network: "blue" }];
-  const body = vmiManifest({ name, nics }) as VirtualMachineInstance; // as the manifest says
+  const body = vmiManifest({ name, nics }) as VirtualMachineInstance;
   await admin.store.create(VIRTUAL_MACHINE_INSTANCES, body);
   const pod = await launcherOf(name);
   const path = `/api/v1/namespaces/${NAMESPACE}/pods/${pod.metadata.name}/binding`;
@@ -212,7 +213,7 @@ function readyOf({ conditions = [] }: NonNullable<VirtualMachineInstance["status
   return conditions.find(({ type }) => type === "Ready");
 }
 
-test("a runtime that is silent is told of on pod, VMI and command line, and work goes on once it answers", async () => {
+test("reports a silent runtime on pod, VMI and command line, and continues once it answers", async () => {
   runtime.isAway = true;
   const pod = await startVmi("vm1");
   const { name, uid = "" } = pod.metadata;
@@ -224,33 +225,33 @@ test("a runtime that is silent is told of on pod, VMI and command line, and work
   const errors = async () =>
     parseAttachmentErrors((await annotations())[names.ATTACHMENT_ERRORS_ANNOTATION]);
   const reason = "RuntimeUnavailable";
-  await eventually(async () => Object.values(await errors()).length > 0, WITHIN);
+  await eventually(async () => Object.values(await errors()).length > 0, TIMEOUT);
   expect(Object.values(await errors())).toMatchObject([{ reason }]);
-  await eventually(async () => readyOf(await vmiStatus("vm1"))?.reason === reason, WITHIN);
+  await eventually(async () => readyOf(await vmiStatus("vm1"))?.reason === reason, TIMEOUT);
   expect(await vmiStatus("vm1")).toMatchObject({ nodeName: NODE, activePods: { [uid]: NODE } });
   expect(await patchbay("explain", "vm1", "one")).toContain(reason);
   const { items } = await admin.store.list(EVENTS, { namespace: NAMESPACE });
-  const told = items.filter((event) => event.reason === reason && event.type === "Warning");
-  expect(new Set(told.map(({ involvedObject }) => involvedObject.kind))).toContain("Pod");
+  const reported = items.filter((event) => event.reason === reason && event.type === "Warning");
+  expect(new Set(reported.map(({ involvedObject }) => involvedObject.kind))).toContain("Pod");
 
   runtime.isAway = false;
   const status = async () =>
     parseNetworkStatus((await annotations())[names.NETWORK_STATUS_ANNOTATION]);
-  await eventually(async () => (await status()).some(({ ips = [] }) => ips.length > 0), WITHIN);
+  await eventually(async () => (await status()).some(({ ips = [] }) => ips.length > 0), TIMEOUT);
   expect(node.nics(sandbox)).toHaveLength(1);
-  // The plugins are where the node's process is, and nowhere else.
+  // The plugins exist only in the node's mount namespace.
   expect(existsSync(join(node.binDir, "ptp"))).toBe(false);
-  await eventually(async () => Object.values(await errors()).length === 0, WITHIN);
+  await eventually(async () => Object.values(await errors()).length === 0, TIMEOUT);
   await eventually(async () => {
     const { attachments = [] } = await vmiStatus("vm1");
     return attachments.some((one) => one.name === "one" && one.state === "Attached");
-  }, WITHIN);
+  }, TIMEOUT);
 });
 
-test("a launcher that the kubelet has refused says why, and has no NIC that is ready", async () => {
+test("a launcher that the kubelet rejected reports why and has no ready NIC", async () => {
   const pod = await startVmi("vm2");
   await tell(pod, REFUSED_STATUS);
-  await eventually(async () => (await vmiStatus("vm2")).phase === "Failed", WITHIN);
+  await eventually(async () => (await vmiStatus("vm2")).phase === "Failed", TIMEOUT);
   const { reason, message } = REFUSED_STATUS;
   const status = await vmiStatus("vm2");
   expect(status.reason).toBe(reason);

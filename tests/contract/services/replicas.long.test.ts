@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two virt-controllers and two virt-apis as users run them: the leader dies and a virt-api goes, and no plug is lost.
+// Two virt-controllers and two virt-apis as users run them: the leader and a virt-api end, and no plug is lost.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { leaderOf, PARALLEL, plugThroughFailures } from "../../perf/control-plane/failover.ts";
 import { withStage, type Stage } from "../../perf/control-plane/stage.ts";
 
 const PLUGS = 50;
-/** A busy machine may need so long for all of it, milliseconds. */
+/** Time for the whole test on a busy machine, milliseconds. */
 const LONG_MS = 180_000;
 
 let stage: Stage;
@@ -31,7 +31,7 @@ afterAll(async () => {
   await playing;
 }, LONG_MS);
 
-// Who is asked to end answers what it has, and what still comes; who is killed cannot answer what is under way.
+// A process that ends on SIGTERM answers pending and new requests; a killed one cannot.
 test.each([
   { virtApi: "asked", most: 0 },
   { virtApi: "killed", most: PARALLEL },

@@ -6,8 +6,8 @@ import { createInterface } from "node:readline";
 import { parseJson } from "@patchbay/api";
 import { eventually, executableOf, type ProgramName } from "@patchbay/support";
 
-/** How long a program may take to be loaded on a busy machine. */
-const WITHIN = { withinMs: 45_000 };
+/** Time to load a program on a busy machine. */
+const TIMEOUT = { withinMs: 45_000 };
 
 interface Line {
   readonly message?: string;
@@ -15,10 +15,8 @@ interface Line {
   readonly at?: number;
 }
 
-/** A program that runs until it ends by itself or is killed. */
 export class Service {
   readonly #child: ChildProcess;
-  /** Its log so far. */
   readonly lines: Line[] = [];
 
   constructor(name: ProgramName, ...flags: readonly string[]) {
@@ -27,16 +25,16 @@ export class Service {
     const { stderr } = this.#child;
     if (stderr === null) throw new Error("no standard error");
     createInterface(stderr).on("line", (line) => {
-      this.lines.push(parseJson(line) ?? { message: line }); // its own log
+      this.lines.push(parseJson(line) ?? { message: line });
     });
   }
 
-  /** The first line of its log with that message, once it has written it. */
+  /** The first log line with that message, once it is written. */
   until(message: string): Promise<Line> {
-    return eventually(() => this.lines.find((line) => line.message === message), WITHIN);
+    return eventually(() => this.lines.find((line) => line.message === message), TIMEOUT);
   }
 
-  /** What a probe gets; 0: nobody answers. */
+  /** A probe's status code; 0: no server. */
   async probe(path: "/healthz" | "/readyz"): Promise<number> {
     const { at } = await this.until("serving health checks");
     return fetch(`http://127.0.0.1:${String(at)}${path}`).then(
@@ -45,7 +43,7 @@ export class Service {
     );
   }
 
-  /** Its exit code once it has ended; undefined while it runs. */
+  /** Its exit code; undefined while it runs. */
   get exitCode(): number | undefined {
     return this.#child.exitCode ?? undefined;
   }

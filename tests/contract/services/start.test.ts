@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a service whose start fails, and when is one ready?
+// Failed starts and readiness of services.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -12,14 +12,14 @@ import { NAD_DEFINITION } from "../net-agent/nad-definition.ts";
 import { Service } from "./service.ts";
 
 /** More than a second, which it takes on an idle machine. */
-const SOON = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 /** Above what a kernel gives. Source: proc_sys_kernel(5), pid_max */
 const NO_PROCESS = "4194305";
 
 let directory: string;
 let api: Harness;
 let runtime: FakeCriSandboxes;
-let taken: Server;
+let claimed: Server;
 let service: Service | undefined;
 
 function start(name: ProgramName, ...flags: readonly string[]): Service {
@@ -27,7 +27,7 @@ function start(name: ProgramName, ...flags: readonly string[]): Service {
   return service;
 }
 
-/** An agent of a node, which has what it needs. */
+/** A node's agent with everything it needs. */
 function startAgent(...flags: readonly string[]): Service {
   const state = ["--state-dir", join(directory, "state"), "--mode", "alone"];
   const own = ["--node-name", "node-1", ...state];
@@ -40,7 +40,7 @@ beforeAll(async () => {
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
   runtime = await FakeCriSandboxes.start();
   writeFileSync(join(directory, "kubeconfig"), api.kubeconfig);
-  taken = createServer().listen(0);
+  claimed = createServer().listen(0);
 });
 
 afterEach(async () => {
@@ -49,39 +49,39 @@ afterEach(async () => {
 });
 
 afterAll(async () => {
-  taken.close();
+  claimed.close();
   runtime.close();
   await api.close();
   rmSync(directory, { recursive: true });
 });
 
 test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-runtime"] as const)(
-  "%s whose start fails is gone, after it has begun to tell that it lives",
+  "%s exits when its start fails after it became live",
   async (name) => {
-    const { port } = taken.address() as AddressInfo; // it listens at a port
+    const { port } = claimed.address() as AddressInfo;
     const failing = start(name, "--metrics-port", String(port));
     await failing.until("serving health checks");
     expect((await failing.until("failed")).reason).toContain("EADDRINUSE");
-    await eventually(() => failing.exitCode !== undefined, SOON);
+    await eventually(() => failing.exitCode !== undefined, TIMEOUT);
     expect(failing.exitCode).toBe(1);
     expect(await failing.probe("/healthz")).toBe(0);
   },
 );
 
-test("net-agent that cannot look at the host's namespaces is gone too, with watches open", async () => {
+test("net-agent exits when it cannot inspect the host's namespaces, also with open watches", async () => {
   const failing = startAgent("--host-process", NO_PROCESS);
   expect((await failing.until("failed")).reason).toContain(`/proc/${NO_PROCESS}/ns/net`);
-  await eventually(() => failing.exitCode !== undefined, SOON);
+  await eventually(() => failing.exitCode !== undefined, TIMEOUT);
   expect(failing.exitCode).toBe(1);
 });
 
-test("net-agent is ready while the container runtime answers, and lives without it", async () => {
+test("net-agent is ready while the container runtime answers and live without it", async () => {
   runtime.isAway = true;
   const agent = startAgent();
   await agent.until("waiting for the container runtime");
   expect(await agent.probe("/readyz")).toBe(503);
   runtime.isAway = false;
-  await eventually(async () => (await agent.probe("/readyz")) === 200, SOON);
+  await eventually(async () => (await agent.probe("/readyz")) === 200, TIMEOUT);
   runtime.isAway = true;
   expect(await agent.probe("/readyz")).toBe(503);
   expect(await agent.probe("/healthz")).toBe(200);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The containerd of a standalone machine: it dies, the supervisor dies, and the machine goes down with what was in it.
+// The containerd of a standalone machine: its death, the supervisor's death, and the machine's end with running
+// containers.
 import { createHash, randomUUID } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { tmpdir } from "node:os";
@@ -14,7 +15,7 @@ import { bringUp, processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
 const PAUSE = "localhost/patchbay/pause:dev";
-/** Deeper than a path can be long, and than a stack of calls. */
+/** Deeper than the longest path and than a recursive deletion's stack. */
 const LEVELS = 30_000;
 const files = createFiles();
 const runner = createProcessRunner();
@@ -47,14 +48,14 @@ function listGroups(): string {
   return execFileSync("find", ["/sys/fs/cgroup", "-name", cgroup.slice(1)], { encoding: "utf8" });
 }
 
-/** A container as a pod has one, as far as what it leaves is concerned. */
+/** A container that leaves the same traces as a pod's. */
 async function runContainer(name: string): Promise<void> {
   const below = ["--fifo-dir", join(layout.directory, "fifo"), "--runc-root", layout.runcRoot];
   const group = ["--cgroup", `${cgroup}/${name}`];
   await ourCtr("run", "--detach", ...below, ...group, PAUSE, name);
 }
 
-/** What its shim listens at, as the shim says: other suites' sockets are beside it. Source: containerd, runtime v2. */
+/** The address that its shim reports, because other suites' sockets are beside it. Source: containerd, runtime v2. */
 async function shimSocketOf(name: string): Promise<string> {
   const bundle = join(layout.state, "io.containerd.runtime.v2.task/k8s.io", name);
   const address = (await files.readText(join(bundle, "address"))) ?? "";
@@ -69,22 +70,22 @@ beforeAll(async () => {
 afterAll(async () => {
   await another.close();
   if (await files.exists(dataDir)) await down({ dataDir, purge: true, print });
-  for (const whose of ["ours", "others"]) await files.remove(join(results, `${id}-${whose}`));
+  for (const owner of ["ours", "others"]) await files.remove(join(results, `${id}-${owner}`));
 }, UP_MS);
 
-test("images that pods need are imported, with progress", async () => {
+test("imports the images that pods need, with progress", async () => {
   expect(lines.join("\n")).toMatch(/importing image virt-launcher, \d+ MB/);
   expect(await ourCtr("images", "ls", "--quiet")).toContain(PAUSE);
 });
 
-/** The command line; its result's text, and what it said. */
+/** Runs the command line; returns its result and output. */
 async function patchbay(...args: readonly string[]): Promise<{ code: number; said: string }> {
   const { exitCode, stdout, stderr } = await callPatchbay([...args, "--data-dir", dataDir]);
   return { code: exitCode, said: stdout + stderr };
 }
 
 test(
-  "an image that a VM starts from is not removed, whichever way they write its name",
+  "does not remove an image that a VM uses, in any spelling of its name",
   async () => {
     const source = join(dataDir, "source");
     await files.ensureDirectory(source);
@@ -120,7 +121,7 @@ test(
 );
 
 test(
-  "what runs in containers survives the death of containerd, which comes back",
+  "containers survive the death of containerd, which restarts",
   async () => {
     await runContainer("one");
     const before = await ownProcess("containerd");
@@ -132,7 +133,7 @@ test(
 );
 
 test(
-  "a second up adopts it after the death of the supervisor, and imports nothing again",
+  "a second up adopts containerd after the supervisor's death and imports nothing again",
   async () => {
     const before = await ownProcess("containerd");
     const supervisor = await ownProcess("supervisor");
@@ -148,20 +149,20 @@ test(
   UP_MS,
 );
 
-/** Names of `levels` directories, each in the one before. */
+/** A path of `levels` nested directories. */
 function makeDeepTree(top: string, levels: number): void {
   const script = `chdir $ARGV[0] or die; for (1..$ARGV[1]) { mkdir "d" or die; chdir "d" or die }`;
   execFileSync("perl", ["-e", script, top, String(levels)]);
 }
 
-async function keepResult(whose: string, config: string): Promise<void> {
+async function keepResult(owner: string, config: string): Promise<void> {
   await files.ensureDirectory(results);
   const result = { kind: "cniCacheV1", config: Buffer.from(config).toString("base64") };
-  await files.writeAtomic(join(results, `${id}-${whose}`), JSON.stringify(result));
+  await files.writeAtomic(join(results, `${id}-${owner}`), JSON.stringify(result));
 }
 
 test(
-  "down leaves no process, socket, mount, group or result, and takes nobody else's",
+  "down leaves no process, socket, mount, group or result, and removes no foreign ones",
   async () => {
     await runContainer("two");
     const sockets = await Promise.all(["one", "two"].map(shimSocketOf));
@@ -180,8 +181,8 @@ test(
     expect(await areThere()).toEqual([false, false]);
     expect(mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir)).toEqual([]);
     expect(listGroups()).toBe("");
-    const left = await files.list(results);
-    expect(left.filter((name) => name.startsWith(id))).toEqual([`${id}-others`]);
+    const remaining = await files.list(results);
+    expect(remaining.filter((name) => name.startsWith(id))).toEqual([`${id}-others`]);
     expect(await another.ctr("images", "ls", "--quiet")).toBe("");
   },
   UP_MS,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks that become images of a machine that is down, and those that do not. Needs root, containerd and qemu-img.
+// Disks imported as images of a stopped machine, and rejected ones. Needs root, containerd and qemu-img.
 import { execFileSync } from "node:child_process";
 import {
   mkdir,
@@ -36,7 +36,7 @@ function qemuImg(...args: readonly string[]): void {
   execFileSync("qemu-img", args, { cwd: work });
 }
 
-/** What the image of the disk holds: path, owner, mode and content of each file. */
+/** The image's files: path, owner, mode and content of each. */
 async function filesOfImage() {
   const root = join(work, "root");
   await mkdir(root, { recursive: true });
@@ -73,19 +73,22 @@ afterAll(async () => {
 test.each([
   { source: "good.qcow2", path: "/disk/disk.qcow2", virtual: "10240 MiB" },
   { source: "good.img", path: "/disk/disk.img", virtual: "1 MiB" },
-])("$source is in its image as $path, the launchers' user's", async ({ source, path, virtual }) => {
-  const { added, lines } = await add(source);
-  expect(added).toMatchObject({
-    name: "disk",
-    digest: expect.stringMatching(/^sha256:/) as string,
-  });
-  expect(lines.join("\n")).toContain(`the guest sees ${virtual}`);
-  const content = await readFile(join(work, source));
-  expect(await filesOfImage()).toEqual([{ path, uid: 107, gid: 107, mode: 0o444, content }]);
-  expect((await add(source)).added.digest).toBe(added.digest);
-});
+])(
+  "$source is in its image as $path and belongs to the launchers' user",
+  async ({ source, path, virtual }) => {
+    const { added, lines } = await add(source);
+    expect(added).toMatchObject({
+      name: "disk",
+      digest: expect.stringMatching(/^sha256:/) as string,
+    });
+    expect(lines.join("\n")).toContain(`the guest sees ${virtual}`);
+    const content = await readFile(join(work, source));
+    expect(await filesOfImage()).toEqual([{ path, uid: 107, gid: 107, mode: 0o444, content }]);
+    expect((await add(source)).added.digest).toBe(added.digest);
+  },
+);
 
-/** Says that a disk of 10 EiB is inside. Source: QEMU docs/interop/qcow2.txt, header, bytes 24 to 31. */
+/** A header with a disk size of 10 EiB. Source: QEMU docs/interop/qcow2.txt, header, bytes 24 to 31. */
 async function makeHuge(name: string): Promise<void> {
   qemuImg("create", "-q", "-f", "qcow2", name, "1M");
   const file = await open(join(work, name), "r+");
@@ -163,7 +166,7 @@ const HOSTILE: readonly Hostile[] = [
   },
 ];
 
-test.each(HOSTILE)("$name is refused, and leaves nothing", async ({ name, want, make }) => {
+test.each(HOSTILE)("rejects $name and leaves nothing", async ({ name, want, make }) => {
   await make(name);
   const before = await listImages(dataDir);
   const refusal = {
@@ -172,11 +175,11 @@ test.each(HOSTILE)("$name is refused, and leaves nothing", async ({ name, want, 
   };
   await expect(add(name)).rejects.toMatchObject(refusal);
   expect(await listImages(dataDir)).toEqual(before);
-  const left = await readdir(join(dataDir, "containerd"));
-  expect(left.filter((each) => each.startsWith("image-"))).toEqual([]);
+  const remaining = await readdir(join(dataDir, "containerd"));
+  expect(remaining.filter((each) => each.startsWith("image-"))).toEqual([]);
 });
 
-test("a disk for which there is no room is refused before it is copied", async () => {
+test("rejects a disk without enough space before copying", async () => {
   execFileSync("truncate", ["--size=8T", join(work, "sparse.raw")]);
   await expect(add("sparse.raw")).rejects.toThrow(/it needs \d+ MiB on the file system/);
 });

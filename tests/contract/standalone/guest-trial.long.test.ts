@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest is tried in a container of the launchers' image. Needs root, containerd, runc and both images; emulates the guest.
+// A guest trial in a container of the launcher image. Needs root, containerd, runc and both images; emulates the guest.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,15 +25,15 @@ async function add(name: string, source: string): Promise<void> {
   await addImage({ dataDir, name, source, print: () => undefined });
 }
 
-/** What comes of trying each image that is not the machine's own. */
+/** Results of trying each added image. */
 function tryAll() {
   return withContainerd(dataDir, async (access) => {
     const outcomes = [];
     for (const image of await listBootImages(access)) {
       outcomes.push([image.name, await bootGuest(access, image, TRIAL)]);
     }
-    const left = await ctr(access, ["containers", "ls", "--quiet"]);
-    return { outcomes, left };
+    const remaining = await ctr(access, ["containers", "ls", "--quiet"]);
+    return { outcomes, left: remaining };
   });
 }
 
@@ -54,13 +54,13 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-test("a guest boots, a broken kernel is told, what has no kernel is not tried; nothing is left", async () => {
-  const { outcomes, left } = await tryAll();
+test("boots a guest, reports a broken kernel, skips images without one, and leaves nothing", async () => {
+  const { outcomes, left: remaining } = await tryAll();
   expect(outcomes).toEqual([
     ["docker.io/library/broken:latest", { problem: expect.stringMatching(/\S/) as unknown }],
     ["docker.io/library/guest:latest", {}],
     ["docker.io/library/other:latest", undefined],
   ]);
-  expect(left).toBe("");
+  expect(remaining).toBe("");
   expect(mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir)).toEqual([]);
 }, 150_000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of a machine that is down: from a directory, archives and a registry. Needs root, containerd and runc.
+// Images of a stopped machine: from a directory, archives and a registry. Needs root, containerd and runc.
 import { createHash } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
@@ -32,7 +32,7 @@ function add(name: string, from: string) {
   });
 }
 
-/** As `docker save` writes it, with a name that nobody asked for. */
+/** In the format of `docker save`, with an unwanted name. */
 async function makeDockerArchive(): Promise<string> {
   const directory = join(work, "docker");
   await mkdir(directory);
@@ -70,12 +70,12 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-test("there are none before there is a machine", async () => {
+test("lists none before a machine exists", async () => {
   expect(await listImages(dataDir)).toEqual([]);
   expect(await files.exists(dataDir)).toBe(false);
 });
 
-test("a directory is added, and is the same image however it comes", async () => {
+test("an added directory produces the same image in every form", async () => {
   const added = await add("guest", source);
   expect(added).toMatchObject({ name: "guest", reference: "docker.io/library/guest:latest" });
   expect(await add("archived", archive)).toMatchObject({ digest: added.digest });
@@ -86,38 +86,40 @@ test("a directory is added, and is the same image however it comes", async () =>
   expect(names).toEqual(["archived", "guest", "pulled:v1"]);
 });
 
-test("what docker has saved is added under the name that was asked for", async () => {
+test("adds a docker archive under the requested name", async () => {
   await add("saved", await makeDockerArchive());
   const saved = (await listImages(dataDir)).find(({ name }) => name === "saved");
   expect(saved?.bytes).toBeGreaterThan(0);
 });
 
-test("an image that is added again takes the place of the one before", async () => {
+test("an image added again replaces the previous one", async () => {
   await writeFile(join(source, "vmlinuz"), "another kernel");
   const [before] = (await listImages(dataDir)).filter(({ name }) => name === "guest");
   const after = await add("guest", source);
   expect(after.digest).not.toBe(before?.digest);
 });
 
-test("images are removed, and a machine that is down has nothing running", async () => {
+test("removes images, and a machine that is down has none in use", async () => {
   for (const { name } of await listImages(dataDir)) await removeImage(dataDir, name);
   expect(await listImages(dataDir)).toEqual([]);
   expect(await listRunningImages(dataDir)).toEqual([]);
   expect(await readdir(join(dataDir, "run"))).not.toContain("containerd.json");
-  const left = (await readdir(join(dataDir, "containerd"))).filter((name) => /^image-/.test(name));
-  expect(left).toEqual([]);
+  const remaining = (await readdir(join(dataDir, "containerd"))).filter((name) =>
+    /^image-/.test(name),
+  );
+  expect(remaining).toEqual([]);
 });
 
 test.each([
-  { name: "that is not there", source: "./nothing", code: "IMAGE_SOURCE_INVALID" },
-  { name: "that is no archive", source: "/etc/passwd", code: "CONTAINERD_FAILED" },
+  { name: "that is missing", source: "./nothing", code: "IMAGE_SOURCE_INVALID" },
+  { name: "that is not an archive", source: "/etc/passwd", code: "CONTAINERD_FAILED" },
   { name: "that is a device", source: "/dev/null", code: "IMAGE_SOURCE_INVALID" },
-])("a source $name is refused, and leaves nothing", async ({ source: from, code }) => {
+])("rejects a source $name and leaves nothing", async ({ source: from, code }) => {
   await expect(add("guest", from)).rejects.toMatchObject({ code });
   expect(await listImages(dataDir)).toEqual([]);
 });
 
-test("what a registry does not have is said in its words", async () => {
+test("reports a registry's error message", async () => {
   await registry.close();
   await expect(add("guest", `${registry.host}/team/guest`)).rejects.toThrow(/refused|connect/);
   registry = await startRegistry(layout);
@@ -125,18 +127,18 @@ test("what a registry does not have is said in its words", async () => {
   await expect(add("guest", `${registry.host}/none@${digest}`)).rejects.toThrow("not found");
 });
 
-test("images that pods need are not removed", async () => {
+test("does not remove images that pods need", async () => {
   await expect(removeImage(dataDir, "localhost/patchbay/pause:dev")).rejects.toMatchObject({
     code: "IMAGE_IN_USE",
   });
 });
 
-test("a directory that has only images is ours, and is purged", async () => {
+test("a directory that contains only images belongs to the machine and is purged", async () => {
   await down({ dataDir, purge: true, print: () => undefined });
   expect(await files.exists(dataDir)).toBe(false);
 });
 
-test("images are not put among somebody else's files, for they would go with the machine", async () => {
+test("does not store images in a foreign directory, which would be deleted with the machine", async () => {
   await files.ensureDirectory(join(dataDir, "photographs"));
   await expect(add("guest", source)).rejects.toMatchObject({ code: "STANDALONE_NOT_OURS" });
   expect(await files.list(dataDir)).toEqual(["photographs"]);

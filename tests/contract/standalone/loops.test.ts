@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a machine that goes down take its loop devices along, and no others?
+// A machine that goes down removes only its own loop devices.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** Devices over files of this test. */
+/** Devices over this test's files. */
 function devicesHere(): readonly string[] {
   const argv = ["--list", "--noheadings", "--output", "NAME,BACK-FILE"];
   const lines = execFileSync("losetup", argv, { encoding: "utf8" }).split("\n");
@@ -39,7 +39,7 @@ function attach(machine: string): string {
   return execFileSync("losetup", ["--find", "--show", file], { encoding: "utf8" }).trim();
 }
 
-test("a device that was left goes, another machine's stays", async () => {
+test("removes leftover loop devices and preserves other machines'", async () => {
   attach("machine");
   const other = attach("machine-2");
   const log = createFakeLogger();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process is a component of a standalone machine? And how is one brought up by what is built?
+// Finds and starts the components of a standalone machine.
 import { join } from "node:path";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { executableOf } from "@patchbay/support";
 
-/** How long a machine may take to come up on a busy host, milliseconds. */
+/** Time for a machine to start on a busy host, milliseconds. */
 const UP_MS = 180_000;
 const FROM_SOURCES = join(
   import.meta.dirname,
@@ -12,13 +12,13 @@ const FROM_SOURCES = join(
 );
 const BUILT = join(import.meta.dirname, "../../../packages/cli/dist/bundle/machine.js");
 
-/** A process, told from a later one of the same pid. */
+/** A process, distinguished from a later one of the same pid. */
 export interface NamedProcess {
   readonly pid: number;
   readonly startTime: string;
 }
 
-/** As the supervisor has written it down; without members where it has not. */
+/** As recorded by the supervisor; members are missing if it has not. */
 export async function processOf(dataDir: string, name: string): Promise<NamedProcess> {
   const text = (await createFiles().readText(join(dataDir, "run", `${name}.json`))) ?? "{}";
   // Written by the supervisor.
@@ -26,9 +26,10 @@ export async function processOf(dataDir: string, name: string): Promise<NamedPro
 }
 
 /**
- * `patchbay up` as users run it: supervisor and API server are what is built, and start for 0.35 s of a processor each;
- * those that \`up\` starts from sources, for 2 s. What it says is given to \`print\`, line by line.
- * @throws Error with what it has said, where it fails
+ * `patchbay up` as users run it: compiled supervisor and API server start in 0.35 s of processor time each, from
+ * sources in 2 s. \`print\` receives its output by lines.
+ *
+ * @throws Error with its output on failure
  */
 export async function bringUp(
   dataDir: string,
@@ -41,7 +42,7 @@ export async function bringUp(
   for (const line of stderr.trimEnd().split("\n")) print(line);
 }
 
-/** The same program as it is built, for the same reason. */
+/** The same program, compiled for the same reason. */
 export function asBuilt<T extends { readonly argv: readonly [string, ...string[]] }>(
   program: T,
 ): T {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes with a purge where the data directory is a disk of its own, and where an earlier purge has died? Needs root.
+// A purge of a data directory on its own disk, and after an interrupted purge. Needs root.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -19,14 +19,14 @@ import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
-/** So many that a purge takes a while: 0.8 s. */
+/** Enough that a purge takes a while: 0.8 s. */
 const FILES = 100_000;
-/** Names of one file. Source: EXT4_LINK_MAX of Linux is 65,000. */
+/** Hard links of one file. Source: EXT4_LINK_MAX of Linux is 65,000. */
 const NAMES = 50_000;
 
 let parent: string;
 let dataDir: string;
-const said: string[] = [];
+const output: string[] = [];
 
 beforeEach(() => {
   parent = mkdtempSync(join(tmpdir(), "patchbay-purge-"));
@@ -35,7 +35,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  said.length = 0;
+  output.length = 0;
   try {
     execFileSync("umount", [dataDir], { stdio: "ignore" });
   } catch {
@@ -50,22 +50,22 @@ function fill(): void {
 }
 
 async function purge(): Promise<void> {
-  await down({ dataDir, purge: true, print: (line) => said.push(line) });
+  await down({ dataDir, purge: true, print: (line) => output.push(line) });
 }
 
-test("of a mount point the content goes, and the mount stays, with what is the file system's", async () => {
+test("purges the content of a mount point, and preserves the mount and the file system's own files", async () => {
   execFileSync("mount", ["-t", "tmpfs", "none", dataDir]);
   fill();
   await purge();
   expect(readdirSync(dataDir)).toEqual(["lost+found"]);
   expect(readFileSync("/proc/self/mounts", "utf8")).toContain(` ${dataDir} tmpfs `);
-  expect(said.at(-1)).toBe(`${dataDir} is empty; it is a mount point, and stays`);
+  expect(output.at(-1)).toBe(`${dataDir} is empty; it is a mount point, and stays`);
 });
 
-test("a purge that died halfway is finished by the next one", async () => {
+test("the next purge completes one that died", async () => {
   fill();
   const images = join(dataDir, "images");
-  // Another name of a file is made in 13 µs, and a file, also an empty one, was seen to take 130 to 600.
+  // A hard link takes 13 µs, a new file, even empty, 130 to 600 µs.
   for (let number = 0; number < FILES; number += 1) {
     const of = join(images, String(number - (number % NAMES)));
     const name = join(images, String(number));
@@ -80,9 +80,9 @@ test("a purge that died halfway is finished by the next one", async () => {
   });
   child.kill("SIGKILL");
   await closed;
-  // On a busy machine it may have been quicker than this process.
-  const left = existsSync(dataDir) ? readdirSync(dataDir) : ["standalone.json"];
-  expect(left).toContain("standalone.json");
+  // On a busy machine it may have finished before this process.
+  const remaining = existsSync(dataDir) ? readdirSync(dataDir) : ["standalone.json"];
+  expect(remaining).toContain("standalone.json");
   if (existsSync(dataDir)) await purge();
   expect(existsSync(dataDir)).toBe(false);
 });

@@ -8,7 +8,7 @@ import { createFiles, createProcessRunner, isRunning, signalProcess } from "@pat
 import { down, up } from "@patchbay/supervisor";
 import { findFreePort } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
-import { giveLauncherImages } from "../containerd/launcher-images.ts";
+import { linkLauncherImages } from "../containerd/launcher-images.ts";
 import { bringUp, processOf, type NamedProcess } from "./processes.ts";
 
 const UP_MS = 120_000;
@@ -57,7 +57,7 @@ afterAll(async () => {
   await down({ dataDir, purge: true, print });
 }, UP_MS);
 
-test("what cannot be is refused, all of it, before anything is made", async () => {
+test("rejects all invalid settings before anything is created", async () => {
   const wanted = { apiPort, bridge: "lo", podSubnet: "127.0.0.0/8", nodeName: "No Name" };
   await expect(up({ dataDir, ...wanted, print })).rejects.toThrow(
     /--node-name.*--pod-subnet.*--bridge/,
@@ -68,7 +68,7 @@ test("what cannot be is refused, all of it, before anything is made", async () =
 test(
   "up starts everything, writes a kubeconfig and serves the subresources",
   async () => {
-    await giveLauncherImages(dataDir);
+    await linkLauncherImages(dataDir);
     await bringUp(dataDir, ["--api-port", String(apiPort), "--bridge", bridge], print);
     expect(lines.at(-1)).toBe(`patchbay is up; kubeconfig: ${dataDir}/kubeconfig`);
     for (const name of COMPONENTS) expect(await isRunning(await ownProcess(name))).toBe(true);
@@ -81,7 +81,7 @@ test(
 );
 
 test(
-  "a second up says that it is up already",
+  "a second up reports that it is already up",
   async () => {
     await up({ dataDir, print, apiPort: apiPort + 1, bridge });
     expect(lines.at(-1)).toBe(`patchbay is already up in ${dataDir}`);
@@ -92,7 +92,7 @@ test(
 );
 
 test(
-  "a component that is killed comes back",
+  "restarts a killed component",
   async () => {
     const before = await ownProcess("virt-controller");
     const again = new AbortController();
@@ -112,7 +112,7 @@ test(
 );
 
 test(
-  "after kill -9 of the supervisor, up adopts what runs",
+  "after kill -9 of the supervisor, up adopts the running components",
   async () => {
     const before = await Promise.all(COMPONENTS.map(ownProcess));
     const supervisor = await ownProcess("supervisor");
@@ -179,7 +179,7 @@ async function runPod(): Promise<void> {
 }
 
 test(
-  "down ends everything, keeps the data, and removes the bridges that plugins created",
+  "down ends everything, preserves the data, and removes the bridges that plugins created",
   async () => {
     const before = await Promise.all([...COMPONENTS, "supervisor"].map(ownProcess));
     await createNetwork("own", ownBridge);
@@ -199,7 +199,7 @@ test(
 );
 
 test(
-  "down of a machine that is down is no failure",
+  "down of a stopped machine succeeds",
   async () => {
     await down({ dataDir, print });
     expect(lines.at(-1)).toBe(`patchbay is not up in ${dataDir}`);
@@ -207,7 +207,7 @@ test(
   UP_MS,
 );
 
-test.each([true, false])("down (purge: %s) refuses a directory that is not ours", async (purge) => {
+test.each([true, false])("down (purge: %s) rejects a foreign directory", async (purge) => {
   const other = join(tmpdir(), `not-ours-${randomUUID()}`);
   await expect(down({ dataDir: other, purge, print })).rejects.toMatchObject({
     code: "STANDALONE_NOT_FOUND",

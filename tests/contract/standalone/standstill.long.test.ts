@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real service that stands still, or shows a certificate that ends, under a real supervisor's hands. Time is the test's.
+// A hung service, and one with an expiring certificate, under a real supervisor. The test controls the clock.
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -48,12 +48,12 @@ const components: Component[] = [];
 
 afterEach(async () => {
   for (const component of components.toReversed()) await component.stop();
-  // What `down` does: the host has few networks for Services to give.
+  // Cleans up like `down`, because the host has few Service networks.
   await removeServiceRules({ files, runner, paths, log: createSilentLogger() });
   await files.remove(paths.dataDir);
 });
 
-/** Starts it as a supervisor does. */
+/** Starts it like a supervisor. */
 async function startComponent(program: ComponentProgram, at: Clock): Promise<Component> {
   const log = createSilentLogger();
   const bootId = await readBootId(files);
@@ -68,7 +68,7 @@ async function start(program: ComponentProgram): Promise<NamedProcess> {
   return processOf(paths.dataDir, program.name);
 }
 
-/** Lets periods pass until the process is another one, which answers. */
+/** Advances the clock until another process answers. */
 async function waitForNext(name: string, before: NamedProcess): Promise<NamedProcess> {
   const next = await eventually(
     async () => {
@@ -92,7 +92,7 @@ async function fillApiServer(nodeName: string): Promise<void> {
     clock: createClock(),
     component: "standalone",
   });
-  // It answers its supervisor before it listens to others.
+  // It answers its supervisor before other clients.
   const isFilled = (): Promise<boolean> =>
     ensureRights(client.store, files, nodeName).then(() => true);
   await eventually(isFilled, { withinMs: TIMEOUT_MS });
@@ -107,12 +107,12 @@ async function expectStartedAnew(program: ComponentProgram): Promise<void> {
     const next = await waitForNext(program.name, first);
     expect([await isRunning(first), await isRunning(next)]).toEqual([false, true]);
   } finally {
-    await signalProcess(first, "SIGKILL"); // where it failed: a stopped process hears nothing else
+    await signalProcess(first, "SIGKILL"); // after a failure: a stopped process receives no other signal
   }
 }
 
 test(
-  "a service that stands still is killed and started anew, and so is the API server",
+  "kills and restarts a hung service, also the API server",
   async () => {
     for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
     const deps = { files, clock: createClock(), runner, paths };
@@ -125,7 +125,7 @@ test(
   TIMEOUT_MS,
 );
 
-/** The certificate that is shown at a port, to whoever trusts the authority. */
+/** The certificate presented at a port, verified with the authority. */
 async function shownAt(port: number, ca: string): Promise<{ readonly endMs: number }> {
   const socket = connect({ host: "127.0.0.1", port, ca });
   await once(socket, "secureConnect");
@@ -135,11 +135,11 @@ async function shownAt(port: number, ca: string): Promise<{ readonly endMs: numb
 }
 
 test(
-  "certificates that end soon are made anew, and services that show older ones are started again, one by one",
+  "renews certificates before they expire and restarts services with older ones, one by one",
   async () => {
     for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
     const real = createClock();
-    // They were made nearly a year ago.
+    // They were issued nearly a year ago.
     const past = { ...real, now: () => real.now() - 320 * DAY_MS };
     const before = await prepare(
       { files, clock: past, runner, paths },

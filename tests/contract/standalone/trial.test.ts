@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of stories that was killed has left is removed by the next one, and nothing else is. Needs root and a build.
+// The next run removes a killed test run's machine, and nothing else. Needs root and a build.
 import {
   existsSync,
   lchownSync,
@@ -17,9 +17,9 @@ import { endTrial, openTrial } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
-/** No process can have it. Source: Linux, PID_MAX_LIMIT is 2^22. */
+/** An impossible pid. Source: Linux, PID_MAX_LIMIT is 2^22. */
 const DEAD = { pid: 2 ** 22 + 1, startTime: "1" };
-/** The id of a user who is not us. */
+/** The id of another user. */
 const ANOTHER = 65_534;
 const made: string[] = [];
 
@@ -27,7 +27,7 @@ afterEach(() => {
   for (const directory of made) rmSync(directory, { recursive: true, force: true });
 });
 
-/** A directory as a run makes it, with the data of a machine; `owner` as it is written down. */
+/** A run's directory with a machine's data; `owner` as recorded. */
 function trialOf(owner: object | undefined): string {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
   made.push(directory);
@@ -42,32 +42,32 @@ async function openAndEnd(): Promise<void> {
   endTrial(await openTrial(ROOT, "test"));
 }
 
-test("what a process left that is dead is taken down and removed", async () => {
-  const left = trialOf(DEAD);
+test("removes the machine of a dead process", async () => {
+  const remaining = trialOf(DEAD);
   await openAndEnd();
-  expect(existsSync(left)).toBe(false);
+  expect(existsSync(remaining)).toBe(false);
 });
 
-test("so is what it left before the machine began to come up", async () => {
-  const left = trialOf(DEAD);
-  rmSync(join(left, "data/standalone.json"));
+test("removes what it left before the machine began to start", async () => {
+  const remaining = trialOf(DEAD);
+  rmSync(join(remaining, "data/standalone.json"));
   await openAndEnd();
-  expect(existsSync(left)).toBe(false);
+  expect(existsSync(remaining)).toBe(false);
 });
 
-test("what a living process has stays, and so does what no run has made", async () => {
+test("preserves the machines of a live process and foreign ones", async () => {
   const startTime = await readProcessStartTime(process.pid);
-  const kept = [trialOf({ pid: process.pid, startTime }), trialOf(undefined)];
+  const retained = [trialOf({ pid: process.pid, startTime }), trialOf(undefined)];
   await openAndEnd();
-  expect(kept.map((directory) => existsSync(directory))).toEqual([true, true]);
+  expect(retained.map((directory) => existsSync(directory))).toEqual([true, true]);
 });
 
-test("a link that another user has put there is not followed", async () => {
-  const left = trialOf(DEAD);
-  const elsewhere = left.replace("patchbay-test-", "elsewhere-");
-  renameSync(left, elsewhere);
-  symlinkSync(elsewhere, left);
-  lchownSync(left, ANOTHER, ANOTHER);
+test("does not follow a link that another user put there", async () => {
+  const remaining = trialOf(DEAD);
+  const elsewhere = remaining.replace("patchbay-test-", "elsewhere-");
+  renameSync(remaining, elsewhere);
+  symlinkSync(elsewhere, remaining);
+  lchownSync(remaining, ANOTHER, ANOTHER);
   made.push(elsewhere);
   await openAndEnd();
   expect(existsSync(join(elsewhere, "data/standalone.json"))).toBe(true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM in each state that a request of virtctl can find it in.
+// A VM in each state that a virtctl request can find.
 import type { VirtualMachine, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { vmManifest } from "@patchbay/support";
 import type { Harness } from "../apiserver/harness.ts";
@@ -12,8 +12,8 @@ const NODE = { nodeName: "node1", activePods: { "pod-uid": "node1" } };
 const AGENT = { type: "AgentConnected", status: "True" } as const;
 const PAUSED = { type: "Paused", status: "True" } as const;
 /**
- * Where the guest's ports are: an address of the loopback that nothing else has, nor the same test of another checkout. Process
- * ids have 15 bits here, or 22. Source: proc(5), pid_max
+ * The guest's ports: a loopback address unique to this process, also beside another checkout. Pids have 15 bits, or 22.
+ * Source: proc(5), pid_max
  */
 export const GUEST = {
   address: `127.${String(64 | (process.pid >> 16))}.${String((process.pid >> 8) & 255)}.${String(process.pid & 255)}`,
@@ -28,7 +28,7 @@ const RUNNING = {
   ],
 } as const satisfies VmiStatus;
 
-/** What there is of the VM: its run strategy, and its VMI's status. */
+/** The VM's state: its run strategy, and its VMI's status. */
 export type State =
   | "none"
   | "off"
@@ -51,7 +51,7 @@ const STATES: Readonly<Record<State, { readonly strategy?: string; readonly stat
     stopping: { strategy: "Halted", status: RUNNING },
   };
 
-/** Name of the VM in all of them. */
+/** Name of the VM in all states. */
 export const NAME = "vm1";
 
 async function makeVmi(api: Harness, vm: VirtualMachine, status: VmiStatus): Promise<void> {
@@ -67,19 +67,18 @@ async function makeVmi(api: Harness, vm: VirtualMachine, status: VmiStatus): Pro
   await api.ask("PATCH", `${VMIS}/${name}/status`, { body: { status }, type: MERGE });
 }
 
-/** Brings the state about; whatever was there goes first. */
+/** Creates the state after removing the previous one. */
 export async function bringAbout(api: Harness, state: State): Promise<void> {
   for (const path of [VMIS, VMS]) await api.ask("DELETE", `${path}/${NAME}`);
   const { strategy, status } = STATES[state];
   if (strategy === undefined) return;
-  const manifest = vmManifest({ name: NAME }) as VirtualMachine; // as the manifest says
+  const manifest = vmManifest({ name: NAME }) as VirtualMachine;
   const spec = { ...manifest.spec, runStrategy: strategy };
   const answer = await api.post(VMS, { ...manifest, spec });
-  // As it was stored.
   if (status !== undefined) await makeVmi(api, answer.body as unknown as VirtualMachine, status);
 }
 
-/** The network that VMs are plugged to. */
+/** The network for plugs. */
 export async function makeNetwork(api: Harness): Promise<void> {
   const config = '{"cniVersion":"1.0.0","name":"blue","type":"bridge"}';
   const answer = await api.post(NADS, {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each request of virtctl's, sent as virtctl sends it: by the API server, over TLS, to the program virt-api, and from there
-// to a virt-handler whose guests are on fakes. The table is docs/reference/api/virtctl.md too.
+// Each virtctl request exactly as virtctl sends it: through the API server over TLS to the program virt-api, and to a
+// virt-handler with fake guests. docs/reference/api/virtctl.md shows the same table.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { once } from "node:events";
@@ -22,29 +22,27 @@ import { type Person, VirtApiMachine } from "../../attacks/virt-api-machine.ts";
 import { bringAbout, GUEST, makeNetwork, type State } from "./scene.ts";
 import commands from "../../../packages/control-plane/virt-api/src/testing/virtctl.json" with { type: "json" };
 
-/** A row of the table. */
 interface Row {
   readonly command: string;
   readonly method: string;
-  /** Below the version; or from the root, of a group that nothing serves. */
+  /** Below the version, or from the root for a group that is not served. */
   readonly path: string;
-  /** The connection is to become a WebSocket. */
+  /** The connection becomes a WebSocket. */
   readonly upgrade?: boolean;
   readonly body?: unknown;
   readonly state: State;
   readonly code: number;
-  /** Of the Status; empty where the answer is none. */
+  /** The Status's reason; empty without one. */
   readonly message: string;
 }
 
-// As the file has them.
 const ROWS = commands as unknown as readonly Row[];
 const DOMAIN = "default_vm1";
 const ECHO = "hello";
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
 let directory: string;
-/** Says what it is told. */
+/** Echoes its input. */
 let guest: Server;
 /** Shows two pixels. */
 let screen: Server;
@@ -60,7 +58,7 @@ function write(name: string, text: string): string {
   return path;
 }
 
-/** What QEMU would have behind its sockets: a screen for a picture, else what says what it is told. */
+/** In place of QEMU's sockets: a screen for screenshots, else an echo. */
 function openGuest(): OpenGuestStream {
   return async (key, request) => {
     const place =
@@ -76,11 +74,11 @@ function openGuest(): OpenGuestStream {
   };
 }
 
-/** A guest that runs and whose agent listens, and the port at which virt-handler answers for it. */
+/** A running guest with an agent, and virt-handler's port for it. */
 async function startNode(): Promise<readonly string[]> {
   await node.put(aScheduledVmi(["one"]));
   node.start();
-  await eventually(() => node.isRunning, WITHIN);
+  await eventually(() => node.isRunning, TIMEOUT);
   node.daemon.setAgent(DOMAIN, []);
   const authority = await createAuthority("guests", createClock());
   const issue = (commonName: string, usage: CertificateUsage) =>
@@ -146,7 +144,7 @@ beforeAll(async () => {
   admin = await machine.person("kubernetes-admin", ["system:masters"]);
   await makeNetwork(machine.api);
   const path = "/apis/subresources.kubevirt.io/v1alpha3/version";
-  await eventually(async () => (await admin.ask("GET", path)).code === 200, WITHIN);
+  await eventually(async () => (await admin.ask("GET", path)).code === 200, TIMEOUT);
 }, 60_000);
 
 afterAll(async () => {
@@ -159,7 +157,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** Sends the row's request; code and words of the answer: of a stream what came back of a word that was sent. */
+/** Sends the row's request; returns code and text of the response, for a stream the echo. */
 async function send(row: Row, version: string): Promise<readonly [number, string]> {
   const below = `/apis/subresources.kubevirt.io/${version}/`;
   const path = row.path.startsWith("/") ? row.path : `${below}${row.path}`;
@@ -168,30 +166,30 @@ async function send(row: Row, version: string): Promise<readonly [number, string
     return [code, code === 101 && words === ECHO ? "" : words];
   }
   const { code, body } = await admin.ask(row.method, path, row.body);
-  // An answer that is none of the usual objects has no message.
+  // An unusual response has no message.
   const { message = "", kind }: Partial<Pick<StatusBody, "message" | "kind">> = body as object;
   return [code, kind === "Status" || code === 200 ? message : "no Status"];
 }
 
-test.each(ROWS)("virtctl $command, of a VM that is $state: $code", async (row) => {
+test.each(ROWS)("virtctl $command of a VM that is $state: $code", async (row) => {
   for (const version of ["v1", "v1alpha3"] as const) {
     await bringAbout(machine.api, row.state);
     expect(await send(row, version)).toEqual([row.code, row.message]);
   }
 });
 
-test("no answer is the bare 404 of a path that is not there", () => {
+test("no reply is the bare 404 of an unknown path", () => {
   expect(ROWS.filter(({ message }) => message.endsWith("the requested resource"))).toEqual([]);
 });
 
-test("what is asked of a guest is done to it", () => {
-  const asked = new Set(node.daemon.calls);
+test("requests change the guest", () => {
+  const requested = new Set(node.daemon.calls);
   for (const call of ["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"]) {
-    expect(asked).toContain(`${call} ${DOMAIN}`);
+    expect(requested).toContain(`${call} ${DOMAIN}`);
   }
 });
 
-test("the API server tells of both versions, and of their documents", async () => {
+test("discovery lists both versions and their documents", async () => {
   const { body } = await admin.ask("GET", "/openapi/v3");
   expect(body).toMatchObject({
     paths: {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest with a disk on each bus, started by EFI without secure boot: does it find them, as what they are?
+// A guest with a disk on each bus, booted by EFI without secure boot, finds them all.
 import { diskVmManifest, KERNEL_ARGS } from "@patchbay/support";
 import { beforeAll, expect, test } from "vitest";
 import { machine } from "../machine.ts";
@@ -38,7 +38,7 @@ beforeAll(async () => {
   };
 }, BOOT_MS);
 
-test("each is there, with its size, what it may be used for, and its name", async () => {
+test("each disk is present with its size, access mode and name", async () => {
   const { lines } = await machine.console(NAME).run("disks");
   const found = lines.map((line) => line.replace(/^.*?disk \S+ /, "").trimEnd()).sort();
   expect(found.filter((line) => !line.startsWith("kib 0 "))).toEqual([

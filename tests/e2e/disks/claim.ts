@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of Debian from a claim, by EFI with secure boot: what it wrote, after a restart and after its VM is gone, and
-// what systemd-networkd makes of two networks that both have a way out.
+// Debian from a claim by EFI with secure boot: its data after a restart and after the VM's deletion, and
+// systemd-networkd's routes with two default gateways.
 import { diskVmManifest, eventually, obedientUserData } from "@patchbay/support";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { DEBIAN_IMAGE, debianBooted, debianRestarted, inDebian } from "./debian.ts";
@@ -40,41 +40,40 @@ const ROOT = {
   },
 };
 
-/** What the guest's own network manager knows. */
+/** Results of the guest's own network manager. */
 interface Resolving {
-  /** Addresses of its NICs: on the pod's network, on the plugged one. */
+  /** Addresses of its NICs on the pod network and on the plugged network. */
   readonly addresses: readonly string[];
-  /** The NICs of which its DHCP server named a name server or a router, by address. */
+  /** NICs whose DHCP server announced a name server or a router, by address. */
   readonly ways: readonly string[];
-  /** What CNI gave to the plugged NIC. */
+  /** The plugged NIC's CNI result. */
   readonly given: readonly string[];
-  /** The plugged NIC. */
   readonly nic: { readonly mac: string | undefined; readonly pciAddress: string | undefined };
 }
 
 export interface ClaimStory {
   /** Value of the EFI variable SecureBoot. */
   readonly secureBoot: string;
-  /** By `patchbay ssh` and `scp`. */
+  /** Through `patchbay ssh` and `scp`. */
   readonly shell: ShellStory;
-  /** What it wrote before it was restarted. */
+  /** Its data from before the restart. */
   readonly kept: string;
-  /** Its condition LiveMigratable, and what who asks for a migration is told. */
+  /** Its condition LiveMigratable, and the error of a requested migration. */
   readonly staying: { readonly reason: string | undefined; readonly refused: string };
-  /** With the plugged NIC, before the restart and after it. */
+  /** With the plugged NIC, before and after the restart. */
   readonly resolving: readonly [Resolving, Resolving];
-  /** Of the claim, after the VM was deleted. */
+  /** The claim's phase after the VM's deletion. */
   readonly phase: string;
 }
 
-/** Has every NIC ask by DHCP, now and after each start. Source: systemd.network(5). */
+/** Configures DHCP on every NIC, now and after each start. Source: systemd.network(5). */
 async function askEverywhere(): Promise<void> {
   const file = "/etc/systemd/network/20-all.network";
   await inDebian(NAME, `printf "[Match]\\nName=e*\\n[Network]\\nDHCP=ipv4\\n" >${file} && sync`);
   await inDebian(NAME, "systemctl restart systemd-networkd");
 }
 
-/** Leases by the address of the NIC, once there are two. Source: systemd, /run/systemd/netif/leases. */
+/** Leases by the NIC's address, once there are two. Source: systemd, /run/systemd/netif/leases. */
 async function leases(): Promise<ReadonlyMap<string, string>> {
   return eventually(
     async () => {
@@ -117,7 +116,7 @@ function apply(publicKey: string): void {
   );
 }
 
-/** What a person sees who has the guest's key. */
+/** The results with the guest's key. */
 async function visit(shell: SecureShell): Promise<ShellStory> {
   try {
     return await shell.visit(NAME);
@@ -126,7 +125,7 @@ async function visit(shell: SecureShell): Promise<ShellStory> {
   }
 }
 
-/** Its claim is of this node alone. */
+/** Its claim is local to this node. */
 function askToMove(): ClaimStory["staying"] {
   const conditions = machine.findVmi(NAME)?.status?.conditions ?? [];
   const condition = conditions.find(({ type }) => type === "LiveMigratable");
@@ -140,7 +139,6 @@ function askToMove(): ClaimStory["staying"] {
   return { reason: condition?.reason, refused: code === 0 ? "" : stderr };
 }
 
-/** Boots, restarts, deletes. */
 export async function bootFromClaim(): Promise<ClaimStory> {
   const person = new SecureShell();
   // The VM waits for its disk by itself.
@@ -148,7 +146,7 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   apply(person.publicKey);
   await debianBooted(NAME);
   const staying = askToMove();
-  // Four bytes of attributes, then the value. Source: UEFI specification, SecureBoot.
+  // Four bytes of attributes precede the value. Source: UEFI specification, SecureBoot.
   const secureBoot = await inDebian(NAME, "od -An -tu1 -j4 /sys/firmware/efi/efivars/SecureBoot-*");
   await inDebian(NAME, "echo kept >/root/mark && sync");
   machine.apply(OUT);
@@ -160,11 +158,11 @@ export async function bootFromClaim(): Promise<ClaimStory> {
   const uid = machine.findVmi(NAME)?.metadata.uid;
   machine.patchbay("restart", NAME);
   await debianRestarted(NAME, uid);
-  const kept = await inDebian(NAME, "cat /root/mark");
+  const retained = await inDebian(NAME, "cat /root/mark");
   const resolving = [before, await look()] as const;
   machine.delete("vm", NAME);
   const phase = machine.kubectl("get", "pvc", CLAIM, "-o", "jsonpath={.status.phase}");
-  return { secureBoot: secureBoot.trim(), shell, kept, staying, resolving, phase };
+  return { secureBoot: secureBoot.trim(), shell, kept: retained, staying, resolving, phase };
 }
 
 export function deleteClaim(): void {

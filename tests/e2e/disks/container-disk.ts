@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of Debian from a containerDisk, by BIOS: what it was told, and a NIC that it takes.
+// Debian from a containerDisk by BIOS: its metadata, and a plugged NIC.
 import { diskVmManifest, eventually, obedientUserData } from "@patchbay/support";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 import { DEBIAN_IMAGE, debianBooted, inDebian } from "./debian.ts";
 
 const NAME = "debian";
 const MAC = "02:00:00:00:12:01";
-/** What its user data and its network data say. */
+/** Settings in its user data and network data. */
 export const TOLD = { hostname: "from-user-data", address: "10.78.12.1/24", name: NAME };
 
 const NETWORK_DATA = {
@@ -17,9 +17,9 @@ const NETWORK_DATA = {
 export interface ImageStory {
   readonly hostname: string;
   readonly addresses: string;
-  /** Whether the guest has the NIC that was plugged. */
+  /** Whether the guest has the plugged NIC. */
   readonly hasNic: boolean;
-  /** The name that cloud-init found in the metadata: the VM's, which its user data overrule. */
+  /** The name that cloud-init read from the metadata: the VM's, which its user data override. */
   readonly nameInMetaData: string;
 }
 
@@ -45,7 +45,6 @@ async function hasNic(mac: string): Promise<boolean> {
   return macs.split("\n").includes(mac);
 }
 
-/** Boots and plugs. */
 export async function bootFromImage(): Promise<ImageStory> {
   apply();
   await debianBooted(NAME);
@@ -54,15 +53,15 @@ export async function bootFromImage(): Promise<ImageStory> {
   await eventually(() => hasNic(mac), { withinMs: CHANGE_MS });
   // Source: cloud-init, "Instance metadata", ds.meta_data.
   const metaData = await inDebian(NAME, "grep local-hostname /run/cloud-init/instance-data.json");
-  const seen = {
+  const observed = {
     hostname: await inDebian(NAME, "hostname"),
     addresses: await inDebian(NAME, "ip -o -4 address show scope global"),
     hasNic: await hasNic(mac),
     nameInMetaData: /: "([^"]*)"/.exec(metaData)?.[1] ?? metaData,
   };
-  // A Debian that nobody asks any more computes on; while this waited, no other story of the file would go on.
+  // Shuts it down now, because an idle Debian still computes beside the other tests.
   machine.startDelete("vm", NAME);
-  return seen;
+  return observed;
 }
 
 export function deleteImageVm(): void {

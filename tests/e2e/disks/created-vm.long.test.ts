@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debian in a VM that `patchbay create vm --network` makes: DHCP on every NIC, also on one that is plugged later.
+// Debian in a VM of `patchbay create vm --network`: DHCP on every NIC, also on one plugged later.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
@@ -42,7 +42,7 @@ async function addresses(count: number): Promise<ReadonlyMap<string, string>> {
 }
 
 test(
-  "each NIC has its address by DHCP, and so has one that is plugged into the running guest",
+  "each NIC has its DHCP address, and so has one plugged into the running guest",
   async () => {
     const { ipAddress } = await expectReady(NAME, "blue");
     expect((await addresses(2)).get(MAC)).toBe(ipAddress);

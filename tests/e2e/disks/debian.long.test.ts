@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debian as people have it. A boot takes most of a minute under emulation, so two stories run at once, and the tests judge
-// what they saw.
+// Unmodified Debian. A boot takes most of a minute under emulation, so two scenarios run in parallel, and the tests
+// judge their results.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { told, type Seen } from "../story.ts";
 import { bootFromClaim, deleteClaim, type ClaimStory } from "./claim.ts";
@@ -28,7 +28,7 @@ afterAll(() => {
 });
 
 describe("Debian from a containerDisk", () => {
-  test("has the name and the address that its user data and its network data give it", () => {
+  test("has the name and address from its user data and network data", () => {
     const { hostname, addresses } = image();
     expect(hostname).toBe(TOLD.hostname);
     expect(addresses).toContain(` ${TOLD.address} `);
@@ -38,34 +38,34 @@ describe("Debian from a containerDisk", () => {
     expect(image().nameInMetaData).toBe(TOLD.name);
   });
 
-  test("takes a NIC that is plugged in", () => {
+  test("gets a NIC that is plugged in", () => {
     expect(image().hasNic).toBe(true);
   });
 });
 
 describe("Debian from a claim", () => {
-  test("was started by EFI, with secure boot", () => {
+  test("booted by EFI with secure boot", () => {
     expect(claim().secureBoot).toBe("1");
   });
 
-  test("is reached by ssh and scp, by the API server alone, with a key of its user data", () => {
+  test("is reachable by ssh and scp through the API server alone, with a key of its user data", () => {
     expect(claim().shell).toEqual({ said: "kept", code: 7, copied: "there and back" });
   });
 
-  test("does not leave its node, where the claim is not shared, and says so", () => {
+  test("does not migrate because the claim is not shared, and reports it", () => {
     const { reason, refused } = claim().staying;
-    // Its NIC on the pod network, of binding bridge, keeps it too, and is told first.
+    // Its bridge-bound NIC on the pod network keeps its address too and is reported first.
     expect(reason).toBe("InterfaceNotLiveMigratable");
     expect(refused).toContain(
       "DisksNotLiveMigratable: cannot migrate VMI: PVC kept-root is not shared",
     );
   });
 
-  test("keeps what it wrote over a restart of the VM", () => {
+  test("retains its data across a restart of the VM", () => {
     expect(claim().kept).toBe("kept");
   });
 
-  test("resolves names by the pod's network alone, before the restart and after it", () => {
+  test("resolves names through the pod network, before and after the restart", () => {
     for (const { addresses, ways } of claim().resolving) {
       expect(addresses).toEqual([
         expect.stringMatching(/^10\.77\.8\./),
@@ -75,26 +75,26 @@ describe("Debian from a claim", () => {
     }
   });
 
-  test("has its plugged NIC again, at its place and with its MAC and its address", () => {
+  test("has its plugged NIC again, at the same PCI address and with its MAC and IP address", () => {
     const [before, after] = claim().resolving;
     expect(after.nic).toEqual(before.nic);
     expect(after.given).toEqual(before.given);
     expect(after.addresses).toEqual(expect.arrayContaining([...before.given]));
   });
 
-  test("leaves the claim when the VM goes", () => {
+  test("preserves the claim when the VM is deleted", () => {
     expect(claim().phase).toBe("Bound");
   });
 });
 
-describe("a VMI that was written for KubeVirt 0.8", () => {
-  test("boots from its disk, with both of its NICs, and is told its name", () => {
+describe("a VMI written for KubeVirt 0.8", () => {
+  test("boots from its disk with both NICs and gets its name", () => {
     const { nics, metaData } = old();
     expect(new Set(nics)).toEqual(new Set(["default", "ovs-blue-net"]));
     expect(metaData).toMatch(/"local-hostname": ?"vmi-multus-multiple-net"/);
   });
 
-  test("keeps what it wrote to its containerDisk over a reboot of its own", () => {
+  test("retains what it wrote to its containerDisk across its own reboot", () => {
     expect(old().kept).toBe("read kept");
   });
 });

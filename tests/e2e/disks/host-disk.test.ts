@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM gets a file of the node as a disk once an administrator allows it, and not before.
+// A VM gets a node file as a disk only after an administrator allows it.
 import { chownSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const MEBIBYTE = 2 ** 20;
 const BOOT_MS = 180_000;
 let directory = "";
 
-/** Sets what the cluster says of files of its nodes; null takes it away. */
+/** Sets the cluster's host disk configuration; null removes it. */
 function allow(hostDiskDirectories: readonly string[] | null, gates: readonly string[] | null) {
   const developerConfiguration = { featureGates: gates };
   const configuration = { hostDiskDirectories, developerConfiguration };
@@ -31,15 +31,15 @@ afterAll(() => {
 });
 
 async function refusalOf(want: string): Promise<void> {
-  const isSaid = (): boolean => {
+  const isReported = (): boolean => {
     const conditions = machine.findVm(NAME)?.status?.conditions ?? [];
     const refused = conditions.find(({ reason }) => reason === "HostDiskNotAllowed");
     return refused?.message?.includes(want) === true;
   };
-  await eventually(isSaid, { withinMs: CHANGE_MS });
+  await eventually(isReported, { withinMs: CHANGE_MS });
 }
 
-test("a VM has a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {
+test("a VM uses a file of the node where it is allowed", { timeout: BOOT_MS }, async () => {
   const path = join(directory, "data.img");
   const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
   const volume = { hostDisk: { path, type: "DiskOrCreate", capacity: "8Mi" } };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests that people have, applied as they are: what becomes of them?
+// Users' manifests applied unchanged.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ function apply(name: string): void {
   machine.kubectl("apply", "-f", join(MANIFESTS, `${name}.yaml`));
 }
 
-/** An image of a disk with nothing on it: of its guest only the machine is looked at. */
+/** An image with an empty disk: only the guest's hardware is tested. */
 function addEmptyImage(image: string): void {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-empty-"));
   const disk = join(directory, "disk.qcow2");
@@ -28,7 +28,7 @@ function printableStatus(vm: string): string | undefined {
   return machine.findVm(vm)?.status?.printableStatus;
 }
 
-/** What a VM's condition says of its start. */
+/** The start condition of a VM. */
 async function syncErrorOf(vm: string): Promise<string> {
   return eventually(
     () => {
@@ -42,14 +42,14 @@ async function syncErrorOf(vm: string): Promise<string> {
 afterAll(() => {
   for (const name of ["quickstart-vm", "refused-vm", "pvc-vm-services"]) {
     const file = join(MANIFESTS, `${name}.yaml`);
-    // Nobody in its guest hears that it is to end: that takes its whole grace.
+    // The empty guest ignores the shutdown, which would take its whole grace period.
     machine.kubectl("delete", "-f", file, "--ignore-not-found", "--wait=false");
   }
 });
 
 describe("a manifest", () => {
   test(
-    "of a VM that is not to run is stored; it runs when it is started, behind the pod's address",
+    "of a stopped VM is stored; it runs when it is started, behind the pod's address",
     { timeout: START_MS },
     async () => {
       addEmptyImage("quay.io/kubevirt/cirros-container-disk-demo");
@@ -75,19 +75,20 @@ describe("a manifest", () => {
     },
   );
 
-  test("with hardware that is not there is stored and not started, and all of it is named", async () => {
+  test("with unsupported hardware is stored and not started, and names all of it", async () => {
     apply("refused-vm");
     const message = await syncErrorOf("refused");
     const fields = ["accessCredentials", "gpus", "hugepages"];
     expect(fields.filter((field) => !message.includes(field))).toEqual([]);
     expect(printableStatus("refused")).toBe("ErrorUnsupportedSpec");
     // The event follows the status.
-    const isTold = (): boolean => machine.events().some((event) => event.message.includes(message));
-    await eventually(isTold, { withinMs: CHANGE_MS });
+    const isReported = (): boolean =>
+      machine.events().some((event) => event.message.includes(message));
+    await eventually(isReported, { withinMs: CHANGE_MS });
     expect(machine.findVmi("refused")).toBeUndefined();
   });
 
-  test("with a Service, EFI, rng, clock and a claim is refused for nothing, and waits for its claim", async () => {
+  test("with a Service, EFI, rng, clock and a claim is accepted and waits for its claim", async () => {
     apply("pvc-vm-services");
     await eventually(() => printableStatus("web") === "ErrorPvcNotFound", {
       withinMs: CHANGE_MS,

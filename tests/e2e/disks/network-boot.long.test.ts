@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM without any disk boots a kernel that its network offers: DHCP and TFTP on the network's bridge.
+// A VM without disks boots a kernel from its network: DHCP and TFTP on the network's bridge.
 import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,11 +21,11 @@ initrd initrd
 boot
 `;
 
-/** Serves the small guest on the bridge; the function ends it. */
+/** Serves the small guest on the bridge; the returned function stops it. */
 function serveGuest(directory: string): () => void {
   const image = join(ROOT, ".cache/guest");
   copyFileSync(join(image, "vmlinuz"), join(directory, "vmlinuz"));
-  // Block by block over an emulated NIC: what is compressed is there sooner.
+  // Compressed, because an emulated NIC loads block by block.
   writeFileSync(join(directory, "initrd"), gzipSync(readFileSync(join(image, "initrd"))));
   writeFileSync(join(directory, "guest.ipxe"), SCRIPT);
   const options = [

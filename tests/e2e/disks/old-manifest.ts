@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of a VMI that was written for KubeVirt 0.8, applied as it is, and of a reboot of its guest's own. What the guest
-// is does not matter: it is a small one.
+// A VMI manifest for KubeVirt 0.8, applied unchanged, and a reboot by its guest. The guest is a small one.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { bridgeNetworkManifest } from "@patchbay/support";
@@ -10,20 +9,19 @@ import { DEBIAN_BOOT_MS } from "./debian.ts";
 
 const FILE = join(import.meta.dirname, "manifests/multus-two-interfaces.yaml");
 const VMI = "vmi-multus-multiple-net";
-/** The partition for what the guest writes. Source: hack/guest/make-disk */
+/** The partition for the guest's data. Source: hack/guest/make-disk */
 const OWN = "vda2";
 const CACHE = join(ROOT, ".cache");
 
 export interface OldStory {
-  /** Names of its NICs. */
   readonly nics: readonly (string | undefined)[];
-  /** What is on cloud-init's disk, as the guest reads it. */
+  /** Content of cloud-init's disk as the guest reads it. */
   readonly metaData: string;
-  /** What it reads after it has rebooted of what it wrote before. */
+  /** Its data from before the reboot. */
   readonly kept: string;
 }
 
-/** Makes a disk that boots, once for all runs, and wraps it as the image that the manifest names. */
+/** Builds a bootable disk once for all runs and adds it under the manifest's image name. */
 function addImage(): void {
   const directory = join(CACHE, "guest-disk");
   const args = [join(CACHE, "guest"), directory];
@@ -32,30 +30,30 @@ function addImage(): void {
   machine.patchbay("image", "add", "kubevirt/fedora-cloud-registry-disk-demo", disk);
 }
 
-async function ask(words: string): Promise<string> {
-  const { code, lines } = await machine.console(VMI).run(words, { timeoutMs: CHANGE_MS });
-  if (code !== 0) throw new Error(`${words}: ${lines.join("\n")}`);
+async function ask(text: string): Promise<string> {
+  const { code, lines } = await machine.console(VMI).run(text, { timeoutMs: CHANGE_MS });
+  if (code !== 0) throw new Error(`${text}: ${lines.join("\n")}`);
   return lines.join("\n");
 }
 
-/** Boots it from its disk, asks it what it was told, and has it write and reboot. */
+/** Boots it from its disk, reads its settings, and has it write and reboot. */
 export async function bootOldManifest(): Promise<OldStory> {
   addImage();
   machine.apply(bridgeNetworkManifest("ovs-blue", "pbb-ovs"));
   machine.kubectl("apply", "-f", FILE);
   await machine.booted(VMI, undefined, DEBIAN_BOOT_MS);
-  // Which has the guest load the driver of its disks.
+  // Makes the guest load its disk driver.
   const metaData = await ask("text cidata meta-data");
   await ask(`write ${OWN} kept`);
   const since = machine.console(VMI).position();
   await ask("reboot");
   await machine.booted(VMI, since, DEBIAN_BOOT_MS);
   await ask("text cidata meta-data");
-  const kept = await ask(`read ${OWN}`);
+  const retained = await ask(`read ${OWN}`);
   return {
     nics: (machine.findVmi(VMI)?.status?.interfaces ?? []).map(({ name }) => name),
     metaData,
-    kept: kept.trim(),
+    kept: retained.trim(),
   };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A person with a key of their own, at the SSH server of a guest, by the API server alone.
+// A user with an SSH key at a guest's SSH server, through the API server alone.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,19 +8,17 @@ import { eventually } from "@patchbay/support";
 import { machine } from "../machine.ts";
 import { DEBIAN_BOOT_MS } from "./debian.ts";
 
-/** The guest's own key is taken without a question. */
+/** The guest's host key is accepted without a prompt. */
 const UNASKED = ["--local-ssh-opts=-o StrictHostKeyChecking=no"];
 
-/** What came of it. */
 export interface ShellStory {
-  /** What a command in the guest has said, and its exit code here. */
+  /** Output of a command in the guest, and its local exit code. */
   readonly said: string;
   readonly code: number | null;
-  /** A file, after it went there and back. */
+  /** A file after copying it there and back. */
   readonly copied: string;
 }
 
-/** A key, and what it opens. */
 export class SecureShell {
   readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-ssh-"));
   readonly #key = join(this.#directory, "key");
@@ -30,7 +28,7 @@ export class SecureShell {
     execFileSync("ssh-keygen", args, { stdio: "inherit" });
   }
 
-  /** As user data take it. */
+  /** In the form of user data. */
   get publicKey(): string {
     return readFileSync(`${this.#key}.pub`, "utf8").trim();
   }
@@ -46,7 +44,7 @@ export class SecureShell {
     return `${this.#key}.pub`;
   }
 
-  /** What a command in the guest prints; waits until the guest lets the user in. */
+  /** Output of a command in the guest; waits until the guest accepts the login. */
   async print(guest: string, command: string): Promise<string> {
     return eventually(
       () => {
@@ -58,7 +56,6 @@ export class SecureShell {
     );
   }
 
-  /** Runs a command there, and copies a file there and back. */
   async visit(vm: string): Promise<ShellStory> {
     const guest = `root@vm/${vm}/default`;
     const { code, stdout } = await eventually(
@@ -81,7 +78,7 @@ export class SecureShell {
     return { said: stdout.trim(), code, copied: readFileSync(`${file}.back`, "utf8") };
   }
 
-  /** Leaves nothing here. */
+  /** Removes the local files. */
   close(): void {
     rmSync(this.#directory, { recursive: true });
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody spoils what carries a NIC of a running guest: it is mended by events, and told. Nothing here waits for a timer.
+// Repairs of a running guest's NIC links, triggered by events and reported. No timers are involved.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ipIn, linksOf } from "../inventory.ts";
@@ -21,9 +21,9 @@ const PEER = "beta";
 const NIC = "drifter";
 const ADDRESS = "10.9.7.1";
 const PEER_ADDRESS = "10.9.7.2";
-/** Under a second on a machine of its own; this one may be so busy that one look takes seconds. The times are printed. */
+/** Under a second on an idle machine; on a busy one a single observation may take seconds. The times are printed. */
 const SOON_MS = 15_000;
-/** Of a bridge that nobody asked for. */
+/** The MAC of an unconfigured bridge. */
 const ORPHAN = "k6t-0123456789a";
 
 let podUid = "";
@@ -40,14 +40,13 @@ interface Link {
 }
 
 function findLink(name: string): Link | undefined {
-  // What `ip -j` prints.
   const links = JSON.parse(ipIn(podUid, "-j", "-d", "addr")) as readonly (Link & {
     readonly ifname: string;
   })[];
   return links.find(({ ifname }) => ifname === name);
 }
 
-/** Milliseconds from what somebody does until all is as it was. */
+/** Milliseconds from the damage until everything is restored. */
 async function mendedAfter(spoil: () => void, isMended: () => boolean): Promise<number> {
   spoil();
   const startMs = performance.now();
@@ -59,7 +58,7 @@ function isPort(name: string): boolean {
   return findLink(name)?.master === bridge;
 }
 
-/** Whether the guest has the NIC, by the status and by the kernel's word on who has the tap open. */
+/** Whether the guest has the NIC, by its status and by the kernel's user of the tap. */
 function isPlugged(): boolean {
   const isOpen = findLink(tap)?.flags.includes("LOWER_UP") === true;
   return (
@@ -93,7 +92,7 @@ afterAll(async () => {
   for (const vm of [VM, PEER]) await expectGone(vm, NIC);
 });
 
-describe("under a guest that goes on running", () => {
+describe("under a running guest", () => {
   test.each<{ name: string; spoil: () => void; isMended: () => boolean }>([
     {
       name: "the tap is moved to another bridge",
@@ -119,11 +118,11 @@ describe("under a guest that goes on running", () => {
       isMended: () => findLink(tap)?.linkinfo?.info_slave_data?.learning === false,
     },
     {
-      name: "an address is put back on the pod's NIC",
+      name: "an address is added to the pod's NIC again",
       spoil: () => ipIn(podUid, "addr", "add", `${PEER_ADDRESS}/24`, "dev", podNic),
       isMended: () => findLink(podNic)?.addr_info.length === 0,
     },
-  ])("$name, which is mended", async ({ name, spoil, isMended }) => {
+  ])("repairs it when $name", async ({ name, spoil, isMended }) => {
     expect(isPlugged()).toBe(true);
     const { ifindex } = findLink(tap) ?? {};
     const ms = await mendedAfter(spoil, isMended);
@@ -133,7 +132,7 @@ describe("under a guest that goes on running", () => {
     expect(isPlugged()).toBe(true);
   });
 
-  test("links of ours that belong to nobody are removed", async () => {
+  test("removes orphaned links of ours", async () => {
     const isGone = (): boolean => !linksOf(podUid).includes(ORPHAN);
     const ms = await mendedAfter(
       () => ipIn(podUid, "link", "add", ORPHAN, "type", "bridge"),
@@ -148,18 +147,18 @@ describe("under a guest that goes on running", () => {
   });
 });
 
-describe("the guest gets its NIC anew, at the same place, when", () => {
+describe("the guest gets its NIC again at the same PCI address when", () => {
   test.each<{ name: string; spoil: () => void }>([
     { name: "its tap is deleted", spoil: () => ipIn(podUid, "link", "del", tap) },
     {
-      name: "its device is taken out by hand",
+      name: "its device is detached by hand",
       spoil: () => virsh(VM, "detach-device-alias", `ua-${NIC}`, "--live"),
     },
   ])("$name", async ({ name, spoil }) => {
     const { mac, pciAddress } = await expectReady(VM, NIC);
     const console_ = machine.console(VM);
     const since = console_.position();
-    // The guest tells that it has gone: it may be back before anybody looks.
+    // The guest reports the removal; the NIC may be back before the next observation.
     spoil();
     const startMs = performance.now();
     await console_.waitForLine(/nic removed/, { timeoutMs: SOON_MS, since });
@@ -178,9 +177,9 @@ test.each([
   "its bridge was gone",
   "were changed by something else",
   "its device was gone",
-])("it was told that %s", async (words) => {
-  const told = await eventually(() => driftsTold().find((message) => message.includes(words)), {
+])("reported that %s", async (text) => {
+  const reported = await eventually(() => driftsTold().find((message) => message.includes(text)), {
     withinMs: CHANGE_MS,
   });
-  expect(told).toMatch(new RegExp(`^interface ${NIC}: `));
+  expect(reported).toMatch(new RegExp(`^interface ${NIC}: `));
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs whose hooks are scripts of a ConfigMap and of a claim in an image of ours, as KubeVirt's own examples: what the guest
-// gets of them, and what keeps it from starting.
+// VMs whose hooks are scripts from a ConfigMap and a claim in our image, like KubeVirt's examples: their effect on the
+// guest, and failures that prevent its start.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
@@ -12,12 +12,12 @@ import { virsh } from "../virsh.ts";
 const { root: ROOT } = inject("machine");
 const SHIM = "localhost/patchbay/sidecar-shim:dev";
 const SIDECARS = "hooks.kubevirt.io/hookSidecars";
-/** A refusal, or the end of a container, on a busy machine. */
-const TOLD_MS = 90_000;
+/** Time for a rejection or the end of a container on a busy machine. */
+const REPORT_TIMEOUT_MS = 90_000;
 const MADE_MAC = "02:00:00:00:0d:01";
 const ARGS_MAC = "02:00:00:00:0d:02";
 
-/** In QEMU's newer form, as KubeVirt's: the older makes devices before those of the domain, and takes their places. */
+/** QEMU's newer syntax, as in KubeVirt: the older one creates devices before the domain's and takes their addresses. */
 const ARGS_DEVICE = JSON.stringify({
   driver: "virtio-net-pci",
   netdev: "args1",
@@ -26,8 +26,8 @@ const ARGS_DEVICE = JSON.stringify({
 }).replaceAll('"', String.raw`\&quot;`);
 
 /**
- * As KubeVirt's own examples: smbios, the NIC of an interface as its binding passt makes one, which libvirt knows, and one as
- * slirp's, which only QEMU does.
+ * As in KubeVirt's examples: smbios, a NIC of the binding passt, which libvirt supports, and one of slirp, which only
+ * QEMU supports.
  */
 const MARKS = `#!/bin/sh
 printf '%s' "$4" | sed \\
@@ -40,7 +40,7 @@ const TAKES_NIC = `#!/bin/sh
 printf '%s' "$4" | tr '\\n' ' ' | sed -e 's|<interface.*</interface>||'
 `;
 
-/** On a claim, under a name that the image looks for in its PATH. */
+/** On a claim, under a name in the image's PATH. */
 const USERS = `#!/bin/sh
 printf '%s' "$4" | sed -e 's|of its owner|of its hook|'
 `;
@@ -52,7 +52,7 @@ const CLAIMED = {
   pvc: { name: CLAIM, volumePath: "/scripts" },
 };
 
-/** As its user does: by a pod that writes the program into it. */
+/** Writes the program by a pod, like its user. */
 async function fillClaim(): Promise<void> {
   const container = {
     name: "fill",
@@ -85,7 +85,9 @@ async function fillClaim(): Promise<void> {
       },
     },
   );
-  await eventually(() => machine.findPodPhase(CLAIM) === "Succeeded", { withinMs: TOLD_MS });
+  await eventually(() => machine.findPodPhase(CLAIM) === "Succeeded", {
+    withinMs: REPORT_TIMEOUT_MS,
+  });
   machine.delete("pod", CLAIM);
 }
 
@@ -97,17 +99,17 @@ function hook(key: string, args: readonly string[] = ["--version", "v1alpha3"]):
   };
 }
 
-/** With a disk of cloud-init's, and two NICs, those that are named bound by a binding of the registry; such ones come beside. */
+/** With a cloud-init disk and two NICs; the named ones use a registered binding and are added. */
 function start(
   name: string,
-  asked: readonly object[],
+  requested: readonly object[],
   bindings: Readonly<Record<string, string>> = {},
 ): void {
-  const annotations = { [SIDECARS]: JSON.stringify(asked) };
+  const annotations = { [SIDECARS]: JSON.stringify(requested) };
   const own = [{ name: "default" }, { name: "red1", network: "red" }];
   const others = Object.keys(bindings).filter((each) => own.every((nic) => nic.name !== each));
   const nics = [...own, ...others.map((each) => ({ name: each, network: "red" }))];
-  // As a person writes it.
+  // As a user writes it.
   const text = JSON.stringify(vmManifest({ name, nics, annotations, pcieRootPorts: FEW_PORTS }));
   const bound = Object.entries(bindings).reduce((manifest, [nic, binding]) => {
     const plain = JSON.stringify({ bridge: {}, name: nic });
@@ -121,8 +123,8 @@ function start(
   machine.apply(JSON.parse(whole));
 }
 
-/** What stands in the way of a VM. */
-function told(name: string): string {
+/** The reason that a VM does not start. */
+function reported(name: string): string {
   const { conditions = [] } = machine.findVm(name)?.status ?? {};
   const { reason = "", message = "" } =
     conditions.find(({ type }) => type === "Synchronized") ?? {};
@@ -155,16 +157,16 @@ afterAll(() => {
   configure([], null);
 });
 
-test("without the gate a VM with hooks is not started, and it is said who can change that", async () => {
+test("without the feature gate a VM with hooks is not started, and the condition says who can change that", async () => {
   configure([], { sidecarImage: SHIM });
   start("marked", [hook("marks.sh"), CLAIMED], { default: "passt", args1: "slirp" });
-  const isSaid = (): boolean => told("marked").includes("hooks of VMs are switched off");
-  await eventually(isSaid, { withinMs: TOLD_MS });
+  const isReported = (): boolean => reported("marked").includes("hooks of VMs are switched off");
+  await eventually(isReported, { withinMs: REPORT_TIMEOUT_MS });
   expect(machine.findVmi("marked")).toBeUndefined();
   configure(["Sidecar"], { sidecarImage: SHIM });
 });
 
-test("the guest is as its hook wants it, with its own NIC as it was", async () => {
+test("the guest has its hook's changes and its own unchanged NIC", async () => {
   await machine.booted("marked");
   const xml = virsh("marked", "dumpxml");
   expect(xml).toContain("<entry name='manufacturer'>Radical Edward</entry>");
@@ -172,27 +174,27 @@ test("the guest is as its hook wants it, with its own NIC as it was", async () =
   expect(await guestNic("marked", mac)).not.toBe("");
 });
 
-test("an interface whose binding is a hook has the NIC that the hook has made", async () => {
+test("an interface with a hook binding has the NIC that the hook defined", async () => {
   expect(await expectReady("marked", "default")).toMatchObject({ mac: MADE_MAC });
   expect(await guestNic("marked", MADE_MAC)).not.toBe("");
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-2")).toContain("for the binding passt");
 });
 
-test("so has one whose hook has written it into QEMU's arguments", async () => {
+test("an interface with a hook in QEMU's arguments has its NIC", async () => {
   await expectReady("marked", "args1");
   expect(await guestNic("marked", ARGS_MAC)).not.toBe("");
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-3")).toContain("for the binding slirp");
 });
 
-test("it finds on cloud-init's disk what a hook has made of it, by a program of a claim", async () => {
+test("cloud-init's disk has the content that a hook program from a claim produced", async () => {
   const { lines } = await machine.console("marked").run("text cidata user-data");
   const texts = lines.flatMap((line) => /^text (.*)$/.exec(line)?.[1] ?? []);
   expect(texts.map((text) => text.trimEnd())).toEqual(["#!/bin/sh", "# of its hook", "echo ready"]);
 });
 
-test("and NICs come as into any other", async () => {
+test("NICs are plugged as into any other guest", async () => {
   const before = (await guestNics("marked")).length;
   addInterface("marked", { name: "red2", network: "red" });
   const { mac = "" } = await expectReady("marked", "red2");
@@ -200,27 +202,31 @@ test("and NICs come as into any other", async () => {
   expect(await guestNics("marked")).toHaveLength(before + 1);
 });
 
-test("its hook hears of the end, and the pod goes", async () => {
+test("its hook is notified of the end, and the pod ends", async () => {
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   const log = machine.kubectl("logs", pod, "-c", "hook-sidecar-0");
-  // Asked twice, and by nobody else.
+  // Called twice, and by no other client.
   expect(log.match(/running onDefineDomain/g)).toHaveLength(2);
   machine.patchbay("stop", "marked");
-  await eventually(() => machine.findVmi("marked") === undefined, { withinMs: TOLD_MS });
+  await eventually(() => machine.findVmi("marked") === undefined, { withinMs: REPORT_TIMEOUT_MS });
 });
 
-test("a hook that takes away a NIC keeps the guest from starting, and it is said what to do", async () => {
+test("a hook that removes a NIC prevents the guest's start, and the next step is reported", async () => {
   start("taken", [hook("takes-nic.sh")]);
-  await eventually(() => told("taken").startsWith("HookAnswerRefused"), { withinMs: TOLD_MS });
-  expect(told("taken")).toContain(
+  await eventually(() => reported("taken").startsWith("HookAnswerRefused"), {
+    withinMs: REPORT_TIMEOUT_MS,
+  });
+  expect(reported("taken")).toContain(
     "the answer of hook shim (hook-sidecar-0) to OnDefineDomain was refused: /domain/devices/interface[ua-default]: a hook cannot take it away",
   );
   expect(machine.findVmi("taken")?.status?.phase).toBe("Scheduled");
 });
 
-test("a hook that dies ends the start, with its last words", async () => {
+test("a hook that dies ends the start with its last output", async () => {
   start("dead", [hook("marks.sh", ["--version", "v1alpha9"])]);
-  await eventually(() => told("dead").startsWith("HookSidecarEnded"), { withinMs: TOLD_MS });
-  expect(told("dead")).toContain("the hook hook-sidecar-0");
-  expect(told("dead")).toContain("invalid choice: 'v1alpha9'");
+  await eventually(() => reported("dead").startsWith("HookSidecarEnded"), {
+    withinMs: REPORT_TIMEOUT_MS,
+  });
+  expect(reported("dead")).toContain("the hook hook-sidecar-0");
+  expect(reported("dead")).toContain("invalid choice: 'v1alpha9'");
 });

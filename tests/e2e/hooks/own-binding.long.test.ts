@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bindings of one's own, step by step, by the files of docs/examples/own-binding.md: with a plugin that makes the tap, and
-// with a hook that makes the NIC. What is forgotten is said.
+// Custom bindings step by step with the files of docs/examples/own-binding.md: with a plugin that creates the tap, and
+// with a hook that defines the NIC. Missing steps are reported.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,10 +14,10 @@ const { root: ROOT } = inject("machine");
 const FILES = join(ROOT, "docs/examples/own-binding");
 const BIN_DIR = "/opt/cni/bin";
 const PLUGIN = join(BIN_DIR, "example-tap");
-/** A refusal, or an image that is looked for, on a busy machine. */
-const TOLD_MS = 90_000;
+/** Time for a rejection or an image lookup on a busy machine. */
+const REPORT_TIMEOUT_MS = 90_000;
 const BASE = "localhost/patchbay/sidecar-shim:dev";
-/** The topmost directory that was not there. */
+/** The topmost directory that did not exist. */
 let made: string | undefined;
 
 function apply(file: string): void {
@@ -41,7 +41,9 @@ function hookImage(): string {
   return patch.spec.configuration.network.binding["example-hook"]?.sidecarImage ?? "";
 }
 
-/** What the Containerfile says, without a container engine: the file in a layer upon the image that speaks the protocol. */
+/**
+ * The Containerfile's result without a container engine: the file in a layer on the image that implements the protocol.
+ */
 function makeHookImage(archive: string): void {
   const work = mkdtempSync(join(tmpdir(), "patchbay-hook-"));
   const run = (program: string, ...args: readonly string[]): unknown =>
@@ -94,38 +96,38 @@ afterAll(() => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
 
-test("a VM whose binding is not registered is not started, and its condition says so", async () => {
+test("a VM with an unregistered binding is not started, and its condition says so", async () => {
   apply("network.yaml");
   apply("vm-tap.yaml");
-  const isSaid = (): boolean => {
+  const isReported = (): boolean => {
     const { conditions = [] } = machine.findVm("with-tap")?.status ?? {};
     return conditions.some(({ message = "" }) =>
       message.includes('"example-tap" is not registered'),
     );
   };
-  await eventually(isSaid, { withinMs: TOLD_MS });
+  await eventually(isReported, { withinMs: REPORT_TIMEOUT_MS });
 });
 
-test("once it is, its guest starts; without the plugin the NIC waits, with the plugin's name", async () => {
+test("once it is registered its guest starts; without the plugin the NIC waits and names it", async () => {
   register("binding-tap.yaml");
   await machine.booted("with-tap");
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.reason === "PluginMissing", {
-    withinMs: TOLD_MS,
+    withinMs: REPORT_TIMEOUT_MS,
   });
   expect(ifaceStatus("with-tap", "tap1")?.hotplug?.message).toContain("example-tap");
   expect(machine.patchbay("explain", "with-tap", "tap1")).toContain("PluginMissing");
 });
 
-test("the plugin comes, and with it the NIC: the guest reaches the other side of its tap", async () => {
+test("installing the plugin completes the NIC: the guest reaches the other end of its tap", async () => {
   copyFileSync(join(FILES, "example-tap"), PLUGIN);
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.phase === "Ready", {
-    withinMs: TOLD_MS,
+    withinMs: REPORT_TIMEOUT_MS,
   });
   await setAddress("with-tap", "tap1", "10.8.20.2/24");
   expect(await ping("with-tap", "10.8.20.1")).toEqual({ sent: 3, received: 3 });
 });
 
-test("a hook's binding makes the NIC that the guest has from its start", async () => {
+test("a hook's binding defines the NIC that the guest boots with", async () => {
   machine.delete("vm", "with-tap");
   register("binding-hook.yaml");
   apply("vm-hook.yaml");
@@ -133,7 +135,7 @@ test("a hook's binding makes the NIC that the guest has from its start", async (
   const { mac = "" } = await expectReady("with-hook", "default");
   expect(mac).toBe("02:00:00:00:20:01");
   const nic = await guestNic("with-hook", mac);
-  // QEMU's network has a server of DHCP at its own address. Source: QEMU, -netdev user
+  // QEMU's network has a DHCP server at its own address. Source: QEMU, -netdev user
   const { code, lines } = await machine.console("with-hook").run(`lease ${nic}`);
   expect({ code, text: lines.join("\n") }).toEqual({
     code: 0,

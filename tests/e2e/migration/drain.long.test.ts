@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node is drained by a person's kubectl: the guest that is to move has moved when the drain ends, and was never off.
+// kubectl drain: the guest has migrated when the drain ends, without downtime.
 import { join } from "node:path";
 import { eventually, FEW_PORTS, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -33,7 +33,7 @@ afterAll(async () => {
   await node?.end();
 });
 
-test("a drain ends when the guest is on the other node, where it is the same guest", async () => {
+test("a drain ends when the guest runs on the other node as the same guest", async () => {
   const isMigratable = (): boolean =>
     machine
       .findVmi(VM)
@@ -45,11 +45,11 @@ test("a drain ends when the guest is on the other node, where it is the same gue
   drained = before?.status?.nodeName ?? "";
   const pods = ["--pod-selector", `vm.kubevirt.io/name=${VM}`];
   const how = ["--force", "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=110s"];
-  const said = machine.try(["kubectl", "drain", drained, ...how, ...pods]);
-  expect(`${said.stdout}${said.stderr}`).toContain(
+  const output = machine.try(["kubectl", "drain", drained, ...how, ...pods]);
+  expect(`${output.stdout}${output.stderr}`).toContain(
     `Eviction triggered evacuation of VMI "default/${VM}"`,
   );
-  expect(said.stdout).toContain(`node/${drained} drained`);
+  expect(output.stdout).toContain(`node/${drained} drained`);
   const { metadata, status } = machine.findVmi(VM) ?? {};
   expect(metadata?.uid).toBe(before?.metadata.uid);
   expect(status?.phase).toBe("Running");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bridge of the host sees of a guest: when its answers and its questions passed, and at which port its MAC was heard.
+// A host bridge's view of a guest: the times of its replies and requests, and the ports of its MAC.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 
@@ -10,12 +10,12 @@ function follow(argv: readonly [string, ...string[]], tell: (line: string) => vo
   return child;
 }
 
-/** Where a bridge hears a MAC. Source: bridge(8), fdb show and monitor: MAC dev PORT … master BRIDGE */
+/** The port of a MAC. Source: bridge(8), fdb show and monitor: MAC dev PORT … master BRIDGE */
 function entryOf(line: string, bridge: string): Entry | undefined {
-  const words = line.split(" ");
-  const [mac = "", dev, port = ""] = words;
-  const at = words.indexOf("master");
-  const isOfBridge = at === -1 || words[at + 1] === bridge;
+  const text = line.split(" ");
+  const [mac = "", dev, port = ""] = text;
+  const at = text.indexOf("master");
+  const isOfBridge = at === -1 || text[at + 1] === bridge;
   return dev === "dev" && isOfBridge ? { mac, port } : undefined;
 }
 
@@ -24,7 +24,7 @@ interface Entry {
   readonly port: string;
 }
 
-/** Frames of one kind, by when they passed. */
+/** Frames of one kind with their times. */
 class Passed {
   /** Milliseconds. */
   readonly #times: number[] = [];
@@ -38,21 +38,19 @@ class Passed {
     return this.#times.length;
   }
 
-  /** The longest time without any since the one of that number. */
+  /** The longest gap since that frame number. */
   longestGapMs(since: number): number {
     const times = this.#times.slice(Math.max(0, since - 1));
     return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));
   }
 }
 
-/** Pings by what they are. Source: pcap-filter(7), icmptype. */
+/** ICMP types of pings. Source: pcap-filter(7), icmptype. */
 const PINGS = { answers: "icmp-echoreply", questions: "icmp-echo" } as const;
 
-/** Looks until it is closed. */
+/** Captures until it is closed. */
 export class Frames {
-  /** The guest's answers to pings. */
   readonly answers = new Passed();
-  /** Pings that the guest sends. */
   readonly questions = new Passed();
   readonly #entries: Entry[] = [];
   readonly #children: readonly ChildProcess[];
@@ -79,7 +77,7 @@ export class Frames {
     ];
   }
 
-  /** At which ports the MAC was heard, one after the other. */
+  /** The ports of the MAC, in order. */
   portsOf(mac: string): readonly string[] {
     const ports = this.#entries.filter((entry) => entry.mac === mac).map(({ port }) => port);
     return ports.filter((port, index) => port !== ports[index - 1]);

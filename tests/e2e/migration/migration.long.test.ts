@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest moves to another node while it runs, and back: it stays the same guest, with its NICs, and nothing is left behind.
+// A guest migrates to another node and back: it stays the same guest with its NICs, and nothing is left behind.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { isEqual } from "@patchbay/base";
@@ -29,7 +29,7 @@ import { ROOT } from "../standalone.ts";
 import { Frames } from "./frames.ts";
 import { applySharedClaim, claimDevicesOf, deleteSharedClaim } from "./shared-claim.ts";
 import {
-  askForMove,
+  requestMigration,
   cancelAsVirtctl,
   findMigration,
   handlerOf,
@@ -81,7 +81,7 @@ afterAll(async () => {
   await expectGone("alpha", "beside");
 });
 
-/** What must be so of a guest that stayed where it was. */
+/** Expectations of a guest that stayed. */
 async function expectStayed(source: string): Promise<void> {
   const { status } = machine.findVmi(GUEST) ?? {};
   expect(status).toMatchObject({ nodeName: source, phase: "Running" });
@@ -91,19 +91,19 @@ async function expectStayed(source: string): Promise<void> {
   expect(await ping(GUEST, "10.9.8.2")).toEqual({ sent: 3, received: 3 });
 }
 
-/** Where the guest is. */
+/** The guest's node. */
 function nodeOf(vmi: string): string {
   return machine.findVmi(vmi)?.status?.nodeName ?? "";
 }
 
-/** What must have become of a migration. */
+/** Expected result of a migration. */
 async function expectMoved(name: string): Promise<void> {
   const phase = await moveEnded(name);
   const why = findMigration(name)?.status?.migrationState?.failureReason;
   expect({ [name]: phase, why }).toEqual({ [name]: "Succeeded", why: undefined });
 }
 
-/** What must be so of a guest that is on that node. */
+/** Expectations of a guest on that node. */
 async function expectThere(target: string): Promise<void> {
   const { status } = machine.findVmi(GUEST) ?? {};
   expect(status).toMatchObject({ nodeName: target, phase: "Running" });
@@ -115,25 +115,25 @@ async function expectThere(target: string): Promise<void> {
   expect(await ping(GUEST, "10.9.8.2")).toEqual({ sent: 3, received: 3 });
 }
 
-test.each(["there", "back"])("a guest moves to the other node: %s", async (name) => {
+test.each(["there", "back"])("a guest migrates to the other node: %s", async (name) => {
   const target = otherNode(GUEST, nodes);
-  askForMove(GUEST, name);
+  requestMigration(GUEST, name);
   await expectMoved(name);
   await expectThere(target);
 });
 
-/** What there is on both nodes. */
+/** State of both nodes. */
 function counts(): unknown {
   return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
 }
 
-test("a guest whose migration is cancelled on its way, as virtctl does it, is heard where it is, and nothing of it is left elsewhere", async () => {
+test("a migration canceled by virtctl leaves the guest reachable at its source and nothing elsewhere", async () => {
   const [source, before] = [nodeOf(GUEST), counts()];
   machine.apply(slowPolicy(POLICY));
   machine.kubectl("label", "vmi", GUEST, `pace=${POLICY}`);
   const frames = new Frames("pbt-red", "10.9.8.1");
   try {
-    askForMove(GUEST, "cancelled");
+    requestMigration(GUEST, "cancelled");
     await moveGoesOn(GUEST, "cancelled");
     expect(launchersOf(GUEST)).toHaveLength(2);
     cancelAsVirtctl(GUEST);
@@ -150,7 +150,6 @@ test("a guest whose migration is cancelled on its way, as virtctl does it, is he
   await eventually(() => isEqual(counts(), before), { withinMs: CHANGE_MS });
 });
 
-/** Data directory of a node. */
 function directoryOf(name: string): string {
   return name === NODE ? (node?.dataDir ?? "") : machine.dataDir;
 }
@@ -182,34 +181,34 @@ test.each([
       machine.kubectl("delete", "pod", targetPod, "--wait=false");
     },
   },
-])("a guest stays when $name dies on its way", async ({ name, strike }) => {
+])("a guest stays when $name dies during its migration", async ({ name, strike }) => {
   const source = nodeOf(GUEST);
   const move = name.replaceAll(/[^a-z]/gi, "-").toLowerCase();
-  askForMove(GUEST, move);
+  requestMigration(GUEST, move);
   await moveGoesOn(GUEST, move);
   strike(source);
   expect(await moveEnded(move)).toBe("Failed");
   await expectStayed(source);
 });
 
-test("it goes the next time", async () => {
+test("the next migration succeeds", async () => {
   const source = nodeOf(GUEST);
   machine.kubectl("label", "vmi", GUEST, "pace-");
-  askForMove(GUEST, "again");
+  requestMigration(GUEST, "again");
   expect(await moveEnded("again")).toBe("Succeeded");
   expect(nodeOf(GUEST)).not.toBe(source);
 });
 
-test("it goes on at its target when virt-handler there dies as it has come, before it has let it go on", async () => {
+test("resumes at its target when virt-handler there dies after the guest arrived and before it resumed", async () => {
   const target = otherNode(GUEST, nodes);
-  const left = newestQemu(GUEST);
-  askForMove(GUEST, "handover");
+  const remaining = newestQemu(GUEST);
+  requestMigration(GUEST, "handover");
   await targetListens(GUEST, "handover");
   const handler = handlerOf(directoryOf(target));
-  // Its relays, which are others' processes, go on: the guest comes, and nobody looks.
+  // Its relays are separate processes and continue: the guest arrives without an agent.
   process.kill(handler, "SIGSTOP");
   try {
-    await eventually(() => !existsSync(`/proc/${String(left)}`), { withinMs: CHANGE_MS });
+    await eventually(() => !existsSync(`/proc/${String(remaining)}`), { withinMs: CHANGE_MS });
     expect(machine.findVmi(GUEST)?.status?.migrationState).not.toHaveProperty(
       "targetNodeDomainReadyTimestamp",
     );
@@ -220,13 +219,13 @@ test("it goes on at its target when virt-handler there dies as it has come, befo
   await expectThere(target);
 });
 
-/** What the guest says of its disks. */
+/** The guest's report on its disks. */
 async function disksOf(vm: string): Promise<readonly string[]> {
   const { lines } = await machine.console(vm).run("disks");
   return lines.map((line) => line.replace(/^.*?disk /, "").trimEnd());
 }
 
-/** Its pod's disks, and one that is a claim that both nodes see. */
+/** The pod's own disks, and a shared claim. */
 function chestManifest(): unknown {
   const kernel = { kernelPath: "/vmlinuz-full", initrdPath: "/initrd-full" };
   const firmware = {
@@ -234,7 +233,7 @@ function chestManifest(): unknown {
   };
   const disks = [
     { name: "empty", volume: { emptyDisk: { capacity: "16Mi" } } },
-    // Its label shows whether what is on it has come along.
+    // Its label shows whether its content migrated.
     { name: "seed", volume: { cloudInitConfigDrive: { userData: "#cloud-config\n{}\n" } } },
     { name: "shared", volume: { persistentVolumeClaim: { claimName: CLAIM } } },
   ];
@@ -242,7 +241,7 @@ function chestManifest(): unknown {
   return diskVmManifest({ name: DISKS, nics: [nic], disks, firmware });
 }
 
-/** What the guest wrote last on a disk, as it is there. */
+/** The guest's last write on a disk. */
 async function readDisk(disk: string): Promise<string> {
   const { lines } = await machine.console(DISKS).run(`read ${disk}`);
   return lines.map((line) => line.replace(/^.*?read /, "").trimEnd()).join("\n");
@@ -254,7 +253,7 @@ async function writeDisks(text: string): Promise<void> {
   }
 }
 
-test("disks of a guest's pod go along, and a claim that both nodes see is the same device there, and back", async () => {
+test("migrates the disks of a guest's pod, and a shared claim is the same device there and back", async () => {
   applySharedClaim(machine, CLAIM);
   machine.apply(chestManifest());
   await machine.booted(DISKS);
@@ -262,12 +261,12 @@ test("disks of a guest's pod go along, and a claim that both nodes see is the sa
   expect(before.join("\n")).toContain("name config-2");
   expect(device).toHaveLength(1);
   for (const name of ["chest-there", "chest-back"]) {
-    const [target, left] = [otherNode(DISKS, nodes), newestQemu(DISKS)];
+    const [target, remaining] = [otherNode(DISKS, nodes), newestQemu(DISKS)];
     await writeDisks(`before-${name}`);
-    askForMove(DISKS, name);
+    requestMigration(DISKS, name);
     await expectMoved(name);
     expect(nodeOf(DISKS)).toBe(target);
-    expect(newestQemu(DISKS)).not.toBe(left);
+    expect(newestQemu(DISKS)).not.toBe(remaining);
     expect(await disksOf(DISKS)).toEqual(before);
     expect(claimDevicesOf(DISKS)).toEqual(device);
     expect([await readDisk("vda"), await readDisk("vdc")]).toEqual([

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A claim on a directory that both nodes of the bench see, as an administrator gives it: a volume that no node has for itself. Its mode is
-// Block: files are moved by libvirt only on file systems that it knows to be shared, which those of a machine are not.
+// A claim on a directory that both nodes of the bench share, as an administrator provides it: a volume without node
+// affinity. Its mode is Block, because libvirt migrates files only on file systems that it knows to be shared.
 import { readdirSync, readlinkSync, statSync } from "node:fs";
 import { names } from "@patchbay/api";
 import type { Machine } from "@patchbay/support";
 import { newestQemu } from "./two-nodes.ts";
 
 const SIZE = "48Mi";
-/** What handles of the machine's volumes look like; whose it is decides the reference to its claim. */
+/** Form of the machine's volume handles; the claim reference decides the owner. */
 const VOLUME = "pvc-5a7ed000-0000-4000-8000-000000000001";
 
-/** Claim and volume, which name each other. */
+/** Claim and volume that reference each other. */
 function manifestsOf(name: string): readonly unknown[] {
   const shape = { accessModes: ["ReadWriteMany"], storageClassName: "shared", volumeMode: "Block" };
   return [
@@ -35,18 +35,17 @@ function manifestsOf(name: string): readonly unknown[] {
   ];
 }
 
-/** Makes it. */
 export function applySharedClaim(machine: Machine, name: string): void {
   machine.apply(...manifestsOf(name));
 }
 
-/** Takes claim and volume away, once nobody uses them; not there is success. */
+/** Deletes claim and volume once they are unused; missing ones are a success. */
 export function deleteSharedClaim(machine: Machine, name: string): void {
   machine.deleteIfPresent("pvc", name);
   machine.deleteIfPresent("pv", VOLUME);
 }
 
-/** Which devices of claims the guest's QEMU has open, by their numbers. */
+/** Claim devices that the guest's QEMU has open, by their numbers. */
 export function claimDevicesOf(vmi: string): readonly number[] {
   const directory = `/proc/${String(newestQemu(vmi))}/fd`;
   const open = readdirSync(directory).map((number) => `${directory}/${number}`);

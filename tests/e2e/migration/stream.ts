@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP connection that a guest keeps through its moves: numbers come over it, of which each must be the one after the last.
+// A TCP connection that a guest keeps through its migrations: it sends consecutive numbers.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 
-/** Between two reads: a guest that is held up sends no faster than it is read, and has time for others. Milliseconds. */
+/** Pause between reads, milliseconds: it throttles the guest, which sends no faster than the reader. */
 const REST_MS = 100;
 
-/** The host's end, at an address of its own on a bridge. */
+/** The host's end, at its own address on a bridge. */
 export class NumberStream {
   readonly #server: Server;
   readonly #bridge: string;
@@ -26,9 +26,8 @@ export class NumberStream {
     });
   }
 
-  /** Listens until it is closed. */
   static async listen(bridge: string, cidr: string): Promise<NumberStream> {
-    // Also where a run that was killed has left it.
+    // Also if a killed run left it.
     execFileSync("ip", ["addr", "replace", cidr, "dev", bridge]);
     const stream = new NumberStream(bridge, cidr);
     const [host] = cidr.split("/");
@@ -38,15 +37,15 @@ export class NumberStream {
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port; // it listens at one
+    return (this.#server.address() as AddressInfo).port;
   }
 
-  /** The last number that came. */
+  /** The last received number. */
   get last(): number {
     return this.#last;
   }
 
-  /** What was not as it is to be: a number that is not the next, a connection that ended, another one. */
+  /** Faults: a number out of order, a closed connection, or a second one. */
   get faults(): readonly string[] {
     return this.#faults;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest goes to another node and back while it is pinged, pings, and sends over a connection: the switch hears its MAC in one place at a time,
-// nothing that it sends is lost, it runs in one place, its NICs are what they were, and nothing is left behind. Once there and back, or so
-// often as the environment's MOVES says.
+// A guest migrates to another node and back while it is pinged, pings, and sends on a connection: the switch learns its
+// MAC in one place at a time, no data is lost, it runs in one place, its NICs stay the same, and nothing is left
+// behind. Once there and back, or MOVES times.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,14 +29,14 @@ import { moveByCommand } from "./two-nodes.ts";
 const NAME = "node-2";
 const VM = "delta";
 const PEER = "alpha";
-/** An even number: it ends where it began. */
+/** An even number, so that it ends where it began. */
 const MOVES = Number(process.env["MOVES"] ?? "2");
 const MOVE_MS = 180_000;
 /** The host's bridge of the network `red`: both nodes are on it. */
 const BRIDGE = "pbt-red";
 const [HERE, THERE] = ["10.9.8.1", "10.9.8.2"] as const;
 
-/** So many pings that the moves are over before. */
+/** Enough pings to outlast the migrations. */
 const ENDLESS = "10000000";
 
 const NICS = [
@@ -45,7 +45,7 @@ const NICS = [
   { name: "far", network: "far" },
 ] as const;
 const LATE = { name: "late", network: "red" };
-/** A macvlan's parent, whose other end is on the bridge. Both nodes are on one host: their pods' NICs have one parent. */
+/** A macvlan's parent, whose peer is on the bridge. Both nodes are on one host, so their pods' NICs have one parent. */
 const [PARENT, UPLINK] = ["pbmv0", "pbmv1"] as const;
 /** The host's addresses on the bridge, and the guest's on the macvlan. */
 const HOST = { late: "10.9.8.9", far: "10.9.10.9" };
@@ -67,13 +67,13 @@ function definition(name: string, config: object): object {
 let node: SecondNode | undefined;
 
 beforeAll(async () => {
-  // Its network's bridge is there from then on.
+  // Creates its network's bridge.
   addInterface(PEER, { name: "beside", network: "red" });
   await expectReady(PEER, "beside");
-  // A bridge whose address nobody has set takes that of a port that comes: guests would go on sending to the one before.
+  // A bridge without a fixed MAC adopts a new port's, while guests would send to the old one.
   const address = readFileSync(`/sys/class/net/${BRIDGE}/address`, "utf8").trim();
   ip("link", "set", BRIDGE, "address", address);
-  // A run that was killed has left it.
+  // A killed run left it.
   if (existsSync(`/sys/class/net/${PARENT}`)) ip("link", "del", PARENT);
   ip("link", "add", PARENT, "type", "veth", "peer", "name", UPLINK);
   ip("link", "set", UPLINK, "master", BRIDGE, "up");
@@ -84,7 +84,7 @@ beforeAll(async () => {
     definition("served", {
       type: "bridge",
       bridge: "pbt-served",
-      // The same on each node, as an IPAM of the cluster gives it.
+      // Equal on each node, like a cluster-wide IPAM.
       ipam: { type: "static", addresses: [{ address: "10.77.9.5/24" }] },
     }),
     vmManifest({ name: VM, nics: NICS, pcieRootPorts: FEW_PORTS }),
@@ -108,7 +108,7 @@ afterAll(async () => {
   await expectGone(PEER, "beside");
 });
 
-/** What must be the same wherever it runs. */
+/** Properties that must not change with the node. */
 async function guestAsItIs(): Promise<unknown> {
   const statuses = [...NICS, LATE].map(({ name }) => {
     const { mac, linkState, interfaceName, podInterfaceName } = ifaceStatus(VM, name) ?? {};
@@ -117,22 +117,22 @@ async function guestAsItIs(): Promise<unknown> {
   return { nics: await guestNics(VM), statuses };
 }
 
-/** What there is on both nodes. */
+/** State of both nodes. */
 function counts(): unknown {
   return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
 }
 
-/** How many of its pings the guest's kernel has heard answers to. */
+/** Number of ping replies that the guest's kernel received. */
 async function echoesOf(): Promise<number> {
   const { lines } = await machine.console(VM).run("echoes");
   return Number(/received (\d+)/.exec(lines.join())?.[1]);
 }
 
-/** One move, after which it is what it was, elsewhere. */
+/** One migration, after which only the place differs. */
 async function expectMove(frames: Frames, stream: NumberStream, guest: unknown): Promise<string> {
   const from = machine.findVmi(VM)?.status?.nodeName;
-  const [answered, asked, number] = [frames.answers.count, frames.questions.count, stream.last];
-  const said = await moveByCommand(VM);
+  const [answered, requested, number] = [frames.answers.count, frames.questions.count, stream.last];
+  const output = await moveByCommand(VM);
   expect(machine.findVmi(VM)?.status?.nodeName).not.toBe(from);
   expect(await guestAsItIs()).toEqual(guest);
   expect(machine.findVmi(VM)?.status?.migrationState).toMatchObject({ completed: true });
@@ -142,12 +142,12 @@ async function expectMove(frames: Frames, stream: NumberStream, guest: unknown):
   await eventually(async () => (await echoesOf()) > before + 20, { withinMs: CHANGE_MS });
   expect(stream.faults).toEqual([]);
   const outage = frames.answers.longestGapMs(answered).toFixed(0);
-  const pause = frames.questions.longestGapMs(asked).toFixed(0);
-  return `silent for ${outage} ms, asked nothing for ${pause} ms, ${String(stream.last - number)} numbers came\n${said}`;
+  const pause = frames.questions.longestGapMs(requested).toFixed(0);
+  return `silent for ${outage} ms, asked nothing for ${pause} ms, ${String(stream.last - number)} numbers came\n${output}`;
 }
 
 test(
-  "it moves while it is pinged and sends, runs in one place, and is what it was",
+  "migrates under traffic both ways, runs in one place, and stays the same guest",
   async () => {
     const before = { guest: await guestAsItIs(), counts: counts() };
     const mac = ifaceStatus(VM, LATE.name)?.mac ?? "";
@@ -160,8 +160,8 @@ test(
     });
     const timeoutMs = MOVES * MOVE_MS;
     const busy = [`count ${HOST.late} ${String(stream.port)}`, `ping ${HOST.late} ${ENDLESS} 10`];
-    const said = busy.map((command) => {
-      // Its console is another one at each node.
+    const output = busy.map((command) => {
+      // Each node has its own console.
       return machine
         .console(VM)
         .run(command, { timeoutMs })
@@ -176,10 +176,10 @@ test(
       });
       await eventually(() => stream.last > 0, { withinMs: CHANGE_MS });
       for (let move = 0; move < MOVES; move += 1) {
-        const said = await expectMove(frames, stream, before.guest);
+        const output = await expectMove(frames, stream, before.guest);
         const off = running.takeLongestOff().toFixed(0);
-        process.stdout.write(`move ${String(move + 1)}: off for ${off} ms, ${said}`);
-        // The switch hears it in one place more with each move.
+        process.stdout.write(`move ${String(move + 1)}: off for ${off} ms, ${output}`);
+        // The switch learns one more place per migration.
         expect(frames.portsOf(mac)).toHaveLength(move + 2);
       }
       process.stdout.write(`${(await pinging).lines.join("\n")}\n`);
@@ -188,7 +188,7 @@ test(
       stream.close();
       await running.close();
     }
-    void said;
+    void output;
     process.stdout.write(`${JSON.stringify(running.seen)}\n`);
     expect(running.seen.twice).toBe(0);
     await eventually(() => isEqual(counts(), before.counts), { withinMs: CHANGE_MS });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stories of migrations share: the nodes of the bench, a guest that moves, and how it is seen where it is.
+// Shared helpers of migration tests: the bench's nodes, a migrating guest, and its observation.
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,25 +9,22 @@ import type { VirtualMachineInstanceMigration } from "@patchbay/api";
 import { machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
 
-/** A move of a small guest under software emulation, with its pod, on a busy machine. */
+/** Time for a migration of a small guest with its pod, under software emulation on a busy machine. */
 export const MOVE_MS = 120_000;
 
 const MIGRATIONS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations";
 
-/** The node that is not the guest's. */
 export function otherNode(vmi: string, nodes: readonly string[]): string {
   const here = machine.findVmi(vmi)?.status?.nodeName;
   return nodes.find((name) => name !== here) ?? "";
 }
 
-/** The migration of that name as it is now. */
 export function findMigration(name: string): VirtualMachineInstanceMigration | undefined {
-  // The API server validated it against the schema that the type is made of.
   return machine.read(`${MIGRATIONS}/${name}`) as VirtualMachineInstanceMigration | undefined;
 }
 
-/** Asks for a migration by a manifest. */
-export function askForMove(vmi: string, name: string): void {
+/** Requests a migration by a manifest. */
+export function requestMigration(vmi: string, name: string): void {
   machine.apply({
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachineInstanceMigration",
@@ -37,13 +34,12 @@ export function askForMove(vmi: string, name: string): void {
 }
 
 /**
- * Cancels the migration of a VM that has not ended, by requests of virtctl's: those of the VM by label, of which it deletes one. Source: KubeVirt
- * pkg/virtctl/vm/migrate_cancel.go.
+ * Cancels a VM's running migration with virtctl's requests: lists the VM's migrations by label and deletes one. Source:
+ * KubeVirt pkg/virtctl/vm/migrate_cancel.go.
  */
 export function cancelAsVirtctl(vm: string): void {
   const selector = encodeURIComponent(`kubevirt.io/vmi-name in (${vm})`);
   const path = `${MIGRATIONS}?labelSelector=${selector}`;
-  // A list of the kind that was asked for.
   const { items } = machine.read(path) as {
     readonly items: readonly VirtualMachineInstanceMigration[];
   };
@@ -52,14 +48,14 @@ export function cancelAsVirtctl(vm: string): void {
   machine.kubectl("delete", "--raw", `${MIGRATIONS}/${active?.metadata.name ?? ""}`);
 }
 
-/** Moves a VM as a person does, who sees how it goes; what was printed. */
+/** Migrates a VM with progress like a user; returns the output. */
 export async function moveByCommand(vm: string): Promise<string> {
   const program = join(ROOT, "node_modules/.bin/patchbay");
   const args = ["--data-dir", machine.dataDir, "migrate", vm, "--wait", "--timeout", "170s"];
   return (await promisify(execFile)(program, args)).stdout;
 }
 
-/** Waits for its end; the phase that it came to. */
+/** Waits for its end; returns the final phase. */
 export async function moveEnded(name: string): Promise<string> {
   return eventually(
     () => {
@@ -70,12 +66,12 @@ export async function moveEnded(name: string): Promise<string> {
   );
 }
 
-/** Names of the launcher pods of a VMI that are there. */
+/** Names of a VMI's existing launcher pods. */
 export function launchersOf(vmi: string): readonly string[] {
   return machine.list("pod", `vm.kubevirt.io/name=${vmi}`).map(({ metadata }) => metadata.name);
 }
 
-/** A policy under which guests with that label go so slowly that there is time for something to happen. */
+/** A policy that slows migrations of guests with that label, so that tests can interfere. */
 export function slowPolicy(name: string): unknown {
   return {
     apiVersion: "migrations.kubevirt.io/v1alpha1",
@@ -88,7 +84,7 @@ export function slowPolicy(name: string): unknown {
   };
 }
 
-/** Waits until the target's node has told where it takes the guest. */
+/** Waits until the target node has reported its listen address. */
 export async function targetListens(vmi: string, name: string): Promise<void> {
   await eventually(
     () => {
@@ -100,7 +96,7 @@ export async function targetListens(vmi: string, name: string): Promise<void> {
   );
 }
 
-/** Waits until its guest is on its way, of which the source's node has told something. */
+/** Waits until the source node reports progress. */
 export async function moveGoesOn(vmi: string, name: string): Promise<void> {
   await eventually(
     () => {
@@ -112,14 +108,14 @@ export async function moveGoesOn(vmi: string, name: string): Promise<void> {
   );
 }
 
-/** Process id of the virt-handler of a node, by its data directory. */
+/** Pid of a node's virt-handler, by the node's data directory. */
 export function handlerOf(dataDir: string): number {
   const text = readFileSync(join(dataDir, "run", "virt-handler.json"), "utf8");
-  const { pid } = JSON.parse(text) as { readonly pid: number }; // as the supervisor writes it
+  const { pid } = JSON.parse(text) as { readonly pid: number }; // written by the supervisor
   return pid;
 }
 
-/** Process id of the QEMU of a guest that was started last: of one that moves, the one into which it comes. */
+/** Pid of a guest's newest QEMU: during a migration the target's. */
 export function newestQemu(vmi: string): number {
   const found = readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(`guest=default_${vmi},`))
@@ -131,14 +127,14 @@ function commandOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");
   } catch {
-    return ""; // it has ended
+    return "";
   }
 }
 
-/** Clock ticks after the boot; what has ended began never. */
+/** Start time in clock ticks after boot; 0 for an ended process. */
 function startOf(pid: string): number {
   try {
-    // The second field is a name that may have blanks. Source: proc(5) "starttime".
+    // The second field is a name that may contain blanks. Source: proc(5) "starttime".
     const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
     return Number(fields.split(" ")[19]);
   } catch {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two guests send one another over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with its neighbours.
+// Traffic between two guests over a plugged NIC: large frames, tagged ones, multicast, and IPv6 with neighbor
+// discovery.
 import { execFileSync } from "node:child_process";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -23,10 +24,10 @@ const GUESTS = [
   { vm: "alpha", mac: "02:00:00:00:da:01" },
   { vm: "beta", mac: "02:00:00:00:da:02" },
 ];
-/** Of the first guest: where all that have the end of the second one's MAC listen. Source: RFC 4291 2.7.1. */
+/** The first guest's target: the solicited-node group of the second one's MAC. Source: RFC 4291 2.7.1. */
 const SOLICITED_NODE = "ff02::1:ff00:da02";
 
-/** The guests' names of their NICs, in the order of the guests. */
+/** Guest names of the NICs, in the order of the guests. */
 let nics: readonly string[];
 
 async function run(index: number, command: string): Promise<void> {
@@ -35,14 +36,14 @@ async function run(index: number, command: string): Promise<void> {
   expect(code).toBe(0);
 }
 
-/** Gives both guests an address, `prefix` and 1 or 2. */
+/** Assigns the guests the addresses `prefix` and 1 or 2. */
 async function setAddresses(links: readonly string[], prefix: string, bits: number): Promise<void> {
   for (const [index, link] of links.entries()) {
     await run(index, `address ${link} ${prefix}${String(index + 1)}/${String(bits)}`);
   }
 }
 
-/** Waits until a ping from the first guest is answered: an address takes its time. */
+/** Waits until a ping from the first guest succeeds, because a new address takes time. */
 async function expectAnswer(ip: string, bytes = 56): Promise<void> {
   await eventually(async () => (await ping("alpha", ip, { count: 1 })).received === 1, {
     withinMs: CHANGE_MS,
@@ -73,13 +74,13 @@ afterAll(async () => {
   for (const { vm } of GUESTS) await expectGone(vm, NETWORK);
 });
 
-test("frames as large as the network's MTU, which the guest's NIC has by itself", async () => {
+test("frames up to the network's MTU, which the guest's NIC has automatically", async () => {
   const { lines } = await machine.console("alpha").run("report");
   expect(lines.find((line) => line.includes(GUESTS[0]?.mac ?? ""))).toContain(`mtu ${String(MTU)}`);
   await expectAnswer("10.78.0.2", MTU - HEADERS);
 });
 
-test("frames with a tag", async () => {
+test("tagged frames", async () => {
   for (const [index, nic] of nics.entries()) await run(index, `tag ${nic} 7`);
   await setAddresses(
     nics.map((nic) => `${nic}.7`),
@@ -89,11 +90,11 @@ test("frames with a tag", async () => {
   await expectAnswer("10.78.7.2");
 });
 
-test("multicast, to a group of which only the other guest is a member", async () => {
+test("multicast to a group that only the other guest joined", async () => {
   await expectAnswer(`${SOLICITED_NODE}%${nics[0] ?? ""}`);
 });
 
-test("IPv6, whose neighbours find one another", async () => {
+test("IPv6 with neighbor discovery", async () => {
   await setAddresses(nics, "fd78::", 64);
   await expectAnswer("fd78::2");
 });
@@ -101,7 +102,7 @@ test("IPv6, whose neighbours find one another", async () => {
 describe("the doctor", () => {
   const BRIDGE = "pbt-jumbo";
 
-  test("finds no hop dead where frames pass", async () => {
+  test("finds no dead hop where frames pass", async () => {
     expect(await examine("alpha", NETWORK)).toMatchObject({ code: 0, dead: "" });
   });
 
@@ -112,8 +113,8 @@ describe("the doctor", () => {
   ])("names $want", async ({ want, fault, cure }) => {
     const peer = hopOf(await examine("alpha", NETWORK), "nodePeer")?.name ?? "";
     expect(peer).toMatch(/^veth/);
-    const set = (words: readonly string[]): void => {
-      execFileSync("ip", ["link", "set", peer, ...words]);
+    const set = (text: readonly string[]): void => {
+      execFileSync("ip", ["link", "set", peer, ...text]);
     };
     set(fault);
     try {

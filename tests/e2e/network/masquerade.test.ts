@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest behind its pod's address: it reaches what is outside, and is reached on the port that is passed on; again after it
-// has rebooted and after virt-handler was killed.
+// A guest with masquerade: it reaches outside hosts and is reachable at its forwarded port, also after a reboot and
+// after virt-handler was killed.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
@@ -9,12 +9,12 @@ import { CHANGE_MS, expectReady, guestNic, ifaceStatus, machine } from "../machi
 
 const VM = "hidden";
 const PORT = 8080;
-/** Not passed on. */
+/** Not forwarded. */
 const OTHER_PORT = 8081;
-/** What KubeVirt gives to a guest behind its pod. Source: facts of its API, `vmNetworkCIDR` */
+/** KubeVirt's address of a masqueraded guest. Source: KubeVirt API, `vmNetworkCIDR` */
 const GUEST = { address: "10.0.2.2/24", gateway: "10.0.2.1" };
 
-/** Outside: it answers with the address that asked. */
+/** An outside host that answers with the client's address. */
 let server: Server;
 
 async function ask(command: string): Promise<string> {
@@ -27,13 +27,13 @@ async function ask(command: string): Promise<string> {
   );
 }
 
-/** The pod's address, and the one of the node in its network. */
+/** The pod's address, and the node's on its network. */
 function addresses(): { readonly pod: string; readonly node: string } {
   const pod = machine.findPod(VM)?.status?.podIP ?? "";
   return { pod, node: pod.replace(/(?<!\d)\d+$/, "1") };
 }
 
-/** What the guest serves, asked from the node; undefined when nobody answers. */
+/** The guest's reply to the node; undefined without one. */
 async function askedFromNode(port: number): Promise<string | undefined> {
   const url = `http://${addresses().pod}:${String(port)}/`;
   return fetch(url, { signal: AbortSignal.timeout(CHANGE_MS) }).then(
@@ -72,7 +72,7 @@ afterAll(() => {
   machine.delete("vm", VM);
 });
 
-test("it has an address of its own network, and the pod's for all others", async () => {
+test("it has a private address and the pod's address for all other hosts", async () => {
   await expectBehindPod();
 });
 

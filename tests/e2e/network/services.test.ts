@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services lead to guests: from the host and from another guest, by address, by a port of the node, and by name; also while
-// what keeps them is dead.
+// Services lead to guests: from the host and from another guest, by address, node port and name; also while service-net
+// is down.
 import { execFileSync } from "node:child_process";
 import { Resolver } from "node:dns/promises";
 import { readFileSync } from "node:fs";
@@ -20,10 +20,10 @@ import {
 } from "../machine.ts";
 
 const [VM, CLIENT] = ["alpha", "beta"];
-const WITHIN = { withinMs: CHANGE_MS };
+const TIMEOUT = { withinMs: CHANGE_MS };
 const PORT = 8090;
 const SERVICES = ["web", "web-node", "web-names", "web-blue"];
-/** Iface on network blue, whose bridge the host has an address on for as long as it asks there. */
+/** Iface on network blue, whose bridge has a host address during its requests. */
 const NIC = "served";
 const [HOST_ADDRESS, BRIDGE] = ["10.77.1.254/24", "pbt-blue"];
 
@@ -34,15 +34,14 @@ interface Service {
   };
 }
 
-/** Network of the machine's Services, in CIDR form. */
+/** The machine's Service network in CIDR form. */
 function serviceSubnet(): string {
   const text = readFileSync(join(machine.dataDir, "standalone.json"), "utf8");
-  // Written by standalone.
   return (JSON.parse(text) as { readonly serviceSubnet: string }).serviceSubnet;
 }
 
 function service(name: string): Service {
-  // What the server made of an order of ours.
+  // The server's version of our object.
   return machine.read(`/api/v1/namespaces/default/services/${name}`) as Service;
 }
 
@@ -51,7 +50,7 @@ function host(...argv: readonly [string, ...string[]]): string {
   return execFileSync(program, args, { encoding: "utf8" });
 }
 
-/** What the host gets; undefined: nobody answers. */
+/** The reply to the host; undefined without one. */
 async function fetched(address: string, port: number): Promise<string | undefined> {
   const url = `http://${address}:${String(port)}/`;
   return fetch(url, { signal: AbortSignal.timeout(CHANGE_MS) }).then(
@@ -64,10 +63,10 @@ async function inGuest(vm: string, command: string): Promise<string> {
   return eventually(async () => {
     const { code, lines } = await machine.console(vm).run(command, { timeoutMs: CHANGE_MS });
     return code === 0 ? lines.join("\n") : undefined;
-  }, WITHIN);
+  }, TIMEOUT);
 }
 
-/** What of Services is on the host. */
+/** State of Services on the host. */
 function traces(): readonly string[] {
   const address = serviceSubnet().replace(/\.0\.0\/16$/, "");
   const tables = host("nft", "list", "tables").split("\n");
@@ -76,7 +75,7 @@ function traces(): readonly string[] {
   return [...tables, ...routes, ...addresses].filter((line) => line.includes(`${address}.`));
 }
 
-/** A guest serves the MACs of its NICs; another guest tells the first line of that. */
+/** A guest serves its NICs' MACs; another guest prints the first line. */
 const LOOPBACK = "fetched 00:00:00:00:00:00";
 let mac = "";
 
@@ -93,57 +92,57 @@ afterAll(() => {
   machine.deleteIfPresent("service", ...SERVICES);
 });
 
-test("the address of a Service leads to the guest, from the host and from a guest", async () => {
+test("a Service's address leads to the guest, from the host and from a guest", async () => {
   const options = ["--port", "80", "--target-port", String(PORT)];
   machine.patchbay("expose", "vm", VM, "--name", "web", ...options);
   const { clusterIP } = service("web").spec;
-  expect(await eventually(() => fetched(clusterIP, 80), WITHIN)).toContain(mac);
+  expect(await eventually(() => fetched(clusterIP, 80), TIMEOUT)).toContain(mac);
   expect(await inGuest(CLIENT, `fetch ${clusterIP} 80`)).toContain(LOOPBACK);
   expect(await fetched(clusterIP, 81)).toBeUndefined();
 });
 
-test("kubectl shows where it leads, in the older form too", async () => {
+test("kubectl shows its endpoints, in the older form too", async () => {
   const place = `${machine.findPod(VM)?.status?.podIP ?? ""}:${String(PORT)}`;
   const address = machine.findPod(VM)?.status?.podIP ?? "";
   const isListed = (): boolean =>
     JSON.stringify(machine.find("endpoints", "web") ?? {}).includes(`"${address}"`);
-  await eventually(isListed, WITHIN);
+  await eventually(isListed, TIMEOUT);
   expect(machine.kubectl("get", "endpoints", "web", "--no-headers")).toContain(` ${place} `);
   expect(machine.kubectl("describe", "service", "web")).toMatch(
     new RegExp(`^Endpoints: +${place.replaceAll(".", String.raw`\.`)}$`, "m"),
   );
 });
 
-test("a port of the node leads to the guest", async () => {
+test("a node port leads to the guest", async () => {
   const options = ["--port", "80", "--target-port", String(PORT), "--type", "NodePort"];
   machine.patchbay("expose", "vmi", VM, "--name", "web-node", ...options);
   const nodePort = service("web-node").spec.ports[0]?.nodePort ?? 0;
   const node = machine.findPod(VM)?.status?.hostIP ?? "";
-  expect(await eventually(() => fetched(node, nodePort), WITHIN)).toContain(mac);
+  expect(await eventually(() => fetched(node, nodePort), TIMEOUT)).toContain(mac);
   expect(await inGuest(CLIENT, `fetch ${node} ${String(nodePort)}`)).toContain(LOOPBACK);
 });
 
-test("the name of a headless Service is the guest's address; the name server goes on after it was killed", async () => {
+test("a headless Service resolves to the guest's address, and the name server survives a kill", async () => {
   const options = ["--port", String(PORT), "--cluster-ip", "None"];
   machine.patchbay("expose", "vm", VM, "--name", "web-names", ...options);
   const resolver = new Resolver();
   resolver.setServers([serviceSubnet().replace(/0\/16$/, "10")]);
   const name = "web-names.default.svc.cluster.local";
   const pod = machine.findPod(VM)?.status?.podIP ?? "";
-  const asked = (): Promise<readonly string[]> => resolver.resolve4(name).catch(() => []);
-  await eventually(async () => (await asked()).includes(pod), WITHIN);
+  const requested = (): Promise<readonly string[]> => resolver.resolve4(name).catch(() => []);
+  await eventually(async () => (await requested()).includes(pod), TIMEOUT);
   expect(await resolver.resolve4("web.default.svc.cluster.local")).toEqual([
     service("web").spec.clusterIP,
   ]);
   const pid = machine.pidOf("service-net");
   process.kill(pid, "SIGKILL");
-  // Nobody is needed for what is there.
+  // Existing rules need no running process.
   expect(await fetched(service("web").spec.clusterIP, 80)).toContain(mac);
-  await eventually(() => machine.pidOf("service-net") !== pid, WITHIN);
-  await eventually(async () => (await asked()).includes(pod), WITHIN);
+  await eventually(() => machine.pidOf("service-net") !== pid, TIMEOUT);
+  await eventually(async () => (await requested()).includes(pod), TIMEOUT);
 });
 
-test("a Service that changes leads elsewhere, and to nobody", async () => {
+test("a changed Service leads to its new endpoints, or to none", async () => {
   const { clusterIP } = service("web").spec;
   const change = (spec: object): void => {
     machine.patch("service", "web", { spec });
@@ -151,14 +150,14 @@ test("a Service that changes leads elsewhere, and to nobody", async () => {
   const isAnswered = async (): Promise<boolean> => (await fetched(clusterIP, 80)) !== undefined;
   const ports = (targetPort: number) => ({ ports: [{ port: 80, targetPort }] });
   change(ports(PORT + 1));
-  await eventually(async () => !(await isAnswered()), WITHIN);
+  await eventually(async () => !(await isAnswered()), TIMEOUT);
   change(ports(PORT));
-  await eventually(isAnswered, WITHIN);
+  await eventually(isAnswered, TIMEOUT);
   change({ selector: { nobody: "has it" } });
-  await eventually(async () => !(await isAnswered()), WITHIN);
+  await eventually(async () => !(await isAnswered()), TIMEOUT);
 });
 
-/** What leads from the host to the endpoints of the Service, for the error of a connection that fails. */
+/** The path from the host to the Service's endpoints, for error messages. */
 function describePath(name: string): string {
   const slices = machine.read(
     `/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name%3D${name}`,
@@ -174,7 +173,7 @@ function describePath(name: string): string {
   ].join("\n");
 }
 
-/** Network blue has no gateway: for a while the host is on it. */
+/** Network blue has no gateway, so the host joins it temporarily. */
 async function withHostOnBlue(act: () => Promise<void>): Promise<void> {
   host("ip", "addr", "add", HOST_ADDRESS, "dev", BRIDGE);
   try {
@@ -184,7 +183,7 @@ async function withHostOnBlue(act: () => Promise<void>): Promise<void> {
   }
 }
 
-test("the address of a Service leads to what a guest has on the network that the Service names", async () => {
+test("a Service leads to a guest's address on the network that it names", async () => {
   addInterface(VM, { name: NIC, network: "blue" });
   await expectReady(VM, NIC);
   const attachments = machine.findVmi(VM)?.status?.attachments ?? [];
@@ -202,13 +201,13 @@ test("the address of a Service leads to what a guest has on the network that the
       spec: { ports: [{ port: 80, targetPort: PORT }] },
     });
     const { clusterIP } = service("web-blue").spec;
-    const page = await eventually(() => fetched(clusterIP, 80), WITHIN).catch((cause: unknown) => {
+    const page = await eventually(() => fetched(clusterIP, 80), TIMEOUT).catch((cause: unknown) => {
       throw new Error(describePath("web-blue"), { cause });
     });
     expect(page).toContain(mac);
     const change = { spec: { ports: [{ port: 80, targetPort: PORT + 1 }] } };
     machine.patch("service", "web-blue", change);
-    await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
+    await eventually(async () => (await fetched(clusterIP, 80)) === undefined, TIMEOUT);
   });
   const annotations = { "patchbay.io/service-selector": null };
   machine.patch("service", "web-blue", { metadata: { annotations } });
@@ -222,11 +221,11 @@ test("the address of a Service leads to what a guest has on the network that the
   await expectGone(VM, NIC);
 });
 
-test("what leads nowhere is refused, and nothing is left", async () => {
+test("rejects invalid Services and leaves nothing", async () => {
   const { clusterIP } = service("web").spec;
   const before = traces();
   machine.delete("service", ...SERVICES);
-  await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
+  await eventually(async () => (await fetched(clusterIP, 80)) === undefined, TIMEOUT);
   await expect
     .poll(() => machine.read("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"), {
       timeout: CHANGE_MS,
@@ -234,6 +233,6 @@ test("what leads nowhere is refused, and nothing is left", async () => {
     .toMatchObject({ items: [] });
   const names = (): readonly string[] =>
     machine.list("endpoints").map(({ metadata }) => metadata.name);
-  await eventually(() => !names().some((name) => name.startsWith("web")), WITHIN);
+  await eventually(() => !names().some((name) => name.startsWith("web")), TIMEOUT);
   expect(traces()).toEqual(before);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs go in and out of several VMs again and again: nothing grows, nothing is lost, nothing becomes slow. 200 rounds of 4
-// NICs on 4 VMs by `npm run soak`, else 20 of 2 on 2.
+// Repeated plugs and unplugs on several VMs: no leak, no loss, no slowdown. 200 rounds of 4 NICs on 4 VMs by `npm run
+// soak`, else 20 of 2 on 2.
 import { Plugger, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inventoryOf, othersHaveLeft } from "../inventory.ts";
@@ -16,7 +16,7 @@ import {
 const ROUNDS = Number(process.env["SOAK_ROUNDS"] ?? "20");
 /** VMs, and NICs in each of them. */
 const SIZE = Number(process.env["SOAK_SIZE"] ?? "2");
-/** Rounds in which caches fill. */
+/** Warm-up rounds for caches. */
 const WARM_UP = 3;
 const SHARED = ["alpha", "beta"];
 const OWN = Array.from({ length: Math.max(0, SIZE - 2) }, (_, index) => `soak${String(index)}`);
@@ -26,11 +26,11 @@ const NICS = Array.from({ length: SIZE }, (_, index) => ({
   name: `soak${String(index)}`,
   network: "blue",
 }));
-/** Memory that a service may have more of after the second half of the rounds, bytes; caches fill in the first. */
+/** Allowed memory growth of a service after the second half of the rounds, bytes; caches fill in the first. */
 const HEAP_GROWTH_MAX = 3 * 1024 * 1024;
 /**
- * How much more processor time the last rounds may take than the first. By the clock they are told, not judged: other suites
- * share the machine, and leave it.
+ * Allowed factor of processor time between the first and last rounds. Wall clock is printed, not judged, because other
+ * suites share the machine.
  */
 const DEARER_MAX = 1.5;
 
@@ -46,7 +46,6 @@ interface Took {
   readonly processorMs: number;
 }
 
-/** One plug and one unplug of all NICs in all VMs at once. */
 async function round(): Promise<Took> {
   const startMs = performance.now();
   const processorMs = processorMsOfServices();
@@ -69,7 +68,7 @@ function inventories(): readonly unknown[] {
   return VMS.map((vm) => inventoryOf(machine.findPod(vm)?.metadata.uid ?? ""));
 }
 
-/** So that a person sees how it goes. */
+/** Progress for users. */
 async function tell(count: number, { clockMs, processorMs }: Took): Promise<void> {
   const held = await heldByServices();
   const heaps = [...held].map(([name, { heap }]) => `${name} ${(heap / 1e6).toFixed(1)} MB`);
@@ -77,7 +76,7 @@ async function tell(count: number, { clockMs, processorMs }: Took): Promise<void
   process.stdout.write(`soak: round ${String(count)}, ${took}; ${heaps.join(", ")}\n`);
 }
 
-/** What is to stay as it is. */
+/** State that must stay constant. */
 function countsOf(held: ReadonlyMap<string, Held>): unknown {
   return [...held].map(([name, { threads, children }]) => ({ name, threads, children }));
 }
@@ -99,10 +98,10 @@ afterAll(async () => {
   await plugger.close();
 });
 
-test("nothing grows, no packet is lost on the other NICs, the last rounds cost what the first did", async () => {
+test("nothing grows, no packet is lost on the other NICs, the last rounds cost as much as the first", async () => {
   for (let count = 0; count < WARM_UP; count += 1) await round();
   const before = { onHost: inventories(), held: await heldByServices() };
-  // Each VM has one that pings, or that is pinged.
+  // Each VM pings or is pinged.
   const pings = await Promise.all(
     VMS.filter((_, index) => index % 2 === 0).map((vm, index) =>
       Pings.start(vm, `10.80.0.${String(2 * index + 2)}`),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a soak looks at: pings that do not end, and what each process holds.
+// The soak's observations: endless pings, and each process's resources.
 import { readdirSync, readFileSync } from "node:fs";
 import { evaluateIn } from "../../faults/inspector.ts";
 import { eventually } from "@patchbay/support";
@@ -7,10 +7,10 @@ import { expect } from "vitest";
 import { childrenOf } from "../inventory.ts";
 import { CHANGE_MS, machine } from "../machine.ts";
 
-/** Pings of one go, and the time between two of them, milliseconds. */
+/** Pings per run, and the interval, milliseconds. */
 const GO = { count: 300, intervalMs: 10 };
 
-/** Pings of a guest, and answers that it got, since it booted. */
+/** Pings that a guest sent and replies that it received since boot. */
 interface Echoes {
   readonly sent: number;
   readonly received: number;
@@ -23,8 +23,8 @@ async function echoesOf(vm: string): Promise<Echoes> {
 }
 
 /**
- * Pings that go on until they are stopped. The guest's kernel counts them: ping itself leaves a second after its last
- * packet, and counts an answer that a busy machine brings later as lost.
+ * Pings until they are stopped. The guest's kernel counts them, because ping itself ends a second after its last packet
+ * and counts late replies as lost.
  */
 export class Pings {
   #isOver = false;
@@ -45,7 +45,7 @@ export class Pings {
     return new Pings(vm, { ip, before: await echoesOf(vm) });
   }
 
-  /** How many were sent, when all of them are answered. */
+  /** The number sent, if all are answered. */
   async stop(): Promise<number> {
     this.#isOver = true;
     await this.#ended;
@@ -60,8 +60,7 @@ export class Pings {
   }
 
   async #run(ip: string): Promise<void> {
-    // Asked for once: it takes kubectl, for which everything here stands still, and so does a process whose inspector waits
-    // for its client to go.
+    // Requested once, because kubectl blocks this process, and an inspected process waits for its client to leave.
     const console = machine.console(this.#vm);
     const { count, intervalMs } = GO;
     const command = `ping ${ip} ${String(count)} ${String(intervalMs)}`;
@@ -71,9 +70,9 @@ export class Pings {
   }
 }
 
-/** What a process holds. */
+/** A process's resources. */
 export interface Held {
-  /** After garbage was collected, bytes. */
+  /** After garbage collection, bytes. */
   readonly heap: number;
   readonly descriptors: number;
   readonly threads: number;
@@ -89,7 +88,7 @@ async function heldBy(pid: number): Promise<Held> {
   const descriptors = descriptorsOf(pid);
   const threads = Number(/^Threads:\s*(\d+)/m.exec(status)?.[1] ?? "0");
   const children = childrenOf(pid).length;
-  // Last: the inspector has a thread and files of its own, which stay for a moment.
+  // Last, because the inspector's thread and files stay for a moment.
   const heap = Number(await evaluateIn(pid, "process.memoryUsage().heapUsed"));
   return { heap, descriptors, threads, children };
 }
@@ -103,22 +102,22 @@ const SERVICES = [
   "node-runtime",
 ];
 
-/** What each service of the machine holds, by name. */
+/** Resources of each service of the machine, by name. */
 export async function heldByServices(): Promise<ReadonlyMap<string, Held>> {
   const held = new Map<string, Held>();
-  // One after the other: they have one port for it.
+  // Sequential, because they share one inspector port.
   for (const name of SERVICES) held.set(name, await heldBy(machine.pidOf(name)));
   return held;
 }
 
-/** How long a service keeps a connection to the API server that rests, milliseconds: keepAliveTimeout of the API server. */
+/** Idle timeout of a service's connection to the API server, milliseconds: keepAliveTimeout of the API server. */
 const RESTING_CONNECTION_MS = 120_000;
-/** Files that a service may have more of than before: connections to the API server come and go. */
+/** Allowed growth of a service's open files: connections to the API server vary. */
 const MORE_FILES_MAX = 5;
 
 /**
- * Passes once no service has more files than before. A busy moment takes more connections to the API server, which end
- * after they have rested; what is never closed stays.
+ * Passes once no service has more files than before. Busy moments open more connections to the API server, which close
+ * when idle; leaked files stay.
  */
 export async function noMoreFilesThan(before: ReadonlyMap<string, Held>): Promise<void> {
   await eventually(
@@ -136,13 +135,14 @@ export async function noMoreFilesThan(before: ReadonlyMap<string, Held>): Promis
 /** A clock tick of /proc, milliseconds: USER_HZ is 100 on Linux (proc(5)). */
 const TICK_MS = 10;
 
-/** Processor time that the services and those of their children that have ended took, milliseconds: proc(5), stat. */
+/** Processor time of the services and their ended children, milliseconds: proc(5), stat. */
 export function processorMsOfServices(): number {
-  const taken = SERVICES.map((name) => {
+  const claimed = SERVICES.map((name) => {
     const stat = readFileSync(`/proc/${String(machine.pidOf(name))}/stat`, "utf8");
-    // Behind the name, which may have blanks: utime, stime, cutime and cstime are fields 14 to 17, state is the third.
+    // After the name, which may contain blanks: utime, stime, cutime and cstime are fields 14 to 17, state is the
+    // third.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0);
   });
-  return taken.reduce((sum, ticks) => sum + ticks, 0) * TICK_MS;
+  return claimed.reduce((sum, ticks) => sum + ticks, 0) * TICK_MS;
 }

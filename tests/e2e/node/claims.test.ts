@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of somebody who wants to keep something: a claim outlives its pods, and is gone when it is deleted.
+// A claim outlives its pods and disappears when it is deleted.
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,13 +9,13 @@ import { afterAll, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
 
 const CLAIM = "kept";
-const SOON = { withinMs: CHANGE_MS };
+const TIMEOUT = { withinMs: CHANGE_MS };
 
 afterAll(() => {
   machine.deleteIfPresent("pvc", CLAIM);
 });
 
-/** Runs a shell's words to their end in a pod that has the claim at /v. */
+/** Runs a shell script to its end in a pod with the claim at /v. */
 async function run(name: string, script: string): Promise<void> {
   machine.apply({
     apiVersion: "v1",
@@ -35,7 +35,7 @@ async function run(name: string, script: string): Promise<void> {
       ],
     },
   });
-  await eventually(() => machine.findPodPhase(name) === "Succeeded", SOON);
+  await eventually(() => machine.findPodPhase(name) === "Succeeded", TIMEOUT);
   machine.delete("pod", name);
 }
 
@@ -49,7 +49,7 @@ function stored(): readonly string[] {
   return readdirSync(join(machine.dataDir, "claims"));
 }
 
-test("a claim that names no class keeps what pods write, and nothing of it stays when it is deleted", async () => {
+test("a claim without a class retains what pods write and leaves nothing when deleted", async () => {
   const before = stored();
   machine.apply({
     apiVersion: "v1",
@@ -59,7 +59,7 @@ test("a claim that names no class keeps what pods write, and nothing of it stays
   });
   const isReported = (): boolean =>
     machine.events().some(({ message }) => message.includes("waiting for first consumer"));
-  await eventually(isReported, SOON);
+  await eventually(isReported, TIMEOUT);
   await run("writer", "echo kept > /v/file");
   await run("reader", 'test "$(cat /v/file)" = kept');
   const { spec, status } = machine.find("pvc", CLAIM) ?? {};
@@ -69,9 +69,9 @@ test("a claim that names no class keeps what pods write, and nothing of it stays
     accessModes: ["ReadWriteOnce"],
     capacity: { storage: "16Mi" },
   });
-  await eventually(() => devices().length === 0, SOON);
+  await eventually(() => devices().length === 0, TIMEOUT);
   machine.delete("pvc", CLAIM);
   const isBound = ({ spec }: PersistentVolume): boolean => spec.claimRef?.name === CLAIM;
-  await eventually(() => !machine.list("pv").some(isBound), SOON);
+  await eventually(() => !machine.list("pv").some(isBound), TIMEOUT);
   expect(stored()).toEqual(before);
 });

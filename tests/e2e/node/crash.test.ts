@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each process that plans nothing is killed in the middle of a plug and in the middle of an unplug: the request is completed, nothing is
-// doubled, nothing is left.
+// Kills each process without plans during a plug and during an unplug: the request completes without duplicates or
+// leftovers.
 import { eventually } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { childrenOf, leaseFiles, linksOf, processesIn } from "../inventory.ts";
@@ -13,15 +13,15 @@ import {
   removeInterface,
 } from "../machine.ts";
 
-/** Those that plan die after single actions, in faults.test.ts. */
+/** Planning processes die after single actions, in faults.test.ts. */
 const COMPONENTS = ["apiserver", "virt-api", "node-runtime"];
 const NIC = { name: "crash", network: "blue" };
 
 interface Victim {
   readonly name: string;
-  /** Kills it, and waits for its successor where it has a process id that is known. */
+  /** Kills it and waits for its successor if its pid is known. */
   readonly kill: (podUid: string) => Promise<void> | void;
-  /** Keeps it from doing, until it is killed, what its successor would not know of. */
+  /** Prevents actions before the kill that its successor could not know. */
   readonly hold?: (podUid: string) => void;
 }
 
@@ -49,14 +49,14 @@ const OTHERS: readonly Victim[] = [
     kill: (podUid) => {
       kill(...processesIn(podUid, "libvirtd"));
     },
-    // Between giving QEMU a NIC's backend, or taking it, and noting that, its death leaves what the next libvirt 9.0 does not
-    // know: after a plug the tap is busy until the VM is restarted (TapRefused), after an unplug it ends the guest.
+    // libvirt 9.0 does not recover a death between a change of a NIC's backend in QEMU and its record: after a plug the
+    // tap stays busy until the VM restarts (TapRefused), after an unplug it ends the guest.
     hold: (podUid) => {
       signal("SIGSTOP", ...processesIn(podUid, "libvirtd"));
     },
   },
   {
-    name: "the process in which virt-handler speaks to libvirt",
+    name: "virt-handler's libvirt child",
     kill: () => {
       kill(...childrenOf(machine.pidOf("virt-handler")));
     },
@@ -71,7 +71,7 @@ const OTHERS: readonly Victim[] = [
 ];
 
 describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
-  test("in the middle of a plug, and in the middle of an unplug", async () => {
+  test("during a plug and an unplug", async () => {
     const { kill: strike, hold } = victim;
     const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
     const before = { links: linksOf(podUid), leases: leaseFiles("pbt-blue") };
@@ -83,7 +83,7 @@ describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
     expect(lines.filter((line) => line.includes(status.mac ?? "none"))).toHaveLength(1);
     expect(linksOf(podUid)).toHaveLength(before.links.length + 3);
 
-    // A virt-api that was killed may not listen yet.
+    // A killed virt-api may not listen yet.
     const ask = (): boolean => {
       removeInterface("alpha", NIC.name);
       return true;
@@ -93,7 +93,7 @@ describe.each([...SERVICES, ...OTHERS])("killed: $name", (victim) => {
     await strike(podUid);
     await expectGone("alpha", NIC.name);
     expect(linksOf(podUid)).toEqual(before.links);
-    // Another VM may still be going: what counts is what this NIC has left.
+    // Another VM may still be running: only this NIC's leftovers count.
     expect(leaseFiles("pbt-blue").filter((lease) => !before.leases.includes(lease))).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service dies right after one of its actions while a NIC is plugged into a real guest and unplugged again. All points
-// by `npm run faults`; else a few of them, drawn by the seed of all random tests or by FAULT_SEED, which is printed.
+// A service dies right after one of its actions during a plug and an unplug of a real guest. All points by `npm run
+// faults`; otherwise a sample by the random seed or FAULT_SEED, which is printed.
 import { isEqual } from "@patchbay/base";
 import { eventually, SEED } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,17 +12,17 @@ import { virsh } from "../virsh.ts";
 
 const VM = "alpha";
 const NIC = { name: "fault", network: "blue", macAddress: "02:00:00:00:fa:01" };
-/** The services that plan. */
+/** The services with plans. */
 const SERVICES = ["virt-controller", "net-agent", "virt-handler"];
-/** No change has so many actions of one service. */
+/** No service has so many actions in one change. */
 const ACTIONS_MAX = 60;
-/** A service that dies often is started again after up to 10 s. */
+/** A service that dies often restarts after up to 10 s. */
 const SETTLE_MS = CHANGE_MS + 15_000;
 
 const isWhole = process.env["FAULT_POINTS"] === "all";
 const seed = Number(process.env["FAULT_SEED"] ?? SEED);
 
-/** A number from 1 to `max` that follows from the seed. */
+/** A number from 1 to `max` derived from the seed. */
 function drawn(index: number, max: number): number {
   // Source: D. Knuth, multiplicative hashing (2654435761).
   return ((Math.imul(seed + index * 7919, 2_654_435_761) >>> 16) % max) + 1;
@@ -30,7 +30,6 @@ function drawn(index: number, max: number): number {
 
 interface NodeState {
   readonly onHost: unknown;
-  /** MACs of the guest's NICs. */
   readonly inGuest: readonly string[];
   /** Aliases of devices in the definition and in the running domain. */
   readonly inDomain: readonly string[];
@@ -52,15 +51,15 @@ async function look(): Promise<NodeState> {
   };
 }
 
-/** Waits for a state; the last one is shown where it does not come. */
+/** Waits for a state; shows the last one on failure. */
 async function expectState(wanted: NodeState, when: string): Promise<void> {
-  let seen = await look();
+  let observed = await look();
   const isSo = async (): Promise<boolean> => {
-    seen = await look();
-    return isEqual(seen, wanted);
+    observed = await look();
+    return isEqual(observed, wanted);
   };
-  await eventually(isSo, { withinMs: SETTLE_MS }).catch(() => undefined); // told by what follows
-  expect(seen, `what is there, ${when}`).toEqual(wanted);
+  await eventually(isSo, { withinMs: SETTLE_MS }).catch(() => undefined); // reported by the next statement
+  expect(observed, `what is there, ${when}`).toEqual(wanted);
 }
 
 function patch(operations: readonly unknown[]): void {
@@ -86,7 +85,7 @@ async function unplug(): Promise<void> {
 
 let without: NodeState;
 let withNic: NodeState;
-/** Deaths that were seen. */
+/** Observed deaths. */
 let points = 0;
 
 beforeAll(async () => {
@@ -104,7 +103,7 @@ afterAll(() => {
   process.stdout.write(`deaths with a real guest: ${String(points)} points (${how})\n`);
 });
 
-/** The process that will die. One that was to die in an earlier change, which had fewer actions, may go now. */
+/** The process that will die. One armed by an earlier, shorter change may be replaced. */
 async function strike(service: string, action: number): Promise<number> {
   const tryToStrike = async (): Promise<number> => {
     const pid = machine.pidOf(service);
@@ -138,22 +137,22 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** One plug and one unplug, each with a death at that action; whether anybody died. */
+/** A plug and an unplug with a death at that action each; returns whether any death occurred. */
 async function round(service: string, action: number): Promise<boolean> {
   const what = `${service} died at action ${String(action)}`;
   const inPlug = await disturb(service, action, plug);
   await expectState(withNic, `plugged while ${what}`);
   const inUnplug = await disturb(service, action, unplug);
   await expectState(without, `unplugged while ${what}`);
-  // So that a person sees how it goes.
+  // Progress for users.
   if (isWhole) process.stdout.write(`${what}: as without\n`);
   return inPlug || inUnplug;
 }
 
-/** How often the service died, at each action by turns, or at the one that is drawn. */
+/** Number of deaths of the service, at each action in turn or at the drawn one. */
 async function deathsOf(service: string): Promise<number> {
   const before = points;
-  // The first few actions are there in each change.
+  // Every change has the first few actions.
   const first = isWhole ? 1 : drawn(SERVICES.indexOf(service), 4);
   const last = isWhole ? ACTIONS_MAX : first;
   let action = first;
@@ -163,7 +162,7 @@ async function deathsOf(service: string): Promise<number> {
 }
 
 test.each(SERVICES)(
-  "%s dies right after an action of a plug and of an unplug: everything is as without",
+  "%s dies after each action of a plug and an unplug: the result is the same",
   { timeout: isWhole ? 3_600_000 : 120_000 },
   async (service) => {
     expect(await deathsOf(service)).toBeGreaterThan(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of somebody who asks a pod what is wrong: its log, a program in it, and its probes.
+// Debugging a pod: its log, exec, and its probes.
 import { names, type Pod } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -47,7 +47,7 @@ function isReady(): boolean {
   return status().containerStatuses?.[0]?.ready === true;
 }
 
-test("its log is read, a program in it is run, and a probe says when it is ready", async () => {
+test("its log is readable, exec works, and a probe sets its readiness", async () => {
   await eventually(() => status().phase === "Running", { withinMs: CHANGE_MS });
   await eventually(() => machine.kubectl("logs", NAME) === "first\n", {
     withinMs: CHANGE_MS,
@@ -58,7 +58,7 @@ test("its log is read, a program in it is run, and a probe says when it is ready
   await eventually(isReady, { withinMs: CHANGE_MS });
 });
 
-test("one that does not live is started again, and its earlier log is still there", async () => {
+test("a dead container restarts and its previous log is available", async () => {
   machine.kubectl("exec", NAME, "--", "touch", "/tmp/sick");
   await eventually(() => (status().containerStatuses?.[0]?.restartCount ?? 0) > 0, {
     withinMs: CHANGE_MS,
@@ -70,7 +70,7 @@ test("one that does not live is started again, and its earlier log is still ther
   await eventually(isReported, { withinMs: CHANGE_MS });
 });
 
-test("the launcher of a VM is no exception", () => {
+test("also for a VM's launcher", () => {
   const launcher = machine.findPod("alpha")?.metadata.name ?? "";
   expect(machine.kubectl("exec", launcher, "--", "cat", "/proc/1/comm")).toBe("virt-launcher\n");
   expect(machine.try(["kubectl", "logs", launcher]).code).toBe(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of somebody who looks at the machine as a control plane does: is its node alive, and what is it?
+// The machine's node object: readiness and description.
 import { hostname } from "node:os";
 import type { KubeNode } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
@@ -20,7 +20,7 @@ function renewTime(): string {
   return machine.find("lease", NODE)?.spec?.renewTime ?? "";
 }
 
-test("the node is Ready, says what it is, and renews its lease", async () => {
+test("the node is Ready, describes itself, and renews its lease", async () => {
   const node = getNode();
   expect(machine.kubectl("get", "node", NODE, "--no-headers")).toMatch(/ Ready /);
   expect(node.status?.nodeInfo).toMatchObject({ operatingSystem: "linux" });
@@ -34,14 +34,14 @@ test("the node is Ready, says what it is, and renews its lease", async () => {
   await eventually(() => renewTime() > before, { withinMs: RENEWAL_MS });
 });
 
-test("a label that was taken off comes back", async () => {
+test("restores a removed label", async () => {
   machine.patch("node", NODE, { metadata: { labels: { "kubernetes.io/arch": null } } });
   await eventually(() => getNode().metadata.labels?.["kubernetes.io/arch"] !== undefined, {
     withinMs: RENEWAL_MS,
   });
 });
 
-test("a pod that wants a node of another kind is told why it waits", async () => {
+test("a pod that requires another kind of node reports why it waits", async () => {
   machine.apply({
     apiVersion: "v1",
     kind: "Pod",
@@ -51,13 +51,13 @@ test("a pod that wants a node of another kind is told why it waits", async () =>
   const why = (): string | undefined =>
     machine.find("pod", "picky")?.status?.conditions?.find(({ type }) => type === "PodScheduled")
       ?.message;
-  const told =
+  const reported =
     "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector (rack=7).";
-  await eventually(() => why() === told, { withinMs: 10_000 });
+  await eventually(() => why() === reported, { withinMs: 10_000 });
   machine.startDelete("pod", "picky", 0);
 });
 
-test("the KubeVirt object says that everything is deployed, and which version", async () => {
+test("the KubeVirt object reports deployed and its version", async () => {
   const read = (path: string): string =>
     machine.kubectl("get", "kubevirt", "kubevirt", "-n", "patchbay", "-o", `jsonpath=${path}`);
   const available = '{.status.conditions[?(@.type=="Available")].status}';
@@ -66,7 +66,7 @@ test("the KubeVirt object says that everything is deployed, and which version", 
   expect(read("{.status.observedKubeVirtVersion}")).toMatch(/^v\d+\.\d+\.\d+/);
 });
 
-test("the metrics of all services are at the API server's port", () => {
+test("the API server's port serves the metrics of all services", () => {
   const lines = machine.kubectl("get", "--raw", "/metrics").split("\n");
   const services = lines.filter((line) => line.startsWith("patchbay_service_up{"));
   expect(services).toEqual(

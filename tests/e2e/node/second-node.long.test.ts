@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bench for stories of two nodes: a second one comes up beside the machine's own, a VM that selects it runs there with its
-// NICs, and it goes without a trace.
+// The bench of two-node tests: a second node joins the machine's own, a VM that selects it runs there with its NICs,
+// and it is removed without leftovers.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { KubeNode } from "@patchbay/api";
@@ -36,14 +36,14 @@ afterAll(async () => {
 
 function readyNodes(): readonly string[] {
   const list = JSON.parse(machine.kubectl("get", "nodes", "-o", "json")) as {
-    readonly items: readonly KubeNode[]; // as it was asked
+    readonly items: readonly KubeNode[];
   };
   const isReady = ({ status }: KubeNode): boolean =>
     status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;
   return list.items.filter(isReady).map(({ metadata }) => metadata.name);
 }
 
-test("a VM that selects the second node runs there, and reaches one of the first over a network of both", async () => {
+test("a VM that selects the second node runs there and reaches the first over a shared network", async () => {
   expect(readyNodes()).toHaveLength(2);
   const nics = [{ name: "default" }, { name: "both", network: "red" }];
   const nodeSelector = { "kubernetes.io/hostname": NAME };
@@ -59,7 +59,7 @@ test("a VM that selects the second node runs there, and reaches one of the first
   expect(await ping(GUEST, "10.9.7.2")).toEqual({ sent: 3, received: 3 });
 });
 
-test("it goes without a trace, and the machine's own node stays", async () => {
+test("it is removed without leftovers, and the machine's own node stays", async () => {
   const { dataDir = "" } = node ?? {};
   machine.delete("vmi", GUEST);
   await node?.end();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCIe ports: a VM takes as many NICs as it has ports for, says so before anything is made for one more, and a restart
-// moves none of them, nor gives one another MAC.
+// PCIe ports: a VM accepts as many NICs as it has ports, rejects one more before any change, and a restart changes no
+// address and no MAC.
 import type { IfaceStatus } from "@patchbay/api";
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -40,7 +40,7 @@ function addressesOf(vm: string): Readonly<Record<string, string | undefined>> {
   );
 }
 
-/** Declares the NICs; gives what kubectl warns of. */
+/** Declares the NICs; returns kubectl's warnings. */
 function plugAll(vm: string, nics: readonly string[]): string {
   const operations = nics.flatMap((name) => appendOperations(BASE, { name, network: "red" }));
   const patch = ["--type=json", "-p", JSON.stringify(operations)];
@@ -49,13 +49,13 @@ function plugAll(vm: string, nics: readonly string[]): string {
   return stderr;
 }
 
-/** The MAC of the iface on the pod's network, which the manifest does not name. */
+/** The MAC of the pod network's iface, which the manifest omits. */
 function ownMac(vm: string): string | undefined {
   const ifaces = machine.findVm(vm)?.spec.template.spec.domain.devices?.interfaces ?? [];
   return ifaces.find(({ name }) => name === "default")?.macAddress;
 }
 
-/** PCI addresses of the NICs that the guest sees. */
+/** PCI addresses of the guest's NICs. */
 async function guestAddresses(vm: string): Promise<readonly string[]> {
   return (await guestNics(vm)).map(({ pciAddress }) => pciAddress);
 }
@@ -85,7 +85,7 @@ describe("a VM with the default ports", () => {
     machine.delete("vm", VM);
   });
 
-  test("takes 32 NICs, all of which the guest sees", async () => {
+  test("accepts 32 NICs, all of which the guest sees", async () => {
     expect(machine.findVmi(VM)?.status?.pciePorts).toEqual({ total: 34, free: 32 });
     plugAll(VM, names(32));
     await eventually(() => readyCount(VM) === 33, { withinMs: ALL_MS });
@@ -95,7 +95,7 @@ describe("a VM with the default ports", () => {
     expect(await guestAddresses(VM)).toEqual(reported);
   });
 
-  test("refuses the 33rd with the numbers and the knob, and makes nothing for it", () => {
+  test("rejects the 33rd with the numbers and the setting, and creates nothing for it", () => {
     const before = podAnnotation(VM);
     const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
     const body = { name: "late", networkAttachmentDefinitionName: "red" };
@@ -106,7 +106,7 @@ describe("a VM with the default ports", () => {
     expect(podAnnotation(VM)).toBe(before);
   });
 
-  test("lets one wait that was declared, and plugs it when a port is free", async () => {
+  test("a declared NIC waits and is plugged when a port is free", async () => {
     const before = podAnnotation(VM);
     expect(plugAll(VM, ["late"])).toMatch(/^Warning: .*"late" waits .*0 of 34 PCIe ports/m);
     const waiting = await eventually(
@@ -129,7 +129,7 @@ describe("a VM with the default ports", () => {
       { withinMs: ALL_MS },
     );
     expect(plugged.pciAddress).toBe(freed);
-    // Its port is free before its pod has let go of it.
+    // Its port is free before its pod has detached it.
     await eventually(() => ifaceStatus(VM, "n7") === undefined, { withinMs: CHANGE_MS });
   });
 
@@ -143,7 +143,7 @@ describe("a VM with the default ports", () => {
     expect(ownMac(VM)).toBeUndefined();
   });
 
-  test("gives all of them back", async () => {
+  test("unplugs all of them", async () => {
     for (const name of names(32).filter((each) => each !== "n7")) {
       removeInterface(VM, name);
     }
@@ -161,14 +161,14 @@ describe("the number of ports", () => {
   test.each([
     { value: -1, says: /pcieRootPorts/ },
     { value: 129, says: /pcieRootPorts/ },
-  ])("cannot be $value", ({ value, says }) => {
+  ])("rejects $value", ({ value, says }) => {
     const manifest = vmManifest({ name: "bad", pcieRootPorts: value, running: false });
     expect(() => {
       machine.apply(manifest);
     }).toThrow(says);
   });
 
-  test("can be none: nothing can be plugged, and the refusal says what to do", async () => {
+  test("can be zero: plugs are rejected with the next step", async () => {
     machine.apply(vmManifest({ name: "none", pcieRootPorts: 0 }));
     await machine.booted("none");
     expect(() => {
@@ -177,11 +177,11 @@ describe("the number of ports", () => {
     machine.delete("vm", "none");
   });
 
-  test("can be one: of two requests for it the second is told", async () => {
+  test("can be one: the second of two requests is rejected", async () => {
     machine.apply(vmManifest({ name: "one", pcieRootPorts: 1 }));
     await machine.booted("one");
     addInterface("one", { name: "red1", network: "red" });
-    // The first request is not carried out yet: its port is promised.
+    // The first request is still pending: its port is reserved.
     expect(() => {
       addInterface("one", { name: "red2", network: "red" });
     }).toThrow(/promised to interfaces that are being plugged|0 of 3 PCIe ports/);
@@ -189,7 +189,7 @@ describe("the number of ports", () => {
     machine.delete("vm", "one");
   });
 
-  test("can be 128, of which the last works", async () => {
+  test("can be 128, and the last one works", async () => {
     machine.apply(vmManifest({ name: "most", pcieRootPorts: 128 }));
     await machine.booted("most");
     const nic = { name: "last", network: "red", pciAddress: "0000:82:00.0" };
@@ -203,7 +203,7 @@ describe("the number of ports", () => {
   });
 });
 
-/** Sets ports for VMs that do not say how many; null: as Patchbay has it. */
+/** Sets the default ports of VMs; null: Patchbay's own. */
 function setClusterDefault(pcieRootPorts: number | null): void {
   const spec = { configuration: { network: { pcieRootPorts } } };
   machine.kubectl(
@@ -224,7 +224,7 @@ describe("the cluster's default", () => {
     machine.deleteIfPresent("vm", "narrow");
   });
 
-  test("holds for a VM that starts afterwards, and for none that runs", async () => {
+  test("applies to a VM that starts afterwards, not to a running one", async () => {
     const before = machine.findVmi("beta");
     setClusterDefault(3);
     machine.apply(vmManifest({ name: "narrow" }));
@@ -235,7 +235,7 @@ describe("the cluster's default", () => {
     expect(after?.status?.pciePorts).toEqual(before?.status?.pciePorts);
   });
 
-  test("holds for a VM that ran before when it is started again", async () => {
+  test("applies to an older VM when it is started again", async () => {
     setClusterDefault(5);
     await restart("narrow");
     expect(machine.findVmi("narrow")?.status?.pciePorts?.free).toBe(5);
@@ -247,7 +247,7 @@ describe("a VM that was first started by an older version", () => {
     machine.deleteIfPresent("vm", "elder");
   });
 
-  test("keeps the layout of that time: nothing moves, nothing is added", async () => {
+  test("retains its original layout: nothing moves, nothing is added", async () => {
     const pciAddress = "0000:01:00.0";
     const pcieTopology = { version: 1, interfaces: [{ name: "default", pciAddress }] };
     machine.apply(vmManifest({ name: "elder", running: false, pcieRootPorts: FEW_PORTS }));
@@ -276,7 +276,7 @@ describe("a VM of two vCPUs with several queues", () => {
     machine.deleteIfPresent("vm", "queues");
   });
 
-  test("has two pairs for each NIC, those it starts with and those that are plugged", async () => {
+  test("has two queue pairs for each NIC, both initial and plugged", async () => {
     machine.apply(vmManifest({ name: "queues", cores: 2, pcieRootPorts: FEW_PORTS }));
     await machine.booted("queues");
     addInterface("queues", { name: "red1", network: "red" });
@@ -306,7 +306,7 @@ describe("a VM with requested addresses", () => {
     expect(await guestAddresses("placed")).toEqual(["0000:02:01.0", "0000:03:00.0"]);
   });
 
-  test("is refused where the machine has no such address", () => {
+  test("rejects an address that the machine does not have", () => {
     const nics = [{ name: "default", pciAddress: "0000:01:01.0" }];
     expect(() => {
       machine.apply(vmManifest({ name: "placed-wrong", nics }));

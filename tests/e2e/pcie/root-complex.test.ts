@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM whose devices are to sit on the root complex: nothing can be plugged, which is told, until it starts without that.
+// A VM with devices on the root complex: plugs are rejected with a reason until it restarts without that.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, restart } from "../guest.ts";
@@ -37,7 +37,7 @@ test("has its NICs on bus 0 and no ports", async () => {
   expect(addresses.map(busOf)).toEqual(["00", "00"]);
 });
 
-test("refuses to plug, and says why", () => {
+test("rejects a plug and states why", () => {
   const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
   const body = { name: "red2", networkAttachmentDefinitionName: "red" };
   const { code, stderr } = machine.put(path, body);
@@ -46,7 +46,7 @@ test("refuses to plug, and says why", () => {
   expect(stderr).toContain(`the VM's devices are on the root complex (annotation ${ANNOTATION})`);
 });
 
-test("has ports after a restart without the annotation, and plugs", async () => {
+test("has ports after a restart without the annotation, and accepts a plug", async () => {
   const path = `/spec/template/metadata/annotations/${ANNOTATION.replace("/", "~1")}`;
   machine.patch("vm", VM, [{ op: "remove", path }]);
   await restart(VM);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that asks by DHCP gets what the network gave its pod: on the pod network and on one that is plugged, of both
-// families, after a network swap too, and again after it has rebooted and after virt-handler was killed.
+// A DHCP guest gets its pod's network settings: on the pod network and on a plugged one, of both families, also after a
+// swap, a reboot, and a kill of virt-handler.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ALL_MS, guestNics } from "../guest.ts";
@@ -55,7 +55,7 @@ function addressesOf(name: string): readonly string[] {
   return attachments.find((attachment) => attachment.name === name)?.ips ?? [];
 }
 
-/** What the NIC of an iface is given; the server may just be starting. */
+/** The settings of an iface's NIC; the server may just be starting. */
 async function ask(iface: string, word: "lease" | "lease6"): Promise<string> {
   const nic = await guestNic(VM, (await expectReady(VM, iface)).mac ?? "");
   return eventually(
@@ -82,9 +82,9 @@ async function expectLeases(): Promise<void> {
   expect(await ask("lan", "lease")).toContain(
     `lease ${ipv4}/24 mtu 1400 routes 10.50.0.0/16 10.77.7.1 dns  `,
   );
-  const told = await ask("lan", "lease6");
-  expect(told).toContain(`lease6 ${ipv6} `);
-  expect(told).toMatch(/routes6 .*default via fe80::/);
+  const reported = await ask("lan", "lease6");
+  expect(reported).toContain(`lease6 ${ipv6} `);
+  expect(reported).toMatch(/routes6 .*default via fe80::/);
 }
 
 beforeAll(async () => {
@@ -104,10 +104,10 @@ test("on the pod network and on a plugged one, with routes, MTU and name", async
   await expectLeases();
 });
 
-/** The guest is asked half a second and three seconds after it has moved. */
+/** The agent is queried half a second and three seconds after a swap. */
 const SHOWN_MS = 10_000;
 
-/** The network of a NIC becomes another. */
+/** Swaps a NIC's network. */
 function swapNetwork(iface: string, network: string): void {
   const { networks = [] } = machine.findVm(VM)?.spec.template.spec ?? {};
   const index = networks.findIndex(({ name }) => name === iface);
@@ -115,7 +115,7 @@ function swapNetwork(iface: string, network: string): void {
   machine.patch("vm", VM, [{ op: "replace", path, value: network }]);
 }
 
-test("of both families after a swap from a network of one, and the status tells soon", async () => {
+test("of both families after a swap from a single-family network, reported promptly", async () => {
   addInterface(VM, { name: "mover", network: "old-lan" });
   const before = await expectReady(VM, "mover");
   expect(await ask("mover", "lease")).toContain("lease 10.78.7.");
@@ -130,21 +130,21 @@ test("of both families after a swap from a network of one, and the status tells 
   const isThere = async (): Promise<boolean> => {
     const { podInterfaceName } = await expectReady(VM, "mover");
     const { attachments = [] } = machine.findVmi(VM)?.status ?? {};
-    // For a moment it has both: what it left is taken away after it has moved.
+    // For a moment it has both: the old one is removed after the swap.
     const isAlone = attachments.filter(({ name }) => name === "mover").length === 1;
     return isAlone && podInterfaceName !== before.podInterfaceName;
   };
   await eventually(isThere, { withinMs: CHANGE_MS });
   const [ipv4 = "", ipv6 = ""] = addressesOf("mover");
   expect(await ask("mover", "lease")).toContain(`lease ${ipv4}/24 mtu 1400 `);
-  // This guest keeps the address that it had before.
+  // This guest retains its previous address.
   await eventually(() => isShown(ipv4), { withinMs: SHOWN_MS });
   expect(await ask("mover", "lease6")).toContain(`lease6 ${ipv6} `);
   removeInterface(VM, "mover");
   await expectGone(VM, "mover");
 });
 
-test("again after the guest has rebooted, with each NIC where it was", async () => {
+test("again after the guest has rebooted, with each NIC at its address", async () => {
   const before = await guestNics(VM);
   const since = machine.console(VM).position();
   await machine.console(VM).run("reboot");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest calls a NIC, and which addresses it has, are in the status as soon as the guest's agent says it, for NICs
-// that were there and for those that are plugged; and whether a guest is well, as probes find it.
+// The status has the guest's NIC names and addresses as soon as its agent reports them, for initial and plugged NICs;
+// and its health by probes.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { examine } from "../examine.ts";
@@ -15,14 +15,14 @@ import {
 } from "../machine.ts";
 
 const VM = "named";
-/** A guest without an agent, which is to answer as one. */
+/** A guest without an agent that has an agent's channel. */
 const DEAF = "deaf";
 const PORT = 8080;
-/** Of the first guest that was deaf: its VMI's. */
+/** VMI uid of the first such guest that was deleted. */
 let deafUid = "";
-/** A guest under emulation comes up beside another one, is asked, ends, and is started again after a pause. */
+/** A guest under emulation boots beside another one, is probed, ends, and restarts after a pause. */
 const RESTART_MS = 300_000;
-/** The agent is asked for the fourth time a minute after a change, and then every two minutes. */
+/** The fourth agent query is a minute after a change, and later ones follow every two minutes. */
 const ASKED_AGAIN_MS = 150_000;
 
 async function reportedName(iface: string): Promise<string> {
@@ -64,13 +64,13 @@ test.each([
   expect(ifaceStatus(VM, name)?.infoSource).toContain("guest-agent");
 });
 
-test("addresses that the guest took by itself are told, with their source, and stay with the NIC", async () => {
+test("reports addresses that the guest configured itself, with their source, at their NIC", async () => {
   const cidrs = ["10.99.7.2/24", "10.99.7.3/24", "fd99:7::2/64"];
   for (const cidr of cidrs) await setAddress(VM, "red1", cidr);
   const status = await eventually(
     () => {
-      const told = ifaceStatus(VM, "red1");
-      return told?.ipAddresses?.includes("fd99:7::2") === true ? told : undefined;
+      const reported = ifaceStatus(VM, "red1");
+      return reported?.ipAddresses?.includes("fd99:7::2") === true ? reported : undefined;
     },
     { withinMs: ASKED_AGAIN_MS },
   );
@@ -84,12 +84,12 @@ test("addresses that the guest took by itself are told, with their source, and s
     mtu: 1500,
   });
   expect(ifaceStatus(VM, "default")?.infoSource).toBe("domain, guest-agent");
-  // The loopback of the guest is nobody's business.
+  // The guest's loopback is ignored.
   const all = machine.findVmi(VM)?.status?.interfaces ?? [];
   expect(all.filter(({ name }) => name === undefined)).toEqual([]);
 });
 
-test("the agent is told, and the guest's kernel as it says it itself", async () => {
+test("reports the agent and the guest's kernel", async () => {
   const { conditions = [], guestOSInfo } = await eventually(
     () => {
       const status = machine.findVmi(VM)?.status;
@@ -117,15 +117,15 @@ function readyOf(): unknown {
   return machine.findVmi(VM)?.status?.conditions?.find(({ type }) => type === "Ready");
 }
 
-test("that it has no default route is found by its own list of routes", async () => {
-  // What DHCP would give it, but for the way out.
+test("detects a missing default route from the guest's own routes", async () => {
+  // As by DHCP, without the default route.
   const { ipAddress = "" } = await expectReady(VM, "default");
   await setAddress(VM, "default", `${ipAddress}/24`);
   const found = await examine(VM, "default");
   expect(found).toMatchObject({ code: 1, dead: "guest NoDefaultRoute" });
 });
 
-test("a guest is ready as soon as what its probe asks for answers, and its VM too", async () => {
+test("a guest and its VM are ready as soon as its probe succeeds", async () => {
   expect(readyOf()).toMatchObject({ status: "False", reason: "ContainersNotReady" });
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
   for (const order of [`lease ${nic}`, `serve ${String(PORT)}`]) {
@@ -139,7 +139,7 @@ test("a guest is ready as soon as what its probe asks for answers, and its VM to
   expect(pods).toMatch(/ (\d)\/\1 +Running +0 /);
 });
 
-/** Events of the launchers of a VM, as REASON: MESSAGE. */
+/** Events of a VM's launchers, as REASON: MESSAGE. */
 function launcherEvents(vm: string): readonly string[] {
   return machine
     .events()
@@ -147,7 +147,7 @@ function launcherEvents(vm: string): readonly string[] {
     .map(({ reason, message }) => `${reason}: ${message}`);
 }
 
-test("a guest that its probe finds dead is ended, and its VM starts another one", async () => {
+test("a guest that fails its liveness probe is ended, and its VM starts another one", async () => {
   const restarted = await eventually(
     () => {
       const vmi = machine.findVmi(DEAF);
@@ -157,8 +157,8 @@ test("a guest that its probe finds dead is ended, and its VM starts another one"
     { withinMs: RESTART_MS },
   );
   expect(restarted.metadata.deletionTimestamp).toBeUndefined();
-  const told = launcherEvents(DEAF);
-  expect(told).toContainEqual(expect.stringMatching(/^Unhealthy: Liveness probe failed: /));
-  // Whose guest answers is left alone.
+  const reported = launcherEvents(DEAF);
+  expect(reported).toContainEqual(expect.stringMatching(/^Unhealthy: Liveness probe failed: /));
+  // A responsive guest is not ended.
   expect(launcherEvents(VM).filter((event) => event.includes("Liveness"))).toEqual([]);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of NICs: a q35 guest starts with each that there is, takes those that work in a port, and the others are told.
+// NIC models: a q35 guest boots with each, accepts hot plugs of those that work in a port, and the others are rejected.
 import { eventually, FEW_PORTS, type ManifestNic, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics, type GuestNic } from "../guest.ts";
@@ -26,7 +26,7 @@ const MODELS: readonly ManifestNic[] = [
   { name: "amd", model: "pcnet" },
 ].map((nic) => ({ ...nic, network: "red" }));
 
-/** Models whose drivers need I/O ports, which a port for hot-plug does not have. */
+/** Models whose drivers need I/O ports, which a hotplug port lacks. */
 const BESIDE_PORTS = ["novell", "amd"];
 
 const PARTS = "instancetype.kubevirt.io/v1beta1";
@@ -56,7 +56,7 @@ afterAll(() => {
   machine.kubectl("delete", "vmclusterinstancetype,vmpref", "tiny", "old", "--ignore-not-found");
 });
 
-/** Declares a NIC of each model; gives their names. */
+/** Declares a NIC of each model; returns their names. */
 function plug(...models: readonly string[]): readonly string[] {
   const nics = models.map((model) => ({ name: model.replace("_", "-"), model, network: "red" }));
   const operations = nics.flatMap((nic) => appendOperations("/spec/template/spec", nic));
@@ -68,13 +68,12 @@ function printNic({ mac, pciAddress }: GuestNic): string {
   return `${mac} at ${pciAddress}`;
 }
 
-/** Waits until the guest sees the NIC, or sees it no more. */
 async function guestSees(nic: GuestNic, there = true): Promise<void> {
   await eventually(
     async () => {
-      const seen = (await guestNics(VM)).map(printNic);
-      if (seen.includes(printNic(nic)) === there) return true;
-      throw new Error(`the guest sees ${seen.join(", ")}; ${printNic(nic)} is the question`);
+      const observed = (await guestNics(VM)).map(printNic);
+      if (observed.includes(printNic(nic)) === there) return true;
+      throw new Error(`the guest sees ${observed.join(", ")}; ${printNic(nic)} is the question`);
     },
     { withinMs: CHANGE_MS },
   );
@@ -85,27 +84,26 @@ async function reported(name: string): Promise<GuestNic> {
   return { mac, pciAddress };
 }
 
-test("a guest starts with a NIC of each model, where the status says", async () => {
+test("a guest starts with a NIC of each model, at the reported addresses", async () => {
   for (const { name } of MODELS) await guestSees(await reported(name));
   expect(await guestNics(VM)).toHaveLength(MODELS.length + 1);
   expect(machine.findVmi(VM)?.status?.pciePorts?.free).toBe(FEW_PORTS);
 });
 
-test("what needs I/O ports sits on the root complex, all others in ports", () => {
+test("models that need I/O ports are on the root complex, all others in ports", () => {
   const onRoot = MODELS.map(({ name }) => name).filter(
     (name) => ifaceStatus(VM, name)?.pciAddress?.startsWith("0000:00:") === true,
   );
   expect(onRoot).toEqual(BESIDE_PORTS);
 });
 
-/** The model that the running domain has of an iface. */
 function modelOf(name: string): string | undefined {
   const devices = virsh(VM, "dumpxml").split("<interface ");
   const device = devices.find((xml) => xml.includes(`<alias name='ua-${name}'/>`));
   return /<model type='([^']+)'/.exec(device ?? "")?.[1];
 }
 
-test("a VM of an instancetype and a preference is what they say, and is stored as it was written", () => {
+test("a VM with an instancetype and a preference has their settings and is stored as written", () => {
   const { cpu, memory, devices } = machine.findVmi(VM)?.spec.domain ?? {};
   expect({ cpu, memory, rng: devices?.rng }).toEqual({
     cpu: { sockets: 1, cores: 1, threads: 1 },
@@ -117,7 +115,7 @@ test("a VM of an instancetype and a preference is what they say, and is stored a
   expect(machine.kubectl("get", "vm", VM, "-o", `jsonpath=${path}`)).toBe("tiny");
 });
 
-test("a NIC that is plugged later, and names no model, has the preferred one; a changed preference changes nothing", async () => {
+test("a NIC plugged later without a model uses the preferred one, also after the preference changes", async () => {
   const changed = { ...OLD, spec: { devices: { preferredInterfaceModel: "rtl8139" } } };
   machine.apply(changed);
   const body = { name: "later", networkAttachmentDefinitionName: "red" };
@@ -129,7 +127,7 @@ test("a NIC that is plugged later, and names no model, has the preferred one; a 
   await expectGone(VM, "later");
 });
 
-test("a guest sees the index that an iface asks for", async () => {
+test("a guest sees the ACPI index that an iface requests", async () => {
   const { mac } = await reported("intel-pcie");
   const line = await machine.console(VM).waitForLine(new RegExp(`nic added .* mac ${mac}`), {
     timeoutMs: CHANGE_MS,
@@ -138,7 +136,7 @@ test("a guest sees the index that an iface asks for", async () => {
   expect(line).toMatch(/ index 7$/);
 });
 
-test("those that work in a port go in while the guest runs, and out again", async () => {
+test("models that work in a port are plugged and unplugged while the guest runs", async () => {
   const names = plug("e1000", "e1000e", "rtl8139", "vmxnet3");
   const nics = await Promise.all(names.map(reported));
   for (const nic of nics) await guestSees(nic);
@@ -147,7 +145,7 @@ test("those that work in a port go in while the guest runs, and out again", asyn
   for (const nic of nics) await guestSees(nic, false);
 });
 
-test("those that need I/O ports wait when they are declared, and say why", async () => {
+test("declared models that need I/O ports wait and state why", async () => {
   const names = plug("ne2k_pci", "pcnet");
   for (const name of names) {
     const { hotplug } = await eventually(
@@ -163,7 +161,7 @@ test("those that need I/O ports wait when they are declared, and say why", async
   }
 });
 
-test("those that need I/O ports are refused when they are asked for", () => {
+test("rejects requests for models that need I/O ports", () => {
   const path = `${SUBRESOURCES}/virtualmachines/${VM}/addinterface`;
   const body = { name: "late", networkAttachmentDefinitionName: "red", model: "ne2k_pci" };
   const { code, stderr } = machine.put(path, body);
@@ -172,7 +170,7 @@ test("those that need I/O ports are refused when they are asked for", () => {
   expect(ifaceStatus(VM, "late")).toBeUndefined();
 });
 
-test("a model that is none is refused with the path of its field", () => {
+test("rejects an unknown model with the path of its field", () => {
   expect(() => plug("ne1000")).toThrow(
     /spec\.template\.spec\.domain\.devices\.interfaces\[7\]\.model/,
   );

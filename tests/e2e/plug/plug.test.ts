@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC goes into a running VM, in each of the ways in which people ask for it.
+// A NIC is plugged into a running VM in each supported way.
 import { eventually, run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { restart } from "../guest.ts";
@@ -16,7 +16,7 @@ import {
 } from "../machine.ts";
 
 const TEMPLATE = "/spec/template/spec";
-/** That of the launcher image, which is made of the same Debian's packages. */
+/** The launcher image's version, built from the same Debian packages. */
 const qemuMajor = Number(/version (\d+)/.exec(run("qemu-system-x86_64", "--version"))?.[1]);
 const BLUE = { name: "blue1", network: "blue" };
 
@@ -58,8 +58,8 @@ describe("network blue is plugged into", () => {
     expect(status.podInterfaceName).toMatch(/^pod[0-9a-f]{11}$/);
   });
 
-  // Addresses that no other story gives out, else another NIC would answer for a link that is down.
-  test("and the guests reach one another over it", async () => {
+  // Addresses unique to this test, because another NIC would otherwise answer for a link that is down.
+  test("the guests reach each other over it", async () => {
     await setAddress("alpha", "blue1", "10.8.0.1/24");
     await setAddress("beta", "blue1", "10.8.0.2/24");
     await setAddress("gamma", "blue1", "10.8.0.3/24");
@@ -68,7 +68,7 @@ describe("network blue is plugged into", () => {
     expect(await ping("gamma", "10.8.0.1")).toEqual({ sent: 3, received: 3 });
   });
 
-  test("and the link of one goes down and up under the running guest", async () => {
+  test("the link of one is set down and up under the running guest", async () => {
     const nics = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces ?? [];
     const index = nics.findIndex(({ name }) => name === "blue1");
     const setLink = async (state: "down" | "up"): Promise<void> => {
@@ -84,7 +84,7 @@ describe("network blue is plugged into", () => {
     expect(await ping("alpha", "10.8.0.2", { count: 1 })).toMatchObject({ received: 0 });
     await setLink("up");
     expect((await expectReady("alpha", "blue1")).pciAddress).toBe(pciAddress);
-    // A guest with several NICs takes a second or two to believe in its carrier.
+    // A guest with several NICs takes a second or two to detect its carrier.
     const answered = async (): Promise<boolean> => (await ping("alpha", "10.8.0.2")).received === 3;
     await eventually(answered, { withinMs: CHANGE_MS });
   });
@@ -106,7 +106,7 @@ describe("network blue is plugged into", () => {
     expect(await ping("alpha", "10.8.0.2")).toMatchObject({ received: 3 });
   }
 
-  /** A newer QEMU would abort: it keeps the device, and runs. */
+  /** A newer QEMU would abort: it retains the device and keeps running. */
   async function expectKeptUntilRestart(): Promise<void> {
     const isLost = (): boolean => ifaceStatus("beta", "blue1")?.hotplug?.reason === "TapLost";
     await eventually(isLost, { withinMs: CHANGE_MS });
@@ -115,13 +115,13 @@ describe("network blue is plugged into", () => {
     await expectReady("beta", "blue1");
   }
 
-  test("and one whose tap is deleted under QEMU is made again, at a restart where QEMU would abort", async () => {
+  test("recreates a NIC whose tap is deleted under QEMU, at a reboot that would abort QEMU", async () => {
     const since = machine.console("beta").position();
     await deleteTap();
     await (qemuMajor > 7 ? expectKeptUntilRestart() : expectPluggedAgain(since));
   });
 
-  test("with the MAC that the VM's template has, the same in VMI, pod, domain and guest", async () => {
+  test("uses the MAC of the VM's template in VMI, pod, domain and guest", async () => {
     const status = await expectReady("alpha", "blue1");
     const template = machine.findVm("alpha")?.spec.template.spec.domain.devices?.interfaces;
     const vmi = machine.findVmi("alpha");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC of a binding that the cluster has registered goes into a running VM, and out again.
+// A NIC with a registered binding is plugged into a running VM and unplugged.
 import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
@@ -22,10 +22,10 @@ const BIN_DIR = "/opt/cni/bin";
 const TYPE = `patchbay-own-tap-${String(process.pid)}`;
 const PLUGIN = join(BIN_DIR, TYPE);
 const VM = "alpha";
-/** The topmost directory that was not there. */
+/** The topmost directory that did not exist. */
 let made: string | undefined;
 
-/** Registers bindings; null takes one away. */
+/** Registers bindings; null removes one. */
 function register(binding: Readonly<Record<string, object | null>>): void {
   machine.patch("kubevirt", "kubevirt", { spec: { configuration: { network: { binding } } } });
 }
@@ -48,7 +48,7 @@ function ask(name: string, networkName: string, binding: string) {
   return machine.put(`${SUBRESOURCES}/virtualmachines/${VM}/addinterface`, body);
 }
 
-/** Plugs as soon as virt-api has heard of the binding. */
+/** Plugs as soon as virt-api knows the binding. */
 async function plug(name: string, networkName: string, binding: string): Promise<void> {
   await eventually(() => ask(name, networkName, binding).code === 0, { withinMs: CHANGE_MS });
 }
@@ -72,15 +72,15 @@ afterAll(async () => {
   rmSync(made ?? PLUGIN, { recursive: true });
 });
 
-test("a binding that nobody registered, or that has a hook, is not plugged, and it is said why", async () => {
+test("does not plug an unregistered binding or one with a hook, and states why", async () => {
   expect(ask("direct1", "direct", "own-tap").stderr).toContain("is not registered");
   register({ "own-tap": { domainAttachmentType: "tap", sidecarImage: "example.com/sidecar" } });
-  const isSaid = (): boolean =>
+  const isReported = (): boolean =>
     ask("direct1", "direct", "own-tap").stderr.includes("has a hook, which is asked at the start");
-  await eventually(isSaid, { withinMs: CHANGE_MS });
+  await eventually(isReported, { withinMs: CHANGE_MS });
 });
 
-test("the guest gets the tap that the network's plugin made, and the binding's network comes along", async () => {
+test("the guest uses the tap that the network's plugin created, with the binding's network", async () => {
   const networkAttachmentDefinition = "default/along";
   register({
     "own-tap": { domainAttachmentType: "tap", networkAttachmentDefinition, sidecarImage: null },
@@ -90,7 +90,7 @@ test("the guest gets the tap that the network's plugin made, and the binding's n
   const hash = podInterfaceName.slice("pod".length);
   const podUid = machine.findPod(VM)?.metadata.uid ?? "";
   const links = linksOf(podUid).filter((name) => name.endsWith(hash));
-  // Nothing of ours stands between.
+  // No link of ours is in between.
   expect(links).toEqual([`bnd${hash}`, `tap${hash}`]);
   expect(ipIn(podUid, "link", "show", `bnd${hash}`)).toContain("alias direct1");
   expect(await guestNic(VM, mac)).not.toBe("");
@@ -98,7 +98,7 @@ test("the guest gets the tap that the network's plugin made, and the binding's n
   expect(await ping(VM, "10.8.9.1")).toEqual({ sent: 3, received: 3 });
 });
 
-test("and both go when it is unplugged", async () => {
+test("both are removed by an unplug", async () => {
   const { podInterfaceName = "" } = await expectReady(VM, "direct1");
   const hash = podInterfaceName.slice("pod".length);
   const podUid = machine.findPod(VM)?.metadata.uid ?? "";

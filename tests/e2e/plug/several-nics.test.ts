@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several NICs in one VM: on the same network, at once, and beside the pod network, which stays.
+// Several NICs in one VM: on the same network, concurrently, and beside the permanent pod network.
 import { ifacesOf } from "@patchbay/core/nics";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -21,7 +21,7 @@ const NAMES = ["blue2", "red1", "red2"] as const;
 const seconds: unknown = expect.stringMatching(/^[\d.]+ s$/);
 const outcome: unknown = expect.stringMatching(/^Done\b/);
 
-/** These among others, which may pass unseen, each with its length. */
+/** These events among optional others, each with its duration. */
 function phases(...names: readonly string[]): unknown {
   return expect.stringMatching(names.map((name) => `${name} [\\d.]+ s`).join(".*"));
 }
@@ -38,14 +38,14 @@ describe("several NICs", () => {
     for (const name of names) await expectGone("alpha", name);
   });
 
-  test("a third NIC on a network that the VM is on already", async () => {
+  test("a third NIC on a network that the VM already uses", async () => {
     addInterface("alpha", { name: "blue2", network: "blue" });
     await setAddress("alpha", "blue2", "10.9.1.1/24");
     await setAddress("beta", "base", "10.9.1.2/24");
     expect(await ping("beta", "10.9.1.1")).toEqual({ sent: 3, received: 3 });
   });
 
-  test("several at once, each at an address of its own", async () => {
+  test("several at once, each with its own address", async () => {
     const nics = [
       { name: "red1", network: "red" },
       { name: "red2", network: "red" },
@@ -60,7 +60,7 @@ describe("several NICs", () => {
     expect(statuses).toHaveLength(2);
   });
 
-  test("kubectl describe vm tells what became of each, once, in order, and how long it took", async () => {
+  test("kubectl describe vm reports each NIC once, in order, with its time", async () => {
     removeInterface("alpha", "red2");
     await expectGone("alpha", "red2");
     const lines = (): readonly string[] =>
@@ -71,26 +71,26 @@ describe("several NICs", () => {
     const isOut =
       /InterfaceUnplugged .*virt-handler +interface red2 is out .*, after [\d.]+ s \(guest /;
     await eventually(() => lines().some((line) => isOut.test(line)), { withinMs: CHANGE_MS });
-    const told = lines();
+    const reported = lines();
     const at = (pattern: RegExp): readonly number[] =>
-      told.flatMap((line, index) => (pattern.test(line) ? [index] : []));
+      reported.flatMap((line, index) => (pattern.test(line) ? [index] : []));
     const plugged = ["blue2 .* network blue", "red1 .* network red", "red2 .* network red"].map(
-      (words) =>
+      (text) =>
         at(
           new RegExp(
-            `InterfacePlugged .* interface ${words} with MAC \\S+, after [\\d.]+ s \\(pod `,
+            `InterfacePlugged .* interface ${text} with MAC \\S+, after [\\d.]+ s \\(pod `,
           ),
         ),
     );
     const outs = at(isOut);
     const counts = [...plugged, outs].map((found) => found.length);
-    expect({ counts, told }).toMatchObject({ counts: [1, 1, 1, 1] });
+    expect({ counts, told: reported }).toMatchObject({ counts: [1, 1, 1, 1] });
     const [blue2 = 0, ...reds] = plugged.flat();
     for (const red of reds) expect(red).toBeGreaterThan(blue2);
     expect(outs[0]).toBeGreaterThan(Math.max(...reds));
   });
 
-  test("patchbay history tells what was done with one that is gone, and how long each phase took", () => {
+  test("patchbay history shows a removed NIC with the time of each phase", () => {
     const lines = machine.patchbay("history", "alpha", "red2").trimEnd().split("\n").slice(1);
     expect(lines.map((line) => line.split(/ {3,}/u).slice(1))).toEqual([
       ["red2", "Plug", "default/red", seconds, phases("Pending", "Wiring"), outcome],
@@ -98,7 +98,7 @@ describe("several NICs", () => {
     ]);
   });
 
-  test("the NIC on the default pod network cannot be removed, and the refusal says so", () => {
+  test("rejects the removal of the NIC on the default pod network", () => {
     const before = machine.findVm("alpha")?.metadata.generation;
     const path = `${SUBRESOURCES}/virtualmachines/alpha/removeinterface`;
     const { code, stderr } = machine.put(path, { name: "default" });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of a running guest's NIC is swapped, and its link goes down and up: the device stays.
+// A running guest's NIC is swapped to another network, and its link is set down and up: the device stays.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,12 +24,12 @@ const ADDRESS = "10.9.8.1";
 /** From link down to the first answered ping. */
 const OUTAGE_MS = 300;
 /**
- * A guest that answers before its queue is open again loses its question who has the peer's address, and asks anew a
- * second later: seldom, so that one of so many swaps does not see it. Source: Linux, net/core/link_watch.c, and
- * retrans_time_ms in Documentation/networking/ip-sysctl.rst
+ * A guest that answers before its queue is open again loses its neighbor request and repeats it a second later: rarely,
+ * so that one of several swaps is unaffected. Source: Linux, net/core/link_watch.c, and retrans_time_ms in
+ * Documentation/networking/ip-sysctl.rst
  */
 const SWAPS = 3;
-/** So many pings tell how late answers come on this machine, and that nobody answers. */
+/** Number of pings that measure the machine's delay, and that prove silence. */
 const SOME = 25;
 const INTERVAL_S = "0.02";
 const PEERS = {
@@ -42,17 +42,17 @@ function ip(...args: readonly string[]): void {
   execFileSync("ip", args, { stdio: "pipe" });
 }
 
-/** As CNI's plugin makes it with the first NIC on it. */
+/** Like CNI's plugin with the first NIC on it. */
 function makeBridge(name: string): void {
   try {
     ip("link", "add", name, "type", "bridge");
   } catch {
-    // It is there.
+    // It exists already.
   }
   ip("link", "set", name, "up");
 }
 
-/** A host of a network, in a namespace of its own, that knows the guest's MAC. */
+/** A host of a network in its own namespace, which knows the guest's MAC. */
 function makePeer(network: Network, mac: string): void {
   const { netns, bridge, address } = PEERS[network];
   const [outer, inner] = [`pbp-${network}`, "eth0"];
@@ -69,11 +69,11 @@ function removePeer(network: Network): void {
   try {
     ip("netns", "del", PEERS[network].netns);
   } catch {
-    // It was not made.
+    // It was not created.
   }
 }
 
-/** Pings the guest from a peer, and notes when each answer came, milliseconds since 1970. */
+/** Pings the guest from a peer and records each reply's time, milliseconds since 1970. */
 class Pinger {
   readonly answers: number[] = [];
   readonly #process: ChildProcess;
@@ -93,18 +93,18 @@ class Pinger {
   }
 }
 
-/** Waits for so many more answers. */
+/** Waits for so many more replies. */
 async function isAnswered(pinger: Pinger, count = 3): Promise<void> {
   const { length } = pinger.answers;
   await eventually(() => pinger.answers.length >= length + count, { withinMs: CHANGE_MS });
 }
 
-/** The longest time from one answer to the next, milliseconds: on a busy machine they come late, and so does the first. */
+/** The longest gap between replies, milliseconds, including the first: replies are late on a busy machine. */
 function longestGapMs({ answers }: Pinger): number {
   return Math.max(...answers.slice(1).map((at, index) => at - (answers[index] ?? at)));
 }
 
-/** The VM's entry of the NIC becomes another. */
+/** Replaces the VM's entry of the NIC. */
 function edit(list: "networks" | "interfaces", value: unknown): void {
   const spec = machine.findVm(VM)?.spec.template.spec;
   const [entries = [], path] =
@@ -116,29 +116,28 @@ function edit(list: "networks" | "interfaces", value: unknown): void {
   machine.patch("vm", VM, [{ op: "add", path: at, value }]);
 }
 
-/** Changes the NIC by the command line, and waits for the effect. */
+/** Changes the NIC by the command line and waits for the effect. */
 function setInterface(...flags: readonly string[]): void {
   machine.patchbay("set", "interface", VM, "--name", NIC, ...flags, "--wait");
 }
 
 interface Swap {
   readonly linkDownMs: number;
-  /** When the link was up again, milliseconds since 1970. */
+  /** Time when the link was up again, milliseconds since 1970. */
   readonly endMs: number;
 }
 
-/** What virt-handler says of its network swaps, also of other VMs, the last one at the end. */
+/** virt-handler's log lines on network swaps, also of other VMs, in order. */
 function swaps(): readonly Swap[] {
   const log = readFileSync(join(machine.dataDir, "logs", "virt-handler.log"), "utf8");
   const lines = log.split("\n").filter((line) => line.includes("swapped the network of a NIC"));
   return lines.map((line) => {
-    // Its log is JSON lines.
     const entry = JSON.parse(line) as { readonly timestamp: string; readonly linkDownMs: number };
     return { linkDownMs: entry.linkDownMs, endMs: Date.parse(entry.timestamp) };
   });
 }
 
-/** Swaps the network of the NIC for that one; from link down to the first answered ping there, milliseconds. */
+/** Swaps the NIC's network; returns milliseconds from link down to the first ping reply there. */
 async function swapTo(
   network: Network,
   pinger: Pinger,
@@ -180,7 +179,7 @@ afterAll(async () => {
 });
 
 describe("the link of a NIC", () => {
-  test("goes down and up, as its guest sees by the carrier", async () => {
+  test("is set down and up, visible to its guest by the carrier", async () => {
     expect(await carrier()).toBe("1");
     setInterface("--link", "down");
     expect(machine.patchbay("get", "interfaces", VM)).toMatch(/^mover +\S*blue .* down /m);
@@ -193,7 +192,7 @@ describe("the link of a NIC", () => {
 });
 
 describe("a NIC on another network", () => {
-  test("reaches the new peer and not the old one, with its MAC and its PCI address", async () => {
+  test("reaches the new peer and not the old one, with the same MAC and PCI address", async () => {
     const pingers = { blue: new Pinger("blue"), red: new Pinger("red") };
     try {
       await isAnswered(pingers.blue, SOME);
@@ -211,7 +210,7 @@ describe("a NIC on another network", () => {
       expect(Math.min(...outagesMs)).toBeLessThanOrEqual(OUTAGE_MS + gapMs);
       const { endMs } = swap;
       expect(pingers.blue.answers.filter((at) => at > endMs + gapMs)).toEqual([]);
-      // What came before the swap has been read by now.
+      // Earlier replies have been read by now.
       const { length } = pingers.blue.answers;
       await isAnswered(pingers.red, SOME);
       expect(pingers.blue.answers).toHaveLength(length);
@@ -223,12 +222,12 @@ describe("a NIC on another network", () => {
     }
   });
 
-  test("leaves nothing of the old one in the pod", async () => {
+  test("leaves nothing of the old network in the pod", async () => {
     const alone = (): boolean => {
       const { attachments = [], interfaces = [] } = machine.findVmi(VM)?.status ?? {};
-      const told = attachments.filter(({ name }) => name === NIC);
+      const reported = attachments.filter(({ name }) => name === NIC);
       const { otherPodInterfaceNames } = interfaces.find(({ name }) => name === NIC) ?? {};
-      return told.length === 1 && otherPodInterfaceNames === undefined;
+      return reported.length === 1 && otherPodInterfaceNames === undefined;
     };
     await eventually(alone, { withinMs: CHANGE_MS });
     const { podInterfaceName = "" } = await expectReady(VM, NIC);
@@ -242,7 +241,7 @@ describe("a NIC on another network", () => {
     );
   });
 
-  test("stays where it is while the other one cannot be had, and says why", async () => {
+  test("stays on the old network while the new one is unavailable, and states why", async () => {
     const pinger = new Pinger("red");
     try {
       await isAnswered(pinger);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that cannot be carried out: the right code, a Status that names the field, nothing changed.
+// Requests that cannot be executed: the right code, a Status that names the field, no change.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   client = createKubeClient(config, { logger: createSilentLogger(), clock: createClock() });
   addInterface("alpha", { name: "base", network: "blue" });
   await expectReady("alpha", "base");
-  // An image that is not there: the VMI never runs.
+  // A missing image: the VMI never runs.
   const manifest = vmiManifest({ name: "waiting" });
   const text = JSON.stringify(manifest).replace('"image":"guest"', '"image":"nowhere"');
   machine.apply(JSON.parse(text));
@@ -33,9 +33,8 @@ interface Refused {
   readonly name: string;
   readonly path: string;
   readonly body: unknown;
-  /** HTTP status of the answer. */
   readonly status: number;
-  /** What the Status body says, its causes with the names of their fields. */
+  /** The Status's message and its causes with fields. */
   readonly says: readonly RegExp[];
 }
 
@@ -48,7 +47,7 @@ const REFUSED: readonly Refused[] = [
     says: [/networkAttachmentDefinitionName: .*nowhere/],
   },
   {
-    name: "duplicate name: another network has it",
+    name: "duplicate name: used on another network",
     path: `${ALPHA}/addinterface`,
     body: { name: "base", networkAttachmentDefinitionName: "red" },
     status: 409,
@@ -83,14 +82,14 @@ const REFUSED: readonly Refused[] = [
     says: [/name: .*default network/],
   },
   {
-    name: "the VMI does not run",
+    name: "the VMI is not running",
     path: `${SUBRESOURCES}/virtualmachineinstances/waiting/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 409,
     says: [/not running/],
   },
   {
-    name: "there is no such VM",
+    name: "missing VM",
     path: `${SUBRESOURCES}/virtualmachines/nobody/addinterface`,
     body: { name: "new", networkAttachmentDefinitionName: "blue" },
     status: 404,
@@ -98,7 +97,7 @@ const REFUSED: readonly Refused[] = [
   },
 ];
 
-describe("a request is refused", () => {
+describe("rejects a request", () => {
   test.each(REFUSED)("$name: $status", async ({ path, body, status, says }) => {
     const before = machine.findVm("alpha")?.metadata.generation;
     const refusal = await client
@@ -106,7 +105,7 @@ describe("a request is refused", () => {
       .then(() => undefined)
       .catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(AppError);
-    // The assertion above has told.
+    // The assertion above reports it.
     const { details } = refusal as AppError;
     expect(details["status"]).toBe(status);
     const text = `${String(details["message"])}\n${String(details["causes"])}`;
@@ -114,7 +113,7 @@ describe("a request is refused", () => {
     expect(machine.findVm("alpha")?.metadata.generation).toBe(before);
   });
 
-  test("a user's own edit of a VMI that a VM owns, with the command to use instead", () => {
+  test("rejects a user's edit of a VMI that a VM owns, with the command to use instead", () => {
     const patch = JSON.stringify([{ op: "remove", path: "/spec/networks/0" }]);
     const { code, stderr } = machine.try([
       "kubectl",

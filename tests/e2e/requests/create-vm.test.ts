@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM by one command: its objects are there together, and go as they should.
+// One command creates a VM with its objects, which are deleted correctly.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,26 +33,26 @@ afterAll(() => {
   rmSync(work, { recursive: true });
 });
 
-test("the VM is there with its claim and its secret, and does not run", () => {
+test("the VM exists with its claim and its secret, and is stopped", () => {
   expect(machine.findVm("made")?.spec.runStrategy).toBe("Halted");
   expect(namesOf("pvc")).toContain("made-disk-1");
   expect(namesOf("secret")).toContain("made-cloud-init");
 });
 
-test("a second one of its name is refused, and makes nothing", () => {
+test("rejects a second one of its name and creates nothing", () => {
   const { code, stderr } = tryPatchbay("create", "vm", "made", "--image", "x", "--disk", "1Gi");
   expect(code).toBe(4);
   expect(stderr).toContain("already exists");
   expect(namesOf("pvc").filter((name) => name.includes("made"))).toHaveLength(1);
 });
 
-test("its image is kept for it", () => {
+test("preserves its image", () => {
   const { code, stderr } = tryPatchbay("image", "remove", "made-disk");
   expect(code).toBe(4);
   expect(stderr).toContain("virtualmachine default/made");
 });
 
-test("its secret goes with it, its claim stays", async () => {
+test("its secret is deleted with it, its claim stays", async () => {
   machine.delete("vm", "made");
   await eventually(() => !namesOf("secret").includes("made-cloud-init"), {
     withinMs: 20_000,

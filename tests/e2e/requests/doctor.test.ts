@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the doctor say of a machine that is whole, and of one on which something is not?
+// The doctor's output for a healthy machine and for a faulty network.
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";
 
 const NETWORK = { name: "of-no-link", namespace: "default" };
 
-/** Other tests of this machine run beside this one: what they are about is not asked for. */
+/** Excludes the subjects of other tests on this machine. */
 function diagnose(): { readonly code: number; readonly lines: readonly string[] } {
   const { code, stdout } = machine.try(["patchbay", "--data-dir", machine.dataDir, "doctor"]);
   return { code, lines: stdout.split("\n") };
 }
 
-test("a machine that is whole: its processes, API, webhooks, certificates and node are", () => {
+test("a healthy machine: processes, API, webhooks, certificates and node are ok", () => {
   const { lines } = diagnose();
-  const said = lines.filter((line) => !line.includes("network ") && !line.includes("fix: "));
-  expect(said.filter((line) => !line.startsWith("ok "))).toEqual([""]);
+  const output = lines.filter((line) => !line.includes("network ") && !line.includes("fix: "));
+  expect(output.filter((line) => !line.startsWith("ok "))).toEqual([""]);
   for (const what of [
     "API server: Kubernetes",
     "clock of the API server",
@@ -29,11 +29,11 @@ test("a machine that is whole: its processes, API, webhooks, certificates and no
     "start of a pod: a pod with the launchers' image and user starts and ends",
     "leftovers: none",
   ]) {
-    expect(said.join("\n")).toContain(`ok     ${what}`);
+    expect(output.join("\n")).toContain(`ok     ${what}`);
   }
 });
 
-test("a network that cannot be made here is told with what to do, and the exit code says so", async () => {
+test("reports an unusable network with the next step, and the exit code shows it", async () => {
   const config = { cniVersion: "0.4.0", name: "lost", type: "macvlan", master: "no-such-link" };
   machine.apply({
     apiVersion: "k8s.cni.cncf.io/v1",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody who is not the administrator: a client certificate of the machine's authority, and kubectl with it.
+// An unprivileged user: a client certificate of the machine's authority, with kubectl.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClock } from "@patchbay/os";
@@ -7,14 +7,11 @@ import { issueCertificate, kubeconfigText, loadAuthority } from "@patchbay/pki";
 import type { CommandResult } from "@patchbay/support";
 import { machine } from "../machine.ts";
 
-/** A user of the machine. */
 export interface Person {
   readonly name: string;
-  /** Does not throw. */
   kubectl(...args: readonly string[]): CommandResult;
-  /** Whether the object would be made; it is not. */
+  /** Whether the object would be created, by a dry run. */
   tryCreate(object: unknown): CommandResult;
-  /** A subresource request: PUT with a body. */
   put(path: string, body: unknown): CommandResult;
 }
 
@@ -27,7 +24,7 @@ function serverUrl(): string {
   return machine.kubectl(...args).trim();
 }
 
-/** A person who may do nothing as yet. */
+/** A user without rights. */
 export async function createPerson(name: string): Promise<Person> {
   const pems = { certPem: readPki("ca.crt"), keyPem: readPki("ca.key") };
   const authority = loadAuthority(pems, createClock());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest stands still, goes on, starts anew by its button and by its agent, and tells of itself, by KubeVirt's requests.
+// KubeVirt's requests for a guest: pause, resume, reset, soft reboot, and agent queries.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, machine, SUBRESOURCES } from "../machine.ts";
 
 const VM = "pressed";
-const WITHIN = { withinMs: CHANGE_MS };
+const TIMEOUT = { withinMs: CHANGE_MS };
 const VMI = `${SUBRESOURCES}/virtualmachineinstances/${VM}`;
-/** A guest under emulation, on a busy machine. */
+/** Time for a guest under emulation on a busy machine. */
 const BOOT_MS = 120_000;
 
 function ask(request: string, body: unknown = {}): void {
@@ -33,19 +33,19 @@ afterAll(() => {
   machine.deleteIfPresent("vm", VM);
 });
 
-test("a guest that is paused stands still until it is resumed", async () => {
+test("a paused guest stays paused until it is resumed", async () => {
   ask("pause");
-  await eventually(() => conditions().includes("Paused"), WITHIN);
-  await eventually(() => / Paused +False/.test(printed()), WITHIN);
+  await eventually(() => conditions().includes("Paused"), TIMEOUT);
+  await eventually(() => / Paused +False/.test(printed()), TIMEOUT);
   expect(machine.put(`${VMI}/pause`, {}).stderr).toContain("VMI is already paused");
   expect(machine.put(`${VMI}/softreboot`, {}).stderr).toContain("VMI is paused");
   ask("unpause");
-  await eventually(() => !conditions().includes("Paused"), WITHIN);
+  await eventually(() => !conditions().includes("Paused"), TIMEOUT);
   expect(await machine.console(VM).run("report")).toMatchObject({ code: 0 });
-  await eventually(() => / Running +True/.test(printed()), WITHIN);
+  await eventually(() => / Running +True/.test(printed()), TIMEOUT);
 });
 
-test("a guest tells of itself by its agent", () => {
+test("a guest describes itself through its agent", () => {
   expect(machine.read(`${VMI}/guestosinfo`)).toMatchObject({
     fsInfo: { disks: [] },
     fsFreezeStatus: "thawed",
@@ -59,24 +59,21 @@ test("a guest tells of itself by its agent", () => {
   expect(machine.read(`${VMI}/filesystemlist`)).toMatchObject({ metadata: {}, items: [] });
 });
 
-test.each(["reset", "softreboot"])(
-  "%s starts the guest anew, and it is the same VMI",
-  async (how) => {
-    const { uid } = machine.findVmi(VM)?.metadata ?? {};
-    const guest = machine.console(VM);
-    const since = guest.position();
-    ask(how);
-    await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
-    const after = machine.findVmi(VM);
-    expect([after?.metadata.uid, after?.status?.phase]).toEqual([uid, "Running"]);
-  },
-);
+test.each(["reset", "softreboot"])("%s reboots the guest, and it is the same VMI", async (how) => {
+  const { uid } = machine.findVmi(VM)?.metadata ?? {};
+  const guest = machine.console(VM);
+  const since = guest.position();
+  ask(how);
+  await guest.waitForLine(/guest ready/, { timeoutMs: BOOT_MS, since });
+  const after = machine.findVmi(VM);
+  expect([after?.metadata.uid, after?.status?.phase]).toEqual([uid, "Running"]);
+});
 
-test("a VM that is started paused waits, and goes when it is stopped by force", async () => {
+test("a VM started paused waits, and a forced stop ends it", async () => {
   machine.patchbay("stop", VM, "--wait");
   const path = `${SUBRESOURCES}/virtualmachines/${VM}`;
   expect(machine.put(`${path}/start`, { paused: true })).toMatchObject({ code: 0 });
   await eventually(() => printed().includes(" Paused "), { withinMs: BOOT_MS });
   expect(machine.put(`${path}/stop`, { gracePeriod: 0 })).toMatchObject({ code: 0 });
-  await eventually(() => machine.findVmi(VM) === undefined, WITHIN);
+  await eventually(() => machine.findVmi(VM) === undefined, TIMEOUT);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An interface that is plugged on probation stays where frames of a real guest pass or a fault outside the pod stops them, and is
-// unplugged where the fault is the guest's own. A link that was set down is named.
+// An interface plugged on probation stays if frames pass or the fault is outside the pod, and is unplugged if the fault
+// is the guest's own. A link set down is named.
 import { execFileSync } from "node:child_process";
 import { bridgeNetworkManifest, eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -17,13 +17,13 @@ import { virsh } from "../virsh.ts";
 
 const [VM, NIC, NETWORK] = ["beta", "trial", "trial"];
 const BRIDGE = "pbt-trial";
-/** The bridge's way out of the node, and what is at its other end. */
+/** The bridge's uplink and its peer. */
 const [UPLINK, SWITCH] = ["pbt-trial0", "pbt-trial1"];
-/** It has one address that a NIC can have. */
+/** It has one free address. */
 const [SUBNET, ONLY_ADDRESS] = ["10.98.77.0/30", "10.98.77.2"];
 
-function link(...words: readonly string[]): void {
-  execFileSync("ip", ["link", ...words], { stdio: ["ignore", "ignore", "pipe"] });
+function link(...text: readonly string[]): void {
+  execFileSync("ip", ["link", ...text], { stdio: ["ignore", "ignore", "pipe"] });
 }
 
 function claimAddress(): void {
@@ -35,15 +35,15 @@ function removeLinks(): void {
     try {
       link("del", name);
     } catch {
-      // It is not there.
+      // It is missing.
     }
   }
 }
 
 function plug(...more: readonly string[]) {
   const network = ["--network-attachment-definition-name", NETWORK];
-  const words = ["addinterface", VM, "--name", NIC, ...network, "--check", ...more];
-  return machine.try(["patchbay", "--data-dir", machine.dataDir, ...words]);
+  const text = ["addinterface", VM, "--name", NIC, ...network, "--check", ...more];
+  return machine.try(["patchbay", "--data-dir", machine.dataDir, ...text]);
 }
 
 beforeAll(() => {
@@ -65,7 +65,7 @@ afterAll(() => {
   removeLinks();
 });
 
-test("what works stays, and a link that is set down later is named", async () => {
+test("a working NIC stays, and a link that is set down later is named", async () => {
   link("set", SWITCH, "up");
   const { code, stdout, stderr } = plug();
   expect(stderr).toBe("");
@@ -105,7 +105,7 @@ test("a fault outside the pod is reported, and the interface stays", () => {
 test.each([
   { what: "is unplugged", more: [], stands: "it was unplugged again", stays: false },
   { what: "stays with --keep", more: ["--keep"], stands: "because of --keep", stays: true },
-])("what another host's equal address stops $what", ({ more, stands, stays }) => {
+])("a NIC that fails because of another host's equal address $what", ({ more, stands, stays }) => {
   link("set", SWITCH, "up");
   if (!stays) claimAddress();
   const { code, stderr } = plug(...more);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that the other stories do not make: a VM that runs when somebody asks for it, a NIC of a VMI without a VM.
+// Requests that other tests do not make: a manually started VM, a NIC of a VMI without a VM.
 import { eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, expectGone, expectReady, machine, SUBRESOURCES } from "../machine.ts";
 
 const NAME = "asked";
 
-/** Its image is not there: what is looked at is the VMI, and no guest has to boot. */
+/** Its image is missing, because the test needs only the VMI. */
 function manifest(): unknown {
   const text = JSON.stringify(vmManifest({ name: NAME, running: false }));
   return JSON.parse(
@@ -32,7 +32,7 @@ afterAll(() => {
   machine.delete("vm", NAME);
 });
 
-test("start makes its VMI, restart makes another one, and stop ends that", async () => {
+test("start creates its VMI, restart replaces it, and stop ends it", async () => {
   expect(machine.findVmi(NAME)).toBeUndefined();
   machine.patchbay("start", NAME);
   const first = await uidOtherThan("");
@@ -42,14 +42,14 @@ test("start makes its VMI, restart makes another one, and stop ends that", async
   await eventually(() => machine.findVmi(NAME) === undefined, { withinMs: CHANGE_MS });
 });
 
-test("stop waits until the VM says that it has stopped, and a plug then waits for nothing", async () => {
+test("stop waits until the VM reports that it has stopped, and a plug then waits for nothing", async () => {
   machine.patchbay("start", NAME);
   await uidOtherThan("");
   machine.patchbay("stop", NAME, "--wait");
   expect(machine.kubectl("get", "vm", NAME, "--no-headers")).toMatch(/ Stopped /);
   const nic = ["--name", "later", "--network-attachment-definition-name", "red"];
-  const said = machine.patchbay("addinterface", NAME, ...nic, "--wait");
-  expect(said).toContain("the VM is not running: the interface is plugged at its next start");
+  const output = machine.patchbay("addinterface", NAME, ...nic, "--wait");
+  expect(output).toContain("the VM is not running: the interface is plugged at its next start");
 });
 
 test.each([
@@ -58,12 +58,12 @@ test.each([
   { what: ["namespaces"], want: ["default", "kube-node-lease"] },
   { what: ["interfaces", NAME], want: ["later"] },
   { what: ["images"], want: ["guest"] },
-])("completion knows $what", ({ what, want }) => {
+])("completion lists $what", ({ what, want }) => {
   const names = machine.patchbay("complete", ...what).split("\n");
   expect(names).toEqual(expect.arrayContaining(want));
 });
 
-test("a NIC goes into a VMI without a VM by the VMI's own subresource, and out again", async () => {
+test("a NIC is plugged into a VMI without a VM by the VMI's own subresource, and unplugged", async () => {
   const path = `${SUBRESOURCES}/virtualmachineinstances/gamma`;
   const nic = { name: "own", networkAttachmentDefinitionName: "red" };
   expect(machine.put(`${path}/addinterface`, nic)).toMatchObject({ code: 0 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The console, the screen and a port of a guest that runs, by the API server, virt-api and virt-handler.
+// Console, screen and port of a running guest, through the API server, virt-api and virt-handler.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,9 +14,9 @@ import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
 
 const VM = "alpha";
-const WITHIN = { withinMs: CHANGE_MS };
+const TIMEOUT = { withinMs: CHANGE_MS };
 const PORT = "8080";
-/** Where a person looks at it. */
+/** The screen as a user sees it. */
 const PICTURE = join(ROOT, ".cache/screen-of-a-guest.png");
 
 let command: ChildProcess | undefined;
@@ -28,7 +28,7 @@ afterEach(async () => {
   await ended;
 });
 
-/** The local port that a command has opened, as its first line says. */
+/** The local port on a command's first line. */
 async function portOf(...args: readonly string[]): Promise<number> {
   const all = ["--data-dir", machine.dataDir, ...args];
   const child = spawn(join(ROOT, "node_modules/.bin/patchbay"), all, {
@@ -40,7 +40,7 @@ async function portOf(...args: readonly string[]): Promise<number> {
   return Number(/127\.0\.0\.1:(\d+)/.exec(line)?.[1]);
 }
 
-test("what is typed on a console reaches the guest, and its answer comes back", async () => {
+test("console input reaches the guest, and its reply is shown", async () => {
   let tries = 0;
   await eventually(() => {
     tries += 1;
@@ -50,16 +50,16 @@ test("what is typed on a console reaches the guest, and its answer comes back", 
     if (!stdout.includes(`@stream${String(tries)} done 0`))
       throw new Error(`it said ${stdout}${stderr}`);
     return true;
-  }, WITHIN);
+  }, TIMEOUT);
 });
 
-test("what the guest prints is the log of a container beside it, and kubectl means the guest's", async () => {
+test("a sidecar container's log has the guest's console, and kubectl uses it by default", async () => {
   const { name = "" } = machine.findPod(VM)?.metadata ?? {};
   const logOf = (...args: readonly string[]): string => machine.kubectl("logs", name, ...args);
   const log = await eventually(() => {
-    const said = logOf("-c", "guest-console-log");
-    return said.includes("guest ready") ? said : undefined;
-  }, WITHIN);
+    const output = logOf("-c", "guest-console-log");
+    return output.includes("guest ready") ? output : undefined;
+  }, TIMEOUT);
   expect(log).toMatch(/^nic added /m);
   expect(logOf()).not.toContain("guest ready");
 });
@@ -73,14 +73,14 @@ test("a viewer sees the guest's screen", async () => {
   const { width, height, pixels } = picture;
   process.stdout.write(`a screen of ${String(width)} by ${String(height)}: ${PICTURE}\n`);
   expect(Math.min(width, height)).toBeGreaterThanOrEqual(200);
-  // Firmware or kernel has written on it.
+  // Firmware or kernel has drawn on it.
   const colours = new Set(
     Array.from({ length: width * height }, (_, at) => pixels.readUInt32LE(at * 4)),
   );
   expect(colours.size).toBeGreaterThan(1);
 });
 
-test("a picture of the screen comes by the API alone, while somebody looks at it", async () => {
+test("takes a screenshot through the API while a viewer is connected", async () => {
   const port = await portOf("vnc", VM);
   const viewer = connect({ host: "127.0.0.1", port });
   await takePicture(viewer);
@@ -94,7 +94,7 @@ test("a picture of the screen comes by the API alone, while somebody looks at it
   viewer.destroy();
 });
 
-test("a port of the guest is at a local one", async () => {
+test("forwards a port of the guest to a local one", async () => {
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
   for (const order of [`lease ${nic}`, `serve ${PORT}`]) {
     const { code, lines } = await machine.console(VM).run(order, { timeoutMs: CHANGE_MS });
@@ -104,11 +104,11 @@ test("a port of the guest is at a local one", async () => {
   const text = await eventually(async () => {
     const answer = await fetch(`http://127.0.0.1:${String(port)}/`);
     return answer.ok && (await answer.text());
-  }, WITHIN);
+  }, TIMEOUT);
   expect(text).toContain(ifaceStatus(VM, "default")?.mac);
 });
 
-test("packets of a NIC are a capture that tcpdump reads, and an event tells who looked", async () => {
+test("a packet capture is readable by tcpdump, and an event names the user", async () => {
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
   const file = join(machine.dataDir, "alpha.pcap");
   const flags = ["-w", file, "--duration", "60s", "--bytes", "2Ki"];
@@ -126,20 +126,21 @@ test("packets of a NIC are a capture that tcpdump reads, and an event tells who 
   const child = spawn(join(ROOT, "node_modules/.bin/patchbay"), all, { stdio: "ignore" });
   command = child;
   const ended = once(child, "exit");
-  const told = `captures the packets of "udp port 67" of interface default`;
-  const isReported = (): boolean => machine.events().some(({ message }) => message.includes(told));
-  await eventually(isReported, WITHIN);
-  // Each asks for its address anew, until what is asked for is full.
+  const reported = `captures the packets of "udp port 67" of interface default`;
+  const isReported = (): boolean =>
+    machine.events().some(({ message }) => message.includes(reported));
+  await eventually(isReported, TIMEOUT);
+  // Each requests its address again until the capture is full.
   await eventually(async () => {
     await machine.console(VM).run(`lease ${nic}`, { timeoutMs: CHANGE_MS });
     return child.exitCode !== null;
-  }, WITHIN);
+  }, TIMEOUT);
   expect(await ended).toEqual([0, null]);
   const { stdout } = machine.try(["tcpdump", "-nr", file]);
   expect(stdout).toMatch(/BOOTP\/DHCP, Request from/);
 });
 
-test("a filter that is none is told in its own words, and leaves no file", () => {
+test("an invalid filter is reported with tcpdump's message and leaves no file", () => {
   const file = join(machine.dataDir, "none.pcap");
   const { code, stderr } = machine.try([
     "patchbay",

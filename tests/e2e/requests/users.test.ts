@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// People with rights of their own: what a role in one namespace lets them do there, and that it ends there.
+// Users with limited rights: a role in one namespace, and its limit.
 import { bridgeNetworkManifest, vmManifest, type CommandResult } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectGone, expectReady, machine, removeInterface, SUBRESOURCES } from "../machine.ts";
@@ -15,7 +15,7 @@ const GREEN = {
   spec: { config: JSON.stringify({ cniVersion: "0.4.0", type: "bridge", bridge: "pbt-red" }) },
 };
 
-/** What kubectl prints of a refusal; `what` is for example `get pods in apps`. */
+/** kubectl's output of a rejection; `what` is for example `get pods in apps`. */
 function refusal(person: Person, what: string, namespace = "default"): RegExp {
   const [verb = "", resource = "", , group = ""] = what.split(" ");
   return new RegExp(
@@ -28,7 +28,7 @@ interface RoleName {
   readonly name: string;
 }
 
-/** A binding with the user's name. */
+/** A binding named like the user. */
 function roleBinding(user: string, role: RoleName, namespace = "default"): unknown {
   const apiGroup = "rbac.authorization.k8s.io";
   return {
@@ -52,7 +52,7 @@ afterAll(() => {
   machine.startDelete("namespace", "other");
 });
 
-describe("somebody with the role edit in one namespace", () => {
+describe("a user with the role edit in one namespace", () => {
   let jane: Person;
 
   beforeAll(async () => {
@@ -64,7 +64,7 @@ describe("somebody with the role edit in one namespace", () => {
     machine.delete("rolebinding", "jane");
   });
 
-  test("plugs an interface into a VM there, and takes it out again", async () => {
+  test("plugs an interface into a VM there and unplugs it", async () => {
     expect(jane.kubectl("get", "vm", "alpha", "-o", "name")).toMatchObject({ code: 0 });
     expect(jane.put(`${SUBRESOURCES}/virtualmachines/alpha/addinterface`, ADD)).toMatchObject({
       code: 0,
@@ -77,7 +77,7 @@ describe("somebody with the role edit in one namespace", () => {
     await expectGone("alpha", name);
   });
 
-  test("is refused in another namespace, before anybody looks for the VM", () => {
+  test("is rejected in another namespace before the VM is looked up", () => {
     const { code, stderr } = jane.put(`${OTHER}/virtualmachines/alpha/addinterface`, ADD);
     expect(code).not.toBe(0);
     const what = "update virtualmachines/addinterface in subresources.kubevirt.io";
@@ -100,7 +100,7 @@ describe("somebody with the role edit in one namespace", () => {
     await expectGone("alpha", "foreign");
   });
 
-  test("makes VMs, and no networks", () => {
+  test("creates VMs, but no networks", () => {
     expect(jane.tryCreate(vmManifest({ name: "hers", running: false }))).toMatchObject({ code: 0 });
     const { stderr } = jane.tryCreate(bridgeNetworkManifest("hers", "pbt-hers"));
     const what = "create network-attachment-definitions in k8s.cni.cncf.io";
@@ -136,7 +136,7 @@ describe("a program that may plug into one VM only", () => {
     machine.delete("role", "plug");
   });
 
-  test("may do that, and does not have to be able to read the VM", () => {
+  test("may do that without the right to read the VM", () => {
     const path = dryRun(`${SUBRESOURCES}/virtualmachines/alpha/addinterface`);
     expect(robot.put(path, ADD)).toMatchObject({ code: 0 });
     const { stderr } = robot.kubectl("get", "vm", "alpha");
@@ -147,7 +147,7 @@ describe("a program that may plug into one VM only", () => {
     { what: "another VM", path: "virtualmachines/beta/addinterface" },
     { what: "the VMI of the same name", path: "virtualmachineinstances/alpha/addinterface" },
     { what: "another request", path: "virtualmachines/alpha/removeinterface" },
-  ])("is refused: $what", ({ path }) => {
+  ])("is rejected: $what", ({ path }) => {
     const { stderr } = robot.put(dryRun(`${SUBRESOURCES}/${path}`), ADD);
     const [kind = "", , request = ""] = path.split("/");
     const what = `update ${kind}/${request} in subresources.kubevirt.io`;
@@ -155,7 +155,7 @@ describe("a program that may plug into one VM only", () => {
   });
 });
 
-describe("somebody with the role view", () => {
+describe("a user with the role view", () => {
   let viewer: Person;
 
   beforeAll(async () => {
@@ -167,7 +167,7 @@ describe("somebody with the role view", () => {
     machine.delete("rolebinding", "viewer");
   });
 
-  test("sees VMs and networks, and changes nothing", () => {
+  test("reads VMs and networks and changes nothing", () => {
     expect(viewer.kubectl("get", "vm,vmi,net-attach-def")).toMatchObject({ code: 0 });
     const patch = ["--type=merge", "-p", '{"spec":{"runStrategy":"Halted"}}'];
     const { stderr } = viewer.kubectl("patch", "vm", "alpha", ...patch, "--dry-run=server");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM with hot-plugged NICs is deleted: nothing of it is left on the machine, and its status told the truth meanwhile.
+// A VM with hot-plugged NICs is deleted: nothing is left on the machine, and its status was correct meanwhile.
 import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { hostVeths, leaseFiles, tracesOf } from "../inventory.ts";
@@ -7,7 +7,7 @@ import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
 
 const PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"];
 
-// Another VM may still be going when this one comes: what counts is what this one adds.
+// Another VM may still be ending: only this one's additions count.
 test("a VM that is deleted with hot-plugged NICs leaves nothing behind", async () => {
   const before = { veths: hostVeths(), leases: leaseFiles("pbt-blue") };
   machine.apply(vmManifest({ name: "shortlived", pcieRootPorts: FEW_PORTS }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest with a NIC that comes and goes, and what is seen of the NIC from outside.
+// A guest with a NIC that is plugged and unplugged, observed from outside.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { IfaceStatus } from "@patchbay/api";
@@ -8,31 +8,27 @@ import { leaseFiles, linksOf } from "../inventory.ts";
 import { addInterface, expectReady, ifaceStatus, machine, removeInterface } from "../machine.ts";
 import { hasDevice } from "../virsh.ts";
 
-/** Name of the iface. */
 export const NIC = "nic";
-/** NIC of the pod, bridge, tap. */
 const LINKS = 3;
-/** The guest is asked again no sooner. */
+/** Least time between unplug requests to the guest. */
 export const AGAIN_MS = 10_000;
 
-/** What is reported of a plug or an unplug. */
 export type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
 
-/** The network of the NIC, and the bridge that CNI makes for it. */
+/** The NIC's network, and its CNI bridge. */
 interface Network {
   readonly network: string;
   readonly bridge: string;
 }
 
-/** The guest of one VM. */
 export class GuestWithNic {
   readonly guest: GuestConsole;
-  /** Names of the pod's links without the NIC's. */
+  /** The pod's links without the NIC's. */
   readonly linksAtRest: readonly string[];
   readonly #vm: string;
   readonly #network: Network;
   readonly #podUid: string;
-  /** By this process' clock: the guest is asked after it for the first time. */
+  /** By this process's clock: time of the first unplug request to the guest. */
   #unpluggedAtMs = 0;
 
   private constructor(vm: string, network: Network) {
@@ -43,7 +39,7 @@ export class GuestWithNic {
     this.linksAtRest = this.links();
   }
 
-  /** Makes the VM and waits for its guest. */
+  /** Creates the VM and waits for its guest. */
   static async boot(vm: string, network: Network): Promise<GuestWithNic> {
     machine.apply(vmManifest({ name: vm, pcieRootPorts: FEW_PORTS }));
     await machine.booted(vm);
@@ -55,7 +51,7 @@ export class GuestWithNic {
     await expectReady(this.#vm, NIC);
   }
 
-  /** Asks for the unplug; what comes of it is waited for by others. */
+  /** Requests the unplug; the caller waits for the result. */
   unplug(): void {
     this.#unpluggedAtMs = performance.now();
     removeInterface(this.#vm, NIC);
@@ -69,14 +65,14 @@ export class GuestWithNic {
     return ifaceStatus(this.#vm, NIC)?.hotplug;
   }
 
-  /** How often virt-handler has asked the guest for a NIC since it booted, by its log. */
+  /** Number of unplug requests to the guest since boot, by virt-handler's log. */
   requestsLogged(): number {
     const log = readFileSync(join(machine.dataDir, "logs", "virt-handler.log"), "utf8");
     const lines = log.split("\n").filter((line) => line.includes('"action":"detachDevice"'));
     return lines.filter((line) => line.includes(`/${this.#vm}"`)).length;
   }
 
-  /** Everything that the NIC has outside the guest. */
+  /** All parts of the NIC outside the guest. */
   belongings(): unknown {
     const { annotations } = machine.findPod(this.#vm)?.metadata ?? {};
     return {
@@ -87,7 +83,6 @@ export class GuestWithNic {
     };
   }
 
-  /** Waits for a report on the unplug. */
   async expectWait(is: (found: Hotplug) => boolean, withinMs: number): Promise<Hotplug> {
     return eventually(
       () => {
@@ -98,13 +93,13 @@ export class GuestWithNic {
     );
   }
 
-  /** What is out of order: a tap that went before its device, requests less than 10 s apart. */
+  /** Faults: a tap removed before its device, requests less than 10 s apart. */
   faults(): readonly string[] {
-    // Looked at in this order: a device that is there after a link has gone was there before.
+    // Read in this order: a device present after a link's removal was present before it.
     const isBare =
       this.links().length < this.linksAtRest.length + LINKS && hasDevice(this.#vm, NIC);
     const { phase, attempts = 0 } = this.hotplug() ?? {};
-    // The status has times of its writes, which come later than the request on a busy machine.
+    // The status has write times, which are later than the request on a busy machine.
     const elapsedMs = performance.now() - this.#unpluggedAtMs;
     const isRushed = phase === "Detaching" && attempts > 1 + Math.floor(elapsedMs / AGAIN_MS);
     return [

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of a guest that panics while it has a NIC, which is to go.
+// A guest that panics with a NIC to be unplugged.
 import { eventually } from "@patchbay/support";
 import { CHANGE_MS, expectGone, machine } from "../machine.ts";
 import { virsh } from "../virsh.ts";
 import { AGAIN_MS, GuestWithNic, NIC, type Hotplug } from "./guest-with-nic.ts";
 
-/** Name of its VM. */
 export const PANICKED = "panicked";
 
 export interface PanicStory {
   readonly faults: readonly string[];
-  /** What is reported when the guest has been asked for the last time. */
+  /** The report after the last request to the guest. */
   readonly refused: Hotplug;
-  /** What there was then, and before the guest panicked; how often the refusal was told. */
+  /** State then and before the panic; number of reports of the refusal. */
   readonly whenRefused: {
     readonly belongings: unknown;
     readonly belongingsBefore: unknown;
     readonly events: number;
   };
-  /** After the guest was reset. */
   readonly whenGone: {
     readonly links: readonly string[];
     readonly linksAtRest: readonly string[];
@@ -26,7 +24,7 @@ export interface PanicStory {
   };
 }
 
-/** Events that a guest refused, with their message, as often as each came. */
+/** Events about a guest's refusal, with message, once per occurrence. */
 function refusals(): readonly { readonly message: string; readonly count: number }[] {
   return machine
     .events()
@@ -40,13 +38,12 @@ function count(): number {
   return refusals().reduce((sum, refusal) => sum + refusal.count, 0);
 }
 
-/** Boots, plugs, panics, unplugs, resets. */
 export async function panic(): Promise<PanicStory> {
   const subject = await GuestWithNic.boot(PANICKED, { network: "red", bridge: "pbt-red" });
   const { guest, linksAtRest } = subject;
   await subject.plug();
   const belongingsBefore = subject.belongings();
-  // On a busy machine a guest that boots has been told of before, in the same event: repeats are counted.
+  // On a busy machine a booting guest was reported before in the same event, whose count rises.
   const earlier = count();
   const since = guest.position();
   await guest.run("panic");
@@ -56,11 +53,11 @@ export async function panic(): Promise<PanicStory> {
   const faults = subject.faults();
   const belongings = subject.belongings();
   const message = `interface ${NIC}: ${refused.message ?? ""}`;
-  const isTold = (): boolean => refusals().some((refusal) => refusal.message === message);
-  await eventually(isTold, { withinMs: CHANGE_MS }); // a little after the status
-  const whenRefused = { belongings, belongingsBefore, events: count() - earlier };
+  const isReported = (): boolean => refusals().some((refusal) => refusal.message === message);
+  await eventually(isReported, { withinMs: CHANGE_MS }); // follows the status
+  const whenRejected = { belongings, belongingsBefore, events: count() - earlier };
   virsh(PANICKED, "reset");
   await expectGone(PANICKED, NIC);
-  const whenGone = { links: subject.links(), linksAtRest, events: count() - earlier };
-  return { faults, refused, whenRefused, whenGone };
+  const whenDeleted = { links: subject.links(), linksAtRest, events: count() - earlier };
+  return { faults, refused, whenRefused: whenRejected, whenGone: whenDeleted };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC goes out of a guest that is paused, boots, has panicked or has no driver: soon, or as soon as the guest can.
+// Unplug from a guest that is paused, boots, has panicked or has no driver: soon, or as soon as the guest can.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addInterface, CHANGE_MS, expectGone, ifaceStatus, machine } from "../machine.ts";
@@ -10,11 +10,11 @@ import { panic, PANICKED, type PanicStory } from "./panic.ts";
 
 const VM = "moody";
 const BOOT_MS = 60_000;
-/** On a busy machine a guest boots so long that several requests are lost; in the end one comes each minute. */
+/** On a busy machine a guest boots so long that several requests are lost; later ones follow each minute. */
 const BOOT_AND_ASK_MS = BOOT_MS + 120_000;
 
 let subject: GuestWithNic;
-/** Most of it is waiting: it is told beside the others. */
+/** Mostly waiting, so it runs in parallel. */
 let panicked: Promise<Seen<PanicStory>>;
 
 beforeAll(async () => {
@@ -27,8 +27,8 @@ afterAll(async () => {
   machine.deleteIfPresent("vm", VM, PANICKED);
 });
 
-describe("a guest that is paused", () => {
-  test("gets a NIC, and sees it when it is resumed", async () => {
+describe("a paused guest", () => {
+  test("gets a NIC and sees it when it is resumed", async () => {
     const since = subject.guest.position();
     virsh(VM, "suspend");
     await subject.plug();
@@ -37,7 +37,7 @@ describe("a guest that is paused", () => {
     await subject.guest.waitForLine(/nic added/, { timeoutMs: CHANGE_MS, since });
   });
 
-  test("keeps a NIC with all that belongs to it until it is resumed", async () => {
+  test("retains a NIC with all its parts until it is resumed", async () => {
     const before = subject.belongings();
     virsh(VM, "suspend");
     subject.unplug();
@@ -55,7 +55,7 @@ describe("a guest that is paused", () => {
     expect(subject.links()).toEqual(subject.linksAtRest);
   });
 
-  test("lets go of a NIC that it has never seen", async () => {
+  test("releases a NIC that it has never seen", async () => {
     virsh(VM, "suspend");
     await subject.plug();
     subject.unplug();
@@ -66,8 +66,8 @@ describe("a guest that is paused", () => {
   });
 });
 
-describe("a guest that runs", () => {
-  test("lets go of a NIC that has just come", async () => {
+describe("a running guest", () => {
+  test("releases a NIC that was just plugged", async () => {
     addInterface(VM, { name: NIC, network: "blue" });
     await eventually(() => hasDevice(VM, NIC), { withinMs: CHANGE_MS });
     subject.unplug();
@@ -75,7 +75,7 @@ describe("a guest that runs", () => {
     expect(subject.links()).toEqual(subject.linksAtRest);
   });
 
-  test("lets go of a NIC that it has no driver for", async () => {
+  test("releases a NIC without a driver", async () => {
     expect(await subject.guest.run("driver off")).toMatchObject({ code: 0 });
     const since = subject.guest.position();
     await subject.plug();
@@ -86,9 +86,9 @@ describe("a guest that runs", () => {
   });
 });
 
-describe("a guest that boots", () => {
+describe("a booting guest", () => {
   test(
-    "lets go of a NIC though firmware may have lost the request",
+    "releases a NIC although firmware may have lost the request",
     { timeout: 2 * BOOT_AND_ASK_MS },
     async () => {
       await subject.plug();
@@ -100,7 +100,7 @@ describe("a guest that boots", () => {
         () => {
           const status = ifaceStatus(VM, NIC);
           const requests = subject.requestsLogged() - before;
-          // It may be gone before its unplug was looked at: virt-handler's log has what was done.
+          // It may be gone before its unplug was observed: virt-handler's log has the actions.
           if (status === undefined) return { reason: "WaitingForGuest", attempts: requests };
           if (status.hotplug?.phase === "Detaching") return status.hotplug;
           throw new Error(JSON.stringify(status.hotplug));
@@ -124,19 +124,24 @@ describe("a guest that boots", () => {
   );
 });
 
-describe("a guest that has panicked", () => {
-  test("keeps a NIC, which is told once with the way out, until it is reset", async () => {
-    const { faults, refused, whenRefused, whenGone } = (await panicked)();
+describe("a panicked guest", () => {
+  test("retains a NIC, reported once with the next step, until it is reset", async () => {
+    const {
+      faults,
+      refused,
+      whenRefused: whenRejected,
+      whenGone: whenDeleted,
+    } = (await panicked)();
     expect(faults).toEqual([]);
     expect(refused).toMatchObject({
       attempts: 3,
       message: expect.stringMatching(/3 times.*reset it/) as string,
     });
-    expect(whenRefused.belongings).toEqual(whenRefused.belongingsBefore);
-    expect(whenRefused.events).toBe(1);
-    expect(whenGone).toEqual({
-      links: whenGone.linksAtRest,
-      linksAtRest: whenGone.linksAtRest,
+    expect(whenRejected.belongings).toEqual(whenRejected.belongingsBefore);
+    expect(whenRejected.events).toBe(1);
+    expect(whenDeleted).toEqual({
+      links: whenDeleted.linksAtRest,
+      linksAtRest: whenDeleted.linksAtRest,
       events: 1,
     });
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC goes out of a running VM, in each of the ways, in the right order, while the others keep their packets.
+// A NIC is unplugged from a running VM in each way, in the right order, without packet loss on other NICs.
 import { eventually, FEW_PORTS, KERNEL_ARGS, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { leaseFiles, linksOf } from "../inventory.ts";
@@ -59,7 +59,7 @@ describe("a NIC is unplugged", () => {
         ]);
       },
     },
-  ])("$name, and nothing of it is left", async ({ ask }) => {
+  ])("$name, without leftovers", async ({ ask }) => {
     const podUid = machine.findPod("alpha")?.metadata.uid ?? "";
     const linksBefore = linksOf(podUid);
     const leasesBefore = leaseFiles("pbt-blue");
@@ -83,7 +83,7 @@ describe("a NIC is unplugged", () => {
   });
 });
 
-test("a NIC that gets another name in a running VM is unplugged, and plugged with its MAC", async () => {
+test("a NIC renamed in a running VM is unplugged and plugged with its MAC", async () => {
   addInterface("alpha", NIC);
   const before = await expectReady("alpha", NIC.name);
   const index = String(indexOf(NIC.name));
@@ -99,8 +99,8 @@ test("a NIC that gets another name in a running VM is unplugged, and plugged wit
   await expectGone("alpha", "renamed");
 });
 
-describe("an unplug that the guest has not yet granted", () => {
-  // Without its ACPI hotplug driver a guest never lets go of a device.
+describe("an unplug that the guest has not completed", () => {
+  // Without its ACPI hotplug driver a guest never releases a device.
   const stubborn = { name: "stubborn", kernelArgs: `${KERNEL_ARGS} acpiphp.disable=1` };
 
   beforeAll(async () => {
@@ -114,7 +114,7 @@ describe("an unplug that the guest has not yet granted", () => {
     machine.delete("vm", "stubborn");
   });
 
-  test("is taken back by adding the same again", async () => {
+  test("is canceled by adding the same NIC again", async () => {
     const before = await expectReady("stubborn", "keep");
     removeInterface("stubborn", "keep");
     await eventually(() => ifaceStatus("stubborn", "keep")?.hotplug?.phase === "Detaching", {

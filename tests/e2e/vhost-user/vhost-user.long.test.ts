@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two guests whose NICs speak vhost-user with a dataplane of the node: one has it from its start, one gets it later.
+// Two guests with vhost-user NICs of the node's dataplane: one from its start, one plugged.
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -35,13 +35,13 @@ const PLUGIN = join(
 );
 const SOCKETS = "/run/patchbay/vhost-user";
 const CORES = 2;
-/** As many pairs as processors; an emulated guest's QEMU crashes where such a NIC has vectors, which several ask for. */
+/** As many pairs as vCPUs; an emulated guest's QEMU crashes when such a NIC has vectors, which multiqueue requests. */
 let queues = CORES;
-/** A guest is asked to let go of a NIC, and gets it again. */
+/** Time to unplug and plug a NIC again. */
 const AGAIN_MS = 2 * CHANGE_MS;
 const BINDING = { name: "fast" };
 
-/** The topmost directory that was not there. */
+/** The topmost directory that did not exist. */
 let made: string | undefined;
 let dataplane: Testpmd | undefined;
 let vswitch: OpenVswitch | undefined;
@@ -74,9 +74,9 @@ interface Manifest {
   };
 }
 
-/** A guest that can have such NICs, and has this one from its start. */
+/** A guest that supports such NICs and has this one from its start. */
 function guest(name: string, atStart: string | undefined): unknown {
-  const manifest = vmManifest({ name, cores: CORES, pcieRootPorts: FEW_PORTS }) as Manifest; // the support's own
+  const manifest = vmManifest({ name, cores: CORES, pcieRootPorts: FEW_PORTS }) as Manifest; // built by tests/support
   const { domain, networks } = manifest.spec.template.spec;
   if (atStart === undefined) {
     domain["resources"] = { limits: { "vhost-user.patchbay.io/sockets": "1" } };
@@ -92,12 +92,12 @@ function ask(vm: string, name: string) {
   return machine.put(`${SUBRESOURCES}/virtualmachines/${vm}/addinterface`, body);
 }
 
-/** Plugs as soon as virt-api has heard of the binding. */
+/** Plugs as soon as virt-api knows the binding. */
 async function plug(vm: string, name: string): Promise<void> {
   await eventually(() => ask(vm, name).code === 0, { withinMs: CHANGE_MS });
 }
 
-/** Where the plugin says that the socket is. */
+/** The socket's path reported by the plugin. */
 async function socketOf(vm: string, iface: string): Promise<string> {
   const nic = `pod${createHash("sha256").update(iface).digest("hex").slice(0, 11)}`;
   const directory = await eventually(
@@ -110,13 +110,13 @@ async function socketOf(vm: string, iface: string): Promise<string> {
   return `${directory}/${nic}.sock`;
 }
 
-/** Starts the dataplane, which passes frames on while somebody pings. */
+/** Starts the dataplane, which forwards frames during the pings. */
 async function startDataplane(): Promise<void> {
   dataplane = await Testpmd.start(sockets, queues, { isAsked: true });
 }
 
 async function expectReplies(): Promise<void> {
-  // The first may be lost while the other's address is asked for. Who has a new MAC is the first to ask.
+  // The first may be lost during address resolution. The side with a new MAC must ask first.
   expect((await ping("fast2", "10.99.0.1", { count: 5 })).received).toBeGreaterThan(2);
   expect((await ping("fast1", "10.99.0.2", { count: 5 })).received).toBeGreaterThan(2);
 }
@@ -154,19 +154,19 @@ afterAll(async () => {
   if (made !== undefined) rmSync(made, { recursive: true, force: true });
 });
 
-test("a guest has such a NIC from its start, with one pair of queues where it is emulated, else with one for each processor", async () => {
+test("a guest boots with such a NIC, with one queue pair under emulation, else one per vCPU", async () => {
   const { queueCount, pciAddress } = await expectReady("fast1", "first");
   expect(queueCount).toBe(queues);
   expect(pciAddress).toMatch(/^0000:/);
 });
 
-test("another gets one while it runs, and they reach each other", async () => {
+test("another guest gets one while it runs, and they reach each other", async () => {
   await plug("fast2", "later");
   expect((await expectReady("fast2", "later")).queueCount).toBe(queues);
   await expectPings();
 });
 
-test("it goes, and comes again", async () => {
+test("is unplugged and plugged again", async () => {
   removeInterface("fast2", "later");
   await expectGone("fast2", "later");
   await plug("fast2", "later");
@@ -174,7 +174,7 @@ test("it goes, and comes again", async () => {
   await expectPings();
 });
 
-test("a dataplane that ends is told of, and what it served works again once it is back", async () => {
+test("reports a dataplane that ends, and its NICs work again once it is back", async () => {
   await dataplane?.stop();
   const reasons = (): readonly unknown[] => [
     ifaceStatus("fast1", "first")?.hotplug?.reason,
@@ -191,9 +191,9 @@ test("a dataplane that ends is told of, and what it served works again once it i
   await expectPings();
 });
 
-test("so does what was served by one that was killed", async () => {
+test("the NICs of a killed dataplane work again too", async () => {
   await dataplane?.kill();
-  // DPDK makes no socket where one was left. Source: DPDK lib/vhost/socket.c vhost_user_start_server
+  // DPDK refuses an existing socket file. Source: DPDK lib/vhost/socket.c vhost_user_start_server
   for (const path of sockets) rmSync(path);
   const since = machine.console("fast1").position();
   await startDataplane();
@@ -201,7 +201,7 @@ test("so does what was served by one that was killed", async () => {
   await expectPings();
 });
 
-test("Open vSwitch serves them as well, once its sockets are there", async () => {
+test("Open vSwitch serves them as well once its sockets exist", async () => {
   await dataplane?.stop();
   dataplane = undefined;
   const guests = ["fast1", "fast2"].map((name) => machine.console(name));
@@ -217,7 +217,7 @@ test("Open vSwitch serves them as well, once its sockets are there", async () =>
   await expectPings();
 });
 
-test("a VM that was not started for it is told what to do", async () => {
+test("a VM that was started without shared memory is told the next step", async () => {
   await plug("beta", "later");
   const says = (): boolean =>
     ifaceStatus("beta", "later")?.hotplug?.message?.includes("no directory of sockets") === true;
@@ -226,7 +226,7 @@ test("a VM that was not started for it is told what to do", async () => {
   await expectGone("beta", "later");
 });
 
-test("what a pod had of sockets goes with it", async () => {
+test("a pod's sockets are removed with it", async () => {
   const [first] = sockets;
   machine.delete("vm", "fast1");
   await eventually(() => !existsSync(join(first, "..")), { withinMs: CHANGE_MS });

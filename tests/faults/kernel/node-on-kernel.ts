@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node whose network namespaces, links, CNI plugins, leases and files are real; only libvirt and its guest are not.
+// A node with real network namespaces, links, CNI plugins, leases and files; only libvirt and its guest are fakes.
 import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,21 +31,21 @@ import { inventoryOfNetns } from "../netns-inventory.ts";
 import { OpenTaps } from "./taps.ts";
 
 const DOMAIN = "default_vm1";
-/** Where Debian puts them. */
+/** Debian's paths. */
 const CNI_BIN_DIRS = ["/opt/cni/bin", "/usr/lib/cni"];
-/** Nothing but the agents changes links here: what they do not see by themselves, nobody did. */
+/** Only the agents change links here, so that undetected changes do not occur. */
 const UNWATCHED: LinkWatch = { watch: () => ({ catchUp: () => undefined }) };
 
 function ip(...args: readonly string[]): string {
   return run("ip", ...args);
 }
 
-/** Only looks: what it prints is all that it does. */
+/** Read-only: it only prints. */
 function isLook(argv: readonly string[]): boolean {
   return argv.some((word) => word === "-j" || word.includes(" -j "));
 }
 
-/** Programs that an agent runs, each of which is an action unless it only looks. */
+/** Programs that an agent runs; each one counts as an action unless it only reads. */
 function countedRunner(life: Life): ProcessRunner {
   const runner = createProcessRunner();
   const [looks, actions] = [life.bindLooks(runner), life.bind(runner)];
@@ -55,17 +55,17 @@ function countedRunner(life: Life): ProcessRunner {
   };
 }
 
-/** Questions. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
-const QUESTIONS = [18, 22, 30];
+/** Read requests. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
+const REQUESTS = [18, 22, 30];
 
-/** Conversations with the kernel, each of which is an action unless it only asks. */
+/** Netlink sessions; each message counts as an action unless it only reads. */
 function countedNetlink(life: Life): Netlink {
   const netlink = createNetlink();
   const [looks, actions] = [life.bindLooks(netlink), life.bind(netlink)];
   return {
     talk: (netns, protocol, messages) => {
-      const isAsked = messages.every(([, , , , type = 0]) => QUESTIONS.includes(type));
-      const hands = isAsked || protocol === "netfilter" ? looks : actions;
+      const isRequest = messages.every(([, , , , type = 0]) => REQUESTS.includes(type));
+      const hands = isRequest || protocol === "netfilter" ? looks : actions;
       return hands.talk(netns, protocol, messages);
     },
     makeTap: (netns, tap) => actions.makeTap(netns, tap),
@@ -75,7 +75,7 @@ function countedNetlink(life: Life): Netlink {
   };
 }
 
-/** A pod's namespace, and what reaches into it. */
+/** A pod's namespace and its links to the host. */
 interface Pod {
   readonly path: string;
   readonly fd: number;
@@ -83,7 +83,7 @@ interface Pod {
   readonly socketFd: number;
 }
 
-/** Makes a node without pods; its names on this machine begin with `prefix`, at most 8 letters. */
+/** Creates a node without pods; its names on this machine begin with `prefix`, at most 8 letters. */
 export class NodeOnKernel implements TestNode {
   readonly name = NODE;
   readonly #prefix: string;
@@ -190,9 +190,8 @@ export class NodeOnKernel implements TestNode {
     rmSync(this.#directory, { recursive: true });
   }
 
-  /** How many ports the bridges of the host have. */
+  /** Number of ports of the host's bridges. */
   #portCount(): number {
-    // `ip -j` prints a list of objects; without any link they are empty.
     const links = JSON.parse(ip("-j", "link")) as readonly { readonly master?: string }[];
     return links.filter(({ master = "" }) => master.startsWith(this.#prefix)).length;
   }

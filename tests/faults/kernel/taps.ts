@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds taps open as QEMU does.
+// Holds taps open like QEMU.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 
@@ -8,17 +8,16 @@ const PROGRAM = `$| = 1; open(T, "+<", "/dev/net/tun") or die $!;
   my $request = pack("Z16 S x22", $ARGV[0], 0x5002);
   ioctl(T, 0x400454ca, $request) or die "$ARGV[0]: $!"; print "open"; sleep;`;
 
-/** Taps that are open in network namespaces. */
 export class OpenTaps {
   readonly #holders = new Map<string, ChildProcess>();
 
-  /** Resolves when it is open; the one of that name that was open before is closed. */
+  /** Resolves when it is open; an earlier one of that name is closed. */
   async open(netnsPath: string, name: string): Promise<void> {
     await this.#close(`${netnsPath} ${name}`);
     const argv = [`--net=${netnsPath}`, "perl", "-e", PROGRAM, name];
     const child = spawn("nsenter", argv, { stdio: ["ignore", "pipe", "ignore"] });
     this.#holders.set(`${netnsPath} ${name}`, child);
-    // A tap that cannot be opened is one that is not there: QEMU would say so, and go on.
+    // A tap that cannot be opened counts as missing: QEMU would report it and continue.
     await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
   }
 

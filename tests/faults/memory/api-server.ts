@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server in memory with what the loops live by: watches, generations, finalizers, and the end of what is owned.
+// An in-memory API server with the semantics that the loops need: watches, generations, finalizers, and garbage
+// collection.
 import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError, isEqual } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
@@ -7,16 +8,16 @@ import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/interfaces"
 import { copyJson, createFakeStore } from "@patchbay/kube/testing";
 import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 
-type Told = Reflection<KubeObject>;
+type Reported = Reflection<KubeObject>;
 type Selector = (object: KubeObject) => boolean;
 
 interface Watch {
   readonly resource: string;
   readonly selects: Selector;
-  readonly tell: (told: Told) => void;
+  readonly tell: (told: Reported) => void;
 }
 
-/** Kinds that others own. */
+/** Kinds with owners. */
 const OWNED: readonly ResourceType<KubeObject>[] = [VIRTUAL_MACHINE_INSTANCES, PODS];
 
 function memberOf(object: unknown, path: string): unknown {
@@ -29,7 +30,7 @@ function memberOf(object: unknown, path: string): unknown {
     );
 }
 
-/** Of the selectors that the loops use: one label, or one field, that has one value. */
+/** The loops' selectors: one label or one field with one value. */
 function selectorOf({ labelSelector, fieldSelector }: Wanted<KubeObject>): Selector {
   const [label, labelValue] = labelSelector?.split("=") ?? [];
   const [field, fieldValue] = fieldSelector?.split("=") ?? [];
@@ -43,20 +44,20 @@ function trimmed<T extends KubeObject>(told: Reflection<T>, trim: (object: T) =>
   return { ...told, object: trim(told.object) };
 }
 
-/** Whether somebody has to do something before the object can go. */
+/** Whether a finalizer or grace period still blocks the deletion. */
 function isHeld(object: KubeObject, graceSeconds: number | undefined): boolean {
   const isBound = memberOf(object, "spec.nodeName") !== undefined;
   const isPod = object.kind === PODS.kind;
   return (object.metadata.finalizers ?? []).length > 0 || (isPod && isBound && graceSeconds !== 0);
 }
 
-/** The server; calls are answered one after another. */
+/** The server; calls are processed in order. */
 export class MemoryApiServer {
   readonly #objects = createFakeStore();
   readonly #watches = new Set<Watch>();
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** The calls of everybody who is not watched for a crash. */
+  /** Calls of clients that do not crash. */
   readonly store: Store = {
     find: (type, key) => this.#objects.find(type, key),
     list: (type, options) => this.#objects.list(type, options),
@@ -72,14 +73,14 @@ export class MemoryApiServer {
     patch: (type, key, patch, options) => {
       const write = (): ReturnType<typeof this.store.patch> =>
         this.#objects.patch(type, key, patch, options);
-      // What the patch makes of an object is of the object's type.
+      // The patched object has the object's type.
       const change = write as () => Promise<never>;
       return options?.dryRun === true ? this.#next(change) : this.#change(type, key, change);
     },
     delete: (type, key, options) => this.#next(() => this.#delete(type, key, options)),
   };
 
-  /** What a process gets; `store` is the one that it is to use. */
+  /** A process's view; `store` is its store. */
   clientWith(store: Store): KubeClient {
     return {
       server: "memory",
@@ -87,11 +88,11 @@ export class MemoryApiServer {
       reflect: <T extends KubeObject>(type: ResourceType<T>, wanted: Wanted<T> = {}) => {
         const { trim = (object: T): T => object, ...selection } = wanted;
         const subscribe = (tell: (told: Reflection<T>) => void): { unsubscribe: () => void } =>
-          // What is kept under a type was put there with that type.
+          // Values are stored by type.
           this.#subscribe(type, selectorOf(selection), (told) => {
             tell(trimmed(told as Reflection<T>, trim));
           });
-        // A cache does nothing but subscribe.
+        // A cache only subscribes.
         return { subscribe } as never;
       },
       requestRaw: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
@@ -103,14 +104,14 @@ export class MemoryApiServer {
 
   #next<T>(call: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(call);
-    this.#turn = done.catch(() => undefined); // told to who has called
+    this.#turn = done.catch(() => undefined); // returned to the caller
     return done;
   }
 
   #subscribe(
     type: ResourceType<KubeObject>,
     selects: Selector,
-    tell: (told: Told) => void,
+    tell: (told: Reported) => void,
   ): { unsubscribe: () => void } {
     const watch: Watch = { resource: type.resource, selects, tell };
     void this.#next(async () => {
@@ -123,11 +124,11 @@ export class MemoryApiServer {
     };
   }
 
-  #tell(type: ResourceType<KubeObject>, told: Exclude<Told, { kind: "listed" }>): void {
+  #tell(type: ResourceType<KubeObject>, told: Exclude<Reported, { kind: "listed" }>): void {
     for (const { resource, selects, tell } of this.#watches) {
       if (resource !== type.resource) continue;
       const copy = copyJson(told.object);
-      // Tells later, as over a connection.
+      // Notifies asynchronously, like a connection.
       queueMicrotask(() => {
         tell(selects(copy) ? { kind: told.kind, object: copy } : { kind: "removed", object: copy });
       });
@@ -189,7 +190,7 @@ export class MemoryApiServer {
   }
 }
 
-/** A type among others, by identity. */
+/** A unique type key, by identity. */
 function asKind(type: ResourceType<KubeObject>): unknown {
   return type;
 }

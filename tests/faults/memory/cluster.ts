@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster of a node or two in one process, in time that stands still: what is to happen happens, and then all is silent.
+// A cluster of one or two nodes in one process with a fake clock: runs until nothing remains to be done.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
@@ -20,33 +20,30 @@ import { Kubelet } from "./kubelet.ts";
 import type { TestNode } from "./node.ts";
 import { CLUSTER_PROGRAMS, NODE_PROGRAMS, type Program } from "./processes.ts";
 
-/** A process that died is started again after so long, milliseconds. */
+/** Restart delay of a dead process, milliseconds. */
 const RESTART_MS = 200;
-/** What is due later than this is no work that is left: loops look again now and then. Milliseconds. */
+/** Timers later than this are periodic observations, not remaining work. Milliseconds. */
 const SOON_MS = 120_000;
-/** Steps of the clock after which a cluster that goes on for ever is given up. */
+/** Limit of clock steps for a cluster that never settles. */
 const STEPS_MAX = 2_000;
-/** Kinds whose objects are looked at. */
+/** Kinds of the compared objects. */
 const KINDS: readonly ResourceType<KubeObject>[] = [
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,
   PODS,
 ];
-/**
- * Members that tell when something was, how often it was tried, which steps somebody saw who lived, and at which ports one listened
- * who has died since.
- */
+/** Members that depend on time, retries, and deaths: timestamps, attempt counts, observed steps, and listen ports. */
 const TRANSIENT =
   /^(?:resourceVersion|targetDirectMigrationNodePorts|migrationUid|uid|generation|observedGeneration|lastTransitionTime|.*Timestamps?|lastProbeTime|since|phases|attempts)$/;
 
-/** Addresses out of a range, and names that follow from uids and from how often a migration was asked for. */
+/** Addresses from a range, and names derived from uids and migration counts. */
 const NAMELESS: readonly (readonly [RegExp, string])[] = [
   [/\b10(?:\.\d+){3}\b/g, "ADDRESS"],
   [/\bvirt-launcher-vm1-[0-9a-f]{5}\b/g, "LAUNCHER"],
   [/"(?:uid-\d+|UID-\d+|to-node\d-\d|asked)"/g, '"NAME"'],
 ];
 
-/** The VM of all stories. */
+/** The VM of all scenarios. */
 const VM = { namespace: "default", name: "vm1" };
 
 function noNode(): never {
@@ -65,20 +62,20 @@ function byName(left: { readonly name: string }, right: { readonly name: string 
 }
 
 /**
- * Histories of NICs: that of a VMI by names, since what a death holds up ends later; a VM's copy is behind until something is
- * told of the VM, or the guest has ended.
+ * NIC histories: a VMI's sorted by name, because deaths delay entries; a VM's copy lags until its next update or its
+ * guest's end.
  */
 function comparable(item: KubeObject): unknown {
   if (item.kind !== VIRTUAL_MACHINES.kind && item.kind !== VIRTUAL_MACHINE_INSTANCES.kind) {
     return item;
   }
-  const { status } = item as VirtualMachine | VirtualMachineInstance; // as its kind says
+  const { status } = item as VirtualMachine | VirtualMachineInstance;
   const history = (status?.interfaceHistory ?? []).toSorted(byName);
   const interfaceHistory = item.kind === VIRTUAL_MACHINES.kind ? "behind" : history;
   return { ...item, status: { ...status, interfaceHistory } };
 }
 
-/** The cluster; made by {@link createCluster}. */
+/** The cluster; created by {@link createCluster}. */
 export class Cluster {
   readonly fate = new Fate();
   readonly #api = new MemoryApiServer();
@@ -89,7 +86,7 @@ export class Cluster {
   readonly #lives = new Map<string, { readonly life: Life; readonly stop: AbortController }>();
   readonly #ended = new AbortController();
 
-  /** @param look - called again and again while anything happens: what must hold throughout */
+  /** @param look - called repeatedly while anything happens: checks invariants */
   constructor(nodes: readonly TestNode[], look: () => Promise<void> = () => Promise.resolve()) {
     this.#nodes = nodes;
     this.#look = look;
@@ -109,10 +106,10 @@ export class Cluster {
     }
   }
 
-  /** Requests of the processes so far, each as `PROCESS VERB RESOURCE`; watches are not counted. */
+  /** Requests of the processes so far, each as `PROCESS VERB RESOURCE`, without watches. */
   readonly requests: string[] = [];
 
-  /** Names of the processes that died. */
+  /** Names of the dead processes. */
   readonly deaths: string[] = [];
 
   async putNetworks(...networks: readonly string[]): Promise<void> {
@@ -137,7 +134,7 @@ export class Cluster {
     if (vm !== undefined) await this.#api.store.update(VIRTUAL_MACHINES, change(vm));
   }
 
-  /** Asks for a migration of the VM's guest. */
+  /** Requests a migration of the VM's guest. */
   async askForMove(name: string): Promise<void> {
     const { kind } = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
     await this.#api.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
@@ -148,7 +145,7 @@ export class Cluster {
     });
   }
 
-  /** The node whose guest it is; undefined: there is none. */
+  /** The node that runs the guest; undefined: none. */
   async nodeOfGuest(): Promise<string | undefined> {
     return (await this.#api.store.find(VIRTUAL_MACHINE_INSTANCES, VM))?.status?.nodeName;
   }
@@ -157,7 +154,7 @@ export class Cluster {
     await this.#api.store.delete(VIRTUAL_MACHINES, VM);
   }
 
-  /** Lets everything happen that is to happen soon. */
+  /** Runs everything that is due soon. */
   async settle(): Promise<void> {
     for (let step = 0; step < STEPS_MAX; step += 1) {
       await this.#rest();
@@ -169,7 +166,7 @@ export class Cluster {
     throw new Error(`the cluster is never silent: ${this.fate.actions.slice(-10).join(", ")}`);
   }
 
-  /** All objects and all that is on the nodes. */
+  /** All objects and node state. */
   async inventory(): Promise<unknown> {
     const objects = await Promise.all(KINDS.map((type) => this.#api.store.list(type)));
     const uids = objects.flatMap(({ items }) => items.map(({ metadata }) => metadata.uid ?? ""));
@@ -177,10 +174,10 @@ export class Cluster {
       objects: objects.map(({ items }) => items.map(comparable)),
       nodes: await Promise.all(this.#nodes.map((node) => node.inventory())),
     };
-    // Uids differ from run to run, wherever they are named, and so do addresses out of a range.
+    // Uids and addresses from a range differ between runs and are replaced everywhere.
     const named = uids
       .map((uid, index) => ({ uid, name: `UID-${String(index)}` }))
-      // One may be the beginning of another.
+      // One may be a prefix of another.
       .toSorted((a, b) => b.uid.length - a.uid.length);
     const text = named.reduce(
       (words, { uid, name }) => words.replaceAll(uid, name),
@@ -204,7 +201,7 @@ export class Cluster {
         () => {
           this.#start(name, program, node);
         },
-        () => undefined, // the test ended
+        () => undefined,
       );
     });
     this.#lives.set(name, { life, stop });
@@ -221,7 +218,7 @@ export class Cluster {
     });
   }
 
-  /** Until nobody waits for an answer. */
+  /** Waits until no call is pending. */
   async #rest(): Promise<void> {
     for (let quiet = 0; quiet < 3; quiet += 1) {
       await new Promise(setImmediate);

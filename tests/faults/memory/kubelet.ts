@@ -5,14 +5,13 @@ import type { KubeClient } from "@patchbay/kube";
 import { Pending } from "../life.ts";
 import type { TestNode } from "./node.ts";
 
-/** Milliseconds that the containers of a pod take to end, and its sandbox to go. */
+/** Milliseconds until a pod's containers have ended and its sandbox is deleted. */
 const END_MS = 1_000;
 
-/** Does with pods as they ask. */
 export class Kubelet {
   readonly #client: KubeClient;
   readonly #nodes: readonly TestNode[];
-  /** Of pods that are there, by uid. */
+  /** Existing pods by uid. */
   readonly #places = new Map<string, TestNode>();
   readonly #sleep: (ms: number) => Promise<void>;
   readonly #known = new Set<string>();
@@ -29,14 +28,14 @@ export class Kubelet {
     this.#sleep = sleep;
   }
 
-  /** What it does on the node at this moment. */
+  /** The current work on the node. */
   get pending(): Pending {
     return this.#pending;
   }
 
   start(): void {
-    this.#client.reflect(PODS).subscribe((told) => {
-      if (told.kind === "applied") void this.#take(told.object);
+    this.#client.reflect(PODS).subscribe((reported) => {
+      if (reported.kind === "applied") void this.#take(reported.object);
     });
   }
 
@@ -52,10 +51,10 @@ export class Kubelet {
     }
   }
 
-  /** Launchers of one guest keep apart: the first node that has none. */
+  /** Launchers of one guest have anti-affinity: the first node without one. */
   #place(uid: string): TestNode {
-    const taken = [...this.#places.values()];
-    const node = this.#nodes.find((each) => !taken.includes(each)) ?? this.#nodes[0];
+    const claimed = [...this.#places.values()];
+    const node = this.#nodes.find((each) => !claimed.includes(each)) ?? this.#nodes[0];
     if (node === undefined) throw new Error("there is no node");
     this.#places.set(uid, node);
     return node;

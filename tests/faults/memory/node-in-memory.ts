@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node of fakes: kernel, CNI, disk, libvirt and launchers in memory, and all that can be seen of them.
+// A fake node: kernel, CNI, disk, libvirt and launchers in memory, all observable.
 import { createFakeCni } from "@patchbay/cni/testing";
 import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
@@ -37,18 +37,18 @@ const DOMAIN = "default_vm1";
 type FakeHypervisor = ReturnType<typeof createFakeHypervisor>;
 type FakeRelays = ReturnType<typeof createFakeRelays>;
 
-/** What two nodes share, between which guests move. */
+/** Shared state of two nodes for migrations. */
 export interface Between {
   readonly hypervisor: FakeHypervisor;
   readonly relays: FakeRelays;
 }
 
-/** Nothing moves yet. */
+/** No migration yet. */
 export function createBetween(): Between {
   return { hypervisor: createFakeHypervisor(), relays: createFakeRelays() };
 }
 
-/** They end with whoever has started them, as their processes do. */
+/** They end with the process that started them. */
 function endingRelays(life: Life, relays: FakeRelays): Relays {
   const follow = async (starting: Promise<Relay>): Promise<Relay> => {
     const relay = await starting;
@@ -64,11 +64,10 @@ function endingRelays(life: Life, relays: FakeRelays): Relays {
   };
 }
 
-/** Where a launcher finds the libvirt of the one to which its guest goes. */
+/** Where a launcher finds the target launcher's libvirt. */
 const PEER = `qemu+unix:///session?socket=${names.LAUNCHER_DIR}/${SOCKETS.peer}`;
 let lastSocketFd = 10;
 
-/** Makes a node without pods. */
 export class NodeInMemory implements TestNode {
   readonly name: string;
   readonly #relays: FakeRelays;
@@ -89,7 +88,7 @@ export class NodeInMemory implements TestNode {
       this.#podNetwork.takeLink(netnsPath, interfaceName);
     },
   });
-  /** Descriptor of the launcher's socket, by the uid of its pod. */
+  /** Descriptor of the launcher's socket, by its pod's uid. */
   readonly #sockets = new Map<string, number>();
 
   constructor(name: string = NODE, between: Between = createBetween()) {
@@ -115,7 +114,7 @@ export class NodeInMemory implements TestNode {
       linkWatch: createFakeLinkWatch(this.#podNetwork),
       vhostSockets: life.bind(createFakeVhostSockets()),
       hypervisor: life.bind(hypervisor),
-      // They end with whoever has started them.
+      // They end with the process that started them.
       addressServers: life.bind(createFakeAddressServers()),
       relays: life.bind(endingRelays(life, this.#relays)),
       stateDir: "/state",
@@ -140,7 +139,7 @@ export class NodeInMemory implements TestNode {
 
   start(pod: LauncherPod): Promise<void> {
     const { uid, namespace, name } = pod;
-    // One word for the path of a namespace and for its inode: the fakes do not mind.
+    // One text for a namespace's path and inode: the fakes accept that.
     this.#namespaces.put(uid, uid);
     const sandbox = { id: `box-${uid}`, podUid: uid, pod: { namespace, name } };
     this.#sandboxes.put({ ...sandbox, netnsPath: uid, netnsInode: uid });
@@ -149,7 +148,7 @@ export class NodeInMemory implements TestNode {
     const socketFd = (lastSocketFd += 1);
     this.#sockets.set(uid, socketFd);
     this.#hypervisor.daemonAt({ kind: "socket", fd: socketFd });
-    // Who comes last is the target, if a guest moves.
+    // The last one is the target of a migration.
     this.#hypervisor.leadTo(PEER, { kind: "socket", fd: socketFd });
     this.#launchers.start(pod, { socketFd, netns: { fd: 8, inode: uid } });
     return Promise.resolve();
@@ -165,13 +164,13 @@ export class NodeInMemory implements TestNode {
   async remove(podUid: string): Promise<void> {
     this.#sandboxes.take(podUid);
     this.#namespaces.take(podUid);
-    // The kernel's links go with their namespace.
+    // The kernel deletes links with their namespace.
     const links = await this.#podNetwork.listLinks({ fd: 8, inode: podUid });
     for (const { name } of links) this.#podNetwork.takeLink(podUid, name);
     this.#sockets.delete(podUid);
   }
 
-  /** How many guests run in its pods. */
+  /** Number of guests in its pods. */
   async runningGuests(): Promise<number> {
     const states = [...this.#sockets.values()].map(async (fd) => {
       const connection = await this.#hypervisor.open({ kind: "socket", fd }).catch(() => undefined); // its pod has ended

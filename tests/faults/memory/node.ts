@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node is to the cluster of the fault tests: ports for the agents, hands for the kubelet, and a view of it.
+// A node of the fault tests: ports for the agents, operations for the kubelet, and its state.
 import type {
   AddressServers,
   Cni,
@@ -18,16 +18,15 @@ import type {
 import type { Relays } from "../../../packages/control-plane/virt-handler/src/relays/relays.ts";
 import type { Life } from "../life.ts";
 
-/** Where everything runs, where there is one node. */
+/** The only node of a single-node cluster. */
 export const NODE = "node1";
 
-/** What becomes of pods on the node. */
+/** Pod operations on the node. */
 export interface PodHands {
-  /** The sandbox is there, with the NIC of the pod network, and the launcher listens. */
+  /** The sandbox exists with the pod network's NIC, and the launcher listens. */
   start(pod: LauncherPod): Promise<void>;
-  /** Its processes are ended; the sandbox stays. */
+  /** Its processes are killed; the sandbox stays. */
   end(podUid: string): Promise<void>;
-  /** The sandbox goes. */
   remove(podUid: string): Promise<void>;
 }
 
@@ -46,18 +45,17 @@ export interface Ground {
   readonly hypervisor: Hypervisor;
   readonly addressServers: AddressServers;
   readonly relays: Relays;
-  /** Where agents keep what outlives them. */
+  /** Directories of the agents' persistent files. */
   readonly stateDir: string;
 }
 
-/** A node, the kubelet's hands on it, and what is there. */
+/** A node with its kubelet operations and its state. */
 export interface TestNode extends PodHands {
   readonly name: string;
   /** For one life of one agent, whose actions are counted. */
   groundFor(life: Life): Ground;
-  /** Configuration of a network for CNI. */
   networkConfig(name: string): Readonly<Record<string, unknown>>;
-  /** All that is on the node, in words that are the same each time. */
+  /** The node's whole state in a deterministic form. */
   inventory(): Promise<unknown>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three processes that a plug goes through, each with its own loops, queues and caches, on ports that it is given.
+// The three processes of a plug, each with its own loops, queues and caches, on injected ports.
 import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import {
   KUBEVIRTS,
@@ -31,10 +31,9 @@ import { runController } from "@patchbay/virt-controller/testing";
 import { createAddressStore, runLoop as runHandler } from "@patchbay/virt-handler/testing";
 import type { Ground } from "./node.ts";
 
-/** What a process is started with. */
 export interface Surroundings {
   readonly client: KubeClient;
-  /** Of agents: where they run. */
+  /** For agents: their node. */
   readonly nodeName: string;
   readonly ground: Ground;
   readonly clock: Clock;
@@ -42,7 +41,7 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
-/** A program, by the name of its process; resolves after an abort. */
+/** A program by its process name; resolves after an abort. */
 export type Program = (surroundings: Surroundings) => Promise<void>;
 
 function eventsOf({ client, clock, log }: Surroundings, component: string) {
@@ -164,12 +163,12 @@ async function handler(surroundings: Surroundings): Promise<void> {
   );
 }
 
-/** Of the cluster, by name. */
+/** The cluster's, by name. */
 export const CLUSTER_PROGRAMS: Readonly<Record<string, Program>> = {
   "virt-controller": controller,
 };
 
-/** Of each node, by name. */
+/** Each node's, by name. */
 export const NODE_PROGRAMS: Readonly<Record<string, Program>> = {
   "net-agent": agent,
   "virt-handler": handler,

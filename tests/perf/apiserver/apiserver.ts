@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Benchmarks of the embedded API server: the figures of a real one beside it, memory, and starts.
+// Benchmarks of the embedded API server: throughput beside kube-apiserver's, memory, and starts.
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ async function measureStart(dataDir: string): Promise<void> {
   await second.stop();
 }
 
-/** Measures servers in data directories of their own; `sections` may leave some out. */
+/** Measures servers in their own data directories; `sections` selects parts. */
 export async function measureApiServer(sections: readonly string[]): Promise<void> {
   const base = mkdtempSync(join(tmpdir(), "patchbay-perf-"));
   const wants = (section: string) => sections.length === 0 || sections.includes(section);

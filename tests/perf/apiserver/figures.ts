@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of the embedded API server that are known of a real one too.
+// Benchmarks of the embedded API server with known figures of kube-apiserver.
 import { describeLoad, load, timed } from "./load.ts";
 import type { ServerProcess } from "./process.ts";
 import { measureFanOut, measureReplay } from "./watchers.ts";
@@ -52,7 +52,7 @@ function definition(): unknown {
   };
 }
 
-/** An object of about 600 bytes once stored, one in ten with the label that is selected. */
+/** An object of about 600 bytes as stored, one in ten with the selected label. */
 function object(name: string, tenth = false): unknown {
   return {
     apiVersion: "perf.example.com/v1",
@@ -146,7 +146,7 @@ async function measureDeletions(server: ServerProcess): Promise<Figure[]> {
   ];
 }
 
-/** Measures one server, which must be empty. */
+/** Measures one empty server. */
 export async function measureFigures(server: ServerProcess): Promise<readonly Figure[]> {
   await server.ask("POST", DEFINITIONS, definition());
   await server

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many requests, some at a time: how many per second, and how long does one take?
+// Throughput and latency of concurrent requests.
 
-/** What a run of requests took. */
 export interface Load {
   readonly count: number;
   readonly totalMs: number;
@@ -9,7 +8,7 @@ export interface Load {
   readonly timesMs: readonly number[];
 }
 
-/** The value below which a part of sorted values lies. */
+/** A percentile of sorted values. */
 export function quantile(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? NaN;
 }
@@ -37,7 +36,7 @@ export async function load(
   return { count, totalMs, timesMs: timesMs.toSorted((left, right) => left - right) };
 }
 
-/** Times one request, milliseconds, together with its answer. */
+/** Duration of one request with its response, milliseconds. */
 export async function timed<T>(
   request: () => Promise<T>,
 ): Promise<{ readonly answer: T; readonly ms: number }> {
@@ -46,7 +45,7 @@ export async function timed<T>(
   return { answer, ms: performance.now() - begin };
 }
 
-/** A rate with its median and 99th percentile, for people. */
+/** A rate with its median and 99th percentile, as text. */
 export function describeLoad({ count, totalMs, timesMs }: Load): string {
   const rate = ((count / totalMs) * 1000).toFixed(0);
   return `${rate}/s, p50 ${quantile(timesMs, 0.5).toFixed(1)} ms, p99 ${quantile(timesMs, 0.99).toFixed(1)} ms`;

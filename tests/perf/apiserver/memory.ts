@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine full of VMs costs the API server: memory, and time to start again.
+// The API server's memory and start time with many VMs.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -11,7 +11,7 @@ const VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances";
 const PODS = "/api/v1/namespaces/default/pods";
 const CRDS = join(import.meta.dirname, "../../../crds");
 
-/** What one number of VMs needs. MB are 10^6 bytes. */
+/** Cost of a number of VMs. MB are 10^6 bytes. */
 export interface Footprint {
   readonly vms: number;
   readonly emptyMb: number;
@@ -19,7 +19,7 @@ export interface Footprint {
   readonly restartedMb: number;
   /** Start with the objects, until `ready`. */
   readonly readyMs: number;
-  /** Of which one object, bytes of resident memory; 0 where the measurement is too coarse to tell. */
+  /** Resident memory per object, bytes; 0 if too small to measure. */
   readonly bytesPerObject: number;
 }
 
@@ -136,7 +136,6 @@ async function fill(server: ServerProcess, vms: number): Promise<void> {
   }
   await load(vms, 16, async (index) => {
     const name = `vm-${String(index)}`;
-    // The server answers with the object.
     const made = JSON.parse(await server.ask("POST", VMIS, vmi(name))) as {
       readonly metadata: { readonly uid: string };
     };
@@ -144,7 +143,7 @@ async function fill(server: ServerProcess, vms: number): Promise<void> {
   });
 }
 
-/** Fills a new server with VMIs and their pods, and starts it again. */
+/** Fills a new server with VMIs and their pods, and restarts it. */
 export async function measureFootprint(dataDir: string, vms: number): Promise<Footprint> {
   const first = await ServerProcess.start(dataDir);
   const emptyMb = first.rssMb();
@@ -152,7 +151,7 @@ export async function measureFootprint(dataDir: string, vms: number): Promise<Fo
   const filledMb = first.rssMb();
   await first.stop();
   const second = await ServerProcess.start(dataDir);
-  // The list is what every client asks first.
+  // Every client lists first.
   await second.ask("GET", `${VMIS}?limit=1`);
   const restartedMb = second.rssMb();
   const { readyMs } = second;

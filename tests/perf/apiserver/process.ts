@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server as users run it, in a process of its own: when is it ready, how much memory does it hold?
+// The API server as users run it, in its own process: start time and memory.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,6 @@ import { type Identity, makeAgent, readText, send } from "../../contract/apiserv
 
 const PROGRAM = join(import.meta.dirname, "../../../packages/cli/bin/patchbay");
 
-/** Fields of the kubeconfig that a client needs. */
 interface Kubeconfig {
   readonly clusters: readonly [{ readonly cluster: Readonly<Record<string, string>> }];
   readonly users: readonly [{ readonly user: Readonly<Record<string, string>> }];
@@ -23,7 +22,7 @@ function pem(text: string | undefined): string {
 }
 
 function identityOf(kubeconfig: string): Identity {
-  // Written by the server that was just started.
+  // Written by the started server.
   const { clusters, users } = parse(readFileSync(kubeconfig, "utf8")) as Kubeconfig;
   const { cluster } = clusters[0];
   const { user } = users[0];
@@ -34,7 +33,6 @@ function identityOf(kubeconfig: string): Identity {
   };
 }
 
-/** A running server. */
 export class ServerProcess {
   readonly #child: ChildProcessByStdio<null, Readable, null>;
   readonly #agent: Agent;
@@ -66,7 +64,7 @@ export class ServerProcess {
     return new ServerProcess(child, { identity, url: line.replace("ready ", ""), readyMs });
   }
 
-  /** Connections of a client of its own. */
+  /** A client's own connections. */
   makeAgent(): Agent {
     return makeAgent(this.#identity);
   }
@@ -77,7 +75,7 @@ export class ServerProcess {
     return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
   }
 
-  /** Sends a request, a PATCH as a merge patch; the text of the answer. Anything but success is an error. */
+  /** Sends a request, a PATCH as a merge patch; returns the response text. Fails unless it succeeds. */
   async ask(method: string, path: string, body?: unknown): Promise<string> {
     // Kubernetes takes a PATCH of any type but plain JSON.
     const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";

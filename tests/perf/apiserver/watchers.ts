@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches of a server under load: how long does an event take to reach all of them?
+// Watches of a server under load: time until an event has reached all of them.
 import type { IncomingMessage } from "node:http";
 import { send } from "../../contract/apiserver/client.ts";
 import { load, quantile, timed } from "./load.ts";
@@ -9,7 +9,7 @@ const WATCHERS = 50;
 const EVENTS = 500;
 const WRITERS = 16;
 
-/** Opens a watch; calls `onLine` with each event. Resolves when the answer has begun. */
+/** Opens a watch; calls `onLine` with each event. Resolves at the start of the response. */
 async function openWatch(
   server: ServerProcess,
   path: string,
@@ -34,7 +34,7 @@ async function readLines(answer: IncomingMessage, onLine: (line: string) => void
   }
 }
 
-/** Waits for `count` events of a watch from 0. Milliseconds. */
+/** Waits for `count` events of a watch from 0; returns milliseconds. */
 export async function measureReplay(
   server: ServerProcess,
   path: string,
@@ -42,10 +42,10 @@ export async function measureReplay(
 ): Promise<number> {
   const abort = new AbortController();
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  let seen = 0;
+  let observed = 0;
   const line = () => {
-    seen += 1;
-    if (seen === count) {
+    observed += 1;
+    if (observed === count) {
       resolve(undefined);
     }
   };
@@ -57,7 +57,7 @@ export async function measureReplay(
   return ms;
 }
 
-/** Creates objects and waits until all watches have told all of them. */
+/** Creates objects and waits until all watches have received them. */
 export async function measureFanOut(
   server: ServerProcess,
   path: string,
@@ -74,7 +74,7 @@ export async function measureFanOut(
       resolve(undefined);
     }
   };
-  // Parsed for its revision only; a list has one.
+  // Only the list's revision is read.
   const list = JSON.parse(await server.ask("GET", `${path}?limit=1`)) as {
     readonly metadata: { readonly resourceVersion: string };
   };

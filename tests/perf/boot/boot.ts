@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long from `kubectl apply` to the guest's first line and to its login prompt, by what it boots from, beside QEMU
-// started by hand with the same disk.
+// Time from `kubectl apply` to the guest's first line and to its login prompt, by boot source, compared with QEMU
+// started by hand on the same disk.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ const BOOT_MS = 600_000;
 
 interface Setting {
   readonly label: string;
-  /** What stands for the login prompt. */
+  /** Evidence of the login prompt. */
   readonly login: RegExp;
   readonly manifest: (name: string) => unknown;
 }
@@ -49,7 +49,7 @@ function hasConsole(machine: Machine, name: string): boolean {
 
 async function measureStart(machine: Machine, { login, manifest }: Setting): Promise<BootTimes> {
   const started = performance.now();
-  // A name of its own: what is left of the one before is not looked at.
+  // A unique name, so that the previous one's leftovers do not matter.
   const name = `boot-${String(Date.now())}`;
   machine.apply(manifest(name));
   try {
@@ -97,7 +97,7 @@ async function measureRounds(machine: Machine, rounds: number): Promise<void> {
   }
 }
 
-/** Prints how long `rounds` starts took of each kind. */
+/** Prints the duration of `rounds` starts of each kind. */
 export async function measureBoots(rounds: number): Promise<void> {
   execFileSync(join(ROOT, "hack/guest/make-debian"), [join(ROOT, ".cache/guest-debian")], {
     stdio: "inherit",

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { openGuestConsole } from "@patchbay/support";
 import { LOGIN, type BootTimes } from "./boot-times.ts";
 
-/** Boots the disk of an overlay, as a containerDisk is, and ends the machine. */
+/** Boots a disk overlay, like a containerDisk, and ends the machine. */
 export async function bootByHand(disk: string, timeoutMs: number): Promise<BootTimes> {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-by-hand-"));
   const logPath = join(directory, "console.log");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same disk, larger: does the time of a boot depend on the size of the image?
+// Whether boot time depends on the image size.
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { appendFileSync, statSync } from "node:fs";
@@ -7,7 +7,7 @@ import { appendFileSync, statSync } from "node:fs";
 const MIB = 1024 ** 2;
 const LARGE = 2048 * MIB;
 
-/** Writes the disk as raw without holes, with bytes behind it that nothing compresses, until it takes 2 GiB. */
+/** Writes the disk as non-sparse raw with incompressible padding up to 2 GiB. */
 export function growDisk(disk: string, large: string): void {
   execFileSync("qemu-img", ["convert", "-O", "raw", "-S", "0", disk, large]);
   for (let size = statSync(large).size; size < LARGE; size += MIB) {

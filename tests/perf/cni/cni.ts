@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's bad morning: many pods with two networks each start at once. How long does net-agent take, beside a shell loop that
-// runs the same plugins, and what does it hold?
+// Many pods with two networks each start at once: net-agent's time compared with a shell loop of the same plugins, and
+// its memory.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ const PLUGINS = "/usr/lib/cni";
 const NETWORKS = ["one", "two"];
 const AT_ONCE = 8;
 
-/** What one way took, seconds. */
+/** Duration of one method, seconds. */
 interface Times {
   readonly up: number;
   readonly down: number;
@@ -38,7 +38,7 @@ function seconds(sinceMs: number): number {
   return (performance.now() - sinceMs) / 1000;
 }
 
-/** A network's list of one plugin; both ways give addresses of their own. */
+/** A network's list of one plugin; both methods assign their own addresses. */
 function configOf(node: CniNode, index: number, way: "agent" | "hand"): object {
   const subnet = `10.${way === "agent" ? "61" : "62"}.${String(index)}.0/24`;
   const ipam = { type: "host-local", dataDir: node.leaseDir, subnet };
@@ -46,13 +46,13 @@ function configOf(node: CniNode, index: number, way: "agent" | "hand"): object {
   return { cniVersion: "1.0.0", name: `${way}${String(index)}`, type: "bridge", bridge, ipam };
 }
 
-/** The most memory that a process has held, MB of 10^6 bytes. */
+/** A process's peak memory, MB of 10^6 bytes. */
 function mostMb(pid: number): number {
   const status = readFileSync(`/proc/${String(pid)}/status`, "utf8");
   return (Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
 }
 
-/** As a shell does it, so many at a time. */
+/** Like a shell, with limited concurrency. */
 function byHand(node: CniNode, sandboxes: readonly Sandbox[], atOnce: number): Times {
   const files = NETWORKS.map((network, index) => {
     const file = join(node.directory, `${network}.json`);
@@ -101,7 +101,7 @@ async function runPod(client: KubeClient, node: CniNode, name: string): Promise<
   return node.addSandbox({ ...key, uid: pod.metadata.uid ?? "" });
 }
 
-/** Resolves when each pod tells of so many NICs; looks at what has changed alone, since it takes time from who is measured. */
+/** Resolves when each pod reports so many NICs; reads only changes, to save time for the measured processes. */
 async function untilAll(pods: Cache<Pod>, count: number): Promise<void> {
   const isThere = ({ metadata }: Pod): boolean =>
     parseNetworkStatus(metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]).length === count;
@@ -126,7 +126,7 @@ async function askAll(client: KubeClient, pods: Cache<Pod>, networks: string): P
   await Promise.all(pods.list().map(change));
 }
 
-/** Measures `count` pods, and prints both ways. */
+/** Measures `count` pods with both methods. */
 export async function measureCni(count: number): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "perf-cni-"));
   const node = new CniNode();
@@ -193,7 +193,7 @@ function print(
     readonly agent: Times;
     readonly readyMs: number;
     readonly memory: number;
-    /** What net-agent and the API server had used when all was up, seconds. */
+    /** Processor time of net-agent and the API server when all were up, seconds. */
     readonly processor: readonly number[];
   },
 ): void {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the control plane costs with few, many and very many VMs: one table, with a column for each number.
+// The control plane's cost with few, many and very many VMs: one table, with a column for each number.
 import { loadavg } from "node:os";
 import { measure, type Row } from "./measure.ts";
 import { withStage } from "./stage.ts";
@@ -29,7 +29,6 @@ function printTable(head: Row[], columns: readonly (readonly Row[])[]): void {
   }
 }
 
-/** Measures with each number of VMs, and prints the table. */
 export async function measureControlPlane(counts: readonly number[]): Promise<void> {
   const columns: (readonly Row[])[] = [];
   for (const vms of counts) {

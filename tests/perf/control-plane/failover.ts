@@ -1,48 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two replicas of each service, and what plugs see of it when the leader and one virt-api go in the middle.
+// Two replicas of each service, and the effect on plugs when the leader and one virt-api end.
 import { eventually } from "@patchbay/support";
 import { load } from "../apiserver/load.ts";
 import type { Service } from "./service.ts";
 import type { Stage } from "./stage.ts";
 
-/** Requests that are under way at once. */
 export const PARALLEL = 4;
 
-/** Within which one leads, also with many VMs on a busy machine, milliseconds. */
+/** Time limit for a leader election, also with many VMs on a busy machine, milliseconds. */
 const LEADER_MS = 120_000;
 
-/** What became of many plugs. */
+/** Results of many plugs. */
 export interface Failover {
   /** From the first request to the last NIC, milliseconds. */
   readonly totalMs: number;
-  /** The longest time in which no NIC was there that had not been there before, milliseconds. */
+  /** The longest time without a newly plugged NIC, milliseconds. */
   readonly longestGapMs: number;
-  /** Requests that were answered by an error, and sent again. */
+  /** Requests that failed and were repeated. */
   readonly refused: number;
-  /** VMs whose specification, status or pod names the NIC more or less often than once. */
+  /** VMs whose spec, status or pod does not name the NIC exactly once. */
   readonly wrong: readonly string[];
 }
 
-/** The virt-controller that leads, as soon as one does. */
+/** The leading virt-controller, once there is one. */
 export function leaderOf(stage: Stage): Promise<Service> {
   return eventually(() => stage.leader(), { withinMs: LEADER_MS });
 }
 
-/** Asks for a NIC until it is promised; the number of refusals. */
+/** Requests a NIC until it is accepted; returns the number of rejections. */
 async function askThrough(stage: Stage, index: number): Promise<number> {
   for (let refused = 0; ; refused += 1) {
     try {
       await stage.vms.ask(index);
       return refused;
     } catch (error) {
-      // What broke off may have been done.
+      // An aborted request may have been executed.
       if (stage.vms.isAskedFor(index)) return refused + 1;
       if (refused > 100) throw error;
     }
   }
 }
 
-/** Plugs a NIC into each of so many VMs; a third of the way the leader is killed, after two thirds one virt-api goes. */
+/** Plugs a NIC into each of so many VMs; after a third the leader is killed, after two thirds one virt-api ends. */
 export async function plugThroughFailures(
   stage: Stage,
   { count, virtApi }: { readonly count: number; readonly virtApi: "asked" | "killed" },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server is given before anything is measured: kinds, rights, networks, a node, and the way to virt-api.
+// The API server's initial objects: kinds, rights, networks, a node, and the registration of virt-api.
 import {
   API_SERVICES,
   customResourceDefinitions,
@@ -22,9 +22,9 @@ import {
 import { createFiles } from "@patchbay/os";
 import { bridgeNetworkManifest } from "@patchbay/support";
 
-/** Where everything that is measured is. */
+/** Namespace of all measured objects. */
 export const NAMESPACE = "patchbay-perf";
-/** The node that the test itself is. */
+/** The simulated node. */
 export const NODE = "patchbay-perf";
 
 const SERVICE = { name: "virt-api", namespace: "patchbay" };
@@ -32,11 +32,11 @@ const CORE = { group: "", version: "v1" } as const;
 const NODES = { ...CORE, resource: "nodes", kind: "Node", namespaced: false };
 const SERVICES = { ...CORE, resource: "services", kind: "Service", namespaced: true };
 const ENDPOINTS = { ...CORE, resource: "endpoints", kind: "Endpoints", namespaced: true };
-/** Of a cluster's manifests, what says who may do what. */
+/** RBAC objects of a cluster's manifests. */
 const RIGHTS = /^(Namespace|ServiceAccount|(Cluster)?Role(Binding)?)$/;
 const WEBHOOKS: readonly string[] = [MUTATING_WEBHOOKS.kind, VALIDATING_WEBHOOKS.kind];
 
-/** Where replicas of virt-api listen, one at each port, and who signed their certificate. */
+/** Ports of virt-api's replicas, and the authority of their certificate. */
 export interface VirtApiAddress {
   readonly address: string;
   readonly ports: readonly number[];
@@ -58,7 +58,7 @@ function object(
 
 /** The manifests' own webhooks, as `patchbay install` writes them. */
 function webhookOf(manifest: KubeObject, caPem: string): KubeObject {
-  // As the manifests have it.
+  // From the manifest.
   const configuration = manifest as WebhookConfiguration;
   const caBundle = Buffer.from(caPem).toString("base64");
   const webhooks = configuration.webhooks.map(({ clientConfig, ...webhook }) => {
@@ -77,7 +77,7 @@ async function clusterManifests(): Promise<readonly KubeObject[]> {
   return parseManifests(await readManifests(createFiles(), "base"));
 }
 
-/** Says at which of its ports virt-api listens, as a cluster does of pods that are ready. */
+/** Publishes virt-api's listening ports, like a cluster's endpoints of ready pods. */
 export async function keepEndpoints(
   { store }: KubeClient,
   { address, ports }: Pick<VirtApiAddress, "address" | "ports">,
@@ -104,7 +104,6 @@ async function keepWayToVirtApi(client: KubeClient, { caPem }: VirtApiAddress): 
   }
 }
 
-/** Installs all but the services. */
 export async function install(client: KubeClient, at: VirtApiAddress): Promise<void> {
   const { store } = client;
   await applyManifests(store, customResourceDefinitions());
@@ -126,7 +125,7 @@ export async function install(client: KubeClient, at: VirtApiAddress): Promise<v
   await keepWayToVirtApi(client, at);
 }
 
-/** Takes away what would be in the way of others. */
+/** Removes objects that would affect other users. */
 export async function uninstall({ store }: KubeClient): Promise<void> {
   await store.delete(MUTATING_WEBHOOKS, { name: "patchbay" });
   await store.delete(VALIDATING_WEBHOOKS, { name: "patchbay" });

@@ -8,10 +8,9 @@ import type { BurstTimes } from "./vms.ts";
 
 /** Plugs one after the other. */
 const SINGLES = 50;
-/** For which nothing is asked, before memory is read and while rest is measured, milliseconds. */
+/** Idle time before memory is read and while idle cost is measured, milliseconds. */
 const REST_MS = 20_000;
 
-/** A line of the table. */
 export type Row = readonly [name: string, value: string];
 
 function ms(value: number): string {
@@ -23,7 +22,7 @@ function medianAndTail(values: readonly number[]): string {
   return `${ms(quantile(sorted, 0.5))}, p99 ${ms(quantile(sorted, 0.99))}`;
 }
 
-/** What was counted between two readings, watches left out, divided by `among`, most first. */
+/** Differences of two readings without watches, divided by `among`, sorted descending. */
 function difference(
   before: Counts,
   after: Counts,
@@ -38,11 +37,11 @@ function difference(
 
 function print(counts: readonly (readonly [string, number])[]): string {
   const sum = counts.reduce((total, [, count]) => total + count, 0);
-  const words = counts.map(([word, count]) => `${String(Number(count.toFixed(2)))} ${word}`);
-  return `${sum.toFixed(1)}${words.length === 0 ? "" : `: ${words.join(", ")}`}`;
+  const text = counts.map(([word, count]) => `${String(Number(count.toFixed(2)))} ${word}`);
+  return `${sum.toFixed(1)}${text.length === 0 ? "" : `: ${text.join(", ")}`}`;
 }
 
-/** Two readings, and how many plugs were between them. */
+/** Two readings and the number of plugs between them. */
 interface Span {
   readonly before: Reading;
   readonly after: Reading;
@@ -145,17 +144,17 @@ async function measureRest(stage: Stage): Promise<readonly Row[]> {
   await pass(REST_MS);
   const after = await read(stage);
   const seconds = REST_MS / 1000;
-  const asked = [
+  const requested = [
     ...difference(before.apiSent, after.apiSent, 1),
     ...difference(before.controllerSent, after.controllerSent, 1),
   ];
   return [
-    [`at rest, ${String(seconds)} s: requests beside watches`, print(asked)],
+    [`at rest, ${String(seconds)} s: requests beside watches`, print(requested)],
     ...cpuRows("at rest, each second", { before, after, among: seconds }),
   ];
 }
 
-/** The NIC is asked for while the controller is away; and virt-api answers a first request. */
+/** The NIC is requested without a controller; virt-api answers a first request. */
 async function measureStarts(stage: Stage): Promise<readonly Row[]> {
   await stage.end(stage.virtController, "asked");
   await stage.vms.ask(0);
@@ -178,7 +177,7 @@ async function measureStarts(stage: Stage): Promise<readonly Row[]> {
   ];
 }
 
-/** Everything with so many VMs. */
+/** Runs everything with so many VMs. */
 export async function measure(stage: Stage, vms: number): Promise<readonly Row[]> {
   const empty = memoryRow("at rest, empty", stage);
   const beforeFilling = await read(stage);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that does nothing but say what its agents would: pods run, have the NICs that they are to have, and guests
-// get and let go of devices at once. One write for each thing that is to be said.
+// A node that only writes its agents' reports: pods run with their requested NICs, and guests attach and release
+// devices immediately. One write per report.
 import {
   findController,
   names,
@@ -29,25 +29,25 @@ import {
 import type { Clock, Logger } from "@patchbay/base";
 import { NAMESPACE, NODE } from "./install.ts";
 
-/** Keys of one kind that are worked on at once. */
+/** Concurrent keys of one kind. */
 const CONCURRENCY = 16;
 /** Source: kubelet, nodeStatusUpdateFrequency. */
 const BEAT_MS = 10_000;
 const POD_IP = "10.88.0.2";
 
-/** What the node is made of; `client` is its agents'. */
+/** The node's parts; `client` is its agents'. */
 export interface NodeSideDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Name of the VMI whose launcher a pod is. */
+/** Name of the VMI of a launcher pod. */
 export function vmOf(pod: Pod): string {
   return findController(pod)?.name ?? "";
 }
 
-/** What CNI would say of the NICs that a pod is to have. */
+/** The CNI status of a pod's requested NICs. */
 function networkStatusOf(pod: Pod): string {
   const parsed = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   const elements = parsed.ok ? parsed.elements : [];
@@ -69,7 +69,7 @@ function hotplugOf(type: "Plug" | "Unplug"): NonNullable<IfaceStatus["hotplug"]>
   return { type, phase, since: "2026-01-01T00:00:00Z" };
 }
 
-/** An iface as virt-handler reports it once nothing is left to do for the node. */
+/** An iface as virt-handler reports it when the node is done with it. */
 function statusOf(iface: Iface, attachment: Attachment | undefined): readonly IfaceStatus[] {
   if (attachment?.state !== "Attached" && attachment?.state !== "Removing") return [];
   const { name, macAddress } = iface;
@@ -101,7 +101,7 @@ function isSame(left: unknown, right: unknown): boolean {
   return JSON.stringify(left) === JSON.stringify(right);
 }
 
-/** The node, which is there until its signal is aborted. */
+/** The node, active until its signal is aborted. */
 export class NodeSide {
   readonly pods: StartableCache<Pod>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
@@ -115,7 +115,7 @@ export class NodeSide {
     this.vmis = createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, selection), { logger });
   }
 
-  /** Resolves when the node knows what there is; it works from then on. */
+  /** Resolves when the node has its initial lists and is active. */
   async start(signal: AbortSignal): Promise<void> {
     const { pods, vmis } = this;
     const { clock, log } = this.#deps;
@@ -140,7 +140,7 @@ export class NodeSide {
     void runReconciler({ name: "vmis", queue: vmiQueue, reconcile: tendVmi, ...shared }, signal);
   }
 
-  /** Says that the node lives: one that is silent for 40 s is told lost, with all its VMs. */
+  /** Sends heartbeats: a node without them for 40 s is reported lost, with all its VMs. */
   async #beat(): Promise<void> {
     const { client, clock } = this.#deps;
     const lastHeartbeatTime = new Date(clock.now()).toISOString();
@@ -157,7 +157,7 @@ export class NodeSide {
         await clock.sleep(BEAT_MS, signal);
         await this.#beat();
       } catch (err) {
-        // The next one may get through.
+        // The next one may succeed.
         if (!isOver()) log.warn("a heartbeat was lost", { err });
       }
     }
@@ -173,12 +173,12 @@ export class NodeSide {
     } else if (pod.spec.nodeName === undefined) {
       await this.#bind(name);
     } else {
-      const told = networkStatusOf(pod);
+      const reported = networkStatusOf(pod);
       const isRunning = pod.status?.phase === "Running";
-      if (isRunning && annotations[names.NETWORK_STATUS_ANNOTATION] === told) return done();
+      if (isRunning && annotations[names.NETWORK_STATUS_ANNOTATION] === reported) return done();
       const status = { phase: "Running", podIP: POD_IP, podIPs: [{ ip: POD_IP }] };
       const fields = {
-        metadata: { annotations: { [names.NETWORK_STATUS_ANNOTATION]: told } },
+        metadata: { annotations: { [names.NETWORK_STATUS_ANNOTATION]: reported } },
         ...(isRunning ? {} : { status }),
       };
       await store.patch(PODS, key, { type: "merge", fields }, { subresource: "status" });

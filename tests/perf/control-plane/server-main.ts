@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The embedded API server in a process of its own, with objects as large as a cluster's: each records who manages its
-// fields. `node server-main.ts DIRECTORY` writes `kubeconfig` there and prints `ready`.
+// The embedded API server in its own process, with objects of a cluster's size: each has managedFields. `node
+// server-main.ts DIRECTORY` writes `kubeconfig` there and prints `ready`.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startApiServer } from "@patchbay/apiserver";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which API server is measured: the one that PATCHBAY_KUBECONFIG names, else an embedded one in a process of its own.
+// Selects the measured API server: PATCHBAY_KUBECONFIG's, else an embedded one in its own process.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,14 +11,14 @@ import { untilReady } from "./service.ts";
 const MAIN = join(import.meta.dirname, "server-main.ts");
 const LOOPBACK = "127.0.0.1";
 
-/** An API server, and how one gets there. */
+/** An API server and its access. */
 export interface Server {
   readonly name: string;
-  /** File of an administrator. */
+  /** An administrator's kubeconfig. */
   readonly kubeconfig: string;
-  /** Where it finds virt-api: an address of this machine. */
+  /** Address of this machine at which it reaches virt-api. */
   readonly address: string;
-  /** Its process, where it is known. */
+  /** Its process if known. */
   readonly pid?: number;
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ function ownAddress(): string {
   return named ?? outward?.address ?? LOOPBACK;
 }
 
-/** A server of somebody's; its processor time is told where PATCHBAY_PERF_SERVER_PID names its process. */
+/** An external server; its processor time is measured if PATCHBAY_PERF_SERVER_PID names its process. */
 function foreignServer(kubeconfig: string): Server {
   const pid = Number(process.env["PATCHBAY_PERF_SERVER_PID"] ?? NaN);
   return {
@@ -61,15 +61,14 @@ async function startEmbedded(directory: string): Promise<Server> {
   };
 }
 
-/** Opens the server; `directory` is for what an embedded one keeps. */
+/** Opens the server; an embedded one stores its data in `directory`. */
 export async function openServer(directory: string): Promise<Server> {
   const named = process.env["PATCHBAY_KUBECONFIG"] ?? "";
   return named === "" ? startEmbedded(directory) : foreignServer(named);
 }
 
-/** Writes a kubeconfig by which an administrator acts as another user. */
+/** Writes a kubeconfig with which an administrator impersonates another user. */
 export function writeImpersonating(server: Server, user: string, file: string): void {
-  // A kubeconfig, of which one field is set.
   const config = parse(readFileSync(server.kubeconfig, "utf8")) as {
     readonly users: readonly { readonly user: Record<string, unknown> }[];
   };

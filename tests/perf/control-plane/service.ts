@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One service as users run it, in a process of its own: when does it work, what does it hold, burn and ask?
+// One service as users run it, in its own process: start time, memory, processor time and requests.
 import { findFreePort } from "@patchbay/support";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,28 +9,26 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 
 const PACKAGES = join(import.meta.dirname, "../../../packages/control-plane");
-/** Of a tick in which the kernel counts processor time, milliseconds. Source: sysconf(_SC_CLK_TCK), 100 on Linux. */
+/** Length of a tick of processor time, milliseconds. Source: sysconf(_SC_CLK_TCK), 100 on Linux. */
 const TICK_MS = 10;
-/** The longest that a process may take to start, milliseconds. */
+/** Limit of a process's start, milliseconds. */
 const START_MS = 60_000;
 
-/** How often each thing was counted, by its labels as one word: `patch pods`. */
+/** Counts by labels as one text: `patch pods`. */
 export type Counts = ReadonlyMap<string, number>;
 
-/** Resident memory of a process, MB of 10^6 bytes. */
 export function residentMb(pid: number): number {
   const status = readFileSync(`/proc/${String(pid)}/status`, "utf8");
   return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
 }
 
-/** Processor time that a process has used, milliseconds. */
 export function processorMs(pid: number): number {
   const stat = readFileSync(`/proc/${String(pid)}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
-/** Samples of one metric in Prometheus' text format; the values of a sample's labels are its word. */
+/** Samples of one metric in Prometheus' text format, keyed by the values of their labels. */
 function samplesOf(text: string, metric: string): Counts {
   const samples = [...text.matchAll(new RegExp(`^${metric}\\{([^}]*)\\} (\\S+)$`, "gm"))];
   return new Map(
@@ -41,7 +39,7 @@ function samplesOf(text: string, metric: string): Counts {
   );
 }
 
-/** Waits until a process has said its first line. */
+/** Waits for a process's first line. */
 export async function untilReady(stdout: Readable, child: ChildProcess): Promise<void> {
   const late = AbortSignal.timeout(START_MS);
   try {
@@ -55,7 +53,7 @@ export async function untilReady(stdout: Readable, child: ChildProcess): Promise
   }
 }
 
-/** A service that works. */
+/** A running service. */
 export class Service {
   readonly name: string;
   readonly pid: number;
@@ -75,7 +73,7 @@ export class Service {
     this.#metrics = `http://127.0.0.1:${String(about.metricsPort)}/metrics`;
   }
 
-  /** Starts the built program; resolves when it is ready. */
+  /** Starts the compiled program; resolves when it is ready. */
   static async start(name: string, args: readonly string[]): Promise<Service> {
     const metricsPort = await findFreePort();
     const begin = performance.now();
@@ -88,17 +86,16 @@ export class Service {
     return new Service(child, { name, readyMs: performance.now() - begin, metricsPort });
   }
 
-  /** Requests that it has sent to the API server. */
   async sent(): Promise<Counts> {
     return samplesOf(await this.#print(), "patchbay_api_requests_total");
   }
 
-  /** Calls that came to it. */
+  /** Calls that it received. */
   async served(): Promise<Counts> {
     return samplesOf(await this.#print(), "patchbay_served_total");
   }
 
-  /** Of virt-controllers that elect a leader. */
+  /** For virt-controllers with leader election. */
   async isLeading(): Promise<boolean> {
     return /^kubevirt_virt_controller_leading_status 1$/m.test(await this.#print());
   }
@@ -107,12 +104,12 @@ export class Service {
     return (await fetch(this.#metrics)).text();
   }
 
-  /** Whether it has ended, by itself or because it was told to. */
+  /** Whether it has ended, by itself or on request. */
   get hasEnded(): boolean {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
-  /** Ends in its own way. */
+  /** Ends gracefully. */
   stop(): Promise<void> {
     return this.#end("SIGTERM");
   }

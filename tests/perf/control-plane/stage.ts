@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that is measured, running: an API server, virt-api and virt-controller as users run them, a node and VMs.
+// The measured system: an API server, virt-api and virt-controller as users run them, a node and VMs.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { openServer, writeImpersonating, type Server } from "./server.ts";
 import { Service } from "./service.ts";
 import { Vms } from "./vms.ts";
 
-/** What is counted of the agents that the test stands in for: requests of the node, people's beside them. */
+/** Simulated agents in the counts: requests of the node and of users. */
 export interface Tally {
   count: number;
 }
@@ -23,21 +23,18 @@ export interface Tally {
 const clock = createClock();
 const log = createLogger({ component: "perf", level: "warn" });
 
-/** How many of virt-api can listen. */
+/** Maximum number of virt-apis. */
 const VIRT_APIS = 2;
-/** That virt-controllers stand by for one another; the manifests' Role for it is of this namespace. */
+/** virt-controllers with leader election; the manifests' Role for it belongs to this namespace. */
 const ELECTING = ["--leader-elect", "--lease-namespace", "patchbay"];
 
-/** The services, which can be stopped and started. */
 export class Stage {
   readonly server: Server;
   readonly vms: Vms;
-  /** Requests that the node has sent. */
   readonly nodeSent: Tally;
   readonly #directory: string;
   readonly #at: VirtApiAddress;
   readonly #people: KubeClient;
-  /** By port. */
   readonly #virtApis = new Map<number, Service>();
   readonly #virtControllers: Service[] = [];
 
@@ -59,28 +56,27 @@ export class Stage {
     this.nodeSent = own.nodeSent;
   }
 
-  /** The one that was started first, of those that run. */
+  /** The oldest running one. */
   get virtApi(): Service {
     const [first] = this.#virtApis.values();
     if (first === undefined) throw new Error("virt-api does not run");
     return first;
   }
 
-  /** As above. */
   get virtController(): Service {
     const [first] = this.#virtControllers;
     if (first === undefined) throw new Error("virt-controller does not run");
     return first;
   }
 
-  /** One of those that elect a leader among them: the one that leads. */
+  /** With leader election: the leader. */
   async leader(): Promise<Service | undefined> {
     await this.#startAnew();
     for (const one of this.#virtControllers) if (await one.isLeading()) return one;
     return undefined;
   }
 
-  /** Starts one more; the server knows of it when it is ready. */
+  /** Starts one more; the server knows it when it is ready. */
   async startVirtApi(): Promise<Service> {
     const file = (name: string): string => join(this.#directory, name);
     const port = this.#at.ports.find((one) => !this.#virtApis.has(one));
@@ -104,7 +100,6 @@ export class Stage {
     return service;
   }
 
-  /** Starts one more. */
   async startVirtController({ elects = false } = {}): Promise<Service> {
     const kubeconfig = join(this.#directory, "virt-controller.kubeconfig");
     const flags = ["--kubeconfig", kubeconfig, ...(elects ? ELECTING : [])];
@@ -113,7 +108,7 @@ export class Stage {
     return service;
   }
 
-  /** Ends a service as a pod that is deleted, of which the server knows at once, or as one that dies, of which it does not. */
+  /** Ends a service like a deleted pod, which the server learns immediately, or like a crash, which it does not. */
   async end(service: Service, how: "asked" | "killed"): Promise<void> {
     const ended = how === "asked" ? service.stop() : service.kill();
     for (const [port, one] of this.#virtApis) if (one === service) this.#virtApis.delete(port);
@@ -123,7 +118,7 @@ export class Stage {
     await ended;
   }
 
-  /** A virt-controller that another has followed ends, and its kubelet starts it again. */
+  /** A virt-controller whose lease was taken over ends, and its kubelet restarts it. */
   async #startAnew(): Promise<void> {
     for (const one of this.#virtControllers.filter(({ hasEnded }) => hasEnded)) {
       this.#virtControllers.splice(this.#virtControllers.indexOf(one), 1);
@@ -131,7 +126,7 @@ export class Stage {
     }
   }
 
-  /** Who holds the Lease of the virt-controllers. */
+  /** The holder of the virt-controllers' Lease. */
   async holder(): Promise<string> {
     const key = { namespace: "patchbay", name: "virt-controller" };
     const lease = await this.#people.store.find(LEASES, key);
@@ -143,7 +138,7 @@ export class Stage {
     return keepEndpoints(this.#people, { address, ports: [...this.#virtApis.keys()] });
   }
 
-  /** Resolves when requests for the subresources get through. */
+  /** Resolves when subresource requests succeed. */
   async reachable(): Promise<void> {
     const path = "/apis/subresources.kubevirt.io/v1";
     for (let tries = 0; ; tries += 1) {
@@ -204,7 +199,7 @@ async function perform(
     await stage.vms.start(signal);
     await use(stage);
   } finally {
-    // Finalizers go with the controller only; an embedded server goes as a whole.
+    // Finalizers need the controller; an embedded server is discarded as a whole.
     if (stage.server.name !== "embedded") await stage.vms.remove();
     await stage.stopServices();
   }
@@ -237,7 +232,7 @@ async function playOn(
   }
 }
 
-/** Sets everything up, and leaves nothing of it behind. */
+/** Sets everything up and removes it afterwards. */
 export async function withStage(use: (stage: Stage) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-perf-"));
   try {

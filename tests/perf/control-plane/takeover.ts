@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does nobody plug when the leader is gone, and what becomes of plugs that are under way?
+// Length of an outage after the leader's death, and its effect on running plugs.
 import { setTimeout as sleep } from "node:timers/promises";
 import { leaderOf, plugThroughFailures, type Failover } from "./failover.ts";
 import type { Row } from "./measure.ts";
 import { processorMs, type Service } from "./service.ts";
 import { withStage, type Stage } from "./stage.ts";
 
-/** Times that the leader is killed at rest. */
 const ROUNDS = 3;
 const PLUGS = 50;
 
@@ -14,13 +13,13 @@ function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(2)} s`;
 }
 
-/** Of processor time within {@link LOOK_MS}, milliseconds: a process that uses less has done what its start brought. */
+/** Processor time within {@link LOOK_MS} below which a starting process counts as idle, milliseconds. */
 const REST_CPU_MS = 50;
 const LOOK_MS = 1000;
-/** Looks at a process that does not come to rest. */
+/** Limit of checks of a process that does not become idle. */
 const LOOKS_MAX = 120;
 
-/** The one that stands by has read everything once before it is needed: so it is on a cluster, but in its first seconds. */
+/** The standby has read everything before it is needed, as on a cluster except in its first seconds. */
 async function untilAtRest({ pid }: Service): Promise<void> {
   for (let look = 0; look < LOOKS_MAX; look += 1) {
     const before = processorMs(pid);
@@ -30,14 +29,14 @@ async function untilAtRest({ pid }: Service): Promise<void> {
   throw new Error(`process ${String(pid)} does not come to rest`);
 }
 
-/** Between looks at the Lease. */
+/** Interval of Lease checks. */
 const HOLDER_LOOK_MS = 20;
 
-/** What a takeover took, since the leader's death, milliseconds. */
+/** A takeover's duration since the leader's death, milliseconds. */
 interface Takeover {
-  /** Until another holds the Lease. */
+  /** Until another one holds the Lease. */
   readonly leaseMs: number;
-  /** Until the pod's annotation names the NIC that was asked for just after the death. */
+  /** Until the pod's annotation has the NIC requested just after the death. */
   readonly plugMs: number;
 }
 
@@ -103,7 +102,7 @@ async function measure(stage: Stage, vms: number): Promise<void> {
   }
 }
 
-/** Measures with so many VMs; each row is printed as soon as it is known. */
+/** Measures with so many VMs and prints each row when it is known. */
 export async function measureTakeover(vms: number): Promise<void> {
   print(["VMs", String(vms)]);
   await withStage((stage) => measure(stage, vms));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people do with many VMs: make them, plug a NIC into each, and take it out; and when each step of it was seen.
+// User operations on many VMs: create them, plug a NIC into each, and unplug it; with the time of each step.
 import { setTimeout as pass } from "node:timers/promises";
 import {
   names,
@@ -16,11 +16,11 @@ import { load, type Load } from "../apiserver/load.ts";
 import { NAMESPACE } from "./install.ts";
 import { vmOf, type NodeSide } from "./node-side.ts";
 
-/** Requests of people that are under way at once. */
+/** Concurrent user requests. */
 const PARALLEL = 32;
-/** For which nothing changes when everything is done, milliseconds. */
+/** Time without changes that counts as done, milliseconds. */
 const QUIET_MS = 1500;
-/** The longest that anything may take, milliseconds. */
+/** Limit of any operation, milliseconds. */
 const LONGEST_MS = 15 * 60_000;
 const HOT = "hot";
 
@@ -28,18 +28,18 @@ const HOT = "hot";
 export interface PlugTimes {
   readonly answered: number;
   readonly annotated: number;
-  /** VMI attachment `Attached`; in it is the simulated node's write of `network-status`. */
+  /** VMI attachment `Attached`; it includes the simulated node's write of `network-status`. */
   readonly attached: number;
 }
 
-/** Of a plug of many, milliseconds. */
+/** One of many plugs, milliseconds. */
 export interface BurstTimes {
   readonly put: Load;
-  /** From the first PUT until the last VMI says that its NIC is there, or gone. */
+  /** From the first PUT until the last VMI reports its NIC as plugged or gone. */
   readonly totalMs: number;
 }
 
-/** Calls back with each change of a cache that is not a deletion, until something is true of one. */
+/** Calls back with each change of a cache, except deletions, until the condition holds for one object. */
 function when<T extends KubeObject>(
   cache: Cache<T>,
   isSo: (object: T) => boolean,
@@ -53,15 +53,17 @@ function when<T extends KubeObject>(
   return promise;
 }
 
-/** Keeps the names of the objects of which something is true. */
+/** Tracks the names of objects that fulfill a condition. */
 function keepNames<T extends KubeObject>(
   cache: Cache<T>,
-  kept: Set<string>,
+  retained: Set<string>,
   isSo: (object: T) => boolean,
 ): void {
   cache.onChange((change) => {
-    if (change.kind !== "deleted" && isSo(change.current)) kept.add(change.current.metadata.name);
-    else kept.delete((change.kind === "deleted" ? change.previous : change.current).metadata.name);
+    if (change.kind !== "deleted" && isSo(change.current))
+      retained.add(change.current.metadata.name);
+    else
+      retained.delete((change.kind === "deleted" ? change.previous : change.current).metadata.name);
   });
 }
 
@@ -80,7 +82,9 @@ export class Vms {
   readonly #client: KubeClient;
   readonly #node: NodeSide;
   readonly #vms: StartableCache<VirtualMachine>;
-  /** Names of VMs that run, of those that name the hot NIC, and of VMIs that have it: nobody counts 10,000 each time. */
+  /**
+   * Names of running VMs, of those with the hot NIC, and of VMIs with it, because counting 10,000 each time is slow.
+   */
   readonly #running = new Set<string>();
   readonly #asking = new Set<string>();
   readonly #having = new Set<string>();
@@ -106,7 +110,7 @@ export class Vms {
     }
   }
 
-  /** Makes so many VMs; resolves when all run. Milliseconds. */
+  /** Creates so many VMs; resolves when all run. Returns milliseconds. */
   async create(count: number): Promise<number> {
     const begin = performance.now();
     const nics = [{ name: "default" }, { name: "first", network: "first" }];
@@ -119,7 +123,7 @@ export class Vms {
     return (await this.settle()) - begin;
   }
 
-  /** Plugs one NIC, and sees it done. */
+  /** Plugs one NIC and waits for it. */
   async plug(index: number): Promise<PlugTimes> {
     const name = `vm-${String(index)}`;
     const annotated = this.annotated(index);
@@ -141,7 +145,7 @@ export class Vms {
     };
   }
 
-  /** Takes the NIC out again; resolves when the VM does not name it any more. Milliseconds. */
+  /** Unplugs the NIC; resolves when the VM does not name it any more. Returns milliseconds. */
   async unplug(index: number): Promise<number> {
     const name = `vm-${String(index)}`;
     const gone = when(this.#vms, (vm) => vm.metadata.name === name && isRidOfHot(vm));
@@ -150,7 +154,6 @@ export class Vms {
     return (await gone) - begin;
   }
 
-  /** Plugs one NIC into each of so many VMs. */
   async plugAll(count: number): Promise<BurstTimes> {
     const begin = performance.now();
     const put = await this.#putAll(count, "addinterface");
@@ -158,12 +161,11 @@ export class Vms {
     return { put, totalMs: performance.now() - begin };
   }
 
-  /** Resolves when so many have their NIC. */
   allPlugged(count: number): Promise<void> {
     return this.#until(() => this.#having.size === count);
   }
 
-  /** Calls back when a VM has got its NIC; the answer stops that. */
+  /** Calls back when a VM has its NIC; returns a function that cancels it. */
   onPlugged(tell: () => void): () => void {
     return this.#node.vmis.onChange((change) => {
       if (change.kind !== "updated" || hasHot(change.previous)) return;
@@ -171,12 +173,12 @@ export class Vms {
     });
   }
 
-  /** Whether a VM names its NIC, as far as is known here. */
+  /** Whether a VM names its NIC, by the cache. */
   isAskedFor(index: number): boolean {
     return this.#asking.has(`vm-${String(index)}`);
   }
 
-  /** Names of those of the first VMs of which a specification, a status or a pod does not name the NIC exactly once. */
+  /** The first VMs whose spec, status or pod does not name the NIC exactly once. */
   plugMistakes(count: number): readonly string[] {
     const { vmis, pods } = this.#node;
     const annotations = new Map(
@@ -199,7 +201,6 @@ export class Vms {
     });
   }
 
-  /** Takes it out of all of them. */
   async unplugAll(count: number): Promise<BurstTimes> {
     const begin = performance.now();
     const put = await this.#putAll(count, "removeinterface");
@@ -220,12 +221,12 @@ export class Vms {
     );
   }
 
-  /** Sends the request alone; resolves when it is answered. */
+  /** Sends only the request; resolves with the response. */
   async ask(index: number): Promise<void> {
     await this.#put(`vm-${String(index)}`, "addinterface");
   }
 
-  /** The moment in which the pod is asked for the NIC. */
+  /** The time at which the pod's annotation requests the NIC. */
   annotated(index: number): Promise<number> {
     const name = `vm-${String(index)}`;
     return when(
@@ -236,7 +237,7 @@ export class Vms {
     );
   }
 
-  /** Waits until nothing has changed for a while; the moment of the last change. */
+  /** Waits until nothing has changed for a while; returns the time of the last change. */
   async settle(): Promise<number> {
     await this.#until(() => performance.now() - this.#lastChangeMs > QUIET_MS);
     return this.#lastChangeMs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many small frames in a second go from a guest, and to it, through a tap and the kernel, and by vhost-user through
-// dpdk-testpmd? Of both it is told, too, what a second of QEMU's processor time brings, which a busy machine changes less.
+// Small frames per second from and to a guest, through a tap and the kernel, and by vhost-user through dpdk-testpmd;
+// also per second of QEMU's processor time, which depends less on the load.
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -20,13 +20,13 @@ const BIN_DIR = "/opt/cni/bin";
 const PLUGIN = join(import.meta.dirname, "../../../packages/adapters/cni/build", TYPE);
 const SOCKETS = "/run/patchbay/vhost-user";
 const ADD = `/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/${VM}/addinterface`;
-const SOON = { withinMs: 120_000 };
-/** Of a guest that is sent so much. */
+const TIMEOUT = { withinMs: 120_000 };
+/** The receiving guest's. */
 const ANSWER = { timeoutMs: 300_000 };
 /** Clock ticks in a second. Source: getconf CLK_TCK, 100 on Linux. */
 const TICKS = 100;
 
-/** Frames, and what they took. */
+/** Frames and their cost. */
 interface Flow {
   readonly perSecond: number;
   readonly perCpuSecond: number;
@@ -37,14 +37,14 @@ interface Nic {
   readonly mac: string;
 }
 
-/** Writes frames for that MAC into a tap of the bridge until it is ended. Source: linux/if_tun.h */
+/** Writes frames for that MAC into a tap of the bridge until it is stopped. Source: linux/if_tun.h */
 const PUMP = `open(T, "+<", "/dev/net/tun") or die $!;
   my $request = pack("Z16 S x22", $ARGV[0], 0x1002); ioctl(T, 0x400454ca, $request) or die $!;
   system("ip", "link", "set", $ARGV[0], "master", $ARGV[1], "up");
   my $frame = pack("H12 H12 H4", $ARGV[2], "02000000f10a", "88b5") . "x" x ${String(BYTES - 14)};
   syswrite(T, $frame) while 1;`;
 
-/** The plugin where CNI looks for it, for as long as that takes. */
+/** Installs the plugin in CNI's directory temporarily. */
 async function withPlugin(use: () => Promise<void>): Promise<void> {
   const made = mkdirSync(BIN_DIR, { recursive: true });
   const path = join(BIN_DIR, `${TYPE}-perf`);
@@ -69,7 +69,7 @@ function startGuest(machine: Machine): void {
     capabilities: { CNIDeviceInfoFile: true },
   };
   const nics = [{ name: "default" }, { name: "plain", network: PLAIN.name }];
-  // As its user writes it: it can have such a NIC later.
+  // As a user writes it: ready for such a NIC.
   const limits = JSON.stringify({ limits: { "vhost-user.patchbay.io/sockets": "1" } });
   const manifest = JSON.stringify(vmManifest({ name: VM, nics }));
   machine.apply(
@@ -87,7 +87,7 @@ async function nicOf(machine: Machine, iface: string): Promise<Nic> {
   const mac = await eventually(() => {
     const found = machine.findVmi(VM)?.status?.interfaces?.find(({ name }) => name === iface);
     return found?.hotplug?.phase === "Ready" ? found.mac : undefined;
-  }, SOON);
+  }, TIMEOUT);
   const { lines } = await machine.console(VM).run("report");
   const line = lines.find((each) => each.includes(` mac ${mac} `)) ?? "";
   return { name: /nic (\S+)/.exec(line)?.[1] ?? "", mac };
@@ -102,7 +102,7 @@ function cpuSeconds(): number {
       const line = readFileSync(`/proc/${each}/cmdline`, "utf8");
       return line.includes("qemu-system") && line.includes(of);
     } catch {
-      return false; // it has ended
+      return false;
     }
   });
   if (pid === undefined) throw new Error("the guest has no QEMU");
@@ -130,8 +130,8 @@ async function send(machine: Machine, { name }: Nic): Promise<Flow> {
 async function hear(machine: Machine, { name }: Nic): Promise<Flow> {
   const before = cpuSeconds();
   const { lines } = await machine.console(VM).run(`heard ${name} ${String(SECONDS)}`, ANSWER);
-  const heard = numberIn(lines, /heard (\d+)/);
-  return { perSecond: heard / SECONDS, perCpuSecond: heard / (cpuSeconds() - before) };
+  const received = numberIn(lines, /heard (\d+)/);
+  return { perSecond: received / SECONDS, perCpuSecond: received / (cpuSeconds() - before) };
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -141,8 +141,8 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 async function hearByTap(machine: Machine, nic: Nic): Promise<Flow> {
-  const words = ["pbp-pump", PLAIN.bridge, nic.mac.replaceAll(":", "")];
-  const pump = spawn("perl", ["-e", PUMP, ...words], { stdio: "ignore" });
+  const text = ["pbp-pump", PLAIN.bridge, nic.mac.replaceAll(":", "")];
+  const pump = spawn("perl", ["-e", PUMP, ...text], { stdio: "ignore" });
   try {
     return await hear(machine, nic);
   } finally {
@@ -150,7 +150,7 @@ async function hearByTap(machine: Machine, nic: Nic): Promise<Flow> {
   }
 }
 
-/** The NIC once that dataplane serves it, and until it is done. */
+/** The NIC while that dataplane serves it. */
 async function served(
   machine: Machine,
   forwarding: Forwarding,
@@ -162,7 +162,7 @@ async function served(
   const since = console.position();
   const dataplane = await Testpmd.start([`${SOCKETS}/${uid}/${nic}.sock`], 1, { forwarding });
   try {
-    await console.waitForLine(/nic added/, { timeoutMs: SOON.withinMs, since });
+    await console.waitForLine(/nic added/, { timeoutMs: TIMEOUT.withinMs, since });
     return await use(await nicOf(machine, "fast"));
   } finally {
     await dataplane.stop();
@@ -173,7 +173,7 @@ async function macOf(machine: Machine, iface: string): Promise<string> {
   const specified = (): string | undefined =>
     machine.findVmi(VM)?.spec.domain.devices?.interfaces?.find(({ name }) => name === iface)
       ?.macAddress;
-  return eventually(specified, SOON);
+  return eventually(specified, TIMEOUT);
 }
 
 async function measure(machine: Machine, rounds: number): Promise<void> {
@@ -185,7 +185,7 @@ async function measure(machine: Machine, rounds: number): Promise<void> {
     networkAttachmentDefinitionName: "fast",
     binding: { name: "fast" },
   };
-  await eventually(() => machine.put(ADD, body).code === 0, SOON);
+  await eventually(() => machine.put(ADD, body).code === 0, TIMEOUT);
   const to = await macOf(machine, "fast");
   const ways: readonly (readonly [string, () => Promise<Flow>])[] = [
     ["from the guest, through a tap", () => send(machine, plain)],
@@ -214,7 +214,7 @@ async function measure(machine: Machine, rounds: number): Promise<void> {
   );
 }
 
-/** Prints both, of one guest. */
+/** Prints both directions for one guest. */
 export async function measureDatapaths(rounds: number): Promise<void> {
   await withPlugin(() => withMachine((machine) => measure(machine, rounds)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many frames in a second of processor time go from a tap in a pod to the other side of the pod's NIC, through what
-// Patchbay wires and through a tap and a bridge made by hand? A program writes frames as QEMU does, the kernel counts.
+// Frames per second of processor time from a tap in a pod to the peer of the pod's NIC, through Patchbay's wiring and
+// through a manual tap and bridge. A program writes frames like QEMU, the kernel counts.
 import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import type { BridgeWiring } from "@patchbay/core/nics";
@@ -16,13 +16,13 @@ const TAP = "tap1";
 const MTU = 1500;
 const FRAMES = 1_000_000;
 const GUEST_IP = "10.9.0.5";
-/** IPv4 of the largest size from the guest to a neighbour, UDP to port 9. Source: RFC 791, RFC 768, RFC 863 */
+/** A maximum-size IPv4 frame from the guest to a neighbor, UDP to port 9. Source: RFC 791, RFC 768, RFC 863 */
 const HEADERS = "450005dc00000000401160f5" + "0a090005" + "0a090006" + "4e200009" + "05c80000";
 
 /**
- * Opens the tap with IFF_TAP, IFF_NO_PI and IFF_VNET_HDR (linux/if_tun.h) and writes frames of the largest size: a header
- * of virtio of 10 bytes, MACs, and what follows. The kernel carries each frame to its end within
- * the write: prints the processor time of all of them in seconds, which a busy machine does not change.
+ * Opens the tap with IFF_TAP, IFF_NO_PI and IFF_VNET_HDR (linux/if_tun.h) and writes maximum-size frames: a 10-byte
+ * virtio header, MACs, and the payload. The kernel processes each frame within the write: prints their total processor
+ * time in seconds, which is independent of the machine's load.
  */
 const PUMP = `open(T, "+<", "/dev/net/tun") or die $!;
   my $request = pack("Z16 S x22", "${TAP}", 0x5002); ioctl(T, 0x400454ca, $request) or die $!;
@@ -40,7 +40,7 @@ function inPod(...argv: readonly string[]): string {
   return run("nsenter", `--net=${PATH}`, ...argv);
 }
 
-/** A pod whose NIC `pod1` has its other side, `far`, in the same namespace, where nothing takes the frames. */
+/** A pod whose NIC `pod1` has its peer `far` in the same namespace, where the frames are dropped. */
 function makePod(): void {
   run("ip", "netns", "add", NETNS);
   inPod("ip", ..."link add pod1 type veth peer name far".split(" "), "address", FAR_MAC);
@@ -52,7 +52,7 @@ function removePod(): void {
   run("ip", "netns", "del", NETNS);
 }
 
-/** What rules are made for: what the guest may send, and that its questions for addresses are answered in the pod. */
+/** The rules' settings: what the guest may send, and address resolution in the pod. */
 type Rules = Pick<BridgeWiring, "guard" | "answers">;
 const GUARD: Rules = { guard: { macs: [GUEST_MAC], serves: false, addresses: [GUEST_IP] } };
 const ANSWERS: Rules = { answers: { addresses: ["169.254.75.10/32"] } };
@@ -88,14 +88,13 @@ function wireByHand(): void {
 }
 
 function received(): number {
-  // `ip -j -s` prints a list of objects of these members.
   const links = JSON.parse(inPod("ip", "-j", "-s", "link", "show", "far")) as readonly {
     readonly stats64: { readonly rx: { readonly packets: number } };
   }[];
   return links[0]?.stats64.rx.packets ?? 0;
 }
 
-/** Frames that arrive in a second of processor time: where nobody waits for anybody, the kernel drops some. */
+/** Frames received per second of processor time, because the kernel drops frames without backpressure. */
 async function flow(wire: () => Promise<void> | void): Promise<number> {
   makePod();
   try {
@@ -115,7 +114,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[values.length >> 1] ?? NaN;
 }
 
-/** Ways of wiring, by what the table calls them; the first is what the others are compared with. */
+/** Wirings by table label; the first is the reference. */
 const WAYS: readonly (readonly [string, () => Promise<void> | void])[] = [
   ["a tap and a bridge made by hand", wireByHand],
   ["wired by Patchbay", () => wireByPatchbay({})],
@@ -124,10 +123,10 @@ const WAYS: readonly (readonly [string, () => Promise<void> | void])[] = [
   ["the same, with both", () => wireByPatchbay({ ...ANSWERS, ...GUARD })],
 ];
 
-/** Prints all, and their ratios to what is made by hand. */
+/** Prints all, with ratios to the manual wiring. */
 export async function measureLinks(rounds: number): Promise<void> {
   const rows = WAYS.map(([label, wire]) => ({ label, wire, values: new Array<number>() }));
-  // One of each by turns, so that all see the same machine.
+  // Alternates all wirings under equal load.
   for (let round = 0; round < rounds; round += 1) {
     for (const { wire, values } of rows) values.push(await flow(wire));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An embedded API server in memory with Patchbay's kinds and roles, and clients of it, for tests of whole components.
+// An in-memory API server with Patchbay's kinds and roles, and clients of it, for tests of whole components.
 import { customResourceDefinitions, type KubeObject, type ResourceType } from "@patchbay/api";
 import { startApiServer } from "@patchbay/apiserver";
 import { createKubeClient, type KubeClient, type KubeConfig } from "@patchbay/kube";
@@ -15,7 +15,6 @@ import {
 import type { Clock, Logger } from "@patchbay/base";
 import { createSilentLogger, type ApiRequest } from "@patchbay/telemetry";
 
-/** Definitions of kinds. */
 export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {
   group: "apiextensions.k8s.io",
   version: "v1",
@@ -24,17 +23,17 @@ export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<KubeObject> = {
   namespaced: false,
 };
 
-/** A server that keeps nothing. */
+/** An in-memory server. */
 export interface TestServer {
   readonly clock: Clock;
   readonly log: Logger;
-  /** A client of `user`, who may do what the manifests grant; closed with the server. */
+  /** A client of `user` with the manifests' rights; closed with the server. */
   client(
     user: string,
     groups?: readonly string[],
     onRequest?: (request: ApiRequest) => void,
   ): Promise<KubeClient>;
-  /** Text of a kubeconfig of `user`, for a program of its own. */
+  /** A kubeconfig of `user` for another program. */
   kubeconfig(user: string, groups?: readonly string[]): Promise<string>;
   close(): Promise<void>;
 }
@@ -93,14 +92,14 @@ async function serve(
   });
 }
 
-/** Whether the object is about who may do what. */
+/** Whether the object is part of RBAC. */
 function grants({ apiVersion, kind }: KubeObject): boolean {
   return apiVersion.startsWith("rbac.") || kind === "Namespace" || kind === "ServiceAccount";
 }
 
 let granted: Promise<readonly KubeObject[]> | undefined;
 
-/** The roles of a cluster; parsed once: for each server anew, YAML took 5 of 67 core-seconds of a profile of unit tests. */
+/** A cluster's roles, parsed once: parsing YAML per server took 5 of 67 core-seconds of the unit tests. */
 function readGrants(): Promise<readonly KubeObject[]> {
   granted ??= readManifests(createFiles(), "base").then((manifests) =>
     parseManifests(manifests).filter(grants),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects for tests: whole, valid, and each row shows only what matters.
+// Builders of complete, valid objects: each test names only the relevant fields.
 import type {
   Iface,
   Network,
@@ -9,7 +9,7 @@ import type {
   VmiStatus,
 } from "@patchbay/api";
 
-/** NICs by a short word: name of the iface, and network or options. */
+/** NICs by short form: name of the iface, and network or options. */
 export interface NicSketch {
   readonly name: string;
   /** Default: `blue`. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests of guests that boot Debian from a disk, as a user writes them, and what makes their console obey.
+// Manifests of Debian guests with disks, as a user writes them, and user data for console commands.
 import { FEW_PORTS, ifaceManifest, networkManifest, type ManifestNic } from "./manifests.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What root's shell does: says that the guest is up, and obeys lines as the small guest does. */
+/** Root's shell script: announces the guest and executes lines like the small guest. */
 const PROFILE = `
 set +o emacs
 stty -echo
@@ -24,8 +24,8 @@ say guest ready
 `;
 
 /**
- * Run at each boot, before anybody logs in: root has a shell on the serial port, and answers come without a time. The
- * image's login is told at its start, by a file: to read every unit anew takes a second under emulation, `login` as much.
+ * Runs at each boot before any login: root gets a shell on the serial port, and kernel messages have no timestamps. The
+ * getty is configured by a file, because reloading units takes a second under emulation, as does `login`.
  */
 const OBEY = `
 echo N >/sys/module/printk/parameters/time
@@ -38,28 +38,27 @@ echo OPTIONS=\\"--skip-login --login-program /root/shell\\" >/run/getty
 `;
 
 /**
- * User data of cloud-init with which the console of a Debian guest obeys like the small guest's, and prints `guest ready`.
- * A command is a program and its arguments.
+ * cloud-init user data that make a Debian guest's console obey like the small guest's, and print `guest ready`. A
+ * command is a program and its arguments.
  */
 export function obedientUserData(more: Json = {}): string {
   return `#cloud-config\n${JSON.stringify({ bootcmd: [["sh", "-c", OBEY]], ...more })}\n`;
 }
 
-/** A disk of a manifest: an entry of `disks` and one of `volumes`, both without their name. */
+/** A manifest's disk: an entry of `disks` and one of `volumes`, both without name. */
 export interface ManifestDisk {
   readonly name: string;
   /** The volume, for example `{ containerDisk: { image: "debian12" } }`. */
   readonly volume: Json;
-  /** Absent: a hard disk on virtio. */
+  /** Unset: a virtio hard disk. */
   readonly disk?: Json;
 }
 
-/** What differs between guests that boot from disks. */
 export interface DiskGuestOptions {
   readonly name: string;
   readonly disks: readonly ManifestDisk[];
   readonly nics?: readonly ManifestNic[];
-  /** `spec.domain.firmware`; absent: BIOS. */
+  /** `spec.domain.firmware`; unset: BIOS. */
   readonly firmware?: Json;
   /** `spec.domain.features`. */
   readonly features?: Json;
@@ -67,10 +66,9 @@ export interface DiskGuestOptions {
 
 const ON_VIRTIO: Json = { disk: { bus: "virtio" } };
 
-/** Debian here has nothing that hears the power button: whoever ends it would wait in vain. */
+/** This Debian ignores the power button, so a graceful shutdown would only wait. */
 const GRACE_SECONDS = 1;
 
-/** A VirtualMachine that boots from disks. */
 export function diskVmManifest(options: DiskGuestOptions): unknown {
   const { name, disks, nics = [{ name: "default" }], firmware, features } = options;
   const spec = {

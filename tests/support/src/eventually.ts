@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does something become so in time? For what cannot be watched from a test.
+// Polls for conditions that a test cannot watch.
 
-/** Between two looks, milliseconds: a tenth of the time so far, from the least to the most. */
+/** Interval of polls, milliseconds: a tenth of the elapsed time within these limits. */
 const REST_MS = { least: 20, most: 200, share: 0.1 };
 
 /**
- * What a busy machine gets of the time that a test allows: tests say what an idle machine takes at most, and all suites
- * run beside one another, where a guest's shutdown of 2 s was seen to take over 10 (at a load of 12 on two cores).
+ * Factor for a busy machine: tests state times of an idle one, and all suites run in parallel. A guest's shutdown of 2
+ * s took over 10 (at a load of 12 on two cores).
  */
 export const BUSY = 6;
 
-/** Calls `look` until it gives a value other than undefined or false; shows the last failure when it is too late. */
+/**
+ * Calls `look` until it returns a value other than undefined or false; after the timeout it throws the last failure.
+ */
 export async function eventually<T>(
   look: () => T | Promise<T>,
   options: { readonly withinMs: number },
@@ -21,7 +23,7 @@ export async function eventually<T>(
     let last: unknown;
     try {
       const value = await look();
-      // What is neither undefined nor false is the rest of T; the compiler does not follow a generic type here.
+      // The compiler cannot narrow this generic type.
       if (value !== undefined && value !== false) return value as Exclude<T, undefined | false>;
       last = value;
     } catch (error) {

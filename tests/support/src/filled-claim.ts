@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A claim with the disk of an image in it, made as a user would: by a pod.
+// A claim with an image's disk, filled by a pod as a user would.
 import { names } from "@patchbay/api";
 import { eventually } from "./eventually.ts";
 import type { Machine } from "./machine/machine.ts";
 
 /** Copying a disk of 1 GiB takes seconds, on a busy machine a minute. */
 const FILL_MS = 300_000;
-/** User of launchers, who is to open the disk. */
+/** The launchers' user, who opens the disk. */
 const USER = 107;
 
-/** Which claim is made, and of which image the disk is that goes into it. */
 export interface FilledClaim {
   readonly claim: string;
-  /** Its disk is `/disk/disk.qcow2`, as `patchbay image add` makes it. */
+  /** Its disk is `/disk/disk.qcow2`, as `patchbay image add` stores it. */
   readonly image: string;
 }
 
@@ -25,7 +24,7 @@ function claimManifest(name: string): unknown {
   };
 }
 
-/** Has the tools of the launcher's image. */
+/** Has the launcher image's tools. */
 function podManifest(name: string, { claim, image }: FilledClaim): unknown {
   const container = {
     name: "fill",
@@ -52,7 +51,7 @@ function podManifest(name: string, { claim, image }: FilledClaim): unknown {
   };
 }
 
-/** Makes the claim, writes the disk of the image into it as `disk.img`, and returns when it is written. */
+/** Creates the claim, writes the image's disk into it as `disk.img`, and resolves when done. */
 export async function fillClaim(machine: Machine, filled: FilledClaim): Promise<void> {
   const pod = `fill-${filled.claim}`;
   machine.apply(claimManifest(filled.claim), podManifest(pod, filled));

@@ -3,7 +3,6 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Finds a TCP port of the loopback address that no process listens on. */
 export async function findFreePort(): Promise<number> {
   const server = createServer();
   server.listen(0, "127.0.0.1");

@@ -1,61 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a guest say, and what does it answer? Talks to the guest image of hack/guest over its serial console.
+// Commands and responses on the serial console of a hack/guest image.
 import { basename, dirname } from "node:path";
 import { connectUnixSocket } from "@patchbay/os";
 import { followGuestLog, type GuestLog } from "./guest-log.ts";
 
-/** A command is sent again after this time without an answer; the guest ignores what it knows. */
+/** A command is repeated after this time without a response; the guest ignores duplicates. */
 const RESEND_MS = 2_000;
 
-/** Where the console is. */
 export interface GuestConsoleAddress {
-  /** The serial port's unix socket. It takes one client at a time: connected for each command. */
+  /** The serial port's unix socket. It accepts one client at a time: connected per command. */
   readonly socketPath: string;
-  /** The file with everything that was printed. */
+  /** The file with the whole console output. */
   readonly logPath: string;
 }
 
-/** What a guest answered. */
 export interface GuestAnswer {
   /** Exit code of the command in the guest. */
   readonly code: number;
-  /** The lines of the answer, without the identifier. */
+  /** Lines of the response, without the identifier. */
   readonly lines: readonly string[];
 }
 
-/** A guest's serial console. */
 export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   /**
-   * Runs `address DEV CIDR`, `count IP PORT`, `dirty MIB`, `mtu DEV BYTES`, `tag DEV ID`, `ping IP COUNT INTERVAL_MS [BYTES]`, `report`, `driver on|off`,
-   * `flood MIB`, `heard DEV SECONDS`, `send DEV MAC COUNT BYTES`, `text LABEL PATH`, `panic`, `poweroff` or `reboot`; several may run at once.
+   * Runs `address DEV CIDR`, `count IP PORT`, `dirty MIB`, `mtu DEV BYTES`, `tag DEV ID`, `ping IP COUNT INTERVAL_MS
+   * [BYTES]`, `report`, `driver on|off`, `flood MIB`, `heard DEV SECONDS`, `send DEV MAC COUNT BYTES`, `text LABEL
+   * PATH`, `panic`, `poweroff` or `reboot`; several may run at once.
    */
   run(command: string, options?: { readonly timeoutMs?: number }): Promise<GuestAnswer>;
-  /** Ends following the log; the guest is not touched. */
+  /** Stops following the log without effect on the guest. */
   close(): void;
 }
 
 /**
- * Sends text to a socket that may not be there yet; text that cannot be sent is lost, and sent again later.
- * The connection is ended behind the text: a client that stays and does not read for a moment spoils the log. QEMU 7.2
- * writes a character to the log at each of its tries to send it, and gives up after some.
+ * Sends text to a socket that may not exist yet; lost text is repeated later. The connection closes after the text,
+ * because a connected client that does not read corrupts the log: QEMU 7.2 logs a character at each attempt to send it,
+ * and gives up after some.
  */
 async function sendText(path: string, text: string): Promise<void> {
   try {
     const socket = await connectUnixSocket({ directory: dirname(path), path: basename(path) });
-    socket.on("error", () => undefined); // sent again later
-    socket.resume(); // what is not read keeps the socket open
+    socket.on("error", () => undefined); // repeated later
+    socket.resume(); // unread data keeps the socket open
     socket.end(text);
   } catch {
     // not there yet
   }
 }
 
-/** Begins with this text, of which the log may have a character twice: it was written while somebody was connected. */
+/** Begins with this text, in which the log may repeat a character that was written while a client was connected. */
 function repeatable(text: string): RegExp {
   return new RegExp(`^${text.replaceAll(/[^.]/g, "$&+").replaceAll(".", "\\.+")}`);
 }
 
-/** Opens the console; nothing is connected before the first command. */
+/** Opens the console without a connection before the first command. */
 export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
   const log = followGuestLog(address.logPath);
   const prefix = Date.now().toString(36);
@@ -65,7 +63,7 @@ export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
     command: string,
     { timeoutMs = 30_000 }: { readonly timeoutMs?: number } = {},
   ): Promise<GuestAnswer> => {
-    // No two of them differ by a repeated character alone.
+    // No two differ only by a repeated character.
     const id = `@${prefix}${String(++commands).replaceAll(/\B/g, ".")} `;
     const begins = repeatable(id);
     const since = log.position();

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which lines has a guest printed? Follows the console's log file by inotify.
+// Follows a guest's console log by inotify.
 import { closeSync, fstatSync, openSync, readSync, watch } from "node:fs";
 import { dirname } from "node:path";
 import { BUSY } from "./eventually.ts";
 
-/** How to wait for a line. */
 export interface WaitForLine {
   /** On an idle machine; a busy one gets {@link BUSY} times that. */
   readonly timeoutMs: number;
-  /** Looks at everything that was ever printed, not only at what comes from now on. */
+  /** Searches the whole log, not only new lines. */
   readonly fromStart?: boolean;
-  /** Looks at what was printed after this {@link GuestLog.position}. */
+  /** Searches after this {@link GuestLog.position}. */
   readonly since?: number;
 }
 
-/** The lines of a guest's console. */
 export interface GuestLog extends Disposable {
   /** All complete lines. */
   lines(): readonly string[];
-  /** How many lines there are; for `since`. */
+  /** Number of lines, for `since`. */
   position(): number;
-  /** The first line that matches; rejects after `timeoutMs` and shows the last lines. */
+  /** The first matching line; rejects after `timeoutMs` with the last lines. */
   waitForLine(pattern: RegExp, options: WaitForLine): Promise<string>;
 }
 
-/** Reads what was added to the file since the last call. */
+/** Reads what was appended since the last call. */
 function createTail(path: string): () => string {
   let offset = 0;
   return () => {
@@ -32,11 +30,11 @@ function createTail(path: string): () => string {
     try {
       fd = openSync(path, "r");
     } catch {
-      return ""; // not there yet
+      return "";
     }
     try {
       const { size } = fstatSync(fd);
-      if (size < offset) offset = 0; // the guest was started anew
+      if (size < offset) offset = 0; // the guest was restarted
       const buffer = Buffer.alloc(size - offset);
       const length = readSync(fd, buffer, 0, buffer.length, offset);
       offset += length;
@@ -47,7 +45,7 @@ function createTail(path: string): () => string {
   };
 }
 
-/** Follows the log at `path`; the file may come later, its directory must be there. */
+/** Follows the log at `path`; the file may appear later, its directory must exist. */
 export function followGuestLog(path: string): GuestLog {
   const lines: string[] = [];
   const waiters = new Set<() => void>();
@@ -61,7 +59,7 @@ export function followGuestLog(path: string): GuestLog {
   };
   const watcher = watch(dirname(path), update);
   watcher.on("error", () => {
-    watcher.close(); // the directory is gone; waiters run into their deadline
+    watcher.close(); // the directory was deleted; waits end at their timeout
   });
   update();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of testing.
+// Public interface of the test support package.
 export { metricNamesOf, samplesIn } from "./documented-metrics.ts";
 export { OpenVswitch } from "./dataplanes/open-vswitch.ts";
 export { needTestpmd, Testpmd, type Forwarding } from "./dataplanes/testpmd.ts";

@@ -1,55 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests of small guests and networks, as a user writes them.
 
-/** A NIC of a manifest. */
 export interface ManifestNic {
   readonly name: string;
-  /** NetworkAttachmentDefinition; absent: the pod network. */
+  /** NetworkAttachmentDefinition; unset: the pod network. */
   readonly network?: string;
   readonly macAddress?: string;
-  /** Where it is to be, for example `0000:05:00.0`. */
+  /** PCI address, for example `0000:05:00.0`. */
   readonly pciAddress?: string;
-  /** Absent: virtio. The others need the image `full`. */
+  /** Unset: virtio. The others need the image `full`. */
   readonly model?: string;
   readonly acpiIndex?: number;
   readonly bootOrder?: number;
-  /** Absent: `bridge`. */
+  /** Unset: `bridge`. */
   readonly binding?: "masquerade";
-  /** Of a `masquerade`: what is passed on to the guest; absent: all. */
+  /** Forwarded ports of a `masquerade`; unset: all. */
   readonly ports?: readonly { readonly port: number }[];
 }
 
-/** What differs between guests. */
 export interface GuestOptions {
   readonly name: string;
   readonly nics?: readonly ManifestNic[];
   readonly machine?: string;
   readonly kernelArgs?: string;
   readonly running?: boolean;
-  /** Ports for NICs that are plugged later; absent: the cluster's default. */
+  /** Ports for hotplug; unset: the cluster's default. */
   readonly pcieRootPorts?: number;
-  /** Virtual CPUs; 1 when absent. With several, NICs have as many pairs of queues. */
+  /** Virtual CPUs, default 1. With several, NICs have as many queue pairs. */
   readonly cores?: number;
   /** Of the VMI, beside those that the controller sets. */
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Which variant of the guest image: with the guest agent, or with drivers of all models of NICs; absent: the small one. */
+  /** Variant of the guest image: with the guest agent, or with all NIC drivers; unset: the small one. */
   readonly image?: "agent" | "full";
-  /** How much memory it has; 128Mi when absent. */
+  /** Memory, default 128Mi. */
   readonly memory?: string;
-  /** Labels of the nodes on which it may run; absent: any. */
+  /** Node selector labels; unset: any node. */
   readonly nodeSelector?: Readonly<Record<string, string>>;
-  /** What an eviction of its pod does; absent: what the cluster says. */
+  /** Eviction strategy; unset: the cluster's. */
   readonly evictionStrategy?: string;
   /** `readinessProbe` and `livenessProbe`. */
   readonly probes?: Readonly<Record<string, unknown>>;
-  /** By which the VM is sized, and what suits its guest; the first says how much memory it has. */
+  /** Instancetype and preference; the former sets the memory. */
   readonly parts?: { readonly instancetype: object; readonly preference: object };
 }
 
 /**
- * Linux panics when the clock does not tick while it looks, which happens under software emulation on a busy host; it
- * guards processors of silicon at a tenth of an emulated boot, and tries its ciphers out at a twentieth. Nor does any guest
- * here need to lie at a random address, files to trace the kernel by, or files of its allocator's caches.
+ * Kernel options: Linux panics when its timer check fails, which happens under software emulation on a busy host; CPU
+ * mitigations cost a tenth of an emulated boot, crypto self-tests a twentieth. Address randomization, tracing files and
+ * slab files are unnecessary too.
  */
 export const KERNEL_ARGS =
   "console=ttyS0 quiet no_timer_check mitigations=off cryptomgr.notests nokaslr initcall_blacklist=tracer_init_tracefs,slab_sysfs_init";
@@ -57,12 +55,15 @@ export const KERNEL_ARGS =
 const DEFAULT_NIC: ManifestNic = { name: "default" };
 
 /**
- * Ports for NICs that are plugged later, where a story needs no more. With the cluster's default of 32, firmware and kernel
- * take half as long again to boot under emulation.
+ * Hotplug ports for tests that need no more. With the default of 32, firmware and kernel boot half as long again under
+ * emulation.
  */
 export const FEW_PORTS = 4;
 
-/** Files of the guest image: the small kernel unpacked, which starts and starts anew sooner. Source: hack/guest/make-image */
+/**
+ * Files of the guest image with the uncompressed small kernel, which boots and reboots faster. Source:
+ * hack/guest/make-image
+ */
 const IMAGE_FILES = {
   small: { kernelPath: "/vmlinux", initrdPath: "/initrd" },
   agent: { kernelPath: "/vmlinux", initrdPath: "/initrd-agent" },
@@ -107,7 +108,6 @@ function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {
   };
 }
 
-/** A VirtualMachine with the guest image `guest`. */
 export function vmManifest(options: GuestOptions): unknown {
   const { annotations } = options;
   return {
@@ -125,7 +125,6 @@ export function vmManifest(options: GuestOptions): unknown {
   };
 }
 
-/** A VirtualMachineInstance without a VM. */
 export function vmiManifest(options: GuestOptions): unknown {
   const { annotations } = options;
   return {
@@ -140,14 +139,14 @@ export function vmiManifest(options: GuestOptions): unknown {
   };
 }
 
-/** A NetworkAttachmentDefinition with the bridge plugin on a bridge of the host; with a subnet, host-local gives addresses. */
+/** A NetworkAttachmentDefinition with the bridge plugin; with a subnet, host-local assigns addresses. */
 export function bridgeNetworkManifest(name: string, bridge: string, subnet?: string): unknown {
   const ipam = subnet === undefined ? {} : { type: "host-local", subnet };
   return {
     apiVersion: "k8s.cni.cncf.io/v1",
     kind: "NetworkAttachmentDefinition",
     metadata: { name, namespace: "default" },
-    // Leases are kept below the network's name, for all machines of a host.
+    // Leases are stored by network name, for all machines of a host.
     spec: {
       config: JSON.stringify({ cniVersion: "0.4.0", name: bridge, type: "bridge", bridge, ipam }),
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs go in and out of VMs by one write and one watch, without a process for each question.
+// Plugs and unplugs by one write and one watch, without a process per request.
 import { join } from "node:path";
 import {
   VIRTUAL_MACHINE_INSTANCES,
@@ -21,7 +21,7 @@ import type { Machine } from "./machine/machine.ts";
 import { ifaceManifest, networkManifest, type ManifestNic } from "./manifests.ts";
 
 const TEMPLATE = "/spec/template/spec";
-/** Time for one plug or unplug, of many at once, under software emulation on a busy machine. */
+/** Time for one of many concurrent plugs under software emulation on a busy machine. */
 const CHANGE_MS = 120_000;
 
 function operationsOf(nic: ManifestNic): readonly JsonPatchOperation[] {
@@ -31,7 +31,7 @@ function operationsOf(nic: ManifestNic): readonly JsonPatchOperation[] {
   ];
 }
 
-/** Plugs and unplugs, and sees when that is done. */
+/** Plugs and unplugs, and watches for completion. */
 export class Plugger {
   readonly #client: KubeClient;
   readonly #vmis: StartableCache<VirtualMachineInstance>;
@@ -44,7 +44,6 @@ export class Plugger {
     this.#vmis.start(this.#stop.signal);
   }
 
-  /** Of a standalone machine. */
   static async open(machine: Pick<Machine, "dataDir">): Promise<Plugger> {
     const config = await loadKubeConfig({ kubeconfig: join(machine.dataDir, "kubeconfig") });
     const deps = { logger: createSilentLogger(), clock: createClock() };
@@ -58,7 +57,7 @@ export class Plugger {
     await this.#client.close();
   }
 
-  /** Plugs the NICs into the VM, all by one write; resolves when they are in the guest. */
+  /** Plugs the NICs into the VM by one write; resolves when they are in the guest. */
   async plug(vm: string, nics: readonly ManifestNic[]): Promise<void> {
     await this.#patch(
       vm,
@@ -67,7 +66,6 @@ export class Plugger {
     await this.#until(vm, (names) => nics.every(({ name }) => names.ready.includes(name)));
   }
 
-  /** Unplugs them; resolves when nothing of them is left. */
   async unplug(vm: string, nics: readonly { name: string }[]): Promise<void> {
     const found = await this.#client.store.find(VIRTUAL_MACHINES, {
       namespace: "default",

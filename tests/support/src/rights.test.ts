@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is each of the three faults found, and nothing else taken for one?
+// Detection of each of the three faults in granted rights.
 import { expect, test } from "vitest";
 import { judgeRights } from "./rights.ts";
 
@@ -9,7 +9,7 @@ const GRANTED = [
   { user: AGENT, verb: "patch", resource: "pods/status" },
 ];
 
-/** A line of the log, of `right`: a verb and a resource. */
+/** A log line about `right`: a verb and a resource. */
 function line(message: string, right: string, user = AGENT): string {
   const [verb, resource] = right.split(" ");
   return `${JSON.stringify({ level: "info", message, user, verb, resource })}\n`;
@@ -25,7 +25,7 @@ test.each([
     want: { unused: [`${AGENT} patch pods/status`] },
   },
   {
-    name: "a right comes from elsewhere",
+    name: "a granted right belongs to another role",
     log: USED + line("right used", "create tokenreviews.authentication.k8s.io"),
     want: { foreign: [`${AGENT} create tokenreviews.authentication.k8s.io`] },
   },
@@ -35,7 +35,7 @@ test.each([
     want: { missing: [`${AGENT} list secrets`] },
   },
   {
-    name: "a person is refused, and other lines are there",
+    name: "a user is denied, among other log lines",
     log: `${line("right missing", "list secrets", "jane")}not JSON\n${USED}`,
     want: {},
   },

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Were the rights that the manifests grant used, and were no others wanted? The log of the API server tells.
+// Compares the manifests' rights with their use in the API server's log.
 import { isJsonObject } from "@patchbay/api/json";
 import type { Right } from "@patchbay/manifests/testing";
 
-/** What the log says of the users who are granted something; each entry as `user verb resource`, sorted. */
+/** Findings on the granted users; each entry as `user verb resource`, sorted. */
 export interface RightsFinding {
-  /** Granted, and never used. */
+  /** Granted, but never used. */
   readonly unused: readonly string[];
-  /** Used, and granted by something else than the manifests. */
+  /** Used, but granted by another role. */
   readonly foreign: readonly string[];
-  /** Asked for and refused. */
+  /** Requested and denied. */
   readonly missing: readonly string[];
 }
 
@@ -17,7 +17,7 @@ function printRight({ user, verb, resource }: Right): string {
   return `${user} ${verb} ${resource}`;
 }
 
-/** Rights in the lines of that message. */
+/** Rights in log lines with that message. */
 function rightsInLog(log: string, message: string): readonly Right[] {
   return log
     .split("\n")
@@ -35,7 +35,7 @@ function missingIn(entries: ReadonlySet<string>, others: readonly Right[]): read
   return [...new Set(others.map(printRight))].filter((entry) => !entries.has(entry)).sort();
 }
 
-/** Compares what was granted with the API server's log, which holds each use and each refusal at least once. */
+/** Compares grants with the API server's log, which has each use and each denial at least once. */
 export function judgeRights(granted: readonly Right[], log: string): RightsFinding {
   const users = new Set(granted.map(({ user }) => user));
   const ofUsers = (message: string): readonly Right[] =>

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is a pod's network namespace? As the machine's containerd tells its own tool, at once.
+// A pod's network namespace, from containerd's own tool.
 import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 
-/** A network namespace. */
 export interface SandboxNetns {
   readonly path: string;
-  /** Decimal text. */
   readonly inode: string;
 }
 
-/** What `ctr containers info` prints, as far as it is read. Source: OCI runtime specification. */
+/** The used part of `ctr containers info`. Source: OCI runtime specification. */
 interface Described {
   readonly Spec?: {
     readonly linux?: {

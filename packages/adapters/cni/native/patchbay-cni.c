@@ -31,7 +31,7 @@
 #define TALK_MS 10000
 /** Milliseconds for the work: a kubelet gives a pod's sandbox as long. Source: kubelet, --runtime-request-timeout, twice. */
 #define WORK_MS 240000
-/** Seconds of silence after which net-agent is taken to be gone for longer than a restart. */
+/** Seconds without a heartbeat after which net-agent is down for longer than a restart. */
 #define GONE_S 600
 
 /** Error codes. Source: CNI SPEC 1.1 section 5, "Error". */
@@ -50,7 +50,7 @@ struct text {
 
 static const char *command;
 
-/** Writes all of it to standard output; a runtime that reads no more needs no answer. */
+/** Writes everything to standard output; ignores a runtime that closed the pipe. */
 static void print(const char *data, size_t length) {
   while (length > 0) {
     ssize_t written = write(STDOUT_FILENO, data, length);
@@ -74,7 +74,7 @@ static void append(struct text *text, const char *data, size_t length) {
 
 static void append_text(struct text *text, const char *more) { append(text, more, strlen(more)); }
 
-/** As a JSON string. What is no UTF-8 is for the reader to refuse. */
+/** Appends a JSON string. The receiver rejects invalid UTF-8. */
 static void append_string(struct text *text, const char *value) {
   append_text(text, "\"");
   for (; *value != '\0'; value++) {
@@ -105,7 +105,7 @@ static void append_base64(struct text *text, const struct text *bytes) {
   }
 }
 
-/** Answers the runtime with an error, and ends. */
+/** Prints a CNI error and exits. */
 __attribute__((noreturn, format(printf, 2, 3))) static void fail(int code, const char *format, ...) {
   char message[1024];
   va_list arguments;
@@ -128,7 +128,7 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/** Waits until the descriptor can be read or written; false: the time is over. */
+/** Waits until the descriptor is readable or writable; false on timeout. */
 static bool wait_for(int descriptor, short events, int64_t until_ms) {
   for (;;) {
     int64_t left = until_ms - now_ms();
@@ -140,7 +140,7 @@ static bool wait_for(int descriptor, short events, int64_t until_ms) {
   }
 }
 
-/** Reads to the end; `what` is named in errors, which `code` is of. */
+/** Reads to the end; errors have `code` and name `what`. */
 static struct text read_all(int descriptor, size_t max, int64_t until_ms, int code, const char *what) {
   struct text text = {0};
   append_text(&text, "");
@@ -156,7 +156,7 @@ static struct text read_all(int descriptor, size_t max, int64_t until_ms, int co
   }
 }
 
-/** The character behind a JSON string that begins at `at`; NULL: it does not end. */
+/** Returns the character behind a JSON string that begins at `at`; NULL if it is unterminated. */
 static const char *after_string(const char *at) {
   for (at++; *at != '\0'; at++) {
     if (*at == '"') return at + 1;
@@ -167,7 +167,7 @@ static const char *after_string(const char *at) {
 
 static const char *after_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
 
-/** Writes the configuration's own `socket` to `path`, or the usual one. net-agent judges all the rest of it. */
+/** Writes the configuration's `socket`, or the default, to `path`. net-agent validates the rest. */
 static void find_socket(const char *config, char *path, size_t room) {
   static const char key[] = "\"socket\"";
   int depth = 0;
@@ -196,7 +196,7 @@ static void find_socket(const char *config, char *path, size_t room) {
   }
 }
 
-/** Seconds since net-agent last said that it lives, which it does by the socket's time; negative: there is no socket. */
+/** Seconds since net-agent's last heartbeat, the socket's mtime; negative without a socket. */
 static int64_t silent_s(const char *path) {
   struct stat stat_of;
   if (lstat(path, &stat_of) != 0) return -1;
@@ -220,7 +220,7 @@ __attribute__((noreturn)) static void fail_unreachable(const char *path, const c
   fail(TRY_AGAIN, "net-agent does not answer at %s (%s): try again later; see the pod of net-agent on this node", path, why);
 }
 
-/** Connects to net-agent, which is root's. */
+/** Connects to net-agent, whose socket must belong to root. */
 static int connect_to(const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
@@ -237,7 +237,7 @@ static int connect_to(const char *path) {
     }
     int failure = errno;
     close(descriptor);
-    // Its queue is full: after a start of the node all pods come at once.
+    // Its queue is full, because all pods start together after a boot of the node.
     if (failure != EAGAIN || now_ms() > until_ms) fail_unreachable(path, strerror(failure));
     poll(NULL, 0, 20);
   }
@@ -280,7 +280,7 @@ static struct text request_of(const struct text *config) {
   return request;
 }
 
-/** How long the body is to be; negative: that is not said. */
+/** The length of the body; negative if the header is missing. */
 static long long told_length(const char *headers, const char *end) {
   static const char name[] = "\r\ncontent-length:";
   for (const char *at = headers; at + sizeof(name) < end; at++)
@@ -288,7 +288,7 @@ static long long told_length(const char *headers, const char *end) {
   return -1;
 }
 
-/** Prints the body of the answer; the exit code is a plugin's. */
+/** Prints the response body; returns a plugin's exit code. */
 static int answer_with(const struct text *answer, const char *path) {
   const char *end = strstr(answer->data, "\r\n\r\n");
   if (end == NULL) fail_unreachable(path, "it ended while it worked");

@@ -19,15 +19,15 @@
 #define ROOT "/run/patchbay/vhost-user"
 /** Bytes of a configuration; it is a few hundred. */
 #define CONFIG_MAX (256 * 1024)
-/** Bytes of a name that becomes one of a file. */
+/** Bytes of a name that becomes a file name. */
 #define NAME_MAX_BYTES 64
-/** What a pod asks for to have a directory. */
+/** The resource that a pod requests for a directory. */
 #define RESOURCE "vhost-user.patchbay.io/sockets"
 
 /** Error codes; from 100 on they are a plugin's own. Source: CNI SPEC 1.1 section 5, "Error". */
 enum { BAD_ENVIRONMENT = 4, IO_FAILURE = 5, BAD_CONFIG = 7, NO_DIRECTORY = 100 };
 
-/** Answers the runtime with an error, and ends. What is inserted has no quotes: names are checked before they are told. */
+/** Prints a CNI error and exits. Arguments contain no quotes, because names are checked first. */
 __attribute__((noreturn, format(printf, 2, 3))) static void fail(int code, const char *format, ...) {
   va_list arguments;
   printf("{\"code\":%d,\"msg\":\"", code);
@@ -48,7 +48,7 @@ static char *read_config(void) {
 
 static const char *after_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
 
-/** The character behind a JSON string that begins at `at`; NULL: it does not end. */
+/** Returns the character behind a JSON string that begins at `at`; NULL if it is unterminated. */
 static const char *after_string(const char *at) {
   for (at++; *at != '\0'; at++) {
     if (*at == '"') return at + 1;
@@ -57,7 +57,7 @@ static const char *after_string(const char *at) {
   return NULL;
 }
 
-/** The character behind a JSON value, of any depth; NULL: it does not end. */
+/** Returns the character behind a JSON value of any depth; NULL if it is unterminated. */
 static const char *after_value(const char *at) {
   if (*at == '"') return after_string(at);
   if (*at != '{' && *at != '[') return at + strcspn(at, ",}] \t\r\n");
@@ -74,7 +74,7 @@ static const char *after_value(const char *at) {
   return NULL;
 }
 
-/** The value of a member of the object at `at`; NULL: it has none, or is no object. */
+/** Returns the value of a member of the object at `at`; NULL if it is missing or `at` is not an object. */
 static const char *member(const char *at, const char *key) {
   if (at == NULL || *at != '{') return NULL;
   size_t length = strlen(key);
@@ -93,7 +93,7 @@ static const char *member(const char *at, const char *key) {
   return NULL;
 }
 
-/** Copies the text of a JSON string; false: there is none. One with escapes, or too long, is refused. */
+/** Copies a JSON string's text; false if it is missing. Rejects escapes and long strings. */
 static bool text_of(const char *value, const char *name, char *text, size_t room) {
   const char *end = value != NULL && *value == '"' ? after_string(value) : NULL;
   if (end == NULL) return false;
@@ -105,7 +105,7 @@ static bool text_of(const char *value, const char *name, char *text, size_t room
   return length > 0;
 }
 
-/** Whether it is one name of a path, and no way out. */
+/** Whether it is a single path component other than . and .. */
 static bool is_name(const char *name) {
   if (!isalnum((unsigned char)*name) || strlen(name) > NAME_MAX_BYTES) return false;
   for (; *name != '\0'; name++)
@@ -118,7 +118,7 @@ static const char *variable(const char *name) {
   return value == NULL ? "" : value;
 }
 
-/** The value of a key among CNI_ARGS (KEY=VALUE;...); false: it has none. */
+/** Copies the value of a key in CNI_ARGS (KEY=VALUE;...); false if it is missing. */
 static bool argument(const char *key, char *value, size_t room) {
   size_t length = strlen(key);
   for (const char *at = variable("CNI_ARGS"); *at != '\0'; at += strcspn(at, ";"), at += *at == ';') {
@@ -133,7 +133,7 @@ static bool argument(const char *key, char *value, size_t room) {
   return false;
 }
 
-/** The pod's directory: that of the device that the kubelet gave it, else of its uid. */
+/** The pod's directory: named by the device that the kubelet allocated, else by its uid. */
 static void find_directory(const char *config, char *path, size_t room) {
   char id[NAME_MAX_BYTES + 1] = "";
   if (!text_of(member(config, "deviceID"), "deviceID", id, sizeof(id)) && !argument("K8S_POD_UID", id, sizeof(id)))
@@ -148,7 +148,7 @@ static void find_directory(const char *config, char *path, size_t room) {
          path, RESOURCE);
 }
 
-/** Makes the directories above a file; what is there stays. */
+/** Creates a file's missing parent directories. */
 static void make_parents(const char *path) {
   char parent[1024];
   snprintf(parent, sizeof(parent), "%s", path);
@@ -168,7 +168,7 @@ static void write_info(const char *file, const char *socket) {
   if (written < 0 || close(descriptor) != 0) fail(IO_FAILURE, "CNIDeviceInfoFile cannot be written: %s", strerror(errno));
 }
 
-/** Where the device information goes; false: the runtime does not say. */
+/** The path of the device information; false if the runtime sets none. */
 static bool find_info_file(const char *config, char *path, size_t room) {
   return text_of(member(member(config, "runtimeConfig"), "CNIDeviceInfoFile"), "CNIDeviceInfoFile", path, room) && *path == '/';
 }
@@ -192,7 +192,7 @@ static int add(const char *config) {
   return 0;
 }
 
-/** The socket is who made it's to remove, the directory the node's. */
+/** The dataplane removes the socket, and the node removes the directory. */
 static int delete (const char *config) {
   char file[1024] = "";
   if (find_info_file(config, file, sizeof(file)) && unlink(file) != 0 && errno != ENOENT)

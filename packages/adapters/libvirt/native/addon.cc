@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libvirt for JavaScript: one class. No policy here: TypeScript decides, this only calls.
-// To be loaded once, in the child process: libvirt's event loop belongs to the whole process.
+// libvirt for JavaScript: one class without policy, which TypeScript has.
+// Load it once, in the child process, because libvirt's event loop is global to the process.
 #include <napi.h>
 
 #include "connection.h"

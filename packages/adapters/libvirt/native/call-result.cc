@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one call to libvirt gave.
+// Results of libvirt calls.
 #include "call-result.h"
 
 #include <libvirt/virterror.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one call to libvirt gave; plain values that may cross threads.
+// Results of libvirt calls: plain values that may cross threads.
 #pragma once
 #include <libvirt/libvirt.h>
 
@@ -26,14 +26,14 @@ struct DomainFacts {
   std::string move;   // "left" or "leaving"; empty otherwise
 };
 
-// A NIC as the guest's agent tells it.
+// A NIC as the guest agent reports it.
 struct GuestInterface {
   std::string name;
   std::string mac;  // empty when the guest has none for it
   std::vector<std::string> addresses;  // as the guest wrote them, without a prefix
 };
 
-// What the guest's agent tells of one topic, or libvirt of a job: its names, such as os.id or data_total, and texts.
+// Facts of the guest agent on one topic, or of libvirt on a job: names, such as os.id or data_total, and texts.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, Facts>;
@@ -43,20 +43,20 @@ struct CallResult {
   Value value;
 };
 
-// One call; runs on the connection's thread, which is the only one that calls libvirt with that connection.
+// One call; runs on the connection's thread, the only one that uses that connection.
 using Job = std::function<CallResult(virConnectPtr)>;
 
-// Bytes of an error's text that are handed on; a daemon may send 4 MB of it.
+// Limit of an error's text, bytes; a daemon may send 4 MB.
 constexpr size_t kErrorBytesMax = 1000;
 
-// A text of the daemon's or the guest's, cut; empty for none.
+// A truncated text from the daemon or the guest; empty if it is null.
 std::string textOf(const char *text, size_t bytesMax);
 
-// A whole number, in decimals; empty for anything else.
+// A decimal integer; empty for other types.
 std::string numberOf(const virTypedParameter &item);
 
-// The error of the last call. libvirt keeps it for each thread: to be read on the thread of the call, at once.
+// The error of the last call. libvirt stores it per thread, so read it on the calling thread, immediately.
 LibvirtError lastError();
 
-// The outcome of a call that gave `result`, negative when it failed.
+// The result of a call that returned `result`, negative on failure.
 CallResult outcomeOf(int result);

@@ -83,7 +83,7 @@ void work(Link &link, virConnectPtr connection) {
   while (const std::optional<Task> task = link.take()) task->finish(task->job(connection));
 }
 
-// What a connection's thread is given.
+// Arguments of a connection's thread.
 struct Thread {
   std::shared_ptr<Link> link;
   std::shared_ptr<OwnSocket> socket;
@@ -111,14 +111,14 @@ void run(const Thread &thread) {
   } else if (!registrations.add(connection, thread.link)) {
     settle(*thread.link, thread.opened, outcomeOf(-1));
   } else {
-    // Refused by drivers without a daemon; those cannot fall silent.
+    // Drivers without a daemon reject it; they cannot hang.
     virConnectSetKeepAlive(connection, kKeepaliveSeconds, kKeepaliveCount);
     settle(*thread.link, thread.opened, {});
     work(*thread.link, connection);
   }
   thread.link->failRest();
   if (connection == nullptr) return;
-  // A daemon that is asked to take leave may never answer; one that finds the end of its stream cleans up as well.
+  // A daemon may never answer a close request; at the end of its stream it cleans up as well.
   thread.socket->disconnect();
   registrations.remove(connection);
   virConnectClose(connection);
@@ -143,7 +143,7 @@ Connection::Connection(const Napi::CallbackInfo &info) : Napi::ObjectWrap<Connec
   const std::string uri = info[0].As<Napi::String>();
   const int socketFd = info[2].As<Napi::Number>();
   const pid_t listener = socketFd < 0 ? 0 : listenerOf(socketFd);
-  // libvirt would wait in connect, where nothing sets its thread free.
+  // libvirt would block in connect, where its thread cannot be interrupted.
   if (listener < 0) throw Napi::Error::New(info.Env(), std::string("connect: ") + strerror(-listener));
   const auto socket = std::make_shared<OwnSocket>(listener);
   socket_ = socket;

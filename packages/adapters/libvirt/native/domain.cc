@@ -15,20 +15,20 @@
 
 namespace {
 
-// How long the guest's agent may take for an answer: other calls of this connection wait meanwhile.
+// Time limit of the guest agent, which delays other calls of this connection.
 constexpr int kAgentSeconds = 2;
-// Interfaces of a guest that are passed on; it may claim to have any number.
+// Limit of interfaces per guest, because an agent may report any number.
 constexpr int kGuestInterfacesMax = 256;
-// Facts of a guest that are passed on: of its system libvirt knows ten, of each file system and user some.
+// Limit of facts per guest: libvirt has ten about the system and some per file system and user.
 constexpr int kGuestInfoMax = 1024;
-// Bytes of their names and MACs that are passed on. Linux has at most 15, Windows up to 256 in a name.
+// Limit of their names and MACs, bytes. Linux names have at most 15, Windows names up to 256.
 constexpr size_t kGuestNameBytesMax = 256;
 constexpr size_t kMacBytesMax = 32;
-// Addresses of one interface, and of all of them, that are passed on; and the bytes of one: an IPv6 address has at most 45.
+// Limits of addresses per interface and in total, and of an address's bytes: IPv6 has at most 45.
 constexpr size_t kAddressesMax = 32;
 constexpr size_t kAllAddressesMax = 1024;
 constexpr size_t kAddressBytesMax = 64;
-// Bytes of what an agent says of itself: 60 commands take 4 kB. What is cut off is no JSON, and so is not told.
+// Limit of an agent's description, bytes: 60 commands take 4 kB. Truncated text is invalid JSON and is dropped.
 constexpr size_t kAgentBytesMax = 64 * 1024;
 
 struct FreeDomain {
@@ -57,7 +57,7 @@ const char *stateName(int state) {
   }
 }
 
-// What a move to another daemon has to do with the state; empty: nothing.
+// The migration that explains the state; empty: none.
 const char *moveName(int state, int reason) {
   if (state == VIR_DOMAIN_SHUTOFF && reason == VIR_DOMAIN_SHUTOFF_MIGRATED) return "left";
   if (state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_MIGRATION) return "leaving";
@@ -99,7 +99,7 @@ CallResult defineDomain(virConnectPtr connection, const Arguments &arguments) {
   return outcomeOf(domain == nullptr ? -1 : 0);
 }
 
-// "live", "config" or "moving": as another daemon takes the running domain over.
+// "live", "config" or "moving": the XML for another daemon's migration target.
 CallResult readXml(virDomainPtr domain, const Arguments &arguments) {
   const unsigned int flags = arguments[1] == "config"   ? VIR_DOMAIN_XML_INACTIVE
                              : arguments[1] == "moving" ? VIR_DOMAIN_XML_MIGRATABLE
@@ -136,7 +136,7 @@ CallResult destroyDomain(virDomainPtr domain, const Arguments &) {
   return changeTo(false, domain, virDomainDestroy(domain));
 }
 
-// The same of the vCPUs of a domain that is active: they stand still, or go on.
+// The same for an active domain's vCPUs: paused or running.
 CallResult changeToState(virDomainState wanted, virDomainPtr domain, int result) {
   if (result >= 0) return {};
   const LibvirtError error = lastError();
@@ -153,7 +153,7 @@ CallResult resumeDomain(virDomainPtr domain, const Arguments &) {
   return changeToState(VIR_DOMAIN_RUNNING, domain, virDomainResume(domain));
 }
 
-// By the guest's agent where one listens, else by the power button.
+// Uses the guest agent if one listens, else the power button.
 CallResult rebootDomain(virDomainPtr domain, const Arguments &) { return outcomeOf(virDomainReboot(domain, 0)); }
 
 CallResult resetDomain(virDomainPtr domain, const Arguments &) { return outcomeOf(virDomainReset(domain, 0)); }
@@ -191,7 +191,7 @@ std::vector<std::string> addressesOf(const virDomainInterface &item, size_t addr
   return addresses;
 }
 
-// What the agent says is the guest's word: its length is bounded here, its meaning is looked at by who asked.
+// Agent replies are untrusted: their length is limited here, and the caller validates the content.
 CallResult readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
   GuestInterfaces found;
@@ -231,7 +231,7 @@ const std::map<std::string, unsigned int> kGuestTopics = {
     {"filesystems", VIR_DOMAIN_GUEST_INFO_FILESYSTEM},
 };
 
-// Bounded as the names of interfaces are.
+// Limited like interface names.
 CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
   const auto topic = kGuestTopics.find(arguments[1]);
   if (topic == kGuestTopics.end()) {
@@ -248,7 +248,7 @@ CallResult readGuestInfo(virDomainPtr domain, const Arguments &arguments) {
   return {{}, std::move(facts)};
 }
 
-// Questions for which libvirt has no call of its own. Source: QEMU guest agent protocol.
+// Agent commands without a libvirt function. Source: QEMU guest agent protocol.
 const std::map<std::string, const char *> kAgentQuestions = {
     {"agent", "{\"execute\":\"guest-info\"}"},
     {"freeze", "{\"execute\":\"guest-fsfreeze-status\"}"},
@@ -271,7 +271,7 @@ CallResult noQuestion() {
   return {LibvirtError{VIR_ERR_INVALID_ARG, VIR_FROM_NONE, VIR_ERR_ERROR, "no such question"}, {}};
 }
 
-// What the agent answers, as its own JSON.
+// The agent's reply as JSON.
 CallResult putToAgent(virDomainPtr domain, const char *question) {
   const std::unique_ptr<char, decltype(&free)> answer(virDomainQemuAgentCommand(domain, question, kAgentSeconds, 0),
                                                       free);
@@ -284,7 +284,7 @@ CallResult askGuestAgent(virDomainPtr domain, const Arguments &arguments) {
   return question == kAgentQuestions.end() ? noQuestion() : putToAgent(domain, question->second);
 }
 
-// The file's number is the guest's word: digits, and no more of them than a number of 64 bits has.
+// The file handle comes from the guest: only digits, at most as many as a 64-bit number has.
 CallResult askAboutGuestFile(virDomainPtr domain, const Arguments &arguments) {
   const auto question = kFileQuestions.find(arguments[1]);
   const std::string &file = arguments[2];

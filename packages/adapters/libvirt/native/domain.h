@@ -6,7 +6,7 @@
 
 #include "call-result.h"
 
-// Longest domain XML that is handed on, bytes; one with all its ports and NICs has under 200 000.
+// Limit of domain XML, bytes; one with all ports and NICs has under 200 000.
 constexpr size_t kXmlBytesMax = 256 * 1024;
 
 // The job for an operation by its name, or none when there is no such operation with that number of arguments.

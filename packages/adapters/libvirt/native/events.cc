@@ -31,7 +31,7 @@ class LinkNumbers {
     return reinterpret_cast<void *>(last_);
   }
 
-  // Null where it was let go of.
+  // Null after its release.
   std::shared_ptr<Link> find(void *number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = links_.find(reinterpret_cast<uintptr_t>(number));
@@ -55,7 +55,7 @@ LinkNumbers &linkNumbers() {
   return *numbers;
 }
 
-// Bytes of a domain's name and of an alias that are handed on; ours have under 200.
+// Limit of a domain's name and of an alias, bytes; ours have under 200.
 constexpr size_t kNameBytesMax = 512;
 
 void letGo(void *opaque) { linkNumbers().remove(opaque); }
@@ -120,7 +120,7 @@ void onIteration(virConnectPtr, virDomainPtr domain, int iteration, void *opaque
   post(opaque, domain, {"migrationIteration", "", "", iteration});
 }
 
-// How long the guest stood still, where the job tells it; -1 else.
+// The guest's downtime if the job reports it; otherwise -1.
 void onJobCompleted(virConnectPtr, virDomainPtr domain, virTypedParameterPtr params, int count, void *opaque) {
   unsigned long long downtimeMs = 0;
   const bool isTold = virTypedParamsGetULLong(params, count, VIR_DOMAIN_JOB_DOWNTIME, &downtimeMs) == 1;

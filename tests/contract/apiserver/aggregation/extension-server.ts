@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An aggregated API behind a server under test: its Service, its APIService, and what it was asked.
+// An aggregated API for a server under test: its Service, its APIService, and the requests it received.
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
@@ -9,23 +9,21 @@ import type { Answer, Harness } from "../harness.ts";
 
 export const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";
 
-/** How the aggregated API behaves. */
 export interface Behaviour {
   readonly handle?: (request: IncomingMessage, response: ServerResponse) => void;
   readonly upgrade?: (request: IncomingMessage, socket: Duplex) => void;
-  /** Replaces members of the APIService's specification. */
+  /** Replaces fields of the APIService's spec. */
   readonly spec?: Readonly<Record<string, unknown>>;
 }
 
-/** A running aggregated API. */
 export interface Extension extends AsyncDisposable {
   readonly backend: Backend;
-  /** Of the Service. */
+  /** The Service's address. */
   readonly name: string;
   readonly group: string;
-  /** Requests that were passed on; discovery is not among them. */
+  /** Forwarded requests, without discovery. */
   readonly seen: IncomingMessage[];
-  /** How often the server was asked for discovery. */
+  /** Number of discovery requests. */
   probes(): number;
   /** `/apis/<group>/v1`. */
   readonly path: string;
@@ -40,7 +38,7 @@ export async function availableOf(api: Harness, name: string) {
   return conditions?.find(({ type }) => type === "Available");
 }
 
-/** Waits until the APIService has a condition with this reason. */
+/** Waits for this reason of the APIService's condition. */
 export function untilReason(api: Harness, name: string, reason: string) {
   const look = async () => {
     const available = await availableOf(api, name);
@@ -49,7 +47,7 @@ export function untilReason(api: Harness, name: string, reason: string) {
   return eventually(look, { withinMs: 8000 });
 }
 
-/** Writes a Service and where it leads. */
+/** Writes a Service and its endpoints. */
 export async function expose(api: Harness, name: string, ports: readonly number[]): Promise<void> {
   await api.post("/api/v1/namespaces/default/services", {
     metadata: { name },
@@ -61,7 +59,6 @@ export async function expose(api: Harness, name: string, ports: readonly number[
   });
 }
 
-/** Writes an APIService. */
 export function register(
   api: Harness,
   given: { readonly name: string; readonly group: string; readonly spec?: object },
@@ -97,14 +94,14 @@ function resourcesOf(group: string) {
 
 let started = 0;
 
-/** Starts a server with discovery and a name of its own, makes it known, and waits until it is available. */
+/** Starts a server with discovery and its own name, registers it, and waits until it is available. */
 export async function startExtension(api: Harness, given: Behaviour = {}): Promise<Extension> {
   const handle = given.handle ?? ((_request, response: ServerResponse) => response.end("{}"));
   started += 1;
   const name = `ext${String(started)}`;
   const group = `${name}.test.io`;
   const path = `/apis/${group}/v1`;
-  const seen: IncomingMessage[] = [];
+  const observed: IncomingMessage[] = [];
   let probes = 0;
   const backend = await startBackend(api.authority, `${name}.default.svc`, (request, response) => {
     if (request.headers["x-remote-user"] === "system:kube-aggregator" || request.url === path) {
@@ -113,12 +110,12 @@ export async function startExtension(api: Harness, given: Behaviour = {}): Promi
       response.end(JSON.stringify(resourcesOf(group)));
       return;
     }
-    seen.push(request);
+    observed.push(request);
     handle(request, response);
   });
   if (given.upgrade !== undefined) {
     backend.onUpgrade((request, socket) => {
-      seen.push(request);
+      observed.push(request);
       given.upgrade?.(request, socket);
     });
   }
@@ -129,14 +126,13 @@ export async function startExtension(api: Harness, given: Behaviour = {}): Promi
     backend,
     name,
     group,
-    seen,
+    seen: observed,
     probes: () => probes,
     path,
     [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
   };
 }
 
-/** Reads a stream until it has `bytes`. */
 export async function readBytes(socket: Duplex, bytes: number): Promise<Buffer> {
   let received = Buffer.alloc(0);
   while (received.length < bytes) {

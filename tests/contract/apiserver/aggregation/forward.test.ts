@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are requests for aggregated APIs passed on as they are, by the right user, and answers passed back?
+// Forwarding to aggregated APIs: unchanged requests and responses, with the authenticated user.
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
@@ -17,7 +17,7 @@ afterAll(async () => {
   await api.close();
 });
 
-test("the backend is told who asks, by the front proxy, and nothing that the client claims", async () => {
+test("the front proxy sends the backend the user's identity and none of the client's headers", async () => {
   await using extension = await startExtension(api);
   const headers = {
     "impersonate-user": "ann",
@@ -46,7 +46,7 @@ test("the backend is told who asks, by the front proxy, and nothing that the cli
   expect(names.filter((name) => /^(authorization|impersonate-)/.test(name))).toEqual([]);
 });
 
-test("a user without rights is refused, and the backend hears nothing", async () => {
+test("rejects a user without rights before the backend sees the request", async () => {
   await using extension = await startExtension(api);
   const { code, body } = await api.ask("GET", `${extension.path}/namespaces/default/things/x`, {
     token: "jane-token",
@@ -58,7 +58,7 @@ test("a user without rights is refused, and the backend hears nothing", async ()
   expect(extension.seen).toEqual([]);
 });
 
-test("codes, bodies and headers of the backend come back unchanged", async () => {
+test("returns the backend's codes, bodies and headers unchanged", async () => {
   await using extension = await startExtension(api, {
     handle: (_request, response) => {
       response.writeHead(418, { "content-type": "text/x-own", "x-own": "1", trailer: "X-Sum" });
@@ -76,7 +76,7 @@ test("codes, bodies and headers of the backend come back unchanged", async () =>
   ]);
 });
 
-test("large bodies go through both ways", async () => {
+test("forwards large bodies both ways", async () => {
   await using extension = await startExtension(api, {
     handle: (request, response) => {
       request.pipe(response);
@@ -87,7 +87,7 @@ test("large bodies go through both ways", async () => {
   expect(text.length).toBe(body.length);
 });
 
-test("a watch streams, and ends at the backend when the client goes", async () => {
+test("streams a watch and ends it at the backend when the client disconnects", async () => {
   let ended = false;
   await using extension = await startExtension(api, {
     handle: (request, response) => {
@@ -104,7 +104,7 @@ test("a watch streams, and ends at the backend when the client goes", async () =
   await eventually(() => ended, { withinMs: 5000 });
 });
 
-test("an address that refuses is passed over", async () => {
+test("skips an address that refuses connections", async () => {
   const gone = await startBackend(api.authority, "two.default.svc", () => undefined);
   await gone[Symbol.asyncDispose]();
   await using there = await startBackend(api.authority, "two.default.svc", (request, response) => {
@@ -116,7 +116,7 @@ test("an address that refuses is passed over", async () => {
   expect((await api.get("/apis/two.test.io/v1/things")).text).toBe("GET");
 });
 
-test("a backend with another authority is not spoken to", async () => {
+test("does not connect to a backend of another authority", async () => {
   const other = await startHarness();
   const caBundle = Buffer.from(other.authority.certPem).toString("base64");
   await other.close();
@@ -129,14 +129,14 @@ test("a backend with another authority is not spoken to", async () => {
   expect(extension.seen).toEqual([]);
 });
 
-test("insecureSkipTLSVerify asks for no certificate in particular", async () => {
+test("insecureSkipTLSVerify accepts any certificate", async () => {
   await using extension = await startExtension(api, {
     spec: { caBundle: undefined, insecureSkipTLSVerify: true },
   });
   expect((await api.get(`${extension.path}/things`)).code).toBe(200);
 });
 
-test("an ExternalName leads to a server outside", async () => {
+test("an ExternalName leads to an external server", async () => {
   await using backend = await startBackend(
     api.authority,
     "outside.default.svc",
@@ -154,7 +154,7 @@ test("an ExternalName leads to a server outside", async () => {
   expect((await api.get("/apis/outside.test.io/v1/x")).text).toBe("/apis/outside.test.io/v1/x");
 });
 
-test("an APIService that names a Service wins over a definition, and gives way when it goes", async () => {
+test("an APIService that names a Service overrides a definition until it is deleted", async () => {
   await api.post(
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     widgetDefinition("shared.test.io"),
@@ -177,7 +177,7 @@ test("an APIService that names a Service wins over a definition, and gives way w
   expect((await api.get(path)).body.kind).toBe("WidgetList");
 });
 
-test("a backend cannot send the client elsewhere", async () => {
+test("a backend cannot redirect the client", async () => {
   await using extension = await startExtension(api, {
     handle: (_request, response) => {
       response.writeHead(302, { location: "https://elsewhere.test.io/" }).end();
@@ -191,7 +191,7 @@ test("a backend cannot send the client elsewhere", async () => {
   ]);
 });
 
-test("a backend that does not answer in time is given up", async () => {
+test("abandons a backend that does not answer in time", async () => {
   await using extension = await startExtension(api, { handle: () => undefined });
   const { code, body } = await api.get(`${extension.path}/things?timeout=200ms`);
   expect([code, body.reason, body.message]).toEqual([
@@ -201,7 +201,7 @@ test("a backend that does not answer in time is given up", async () => {
   ]);
 });
 
-test("a request that the client gives up is given up at the backend", async () => {
+test("a request that the client cancels is canceled at the backend", async () => {
   const closed = Promise.withResolvers<unknown>();
   await using extension = await startExtension(api, {
     handle: (request) => {

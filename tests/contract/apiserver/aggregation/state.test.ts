@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the server say of the APIs behind it, and of its own?
+// Status of aggregated and local APIs.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { startBackend } from "../backend.ts";
@@ -26,7 +26,6 @@ afterAll(async () => {
 
 const ALL_IN_ONE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/** Answers are trusted to have what a test reads. */
 function groupsIn(body: Body) {
   return (body as unknown as { groups: readonly { name: string }[] }).groups.map(
     ({ name }) => name,
@@ -78,7 +77,7 @@ test("the condition follows Service, port, endpoints and server", async () => {
   expect((await api.get(`/apis/${group}/v1/things`)).code).toBe(503);
 });
 
-test("a server that nobody reaches is named with the reason", async () => {
+test("names an unreachable server with the reason", async () => {
   const gone = await startBackend(api.authority, "gone.default.svc", () => undefined);
   await gone[Symbol.asyncDispose]();
   await expose(api, "gone", [gone.port]);
@@ -88,7 +87,7 @@ test("a server that nobody reaches is named with the reason", async () => {
   );
 });
 
-test("discovery has the group, its versions by priority, and what the server says", async () => {
+test("discovery lists the group, its versions by priority, and the server's resources", async () => {
   await using extension = await startExtension(api, { spec: { groupPriorityMinimum: 19_000 } });
   const { body } = await api.get("/apis");
   expect(groupsIn(body).slice(0, 2)).toEqual(["apiregistration.k8s.io", extension.group]);
@@ -120,7 +119,7 @@ test("discovery has the group, its versions by priority, and what the server say
   expect((await api.get(extension.path)).code).toBe(404);
 });
 
-test("the OpenAPI document of an aggregated server is that server's", async () => {
+test("serves the aggregated server's own OpenAPI document", async () => {
   const key = "apis/documented.test.io/v1";
   await using backend = await startBackend(
     api.authority,
@@ -145,7 +144,7 @@ test("the OpenAPI document of an aggregated server is that server's", async () =
   });
 });
 
-test("what is said already is not written again, and nobody is asked about it", async () => {
+test("does not rewrite an unchanged status or query the server again", async () => {
   await using extension = await startExtension(api);
   await using hook = await startRecorder(api, {
     type: "Validating",
@@ -175,7 +174,7 @@ test("every group version of the server has a local APIService", async () => {
   expect(await availableOf(api, "v1.")).toMatchObject({ status: "True", reason: "Local" });
 });
 
-test("the APIService of a definition comes, is kept, and goes with it", async () => {
+test("the APIService of a definition is created, reconciled and deleted with it", async () => {
   const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   await api.post(definitions, widgetDefinition("local.test.io"));
   const path = `${API_SERVICES}/v1.local.test.io`;
@@ -191,7 +190,7 @@ test("the APIService of a definition comes, is kept, and goes with it", async ()
   await eventually(async () => (await code()) === 404, { withinMs: 5000 });
 });
 
-test("aggregated servers are told whom they may believe", async () => {
+test("publishes the client authority for aggregated servers", async () => {
   const path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
   expect((await api.get(path)).body.data).toMatchObject({
     "client-ca-file": api.authority.certPem,
@@ -206,7 +205,7 @@ test("aggregated servers are told whom they may believe", async () => {
 const SERVICE = { namespace: "default", name: "s" };
 
 test.each([
-  { name: "a name of its own", metadata: "other", spec: {}, want: ["metadata.name"] },
+  { name: "a name that does not match", metadata: "other", spec: {}, want: ["metadata.name"] },
   {
     name: "no group priority",
     spec: { groupPriorityMinimum: 0 },
@@ -229,17 +228,17 @@ test.each([
     want: ["spec.service.port"],
   },
   {
-    name: "an authority that is not looked at",
+    name: "an authority although verification is skipped",
     spec: { insecureSkipTLSVerify: true },
     want: ["spec.insecureSkipTLSVerify"],
   },
   {
-    name: "an authority, though it is local",
+    name: "an authority although it is local",
     spec: { service: undefined },
     want: ["spec.caBundle"],
   },
-])("an APIService with $name is refused", async ({ metadata, spec, want }) => {
-  const given = {
+])("rejects an APIService with $name", async ({ metadata, spec, want }) => {
+  const input = {
     metadata: { name: metadata ?? "v1.refused.test.io" },
     spec: {
       group: "refused.test.io",
@@ -251,11 +250,11 @@ test.each([
       ...spec,
     },
   };
-  const { code, body } = await api.post(API_SERVICES, given);
+  const { code, body } = await api.post(API_SERVICES, input);
   expect([code, body.details.causes.map(({ field }) => field)]).toEqual([422, want]);
 });
 
-test("the port of a Service is 443 where none is named", async () => {
+test("a Service's port defaults to 443", async () => {
   const { body } = await register(api, { name: "s", group: "port.test.io" });
   expect(body.spec["service"]).toEqual({ ...SERVICE, port: 443 });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do upgraded connections (WebSocket, SPDY) go through to aggregated APIs?
+// Upgraded connections (WebSocket, SPDY) to aggregated APIs.
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -31,7 +31,7 @@ function acceptKey(key: string): string {
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
-/** One masked text frame, short. Source: RFC 6455 5.2. */
+/** A short masked text frame. Source: RFC 6455 5.2. */
 function clientFrame(text: string): Buffer {
   const mask = Buffer.from([1, 2, 3, 4]);
   const payload = Buffer.from(text).map((byte, index) => byte ^ (mask[index % 4] ?? 0));
@@ -86,7 +86,7 @@ test("a WebSocket speaks both ways and closes both ways", async () => {
   await eventually(() => socket?.closed, { withinMs: 5000 });
 });
 
-test("what the client ends is ended at the backend", async () => {
+test("closing at the client closes at the backend", async () => {
   let serverSide: Duplex | undefined;
   await using extension = await startExtension(api, {
     upgrade: (request, socket) => {
@@ -100,7 +100,7 @@ test("what the client ends is ended at the backend", async () => {
   await eventually(() => serverSide?.closed, { withinMs: 5000 });
 });
 
-test("a reader that is slow slows the writer down, and nothing is lost", async () => {
+test("a slow reader slows the writer down, and no data is lost", async () => {
   const bytes = 32 * 1024 * 1024;
   let written = 0;
   await using extension = await startExtension(api, {
@@ -134,7 +134,7 @@ test("a reader that is slow slows the writer down, and nothing is lost", async (
   expect(received).toBe(bytes);
 });
 
-test("SPDY goes through as well", async () => {
+test("forwards SPDY", async () => {
   await using extension = await startExtension(api, {
     upgrade: (_request, socket) => {
       socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n");
@@ -151,7 +151,7 @@ test("SPDY goes through as well", async () => {
   socket?.destroy();
 });
 
-test("a backend that refuses an upgrade answers itself", async () => {
+test("forwards a backend's refusal of an upgrade", async () => {
   await using extension = await startExtension(api, {
     upgrade: (_request, socket) => {
       socket.end("HTTP/1.1 409 Conflict\r\nContent-Length: 7\r\nConnection: close\r\n\r\nnot now");
@@ -163,8 +163,8 @@ test("a backend that refuses an upgrade answers itself", async () => {
 
 test.each([
   { name: "without rights", token: "Bearer jane-token", want: 403 },
-  { name: "with a token that nobody has", token: "Bearer wrong", want: 401 },
-])("an upgrade $name is refused before the backend hears of it", async ({ token, want }) => {
+  { name: "with an unknown token", token: "Bearer wrong", want: 401 },
+])("rejects an upgrade $name before the backend sees it", async ({ token, want }) => {
   await using extension = await startExtension(api, {
     upgrade: (_request, socket) => socket.end(),
   });
@@ -176,7 +176,7 @@ test.each([
   expect(extension.seen).toEqual([]);
 });
 
-test("elsewhere the request for an upgrade is passed over", async () => {
+test("ignores the upgrade header on other paths", async () => {
   const { answer } = await upgrade(api, "/api/v1/namespaces/default", { upgrade: "h2c" });
   expect([answer.statusCode, JSON.parse(await readText(answer))]).toEqual([
     200,
@@ -184,7 +184,7 @@ test("elsewhere the request for an upgrade is passed over", async () => {
   ]);
 });
 
-test("a server that stops ends the connections", async () => {
+test("closes the connections when the server stops", async () => {
   const own = await startHarness({ tokens: TOKENS });
   const before = api;
   api = own;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do service accounts come, go and prove who they are? Do reviews answer as Kubernetes does?
+// Service accounts, their tokens, and access reviews, compared with Kubernetes.
 import { generateKeyPairSync } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const SECRETS = "/api/v1/namespaces/default/secrets";
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const ISSUER = "https://kubernetes.default.svc.cluster.local";
 const NAME = "system:serviceaccount:default:";
-const WITHIN = { withinMs: 5000 };
+const TIMEOUT = { withinMs: 5000 };
 
 let api: Harness;
 
@@ -57,23 +57,23 @@ function claimsOf(token: string): unknown {
 }
 
 describe("accounts of a namespace", () => {
-  test("a new namespace gets its account and the server's authority, again and again", async () => {
+  test("a new namespace gets its account and the server's authority, and both are restored", async () => {
     await api.post("/api/v1/namespaces", { metadata: { name: "fresh" } });
     const account = "/api/v1/namespaces/fresh/serviceaccounts/default";
     const map = "/api/v1/namespaces/fresh/configmaps/kube-root-ca.crt";
     const there = async (path: string) => (await api.get(path)).code === 200;
-    expect(await eventually(() => there(account), WITHIN)).toBe(true);
+    expect(await eventually(() => there(account), TIMEOUT)).toBe(true);
     const first = (await api.get(account)).body.metadata.uid;
     await api.delete(account);
-    await eventually(() => there(account), WITHIN);
+    await eventually(() => there(account), TIMEOUT);
     expect((await api.get(account)).body.metadata.uid).not.toBe(first);
     await api.patch(map, { data: { "ca.crt": "other" } });
     const restored = async () =>
       (await api.get(map)).body.data?.["ca.crt"] === api.authority.certPem;
-    expect(await eventually(restored, WITHIN)).toBe(true);
+    expect(await eventually(restored, TIMEOUT)).toBe(true);
   });
 
-  test("a pod runs as the default account or as one that is there", async () => {
+  test("a pod runs as the default account or as an existing one", async () => {
     const plain = await newPod("plain");
     expect(plain.body.spec).toMatchObject({
       serviceAccountName: "default",
@@ -86,7 +86,7 @@ describe("accounts of a namespace", () => {
     ]);
   });
 
-  test("a pod in a namespace of this moment waits for its account", async () => {
+  test("a pod in a new namespace waits for its account", async () => {
     await api.post("/api/v1/namespaces", { metadata: { name: "young" } });
     const spec = { containers: [{ name: "c", image: "i:1" }] };
     const made = await api.post("/api/v1/namespaces/young/pods", { metadata: { name: "p" }, spec });
@@ -95,7 +95,7 @@ describe("accounts of a namespace", () => {
 });
 
 describe("tokens", () => {
-  test("a token says whose it is, for whom and how long", async () => {
+  test("a token states its account, audience and lifetime", async () => {
     const { metadata } = await newAccount("teller");
     const spec = { audiences: ["a", "b"], expirationSeconds: 700 };
     const { code, body } = await request("teller", spec);
@@ -117,7 +117,7 @@ describe("tokens", () => {
     });
   });
 
-  test("a token is as good as its account", async () => {
+  test("a token is valid only while its account exists", async () => {
     const { metadata } = await newAccount("mortal");
     const token = await tokenOf("mortal");
     expect((await api.ask("GET", MAPS, { token })).body.message).toContain(`User "${NAME}mortal"`);
@@ -140,7 +140,7 @@ describe("tokens", () => {
     expect((await api.ask("GET", MAPS, { token })).code).toBe(401);
   });
 
-  test("a token for others is not for this server", async () => {
+  test("rejects a token for another audience", async () => {
     await newAccount("envoy");
     const token = await tokenOf("envoy", { audiences: ["vault"] });
     expect((await api.ask("GET", MAPS, { token })).code).toBe(401);
@@ -153,7 +153,7 @@ describe("tokens", () => {
     });
   });
 
-  test("a token that is bound to a pod ends with it", async () => {
+  test("a token bound to a pod ends with it", async () => {
     const { body: pod } = await newPod("holder");
     const boundObjectRef = { kind: "Pod", apiVersion: "v1", name: "holder" };
     const token = await tokenOf("default", { boundObjectRef });
@@ -186,13 +186,13 @@ describe("tokens", () => {
       spec: { boundObjectRef: { kind: "ConfigMap", apiVersion: "v1", name: "m" } },
       want: [400, "cannot bind token to object of type /v1, Kind=ConfigMap"],
     },
-  ])("no token that is $name", async ({ spec, want }) => {
+  ])("issues no token $name", async ({ spec, want }) => {
     await newAccount("asker");
     const { code, body } = await request("asker", spec);
     expect([code, body.message]).toEqual([want[0], expect.stringContaining(String(want[1]))]);
   });
 
-  test("nobody believes a token that another key signed, or a changed one", async () => {
+  test("rejects a token that another key signed, and a modified one", async () => {
     const other = await startHarness();
     const { body } = await other.post(`${ACCOUNTS}/default/token`, { spec: {} });
     await other.close();
@@ -206,26 +206,26 @@ describe("tokens", () => {
     }
   });
 
-  test("a token outlives the server that has signed it, by store and key", async () => {
+  test("a token stays valid across server restarts with the same store and key", async () => {
     const directory = await mkdtemp(join(tmpdir(), "apiserver-tokens-"));
-    const kept = {
+    const retained = {
       storePath: join(directory, "store.sqlite"),
       tokenKeyPem: await createSigningKey(),
     };
-    const first = await startHarness(kept);
+    const first = await startHarness(retained);
     const { body } = await first.post(`${ACCOUNTS}/default/token`, { spec: {} });
     const token = String(body.status?.["token"]);
     await first.close();
-    const second = await startHarness(kept);
+    const second = await startHarness(retained);
     expect((await second.ask("GET", MAPS, { token })).code).toBe(403);
     await second.close();
-    const other = await startHarness({ storePath: kept.storePath });
+    const other = await startHarness({ storePath: retained.storePath });
     expect((await other.ask("GET", MAPS, { token })).code).toBe(401);
     await other.close();
     await rm(directory, { recursive: true });
   });
 
-  test("a key that is none is refused", async () => {
+  test("rejects an invalid key", async () => {
     const { privateKey } = generateKeyPairSync("ed25519");
     const other = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
     for (const tokenKeyPem of ["none", other]) {
@@ -234,7 +234,7 @@ describe("tokens", () => {
     }
   });
 
-  test("a secret is filled with a token, and goes with its account", async () => {
+  test("fills a secret with a token and deletes it with its account", async () => {
     const { metadata } = await newAccount("keeper");
     const type = "kubernetes.io/service-account-token";
     const refused = await api.post(SECRETS, { metadata: { name: "nameless" }, type });
@@ -248,7 +248,7 @@ describe("tokens", () => {
       const { body } = await api.get(`${SECRETS}/kept`);
       return body.data?.["token"] !== undefined && body;
     };
-    const secret = await eventually(filled, WITHIN);
+    const secret = await eventually(filled, TIMEOUT);
     expect(secret.metadata.annotations).toMatchObject({
       "kubernetes.io/service-account.uid": metadata.uid,
     });
@@ -259,10 +259,10 @@ describe("tokens", () => {
     await api.delete(`${ACCOUNTS}/keeper`);
     expect((await api.ask("GET", MAPS, { token })).code).toBe(401);
     const gone = async () => (await api.get(`${SECRETS}/kept`)).code === 404;
-    expect(await eventually(gone, WITHIN)).toBe(true);
+    expect(await eventually(gone, TIMEOUT)).toBe(true);
   });
 
-  test("others find the keys", async () => {
+  test("publishes the keys for other verifiers", async () => {
     const { text } = await api.get("/openid/v1/jwks");
     expect(JSON.parse(text)).toMatchObject({ keys: [{ kty: "EC", alg: "ES256", use: "sig" }] });
     const configuration = await api.get("/.well-known/openid-configuration");
@@ -270,7 +270,7 @@ describe("tokens", () => {
   });
 });
 
-describe("reviews of access", () => {
+describe("access reviews", () => {
   const base = "/apis/authorization.k8s.io/v1";
   const pods = { namespace: "default", verb: "list", resource: "pods" };
   const ask = async (path: string, spec: object) => {
@@ -297,14 +297,14 @@ describe("reviews of access", () => {
   });
 
   test.each([
-    { name: "a stranger", spec: { user: "x", resourceAttributes: pods }, allowed: false },
+    { name: "an unknown user", spec: { user: "x", resourceAttributes: pods }, allowed: false },
     {
       name: "a master",
       spec: { user: "x", groups: ["system:masters"], resourceAttributes: pods },
       allowed: true,
     },
     {
-      name: "anybody of the known, for a path",
+      name: "any authenticated user, for a path",
       spec: {
         groups: ["system:authenticated"],
         nonResourceAttributes: { path: "/apis", verb: "get" },
@@ -326,9 +326,9 @@ describe("reviews of access", () => {
   test.each([
     { name: "nobody", path: "subjectaccessreviews", spec: { resourceAttributes: pods } },
     { name: "nothing", path: "subjectaccessreviews", spec: { user: "x" } },
-    { name: "nothing of oneself", path: "selfsubjectaccessreviews", spec: {} },
+    { name: "no resource of the user's own", path: "selfsubjectaccessreviews", spec: {} },
     {
-      name: "two things",
+      name: "two resources",
       path: "selfsubjectaccessreviews",
       spec: { resourceAttributes: pods, nonResourceAttributes: { path: "/", verb: "get" } },
     },
@@ -337,11 +337,11 @@ describe("reviews of access", () => {
       path: "namespaces/kube-system/localsubjectaccessreviews",
       spec: { user: "x", resourceAttributes: pods },
     },
-  ])("a question about $name is refused", async ({ path, spec }) => {
+  ])("rejects a review of $name", async ({ path, spec }) => {
     expect((await ask(path, spec)).code).toBe(422);
   });
 
-  test("rules of oneself are listed for a namespace", async () => {
+  test("lists the user's own rules for a namespace", async () => {
     const token = await tokenOf("default");
     const path = `${base}/selfsubjectrulesreviews`;
     const none = await api.ask("POST", path, { token, body: { spec: {} } });

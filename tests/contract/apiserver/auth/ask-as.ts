@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of an administrator who acts for somebody else.
+// Requests of an administrator who impersonates another user.
 import type { Answer, Ask, Harness } from "../harness.ts";
 
-/** Asks as `user`; `line` is a method and a path, as in "GET /api". */
-export function askAs(
+/** Sends as `user`; `line` is a method and a path, as in "GET /api". */
+export function requestAs(
   api: Harness,
   given: Ask & { readonly user: string; readonly line: string },
 ): Promise<Answer> {

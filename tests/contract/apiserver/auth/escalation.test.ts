@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can nobody give away what they do not hold, or act for whom they may not? Are bad roles refused?
+// Privilege escalation through roles, bindings and impersonation; invalid roles.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "../harness.ts";
-import { askAs } from "./ask-as.ts";
+import { requestAs } from "./ask-as.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const LOCAL = `${RBAC}/namespaces/default`;
@@ -23,8 +23,8 @@ afterAll(async () => {
   await api.close();
 });
 
-function as(user: string, line: string, given?: Ask): Promise<Answer> {
-  return askAs(api, { user, line, ...given });
+function as(user: string, line: string, input?: Ask): Promise<Answer> {
+  return requestAs(api, { user, line, ...input });
 }
 
 function rule(apiGroup: string, resources: readonly string[], verbs: readonly string[]) {
@@ -47,8 +47,8 @@ async function keeper(user: string, ...rules: readonly object[]): Promise<void> 
   await api.post(`${LOCAL}/rolebindings`, binding(user, { kind: "Role", name: user }, [subject]));
 }
 
-describe("giving away", () => {
-  test("a role may hold what its author holds, and nothing else", async () => {
+describe("granting rights", () => {
+  test("a role may hold only what its author holds", async () => {
     await keeper("author", rule("", ["configmaps"], ["get", "list"]));
     const held = role("held", rule("", ["configmaps"], ["list"]));
     expect((await as("author", `POST ${LOCAL}/roles`, { body: held })).code).toBe(201);
@@ -63,7 +63,7 @@ describe("giving away", () => {
     expect(refusal.details).toEqual({ name: "more", group: GROUP, kind: "roles" });
   });
 
-  test("a role may not grow by a patch either", async () => {
+  test("a patch may not extend a role either", async () => {
     await keeper("grower", rule("", ["configmaps"], ["get"]));
     await api.post(`${LOCAL}/roles`, role("small", rule("", ["configmaps"], ["get"])));
     const rules = [rule("", ["*"], ["*"])];
@@ -74,7 +74,7 @@ describe("giving away", () => {
     expect((await as("grower", `PATCH ${LOCAL}/roles/small`, labels)).code).toBe(200);
   });
 
-  test("a binding may give what its author holds, or what they may bind", async () => {
+  test("a binding may grant what its author holds or may bind", async () => {
     await keeper("binder", { ...rule(GROUP, ["clusterroles"], ["bind"]), resourceNames: ["view"] });
     const bind = (name: string) =>
       as("binder", `POST ${LOCAL}/rolebindings`, {
@@ -92,13 +92,13 @@ describe("giving away", () => {
     });
   });
 
-  test("whoever may escalate may write any role", async () => {
+  test("a user with escalate may write any role", async () => {
     await keeper("escalator", rule(GROUP, ["roles"], ["escalate"]));
     const body = role("any", rule("*", ["*"], ["*"]));
     expect((await as("escalator", `POST ${LOCAL}/roles`, { body })).code).toBe(201);
   });
 
-  test("to make an object by PUT takes the right to create it", async () => {
+  test("creating an object by PUT requires the create right", async () => {
     await api.post(`${LOCAL}/roles`, role("putter", rule(GROUP, ["roles"], ["update"])));
     const subjects = [{ kind: "User", name: "putter" }];
     const body = binding("putter", { kind: "Role", name: "putter" }, subjects);
@@ -109,7 +109,7 @@ describe("giving away", () => {
   });
 });
 
-describe("acting for others", () => {
+describe("impersonation", () => {
   const impersonate = (resources: readonly string[], names: readonly string[], apiGroup = "") => ({
     ...rule(apiGroup, resources, ["impersonate"]),
     resourceNames: names,
@@ -133,7 +133,7 @@ describe("acting for others", () => {
     return api.ask(method, path, { body: {}, token, headers });
   };
 
-  test("one becomes the user, with groups and extra", async () => {
+  test("impersonates the user with groups and extra", async () => {
     const { code, body } = await actAs({
       "impersonate-user": "ann",
       "impersonate-group": "friends",
@@ -177,17 +177,17 @@ describe("acting for others", () => {
       headers: { "impersonate-user": "system:serviceaccount:default:default" },
       want: 'serviceaccounts "default" is forbidden: User "jane" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "default"',
     },
-  ])("$name needs a right of its own", async ({ headers, want }) => {
+  ])("$name requires its own right", async ({ headers, want }) => {
     const { code, body } = await actAs(headers);
     expect([code, body.message]).toEqual([403, want]);
   });
 
-  test("groups without a user are an error", async () => {
+  test("rejects groups without a user", async () => {
     const { code, text } = await actAs({ "impersonate-group": "friends" });
     expect([code, text]).toEqual([500, expect.stringContaining("without impersonating a user")]);
   });
 
-  test("service accounts bring their groups, nobody brings that of strangers", async () => {
+  test("service accounts include their groups; impersonating foreign groups is rejected", async () => {
     const groupsOf = async (user: string) => {
       const [method = "", path = ""] = review.split(" ");
       const headers = { "impersonate-user": user };
@@ -211,13 +211,13 @@ describe("roles and bindings", () => {
       want: ["rules[0].verbs", "rules[0].apiGroups", "rules[0].resources"],
     },
     {
-      name: "a namespace has no paths",
+      name: "a namespaced role has no paths",
       path: `${LOCAL}/roles`,
       body: role("bad", { verbs: ["get"], nonResourceURLs: ["/x"] }),
       want: ["rules[0].nonResourceURLs"],
     },
     {
-      name: "a rule is about paths or resources",
+      name: "a rule names either paths or resources",
       path: `${RBAC}/clusterroles`,
       body: role("bad", { ...rule("", ["pods"], ["get"]), nonResourceURLs: ["/x"] }),
       want: ["rules[0].nonResourceURLs"],
@@ -235,13 +235,13 @@ describe("roles and bindings", () => {
       want: ["roleRef.apiGroup", "roleRef.kind", "roleRef.name"],
     },
     {
-      name: "a binding of the cluster needs a role of the cluster",
+      name: "a cluster binding needs a cluster role",
       path: `${RBAC}/clusterrolebindings`,
       body: binding("bad", { kind: "Role", name: "r" }),
       want: ["roleRef.kind"],
     },
     {
-      name: "subjects are users, groups and accounts with a home",
+      name: "subjects are users, groups and accounts with a namespace",
       path: `${RBAC}/clusterrolebindings`,
       body: binding("bad", cluster, [
         { kind: "ServiceAccount", name: "a" },
@@ -262,7 +262,7 @@ describe("roles and bindings", () => {
     expect([code, refusal.details.causes.map(({ field }) => field)]).toEqual([422, want]);
   });
 
-  test("groups of references are filled in, the role of a binding stays", async () => {
+  test("defaults API groups of references; the role of a binding is immutable", async () => {
     const subjects = [{ kind: "User", name: "u" }];
     const roleRef = { apiGroup: "", ...cluster };
     const path = `${LOCAL}/rolebindings`;
@@ -293,10 +293,10 @@ describe("roles and bindings", () => {
   });
 });
 
-test("default roles get back what was taken, unless their owner says no", async () => {
+test("restores default roles unless their owner disables it", async () => {
   const directory = await mkdtemp(join(tmpdir(), "apiserver-roles-"));
-  const kept = { storePath: join(directory, "store.sqlite") };
-  const first = await startHarness(kept);
+  const retained = { storePath: join(directory, "store.sqlite") };
+  const first = await startHarness(retained);
   const autoupdate = "rbac.authorization.kubernetes.io/autoupdate";
   const own = [rule("", ["pods"], ["get"])];
   await first.patch(`${RBAC}/clusterroles/system:discovery`, { rules: own });
@@ -304,7 +304,7 @@ test("default roles get back what was taken, unless their owner says no", async 
   await first.patch(`${RBAC}/clusterroles/system:basic-user`, { metadata, rules: own });
   await first.delete(`${RBAC}/clusterrolebindings/system:discovery`);
   await first.close();
-  const second = await startHarness(kept);
+  const second = await startHarness(retained);
   const rulesOf = async (name: string) =>
     (await second.get(`${RBAC}/clusterroles/${name}`)).body.rules;
   expect(await rulesOf("system:discovery")).toHaveLength(2);
@@ -315,7 +315,7 @@ test("default roles get back what was taken, unless their owner says no", async 
   await rm(directory, { recursive: true });
 });
 
-test("a change of the rights of a user counts for their next request", async () => {
+test("a change of a user's rights applies to the next request", async () => {
   await keeper("changing", rule("", ["configmaps"], ["list"]));
   expect((await as("changing", `GET ${MAPS}`)).code).toBe(200);
   await api.patch(`${LOCAL}/rolebindings/changing`, { subjects: [] });

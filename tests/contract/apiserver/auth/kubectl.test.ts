@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do kubectl's commands about users and rights work with the API server as they do with Kubernetes?
+// kubectl's commands for users and rights, compared with Kubernetes.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
-/** Ends what hangs. */
+/** Kills a hung command. */
 const TIMEOUT_MS = 120_000;
 
 let api: Harness;
@@ -44,7 +44,7 @@ async function mayReadPods(user: string): Promise<string> {
   return (await kubectl(`auth can-i list pods --as ${user}`)).out.trim();
 }
 
-test("a role that kubectl makes and binds counts", async () => {
+test("applies a role that kubectl creates and binds", async () => {
   expect(await mayReadPods("carl")).toBe("no");
   await kubectl("create role reader --verb=get,list --resource=pods");
   const bound = await kubectl("create rolebinding reader --role=reader --user=carl");
@@ -57,7 +57,7 @@ test("a role that kubectl makes and binds counts", async () => {
   ]);
 });
 
-test("a role of the cluster that kubectl makes and binds counts everywhere", async () => {
+test("applies a cluster role that kubectl creates and binds in every namespace", async () => {
   await kubectl("create clusterrole paths --verb=get --non-resource-url=/logs/*");
   await kubectl("create clusterrole pods --verb=list --resource=pods");
   await kubectl("create clusterrolebinding pods --clusterrole=pods --group=watchers");
@@ -65,7 +65,7 @@ test("a role of the cluster that kubectl makes and binds counts everywhere", asy
   expect((await kubectl(line)).out).toBe("yes\n");
 });
 
-test("can-i lists what one may do", async () => {
+test("can-i lists the user's rights", async () => {
   await kubectl("create role lister --verb=get --resource=configmaps --resource-name=one");
   await kubectl("create rolebinding lister --role=lister --user=emil");
   const { out } = await kubectl("auth can-i --list --as emil");
@@ -73,7 +73,7 @@ test("can-i lists what one may do", async () => {
   expect(out).toMatch(/^ +\[\/healthz\] +\[\] +\[get\]$/m);
 });
 
-test("reconcile adds to a role what a file says", async () => {
+test("reconcile adds a file's rules to a role", async () => {
   const manifest = join(directory, "role.json");
   const role = {
     apiVersion: "rbac.authorization.k8s.io/v1",
@@ -88,7 +88,7 @@ test("reconcile adds to a role what a file says", async () => {
   expect(await mayReadPods("carl")).toBe("yes");
 });
 
-test("a service account that kubectl makes can be bound and acted for", async () => {
+test("binds and impersonates a service account that kubectl creates", async () => {
   await kubectl("create serviceaccount robot");
   await kubectl("create rolebinding robot --clusterrole=view --serviceaccount=default:robot");
   expect(await mayReadPods("system:serviceaccount:default:robot")).toBe("yes");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the API server know who asks, and let them do what roles and bindings say? Over real TLS.
+// Authentication and RBAC of the API server over real TLS.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Ask, type Harness, startHarness } from "../harness.ts";
-import { askAs } from "./ask-as.ts";
+import { requestAs } from "./ask-as.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS = "/api/v1/namespaces/default/configmaps";
@@ -18,8 +18,8 @@ afterAll(async () => {
   await api.close();
 });
 
-function ask(user: string, line: string, given?: Ask): Promise<Answer> {
-  return askAs(api, { user, line, ...given });
+function ask(user: string, line: string, input?: Ask): Promise<Answer> {
+  return requestAs(api, { user, line, ...input });
 }
 
 function subject(user: string) {
@@ -50,13 +50,13 @@ function map(name: string) {
   return { apiVersion: "v1", kind: "ConfigMap", metadata: { name } };
 }
 
-describe("who asks", () => {
-  const nobody = { token: "" };
+describe("authentication", () => {
+  const unprivileged = { token: "" };
 
-  test("without credentials one sees health and version, and nothing else", async () => {
-    expect((await api.ask("GET", "/readyz", nobody)).text).toBe("ok");
-    expect((await api.ask("GET", "/version", nobody)).body.major).toBe("1");
-    const { code, body } = await api.ask("GET", "/apis", nobody);
+  test("anonymous users see only health and version", async () => {
+    expect((await api.ask("GET", "/readyz", unprivileged)).text).toBe("ok");
+    expect((await api.ask("GET", "/version", unprivileged)).body.major).toBe("1");
+    const { code, body } = await api.ask("GET", "/apis", unprivileged);
     expect(code).toBe(403);
     expect(body).toEqual({
       kind: "Status",
@@ -68,12 +68,12 @@ describe("who asks", () => {
       details: {},
       code: 403,
     });
-    expect((await api.ask("GET", MAPS, nobody)).body.message).toBe(
+    expect((await api.ask("GET", MAPS, unprivileged)).body.message).toBe(
       'configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" in the namespace "default"',
     );
   });
 
-  test("a bearer token names a user, a wrong one is refused everywhere", async () => {
+  test("a bearer token names a user, and a wrong one is rejected everywhere", async () => {
     const { body } = await api.ask("GET", MAPS, { token: "jane-token" });
     expect(body.message).toContain('User "jane" cannot list');
     for (const path of [MAPS, "/readyz", "/nowhere"]) {
@@ -86,15 +86,15 @@ describe("who asks", () => {
     }
   });
 
-  test("headers of a front proxy are not believed", async () => {
+  test("ignores front proxy headers from other clients", async () => {
     const headers = { "x-remote-user": "root", "x-remote-group": "system:masters" };
-    const { body } = await api.ask("GET", MAPS, { ...nobody, headers });
+    const { body } = await api.ask("GET", MAPS, { ...unprivileged, headers });
     expect(body.message).toContain('User "system:anonymous"');
   });
 });
 
-describe("what roles allow", () => {
-  test("verbs are apart: list without get, watch, or deletion of all", async () => {
+describe("authorization", () => {
+  test("verbs are separate: list without get, watch, or deletecollection", async () => {
     await grant("lister", [rule(["configmaps"], ["list"])]);
     expect((await ask("lister", `GET ${MAPS}`)).code).toBe(200);
     for (const line of [`GET ${MAPS}/x`, `GET ${MAPS}?watch=1`, `DELETE ${MAPS}`]) {
@@ -109,7 +109,7 @@ describe("what roles allow", () => {
     );
   });
 
-  test("names limit get, list and watch by name, and never create", async () => {
+  test("resource names limit get, list and watch by name, and never create", async () => {
     const verbs = ["get", "list", "watch", "create", "update"];
     await grant("named", [rule(["configmaps"], verbs, { resourceNames: ["mine"] })]);
     await api.post(MAPS, map("mine"));
@@ -124,7 +124,7 @@ describe("what roles allow", () => {
     expect(body.message).toContain('cannot create resource "configmaps"');
   });
 
-  test("a subresource is not its resource", async () => {
+  test("a subresource needs its own rule", async () => {
     await grant("statuses", [rule(["pods/status"], ["get", "patch"])]);
     const pods = "/api/v1/namespaces/default/pods";
     expect((await ask("statuses", `GET ${pods}/none/status`)).code).toBe(404);
@@ -135,7 +135,7 @@ describe("what roles allow", () => {
     );
   });
 
-  test("paths are granted by cluster roles only, and unknown ones are refused before they are missed", async () => {
+  test("only cluster roles grant paths, and unknown paths are rejected before they are not found", async () => {
     await grant("walker", [{ nonResourceURLs: ["/walks/*"], verbs: ["get"] }], "");
     expect((await ask("walker", "GET /walks/x")).code).toBe(404);
     expect((await ask("walker", "GET /apis/none/v1/things")).body).toMatchObject({
@@ -145,7 +145,7 @@ describe("what roles allow", () => {
     });
   });
 
-  test("what is granted and taken counts at once, and a missing role is named", async () => {
+  test("grants and revocations apply immediately, and a missing role is named", async () => {
     const name = await grant("short", [rule(["configmaps"], ["list"])]);
     expect((await ask("short", `GET ${MAPS}`)).code).toBe(200);
     await api.delete(`${RBAC}/namespaces/default/roles/${name}`);
@@ -155,7 +155,7 @@ describe("what roles allow", () => {
     expect((await ask("short", `GET ${MAPS}`)).body.message).toMatch(/in the namespace "default"$/);
   });
 
-  test("groups and service accounts are subjects too", async () => {
+  test("groups and service accounts are subjects", async () => {
     await api.post(`${RBAC}/namespaces/default/rolebindings`, {
       metadata: { name: "subjects" },
       roleRef: { kind: "ClusterRole", name: "view", apiGroup: GROUP },

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that does random things and writes down what it was told.
+// A client that performs random operations and records the responses.
 import fc from "fast-check";
 import type { Answer, Ask, Body, Harness, Watch } from "../harness.ts";
 import { type View, queryOf, revisionOf } from "./history.ts";
 
 const NAMES = ["a", "b", "c", "d"];
-/** Group of the widgets that clients work on. */
 export const GROUP = "consistency.example.com";
-/** Form of a widget. */
 export const WIDGET = { apiVersion: `${GROUP}/v1`, kind: "Widget" };
 const MERGE = "application/merge-patch+json";
 const APPS = ["red", "green"];
 
-/** One thing to do. */
 export type Step =
   | { readonly do: "create"; readonly name: string; readonly app: string; readonly held: boolean }
   | {
@@ -35,7 +32,6 @@ const app = fc.constantFrom(...APPS);
 const size = fc.constantFrom("S", "M", "L");
 const view: fc.Arbitrary<View> = fc.record({ name, app }, { requiredKeys: [] });
 
-/** Any one thing. */
 export const STEP: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant("create"), name, app, held: fc.boolean() }) },
   {
@@ -78,11 +74,11 @@ export const STEP: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("watch"), view, resume: fc.boolean() }) },
 );
 
-/** What clients were told, all of them together. */
+/** The responses to all clients. */
 export class Told {
-  /** Objects that writes were answered with. */
+  /** Objects returned by writes. */
   readonly written: Body[] = [];
-  /** Uids of objects whose deletion was answered with success. */
+  /** Uids of objects whose deletion succeeded. */
   readonly deletedUids: string[] = [];
   readonly lists: {
     readonly view: View;
@@ -93,14 +89,14 @@ export class Told {
   readonly gets: { readonly object: Body; readonly floor: number }[] = [];
   readonly watches: { readonly view: View; readonly from: number; readonly parts: Watch[] }[] = [];
   readonly failures: string[] = [];
-  /** The highest revision that anyone was told of: reads that begin later must not be older. */
+  /** The highest revision that any client has seen: later reads must not be older. */
   highest = 0;
 
   see(object: Body): void {
     this.highest = Math.max(this.highest, revisionOf(object));
   }
 
-  /** A write was answered with an object. One that took the last finalizer of an object that is being deleted has deleted it. */
+  /** Records a write's returned object. A write that removed the last finalizer of a deleted object has deleted it. */
   write(object: Body): void {
     const { deletionTimestamp, finalizers = [], uid } = object.metadata;
     this.see(object);
@@ -112,7 +108,6 @@ export class Told {
   }
 }
 
-/** One client of one namespace. */
 export class RandomClient {
   readonly #api: Harness;
   readonly #told: Told;
@@ -155,7 +150,7 @@ export class RandomClient {
     }
   }
 
-  /** A refusal is an answer, a failure of the server is not. */
+  /** A rejection is a valid response, a server failure is not. */
   #succeeded({ code, text }: Answer): boolean {
     if (code >= 500) {
       this.#told.failures.push(text);
@@ -205,7 +200,7 @@ export class RandomClient {
     if (code !== 200) {
       return;
     }
-    // Always by uid: the answer of a deletion does not say which of several objects of a name it took.
+    // Always by uid, because a deletion's response does not name which of several objects of a name it deleted.
     const { uid } = found.metadata;
     const stale = precondition === "stale" ? { resourceVersion: "2" } : {};
     const answer = await this.#api.ask("DELETE", path, {
@@ -250,7 +245,7 @@ export class RandomClient {
       }
       revision = revisionOf(answer.body);
       items.push(...answer.body.items);
-      // Absent on the last page, whatever the type of the body says.
+      // Missing on the last page, despite the type.
       next = answer.body.metadata.continue;
     } while (Boolean(next));
     this.#told.highest = Math.max(this.#told.highest, revision);
@@ -262,7 +257,7 @@ export class RandomClient {
     });
   }
 
-  /** Watches from what is known now; with `resume` in two parts, the second from the last event of the first. */
+  /** Watches from the current state; with `resume` in two parts, the second from the last event of the first. */
   async #watch({ view: asked, resume }: Extract<Step, { do: "watch" }>): Promise<void> {
     const from = this.#told.highest;
     const open = (revision: number) =>

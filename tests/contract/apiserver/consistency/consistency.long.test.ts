@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do lists, reads, acknowledgements and watches of many clients tell one and the same story? CONSISTENCY_RUNS=200 for longer, CONSISTENCY_SEED to repeat.
+// Consistency of lists, reads, acknowledgments and watches of many clients. CONSISTENCY_RUNS=200 runs longer,
+// CONSISTENCY_SEED repeats a run.
 import fc from "fast-check";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,7 +13,7 @@ const CLIENTS = 4;
 const STEPS = 25;
 const RUNS = Number(process.env["CONSISTENCY_RUNS"] ?? "4");
 const SEED = process.env["CONSISTENCY_SEED"];
-/** One run takes well below a second on a machine that does nothing else. */
+/** A run takes well below a second on an idle machine. */
 const RUN_MS = 10_000;
 
 let api: Harness;
@@ -27,7 +28,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** Runs clients side by side in a namespace of their own. */
+/** Runs concurrent clients in their own namespace. */
 async function play(
   scripts: readonly (readonly Step[])[],
 ): Promise<{ told: Told; history: History }> {
@@ -35,13 +36,13 @@ async function play(
   const namespace = `run-${String(runs)}`;
   await api.post("/api/v1/namespaces", { metadata: { name: namespace } });
   const path = `/apis/${GROUP}/v1/namespaces/${namespace}/widgets`;
-  const told = new Told();
+  const reported = new Told();
   const { body } = await api.get(path);
-  told.highest = revisionOf(body);
+  reported.highest = revisionOf(body);
   const all = await api.watch(`${path}?watch=1&resourceVersion=${body.metadata.resourceVersion}`);
   await Promise.all(
     scripts.map(async (script) => {
-      const client = new RandomClient(api, told, { path, namespace });
+      const client = new RandomClient(api, reported, { path, namespace });
       for (const step of script) {
         await client.run(step);
       }
@@ -50,35 +51,35 @@ async function play(
   const last = { ...WIDGET, metadata: { name: "last", labels: { app: "red" } } };
   const end = await api.post(path, last);
   expect(end.code).toBe(201);
-  told.written.push(end.body);
+  reported.written.push(end.body);
   await eventually(() => all.events.at(-1)?.object.metadata.name === "last", { withinMs: RUN_MS });
   await all[Symbol.asyncDispose]();
-  return { told, history: new History(all.events) };
+  return { told: reported, history: new History(all.events) };
 }
 
-/** Each acknowledged write is one event with the very state, and there is no event without one. */
-function checkWrites(told: Told, history: History): void {
-  for (const object of told.written) {
+/** Each acknowledged write has exactly one event with that state, and no other events exist. */
+function checkWrites(reported: Told, history: History): void {
+  for (const object of reported.written) {
     const event = history.find(revisionOf(object));
     expect(event?.object).toEqual(object);
   }
-  const acknowledged = new Set(told.written.map(revisionOf));
+  const acknowledged = new Set(reported.written.map(revisionOf));
   const unexplained = history.events.filter(
     ({ type, object }) =>
       !acknowledged.has(revisionOf(object)) &&
-      !(type === "DELETED" && told.deletedUids.includes(object.metadata.uid)),
+      !(type === "DELETED" && reported.deletedUids.includes(object.metadata.uid)),
   );
   expect(unexplained).toEqual([]);
-  expect(new Set(told.deletedUids).size).toBe(told.deletedUids.length);
+  expect(new Set(reported.deletedUids).size).toBe(reported.deletedUids.length);
 }
 
-/** A read shows the state of its revision, and is not older than what anyone knew when it began. */
-function checkReads(told: Told, history: History): void {
-  for (const { view, revision, items, floor } of told.lists) {
+/** A read returns the state of its revision, and is not older than any state known when it began. */
+function checkReads(reported: Told, history: History): void {
+  for (const { view, revision, items, floor } of reported.lists) {
     expect(revision).toBeGreaterThanOrEqual(floor);
     expect(items).toEqual(history.stateAt(view, revision));
   }
-  for (const { object, floor } of told.gets) {
+  for (const { object, floor } of reported.gets) {
     expect(history.find(revisionOf(object))?.object).toEqual(object);
     const newer = history.events.filter(
       (event) =>
@@ -90,14 +91,14 @@ function checkReads(told: Told, history: History): void {
   }
 }
 
-async function checkWatches(told: Told, history: History): Promise<void> {
-  for (const { view, from, parts } of told.watches) {
+async function checkWatches(reported: Told, history: History): Promise<void> {
+  for (const { view, from, parts } of reported.watches) {
     const want = history.eventsAfter(view, from);
     const before = parts.slice(0, -1).flatMap(({ events }) => events);
     const rest = await parts.at(-1)?.first(want.length - before.length);
     await Promise.all(parts.map((part) => part[Symbol.asyncDispose]()));
-    const seen: WatchEvent[] = [...before, ...(rest ?? [])];
-    expect(seen).toEqual(want);
+    const observed: WatchEvent[] = [...before, ...(rest ?? [])];
+    expect(observed).toEqual(want);
     expect(parts.at(-1)?.events.length).toBe(want.length - before.length);
   }
 }
@@ -107,17 +108,17 @@ test(
   async () => {
     const script = fc.array(STEP, { minLength: STEPS, maxLength: STEPS });
     const scripts = fc.array(script, { minLength: CLIENTS, maxLength: CLIENTS });
-    const property = fc.asyncProperty(scripts, async (given) => {
-      const { told, history } = await play(given);
-      expect(told.failures).toEqual([]);
+    const property = fc.asyncProperty(scripts, async (input) => {
+      const { told: reported, history } = await play(input);
+      expect(reported.failures).toEqual([]);
       expect(history.faults()).toEqual([]);
-      checkWrites(told, history);
-      checkReads(told, history);
-      await checkWatches(told, history);
+      checkWrites(reported, history);
+      checkReads(reported, history);
+      await checkWatches(reported, history);
     });
     await fc.assert(property, {
       numRuns: RUNS,
-      // What concurrent clients do is not repeated exactly, so a smaller example would take long and prove little.
+      // Concurrent runs are not repeatable, so shrinking would take long and prove little.
       endOnFailure: true,
       ...(SEED === undefined ? {} : { seed: Number(SEED) }),
     });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model of a store: one sequence of changes, from which every list and every watch follows.
+// The model of a store: one sequence of changes that determines every list and every watch.
 import type { Body, WatchEvent } from "../harness.ts";
 
-/** What a list or a watch is about. */
+/** The scope of a list or a watch. */
 export interface View {
   /** Undefined: all namespaces. */
   readonly namespace?: string;
@@ -11,7 +11,6 @@ export interface View {
   readonly app?: string;
 }
 
-/** The selectors of a view as a query. */
 export function queryOf({ name, app }: View): string {
   return [
     ...(name === undefined ? [] : [`fieldSelector=metadata.name%3D${name}`]),
@@ -36,12 +35,12 @@ function matches(view: View, object: Body | undefined): object is Body {
   );
 }
 
-/** An object as a deletion or a change of selection shows it. */
+/** An object as deletions and selection changes return it. */
 function at(object: Body, revision: number): Body {
   return { ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } };
 }
 
-/** Everything that happened, as one watch of everything told it. */
+/** All events, from one watch of everything. */
 export class History {
   readonly events: readonly WatchEvent[];
 
@@ -49,7 +48,7 @@ export class History {
     this.events = events;
   }
 
-  /** What contradicts itself: revisions that do not grow, objects that appear twice or vanish twice. */
+  /** Contradictions: revisions that do not grow, objects that appear or vanish twice. */
   faults(): string[] {
     const present = new Set<string>();
     let last = 0;
@@ -66,12 +65,11 @@ export class History {
     });
   }
 
-  /** The event of a revision. */
   find(revision: number): WatchEvent | undefined {
     return this.events.find(({ object }) => revisionOf(object) === revision);
   }
 
-  /** All objects of a view as of a revision, in the order of lists. */
+  /** All objects of a view at a revision, in the order of lists. */
   stateAt(view: View, revision: number): Body[] {
     const objects = new Map<string, Body>();
     for (const { type, object } of this.events) {
@@ -87,7 +85,7 @@ export class History {
     return found.sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
   }
 
-  /** What a watch of a view tells from a revision on. */
+  /** The events of a watch of a view from a revision. */
   eventsAfter(view: View, revision: number): WatchEvent[] {
     const before = new Map<string, Body>();
     return this.events.flatMap(({ type, object }) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How things go: at once, after their grace, or when their finalizers let them.
+// Deletion: immediate, after a grace period, or with finalizers.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, type Harness, startHarness } from "../harness.ts";
 
@@ -51,7 +51,7 @@ function deletionOf({ body }: Answer): number {
 }
 
 describe("pods", () => {
-  test("one that no node has goes at once; watchers see the mark before", async () => {
+  test("deletes a pod without a node immediately; watchers first see the deletion mark", async () => {
     const path = await makePod({});
     const { body } = await api.get(path);
     const { name, resourceVersion } = body.metadata;
@@ -65,11 +65,21 @@ describe("pods", () => {
   });
 
   test.each([
-    { what: "the usual grace", spec: {}, query: "", want: 30 },
-    { what: "its own grace", spec: { terminationGracePeriodSeconds: 7 }, query: "", want: 7 },
-    { what: "the asked grace", spec: {}, query: "?gracePeriodSeconds=90", want: 90 },
-    { what: "one second for less than none", spec: {}, query: "?gracePeriodSeconds=-3", want: 1 },
-  ])("one on a node gets $what", async ({ spec, query, want }) => {
+    { what: "the default grace period", spec: {}, query: "", want: 30 },
+    {
+      what: "its own grace period",
+      spec: { terminationGracePeriodSeconds: 7 },
+      query: "",
+      want: 7,
+    },
+    { what: "the requested grace period", spec: {}, query: "?gracePeriodSeconds=90", want: 90 },
+    {
+      what: "one second for a negative grace period",
+      spec: {},
+      query: "?gracePeriodSeconds=-3",
+      want: 1,
+    },
+  ])("a pod on a node gets $what", async ({ spec, query, want }) => {
     const path = await makePod({ nodeName: "n", ...spec });
     expect(graceOf(await api.delete(`${path}${query}`))).toBe(want);
     expect((await api.get(path)).code).toBe(200);
@@ -77,7 +87,7 @@ describe("pods", () => {
     expect((await api.get(path)).code).toBe(404);
   });
 
-  test("grace is only shortened, counted from the first request", async () => {
+  test("the grace period can only be shortened, counted from the first request", async () => {
     const path = await makePod({ nodeName: "n" });
     const first = await api.delete(path);
     const longer = await api.delete(`${path}?gracePeriodSeconds=60`);
@@ -87,7 +97,7 @@ describe("pods", () => {
     expect(deletionOf(first) - deletionOf(shorter)).toBe(20_000);
   });
 
-  test("finalizers outlive the grace, and grace outlives the finalizers", async () => {
+  test("finalizers outlive the grace period, and the grace period outlives finalizers", async () => {
     const held = await makePod({ nodeName: "n" }, ["test.io/f"]);
     await api.delete(`${held}?gracePeriodSeconds=0`);
     expect((await api.get(held)).code).toBe(200);
@@ -101,7 +111,7 @@ describe("pods", () => {
 });
 
 describe("finalizers", () => {
-  test("an object is marked once, and goes in the write that removes the last one", async () => {
+  test("marks an object once and deletes it in the write that removes the last finalizer", async () => {
     const path = await makeMap({ finalizers: ["test.io/a", "test.io/b"] });
     const marked = await api.delete(path);
     expect([marked.body.kind, graceOf(marked)]).toEqual(["ConfigMap", 0]);
@@ -124,7 +134,7 @@ describe("finalizers", () => {
     expect(Number(event?.object.metadata.resourceVersion)).toBeGreaterThan(Number(resourceVersion));
   });
 
-  test("propagation is said by finalizers, which a later deletion may change", async () => {
+  test("finalizers record the propagation policy, which a later deletion may change", async () => {
     const path = await makeMap({ finalizers: ["test.io/a"] });
     const orphaned = await api.delete(path, { orphanDependents: true });
     expect(orphaned.body.metadata.finalizers).toEqual(["test.io/a", "orphan"]);
@@ -138,7 +148,7 @@ describe("options", () => {
     { body: { propagationPolicy: "Bogus" }, field: "propagationPolicy" },
     { body: { propagationPolicy: "Orphan", orphanDependents: true }, field: "propagationPolicy" },
     { body: { dryRun: ["Some"] }, field: "dryRun" },
-  ])("$body is refused for $field", async ({ body, field }) => {
+  ])("rejects $body with cause $field", async ({ body, field }) => {
     const path = await makeMap();
     const refused = await api.delete(path, body);
     expect(refused.body).toMatchObject({
@@ -150,7 +160,7 @@ describe("options", () => {
   });
 
   test.each(["{", "[]", '{"gracePeriodSeconds":"x"}', '{"preconditions":5}', '{"kind":"Pod"}'])(
-    "%s are no options",
+    "rejects %s as delete options",
     async (body) => {
       const path = await makeMap();
       expect((await api.delete(path, body)).code).toBe(400);
@@ -161,13 +171,13 @@ describe("options", () => {
   test.each([
     { given: { uid: OTHER_UID }, text: "the UID in the precondition" },
     { given: { resourceVersion: "1" }, text: "the ResourceVersion in the precondition (1)" },
-  ])("a precondition that is not met: $text", async ({ given, text }) => {
-    const refused = await api.delete(await makeMap(), { preconditions: given });
+  ])("rejects an unmet precondition: $text", async ({ given: input, text }) => {
+    const refused = await api.delete(await makeMap(), { preconditions: input });
     expect([refused.code, refused.body.reason]).toEqual([409, "Conflict"]);
     expect(refused.body.message).toContain(text);
   });
 
-  test.each(["v1", "meta.k8s.io/v1", "apps/v1"])("of %s are understood", async (apiVersion) => {
+  test.each(["v1", "meta.k8s.io/v1", "apps/v1"])("accepts options of %s", async (apiVersion) => {
     const answer = await api.delete(await makeMap(), { kind: "DeleteOptions", apiVersion });
     expect(answer.body).toMatchObject({ kind: "Status", status: "Success" });
   });
@@ -192,13 +202,13 @@ describe("collections", () => {
     { query: "labelSelector=like&fieldSelector=metadata.name%3Db", gone: ["b"] },
     { query: "labelSelector=like&limit=1", gone: ["a"] },
     { query: "labelSelector=like%3Dnothing", gone: [] },
-  ])("$query deletes $gone and shows them", async ({ query, gone }) => {
+  ])("$query deletes $gone and returns them", async ({ query, gone }) => {
     await fill();
     const { body } = await api.delete(`${maps}?${query}`);
     expect(body.kind).toBe("ConfigMapList");
     expect(body.items.map(({ metadata }) => metadata.name)).toEqual(gone);
-    const { body: left } = await api.get(`${maps}?labelSelector=like`);
-    expect(left.items).toHaveLength(3 - gone.length);
+    const { body: remaining } = await api.get(`${maps}?labelSelector=like`);
+    expect(remaining.items).toHaveLength(3 - gone.length);
   });
 
   test.each([

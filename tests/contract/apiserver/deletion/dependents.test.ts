@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes when something else goes: dependents, contents of namespaces, objects of definitions.
+// Cascading deletion: dependents, contents of namespaces, objects of definitions.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Body, type Harness, startHarness, widgetDefinition } from "../harness.ts";
@@ -30,14 +30,14 @@ async function gone(path: string): Promise<boolean> {
   return eventually(async () => (await api.get(path)).code === 404, { withinMs: 5000 });
 }
 
-test("dependents go after their owner", async () => {
+test("deletes dependents after their owner", async () => {
   const owner = await make("bg-owner");
   await make("bg-child", ownedBy(owner));
   await api.delete(`${MAPS}/bg-owner`);
   expect(await gone(`${MAPS}/bg-child`)).toBe(true);
 });
 
-test("an owner is known by its uid, not by its name", async () => {
+test("identifies an owner by uid, not by name", async () => {
   const owner = await make("again");
   await api.delete(`${MAPS}/again`);
   await make("again");
@@ -45,7 +45,7 @@ test("an owner is known by its uid, not by its name", async () => {
   expect(await gone(`${MAPS}/again-child`)).toBe(true);
 });
 
-test("in foreground deletion the owner goes last", async () => {
+test("foreground deletion deletes the owner last", async () => {
   const owner = await make("fg-owner");
   const block = ownedBy(owner, { blockOwnerDeletion: true });
   await make("fg-child", { ...block, finalizers: ["test.io/hold"] });
@@ -60,7 +60,7 @@ test("in foreground deletion the owner goes last", async () => {
   expect(await gone(`${MAPS}/fg-owner`)).toBe(true);
 });
 
-test("orphans stay and forget their owner", async () => {
+test("orphans stay and lose their owner reference", async () => {
   const owner = await make("orphan-owner");
   await make("orphan-child", ownedBy(owner));
   await api.delete(`${MAPS}/orphan-owner?propagationPolicy=Orphan`);
@@ -69,22 +69,22 @@ test("orphans stay and forget their owner", async () => {
   expect(body.metadata.ownerReferences).toBeUndefined();
 });
 
-test("a dependent stays while one of its owners lives, and forgets the dead one", async () => {
+test("a dependent stays while one of its owners exists and drops the deleted one", async () => {
   const [dead, alive] = [await make("dead"), await make("alive")];
   const references = [...ownedBy(dead).ownerReferences, ...ownedBy(alive).ownerReferences];
   await make("shared", { ownerReferences: references });
   await api.delete(`${MAPS}/dead`);
-  const left = await eventually(
+  const remaining = await eventually(
     async () => {
       const { ownerReferences } = (await api.get(`${MAPS}/shared`)).body.metadata;
       return ownerReferences?.length === 1 ? ownerReferences : undefined;
     },
     { withinMs: 5000 },
   );
-  expect(left[0]?.uid).toBe(alive.metadata.uid);
+  expect(remaining[0]?.uid).toBe(alive.metadata.uid);
 });
 
-test("a namespace is emptied, takes nothing new meanwhile, and goes", async () => {
+test("empties a namespace, rejects new objects meanwhile, and deletes it", async () => {
   await api.post("/api/v1/namespaces", { metadata: { name: "brief" } });
   const maps = "/api/v1/namespaces/brief/configmaps";
   await api.post(maps, { metadata: { name: "held", finalizers: ["test.io/hold"] } });
@@ -99,7 +99,7 @@ test("a namespace is emptied, takes nothing new meanwhile, and goes", async () =
   expect(await gone("/api/v1/namespaces/brief")).toBe(true);
 });
 
-test("a definition takes its objects along", async () => {
+test("deletes a definition with its objects", async () => {
   const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   await api.post(definitions, widgetDefinition("brief.test"));
   const widgets = "/apis/brief.test/v1/namespaces/default/widgets";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does an eviction ask the budgets of a pod, and do budgets say how many pods they have?
+// Evictions and disruption budgets.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";
 const BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-const SOON = { withinMs: 5000 };
+const TIMEOUT = { withinMs: 5000 };
 
 let api: Harness;
 
@@ -17,7 +17,7 @@ afterAll(async () => {
   await api.close();
 });
 
-/** A pod that runs and is ready. */
+/** A running and ready pod. */
 async function readyPod(name: string, app: string): Promise<void> {
   const containers = [{ name: "c", image: "i:1" }];
   await api.post(PODS, {
@@ -41,13 +41,13 @@ function evict(name: string) {
   });
 }
 
-test("a budget tells how many pods it has, and lets as many go as it may", async () => {
+test("a budget counts its pods and allows as many evictions as it permits", async () => {
   await budget("two", "web", { minAvailable: 2 });
   for (const name of ["web1", "web2", "web3"]) await readyPod(name, "web");
   await eventually(async () => {
     const { status } = (await api.get(`${BUDGETS}/two`)).body;
     return status?.["disruptionsAllowed"] === 1;
-  }, SOON);
+  }, TIMEOUT);
   expect((await api.get(`${BUDGETS}/two`)).body.status).toMatchObject({
     expectedPods: 3,
     currentHealthy: 3,
@@ -66,7 +66,7 @@ test("a budget tells how many pods it has, and lets as many go as it may", async
   });
 });
 
-test("a pod that has not begun is evicted whatever its budget says", async () => {
+test("evicts a pod that has not started, whatever its budget says", async () => {
   await budget("all", "db", { maxUnavailable: 0 });
   await readyPod("db1", "db");
   const containers = [{ name: "c", image: "i:1" }];
@@ -75,7 +75,7 @@ test("a pod that has not begun is evicted whatever its budget says", async () =>
   expect((await evict("db2")).code).toBe(201);
 });
 
-test("a pod of two budgets is not evicted, and it is said why", async () => {
+test("rejects the eviction of a pod with two budgets and states why", async () => {
   await budget("first", "both", { minAvailable: 0 });
   await budget("second", "both", { minAvailable: 0 });
   await readyPod("both1", "both");
@@ -83,7 +83,7 @@ test("a pod of two budgets is not evicted, and it is said why", async () => {
   expect([code, body.message]).toEqual([500, expect.stringContaining("more than one")]);
 });
 
-test("a pod that leaves already, or is not ready where that is allowed always, is evicted", async () => {
+test("evicts a pod that is terminating already, or unready where that is always allowed", async () => {
   await budget("none", "cache", { maxUnavailable: 0 });
   await readyPod("cache1", "cache");
   await api.patch(`${PODS}/cache1`, { metadata: { finalizers: ["x.test/stay"] } });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a namespace: what holds it, who says so, and what it refuses meanwhile.
+// Deletion of a namespace: blockers, conditions, and rejected requests.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Harness, startHarness } from "../harness.ts";
@@ -25,13 +25,13 @@ async function gone(path: string): Promise<boolean> {
   return eventually(async () => (await api.get(path)).code === 404, { withinMs: 5000 });
 }
 
-test.each(["default", "kube-system", "kube-public"])("%s stays", async (name) => {
+test.each(["default", "kube-system", "kube-public"])("%s cannot be deleted", async (name) => {
   const { code, body } = await api.delete(`${NAMESPACES}/${name}`);
   expect(code).toBe(403);
   expect(body.message).toBe(`namespaces "${name}" is forbidden: this namespace may not be deleted`);
 });
 
-test("conditions tell what remains", async () => {
+test("conditions list what remains", async () => {
   const path = await make("held");
   const held = { name: "h", finalizers: ["test.io/hold"] };
   await api.post(`${path}/configmaps`, { metadata: held });
@@ -46,10 +46,10 @@ test("conditions tell what remains", async () => {
     async () => {
       const { status } = (await api.get(path)).body;
       const conditions = (status?.["conditions"] ?? []) as readonly Record<string, string>[];
-      const told = conditions
+      const reported = conditions
         .filter((condition) => condition["status"] === "True")
         .map((condition) => [condition["type"], condition["message"]]);
-      return JSON.stringify(Object.fromEntries(told)) === JSON.stringify(remaining);
+      return JSON.stringify(Object.fromEntries(reported)) === JSON.stringify(remaining);
     },
     { withinMs: 5000 },
   );
@@ -59,7 +59,7 @@ test("conditions tell what remains", async () => {
   expect(await gone(path)).toBe(true);
 });
 
-test("only finalize changes the finalizers of the specification", async () => {
+test("only finalize changes the finalizers of the spec", async () => {
   const path = await make("finalized");
   const { body } = await api.get(path);
   const spec = { finalizers: ["kubernetes", "test.io/own"] };
@@ -80,7 +80,7 @@ test("only finalize changes the finalizers of the specification", async () => {
   expect((await api.get(path)).code).toBe(404);
 });
 
-test("a dry run ends nothing and begins nothing", async () => {
+test("a dry run deletes nothing and marks nothing", async () => {
   const path = await make("dry");
   const tried = await api.delete(`${path}?dryRun=All`);
   expect(tried.body.status?.["phase"]).toBe("Terminating");

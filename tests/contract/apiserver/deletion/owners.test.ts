@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which owners count, and in what order owners and dependents go.
+// Valid owner references, and the order of deletions.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import {
@@ -12,7 +12,7 @@ import {
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const NOBODY = "11111111-0000-4000-8000-000000000000";
+const UNPRIVILEGED_USER = "11111111-0000-4000-8000-000000000000";
 
 let api: Harness;
 let count = 0;
@@ -51,10 +51,15 @@ async function gone(...paths: readonly string[]): Promise<boolean> {
   );
 }
 
-/** Waits until the collector has judged what was there before: it works in order. */
+/** Waits until the collector has processed earlier events, because it works in order. */
 async function collected(): Promise<void> {
-  const nobody = { apiVersion: "v1", kind: "ConfigMap", name: "nobody", uid: NOBODY };
-  const probe = await make({ ownerReferences: [nobody] });
+  const unprivileged = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    name: "nobody",
+    uid: UNPRIVILEGED_USER,
+  };
+  const probe = await make({ ownerReferences: [unprivileged] });
   await gone(pathOf(probe));
 }
 
@@ -62,22 +67,22 @@ describe("who owns", () => {
   test.each([
     { what: "another name", more: { name: "another" } },
     { what: "another kind", more: { kind: "Secret" } },
-    { what: "another uid", more: { uid: NOBODY } },
-  ])("a reference with $what counts for nothing", async ({ more }) => {
+    { what: "another uid", more: { uid: UNPRIVILEGED_USER } },
+  ])("ignores a reference with $what", async ({ more }) => {
     const owner = await make();
     const dependent = await make({ ownerReferences: [refer(owner, more)] });
     await gone(pathOf(dependent));
     expect((await api.get(pathOf(owner))).code).toBe(200);
   });
 
-  test("an owner of a kind that nobody serves keeps its dependents", async () => {
-    const owner = { apiVersion: "no.such/v1", kind: "Nothing", name: "n", uid: NOBODY };
+  test("an owner of an unserved kind retains its dependents", async () => {
+    const owner = { apiVersion: "no.such/v1", kind: "Nothing", name: "n", uid: UNPRIVILEGED_USER };
     const dependent = await make({ ownerReferences: [owner] });
     await collected();
     expect((await api.get(pathOf(dependent))).code).toBe(200);
   });
 
-  test("an owner in another namespace does not count, which an event tells", async () => {
+  test("ignores an owner in another namespace and records an event", async () => {
     const owner = await make({}, "/api/v1/namespaces/other/configmaps");
     const dependent = await make({ ownerReferences: [refer(owner)] });
     await gone(pathOf(dependent));
@@ -87,7 +92,7 @@ describe("who owns", () => {
     expect(body.items[0]).toMatchObject({ reason: "OwnerRefInvalidNamespace", type: "Warning" });
   });
 
-  test("a namespaced owner of something without a namespace changes nothing", async () => {
+  test("a namespaced owner of a cluster-scoped object changes nothing", async () => {
     const owner = await make();
     const node = "/api/v1/nodes/owned";
     await api.post("/api/v1/nodes", {
@@ -99,7 +104,7 @@ describe("who owns", () => {
     await api.delete(node);
   });
 
-  test("dependents of custom resources go even when their kind is gone too", async () => {
+  test("deletes dependents of custom resources even when their kind is deleted too", async () => {
     await api.post(DEFINITIONS, widgetDefinition("gone.test"));
     const widgets = "/apis/gone.test/v1/namespaces/default/widgets";
     const widget = { apiVersion: "gone.test/v1", kind: "Widget", metadata: { name: "w" } };
@@ -109,18 +114,21 @@ describe("who owns", () => {
     expect(await gone(pathOf(dependent))).toBe(true);
   });
 
-  test.each(["apiVersion", "kind", "name", "uid"])("a reference needs %s", async (field) => {
-    const reference = { ...refer(await make()), [field]: undefined };
-    const refused = await api.post(MAPS, {
-      metadata: { name: "bad", ownerReferences: [reference] },
-    });
-    expect(refused.code).toBe(422);
-    expect(refused.body.details.causes[0]?.field).toBe(`metadata.ownerReferences.${field}`);
-  });
+  test.each(["apiVersion", "kind", "name", "uid"])(
+    "rejects a reference without %s",
+    async (field) => {
+      const reference = { ...refer(await make()), [field]: undefined };
+      const refused = await api.post(MAPS, {
+        metadata: { name: "bad", ownerReferences: [reference] },
+      });
+      expect(refused.code).toBe(422);
+      expect(refused.body.details.causes[0]?.field).toBe(`metadata.ownerReferences.${field}`);
+    },
+  );
 });
 
 describe("in foreground", () => {
-  test("leaves go first, their owners after them", async () => {
+  test("deletes leaves first and their owners after them", async () => {
     const root = await make();
     const block = { blockOwnerDeletion: true };
     const branch = await make({ ownerReferences: [refer(root, block)] });
@@ -139,7 +147,7 @@ describe("in foreground", () => {
     expect(order()).toEqual(all.toReversed());
   });
 
-  test("owners of each other do not wait for each other for ever", async () => {
+  test("owners of each other do not block each other forever", async () => {
     const left = await make();
     const block = { blockOwnerDeletion: true };
     const right = await make({ ownerReferences: [refer(left, block)] });
@@ -148,7 +156,7 @@ describe("in foreground", () => {
     expect(await gone(pathOf(left), pathOf(right))).toBe(true);
   });
 
-  test("an owner goes on when what it waits for does not block it any more", async () => {
+  test("an owner is deleted once its dependent no longer blocks it", async () => {
     const owner = await make();
     const reference = refer(owner, { blockOwnerDeletion: true });
     const held = await make({ finalizers: ["test.io/hold"], ownerReferences: [reference] });
@@ -164,7 +172,7 @@ describe("in foreground", () => {
     await api.patch(pathOf(held), { metadata: { finalizers: null } });
   });
 
-  test("a dependent that someone else owns too only loses the reference", async () => {
+  test("a dependent with another owner only loses the reference", async () => {
     const [going, staying] = [await make(), await make()];
     const references = [refer(going, { blockOwnerDeletion: true }), refer(staying)];
     const shared = await make({ ownerReferences: references });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May virt-controller let owners wait for what it makes, on a server that asks for rights on owners?
+// virt-controller's rights on a server with OwnerReferencesPermissionEnforcement.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ function as(user: string, path: string, body: unknown): Promise<Answer> {
   return api.ask("POST", path, { body, headers: { "impersonate-user": user } });
 }
 
-/** A pod that its owner is to wait for. */
+/** A pod that blocks its owner's deletion. */
 function podOf({ apiVersion, kind, metadata }: Body): object {
   const { name, uid } = metadata;
   const owner = { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
@@ -64,7 +64,7 @@ test("a VM waits for its VMI, and the VMI for its pod", async () => {
   expect(await as(CONTROLLER, PODS, podOf(made.body))).toMatchObject({ code: 201 });
 });
 
-test("no owner waits at the request of whoever may not set its finalizers", async () => {
+test("an owner does not wait for a client that may not set its finalizers", async () => {
   const maps = "/api/v1/namespaces/default/configmaps";
   const map = (await api.post(maps, { metadata: { name: "m" } })).body;
   expect(await as(CONTROLLER, PODS, podOf(map))).toMatchObject({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a backup of a running server whole, and do clients notice that the past has changed?
+// Consistency of a backup of a running server, and clients after a restore.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ async function restart(backup: string): Promise<void> {
   }
 }
 
-test("a restored server has the objects of the backup, and revisions that nobody has seen", async () => {
+test("a restored server has the objects of the backup and revisions that no client has seen", async () => {
   for (const name of ["a", "b"]) {
     await create(name);
   }
@@ -54,7 +54,7 @@ test("a restored server has the objects of the backup, and revisions that nobody
   expect(Number(next.metadata.resourceVersion)).toBeGreaterThan(
     Number(lost.metadata.resourceVersion),
   );
-  // Whoever saw what is lost is told to list again.
+  // Clients that saw lost revisions must list again.
   const known = lost.metadata.resourceVersion;
   const watch = await api.ask("GET", `${MAPS}?watch=1&resourceVersion=${known}`);
   expect(watch.code).toBe(410);
@@ -66,7 +66,7 @@ test("a restored server has the objects of the backup, and revisions that nobody
   expect(first?.object.metadata.name).toBe("next");
 });
 
-test("pages of a past that is gone go on in the present, if the client wants to", async () => {
+test("list pages of an older state continue in the current one if the client requests it", async () => {
   for (const name of ["a", "b", "c"]) {
     await create(name);
   }
@@ -81,7 +81,7 @@ test("pages of a past that is gone go on in the present, if the client wants to"
   expect(rest.items.map(({ metadata }) => metadata.name)).toEqual(["c", "d"]);
 });
 
-test("a backup is of one moment, also while others write", async () => {
+test("a backup is consistent during concurrent writes", async () => {
   const stop = new AbortController();
   const writing = (async () => {
     for (let count = 0; !stop.signal.aborted; count += 1) {
@@ -105,7 +105,7 @@ test("a backup is of one moment, also while others write", async () => {
   }
 });
 
-test("half a backup is refused, and the store stays as it was", async () => {
+test("rejects a truncated backup and leaves the store unchanged", async () => {
   await create("kept");
   const { text } = await api.get("/backup");
   const half = text.split("\n").slice(0, -2).join("\n");
@@ -113,14 +113,14 @@ test("half a backup is refused, and the store stays as it was", async () => {
   expect((await api.get(`${MAPS}/kept`)).code).toBe(200);
 });
 
-test("a server that runs is not restored below its feet", async () => {
+test("does not restore over a running server", async () => {
   const { text } = await api.get("/backup");
   expect(() => restoreStore(storePath, { path: "backup", text })).toThrow(
     expect.objectContaining({ code: "STORE_UNUSABLE" }),
   );
 });
 
-test("a backup is for those who may read its path", async () => {
+test("requires rights on the path to read a backup", async () => {
   const { code, text } = await api.ask("GET", "/backup", { token: "jane-token" });
   expect(code).toBe(403);
   expect(text).toContain('cannot get path \\"/backup\\"');

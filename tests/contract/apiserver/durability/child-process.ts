@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server in a process of its own, which a test may kill, and a client of it.
+// A server in its own process that a test may kill, and a client for it.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Agent } from "node:https";
@@ -19,7 +19,7 @@ function run(store: string): Child {
   });
 }
 
-/** Starts a server that is expected to fail; gives its exit code and what it said. */
+/** Starts a server that is expected to fail; returns its exit code and output. */
 export async function startInVain(store: string): Promise<{ code: number; errors: string }> {
   const child = run(store);
   let errors = "";
@@ -30,7 +30,6 @@ export async function startInVain(store: string): Promise<{ code: number; errors
   return { code, errors };
 }
 
-/** A running server. */
 export class ChildServer {
   readonly #child: Child;
   readonly #agent: Agent;
@@ -55,7 +54,7 @@ export class ChildServer {
     return new ChildServer(child, makeAgent(identity), url);
   }
 
-  /** Asks; a body is sent as JSON, by PATCH as a merge patch. */
+  /** Sends a JSON body; PATCH sends a merge patch. */
   async ask(method: string, path: string, body?: unknown): Promise<{ code: number; body: Body }> {
     const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
     const sending =
@@ -70,7 +69,7 @@ export class ChildServer {
     return new Watch((signal) => send(this.#agent, `${this.#url}${path}`, { signal }));
   }
 
-  /** Ends it as a power cut would, but for the disk. */
+  /** Kills it as a power failure would, without effect on the disk cache. */
   async kill(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
       const exited = once(this.#child, "exit");

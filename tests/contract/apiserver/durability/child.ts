@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server in a process of its own, to be killed. Arguments: the store's file.
+// A server in its own process, to be killed. Arguments: the store's file.
 import { startApiServer } from "@patchbay/apiserver";
 import { serverOptions } from "../harness.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What if the disk is full? Writes are refused, everything else goes on, and nothing is damaged.
+// A full disk: writes are rejected, everything else works, and nothing is damaged.
 import { execFileSync } from "node:child_process";
 import {
   closeSync,
@@ -17,7 +17,7 @@ import { ChildServer } from "./child-process.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const DISK_BYTES = 20 * 1024 * 1024;
-/** Each write takes about so much of the disk. */
+/** Approximate disk space per write. */
 const VALUE = "x".repeat(200_000);
 
 let directory: string;
@@ -52,8 +52,8 @@ async function namesOf(of: ChildServer): Promise<string[]> {
   return body.items.map(({ metadata }) => metadata.name);
 }
 
-/** Everything that is free goes to somebody else. */
-function takeTheRest(path: string): void {
+/** Fills the remaining space with a foreign file. */
+function fillDisk(path: string): void {
   const file = openSync(path, "w");
   try {
     for (;;) writeSync(file, Buffer.alloc(4096));
@@ -62,21 +62,21 @@ function takeTheRest(path: string): void {
   }
 }
 
-test("on a full disk things can still be marked and deleted, and made again when there is room", async () => {
+test("on a full disk objects can still be marked and deleted, and created again when there is space", async () => {
   server = await ChildServer.start(join(directory, "store.sqlite"));
   for (let count = 0; count < 5; count += 1) {
     const made = { metadata: { name: `map-${String(count)}`, finalizers: ["example.com/held"] } };
     expect((await server.ask("POST", MAPS, made)).code).toBe(201);
   }
   const hog = join(directory, "hog");
-  takeTheRest(hog);
+  fillDisk(hog);
   await fill(server);
   for (let count = 0; count < 5; count += 1) {
     const path = `${MAPS}/map-${String(count)}`;
     expect((await server.ask("DELETE", path)).code).toBe(200);
     const { body } = await server.ask("GET", path);
-    const letGo = { ...body, metadata: { ...body.metadata, finalizers: [] } };
-    expect((await server.ask("PUT", path, letGo)).code).toBe(200);
+    const withoutFinalizers = { ...body, metadata: { ...body.metadata, finalizers: [] } };
+    expect((await server.ask("PUT", path, withoutFinalizers)).code).toBe(200);
     expect((await server.ask("GET", path)).code).toBe(404);
   }
   const later = { metadata: { name: "later" } };
@@ -88,7 +88,7 @@ test("on a full disk things can still be marked and deleted, and made again when
   expect(statSync(join(directory, "store.sqlite.reserve")).size).toBe(DISK_BYTES * 0.05);
 });
 
-test("a full disk refuses writes only, and is recovered from", async () => {
+test("a full disk rejects only writes, and the server recovers", async () => {
   const ballast = join(directory, "ballast");
   writeFileSync(ballast, Buffer.alloc(DISK_BYTES / 2));
   const store = join(directory, "store.sqlite");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is everything that was acknowledged, or seen by anyone, still there after kill -9 under load? DURABILITY_ROUNDS=30 for longer.
+// Durability of acknowledged and observed writes after kill -9 under load. DURABILITY_ROUNDS=30 runs longer.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const MAPS = "/api/v1/namespaces/default/configmaps";
 const ROUNDS = Number(process.env["DURABILITY_ROUNDS"] ?? "3");
 const WRITERS = 16;
 const WATCHES = 3;
-/** Acknowledgements of one round before the server is killed. */
+/** Acknowledgments of one round before the kill. */
 const WRITES = 150;
 const ROUND_MS = 20_000;
 
@@ -33,7 +33,7 @@ function revisionOf({ metadata }: Body): number {
   return Number(metadata.resourceVersion);
 }
 
-/** Creates, changes and deletes objects until the server is gone; `acknowledge` gets what the answers said. */
+/** Creates, changes and deletes objects until the server is dead; `acknowledge` receives the results. */
 async function writeForEver(
   of: ChildServer,
   name: string,
@@ -52,7 +52,7 @@ async function writeForEver(
   }
 }
 
-/** What was acknowledged until the server was killed. */
+/** Acknowledgments before the kill. */
 async function writeUntilKilled(of: ChildServer, round: number): Promise<readonly WatchEvent[]> {
   const acknowledged: WatchEvent[] = [];
   const enough = Promise.withResolvers<undefined>();
@@ -80,7 +80,7 @@ function lastRevision(events: readonly WatchEvent[], otherwise: number): number 
   return last === undefined ? otherwise : revisionOf(last.object);
 }
 
-/** What must be there of a write: its revision, or for a deletion, whose revision is not told, the uid. */
+/** The proof of a write: its revision, or the uid for a deletion, whose revision is not returned. */
 function isThere({ type, object }: WatchEvent, truth: readonly WatchEvent[]): boolean {
   return truth.some(
     (event) =>
@@ -91,19 +91,19 @@ function isThere({ type, object }: WatchEvent, truth: readonly WatchEvent[]): bo
 }
 
 test(
-  "nothing that was acknowledged or seen is lost by kill -9 under load, and watches go on without gap or double",
+  "kill -9 under load loses no acknowledged or observed write, and watches resume without gaps or duplicates",
   async () => {
     const acknowledged: WatchEvent[] = [];
     server = await ChildServer.start(store);
     const begin = revisionOf((await server.ask("GET", MAPS)).body);
-    const told: WatchEvent[][] = Array.from({ length: WATCHES }, () => []);
+    const reported: WatchEvent[][] = Array.from({ length: WATCHES }, () => []);
     for (let round = 0; round < ROUNDS; round += 1) {
       const running = server;
-      const watches = told.map((events) => openWatch(running, lastRevision(events, begin)));
+      const watches = reported.map((events) => openWatch(running, lastRevision(events, begin)));
       acknowledged.push(...(await writeUntilKilled(running, round)));
       for (const [index, watch] of watches.entries()) {
         await watch[Symbol.asyncDispose]();
-        told[index]?.push(...watch.events);
+        reported[index]?.push(...watch.events);
       }
       server = await ChildServer.start(store);
     }
@@ -116,16 +116,16 @@ test(
     const revisions = truth.map(({ object }) => revisionOf(object));
     expect(revisions).toEqual([...new Set(revisions)].sort((left, right) => left - right));
     expect(acknowledged.filter((write) => !isThere(write, truth))).toEqual([]);
-    for (const events of told) {
+    for (const events of reported) {
       expect(events.length).toBeGreaterThan(0);
-      // What a watch told before a crash is the beginning of what the log tells afterwards.
+      // The events of a watch before a crash are a prefix of the later log.
       expect(events).toEqual(truth.slice(0, events.length));
     }
   },
   ROUND_MS * (ROUNDS + 1),
 );
 
-test("a second server on the same store is refused", async () => {
+test("rejects a second server on the same store", async () => {
   server = await ChildServer.start(store);
   const { code, errors } = await startInVain(store);
   expect(code).toBe(1);
@@ -133,7 +133,7 @@ test("a second server on the same store is refused", async () => {
   expect(errors).toContain("locked");
 });
 
-test("a file that is no store is refused, and left as it was", async () => {
+test("rejects a file that is not a store and leaves it unchanged", async () => {
   await writeFile(store, "not a database, but long enough to be taken for one".repeat(100));
   const { code, errors } = await startInVain(store);
   expect(code).toBe(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which definitions are refused, which are taken with a warning, and what do their names lead to?
+// Custom resource definitions: rejections, warnings and names.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -17,7 +17,7 @@ afterAll(async () => {
 
 type Definition = ReturnType<typeof widgetDefinition>;
 
-/** A definition of a group of its own, changed. */
+/** A definition in its own group, with changes. */
 function changed(group: string, change: (definition: Definition) => unknown): Definition {
   const definition = widgetDefinition(group);
   change(definition);
@@ -36,7 +36,7 @@ async function causesOf(definition: unknown): Promise<readonly string[]> {
   );
 }
 
-test("rules in CEL are told to be without effect, and where they are", async () => {
+test("warns about CEL rules that have no effect and names their location", async () => {
   const rules = [{ rule: "self.size > 0" }];
   const list = { type: "array", items: { type: "object", "x-kubernetes-validations": rules } };
   const spec = { type: "object", properties: { list }, "x-kubernetes-validations": rules };
@@ -50,7 +50,7 @@ test("rules in CEL are told to be without effect, and where they are", async () 
   expect((await api.get(`${DEFINITIONS}/widgets.cel.test`)).text).toContain("self.size > 0");
 });
 
-test("a conversion webhook is refused where it would be needed", async () => {
+test("rejects a conversion webhook where conversion would be needed", async () => {
   const conversion = { strategy: "Webhook", webhook: { conversionReviewVersions: ["v1"] } };
   const hooked = (group: string) =>
     changed(group, ({ spec }) => Object.assign(spec, { conversion }));
@@ -86,11 +86,11 @@ test.each([
     spec: { type: "array", items: { type: "object" }, "x-kubernetes-list-type": "bag" },
     want: ["~.properties[spec].x-kubernetes-list-type"],
   },
-])("a schema with $name is refused", async ({ name, spec, want }) => {
+])("rejects a schema with $name", async ({ name, spec, want }) => {
   expect(await causesOf(withSchema(`${name}.test`, spec))).toEqual(want);
 });
 
-test("versions, columns and scale are looked at", async () => {
+test("validates versions, columns and scale", async () => {
   const wrong = changed("wrong.test", ({ spec }) => {
     Object.assign(spec.versions[0] ?? {}, {
       name: "V1",
@@ -108,7 +108,7 @@ test("versions, columns and scale are looked at", async () => {
   ]);
 });
 
-test("a version in which objects are stored cannot be taken away", async () => {
+test("rejects the removal of a version in which objects are stored", async () => {
   const { body } = await api.post(DEFINITIONS, widgetDefinition("stored.test"));
   const path = `${DEFINITIONS}/widgets.stored.test`;
   const versions = body.spec["versions"] as readonly object[];
@@ -125,7 +125,7 @@ test("a version in which objects are stored cannot be taken away", async () => {
   ]);
 });
 
-test("short names are accepted once in a group, and when they become free", async () => {
+test("accepts short names once per group, and again when they are free", async () => {
   const named = (plural: string, kind: string, shortNames: readonly string[]) => {
     const definition = widgetDefinition("short.test");
     Object.assign(definition.metadata, { name: `${plural}.short.test` });
@@ -148,7 +148,7 @@ test("short names are accepted once in a group, and when they become free", asyn
     .toBe(200);
 });
 
-test("what is deleted is no longer described", async () => {
+test("does not describe deleted definitions", async () => {
   await api.post(DEFINITIONS, widgetDefinition("brief.test"));
   expect((await api.get("/openapi/v2")).text).toContain("test.brief.v1.Widget");
   await api.delete(`${DEFINITIONS}/widgets.brief.test`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of fields that a kind does not know, that are there twice, or that have the wrong type?
+// Unknown fields, duplicate fields, and fields of a wrong type.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -35,7 +35,7 @@ const UNKNOWN = [
   'unknown field "spec.hostNetwrok"',
 ];
 
-test("Strict names all unknown fields of a built-in kind and refuses", async () => {
+test("Strict names all unknown fields of a built-in kind and rejects", async () => {
   const { code, body } = await api.post(`${PODS}?fieldValidation=Strict`, pod("strict"));
   expect([code, body.message]).toEqual([
     400,
@@ -44,7 +44,7 @@ test("Strict names all unknown fields of a built-in kind and refuses", async () 
 });
 
 test.each(["", "?fieldValidation=Warn"])(
-  "by default (%s) each is a warning, and dropped",
+  "by default (%s) drops unknown fields with a warning each",
   async (query) => {
     const { code, body, headers } = await api.post(
       `${PODS}${query}`,
@@ -58,13 +58,13 @@ test.each(["", "?fieldValidation=Warn"])(
   },
 );
 
-test("Ignore drops in silence", async () => {
+test("Ignore drops unknown fields without a warning", async () => {
   const { code, body, headers } = await api.post(`${PODS}?fieldValidation=Ignore`, pod("ignored"));
   expect([code, headers["warning"]]).toEqual([201, undefined]);
   expect(body.spec["hostNetwrok"]).toBeUndefined();
 });
 
-test("another mode is refused", async () => {
+test("rejects another mode", async () => {
   const { code, body } = await api.post(`${PODS}?fieldValidation=Loud`, pod("loud"));
   expect([code, body.details.causes.map(({ field }) => field)]).toEqual([422, ["fieldValidation"]]);
 });
@@ -82,7 +82,7 @@ test.each([
     text: '{"apiVersion":"fields.test/v1","kind":"Widget","metadata":{"name":"twice"},"spec":{"size":"s","size":"m","sise":"s"}}',
     want: 'duplicate field "spec.size", unknown field "spec.sise"',
   },
-])("fields that a $kind has twice are found", async ({ path, kind, text, want }) => {
+])("finds duplicate fields of a $kind", async ({ path, kind, text, want }) => {
   const strict = await api.ask("POST", `${path}?fieldValidation=Strict`, { body: text });
   expect([strict.code, strict.body.message]).toEqual([
     400,
@@ -95,7 +95,7 @@ test.each([
   ]);
 });
 
-test("PUT and PATCH look at fields too", async () => {
+test("PUT and PATCH validate fields too", async () => {
   const { body } = await api.post(MAPS, { metadata: { name: "looked" } });
   const strict = "looked?fieldValidation=Strict";
   expect((await api.put(`${MAPS}/${strict}`, { ...body, dta: {} })).body.message).toContain(
@@ -131,7 +131,7 @@ test.each([
   expect(answer.body.message).toContain(`Pod in version "v1" cannot be handled as a Pod: ${want}`);
 });
 
-test("field names are exact, null is nothing, quantities have one form", async () => {
+test("field names are exact, null means unset, quantities have one form", async () => {
   const spec = {
     Containers: [],
     nodeName: null,
@@ -150,7 +150,7 @@ test("field names are exact, null is nothing, quantities have one form", async (
   expect(body.spec).not.toHaveProperty("Containers");
 });
 
-test("a body of another kind is refused", async () => {
+test("rejects a body of another kind", async () => {
   const service = { apiVersion: "v1", kind: "Service", metadata: { name: "x" } };
   expect((await api.post(PODS, service)).body.message).toContain(
     'Service in version "v1" cannot be handled as a Pod',

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do kinds on which nobody acts here serve those who read and write them with kubectl? And what do others refuse?
+// Kinds without a controller: kubectl reads and writes, and validation.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
@@ -25,7 +25,6 @@ function workload(name: string, change: Readonly<Record<string, unknown>> = {}) 
 
 async function columnsOf(path: string): Promise<readonly string[]> {
   const { text } = await api.get(path, TABLE);
-  // Tables are read here only.
   const table = JSON.parse(text) as { columnDefinitions: { name: string; priority: number }[] };
   return table.columnDefinitions.map(({ name, priority }) => (priority === 0 ? name : `(${name})`));
 }
@@ -44,7 +43,7 @@ test.each([
   { resource: "replicasets", want: { replicas: 1 } },
   { resource: "statefulsets", want: { replicas: 1 } },
 ])(
-  "$resource have the defaults that kubectl counts on, their templates those of pods",
+  "$resource have the defaults that kubectl relies on, their templates those of pods",
   async ({ resource, want }) => {
     const { code, body } = await api.post(`${APPS}/${resource}`, workload("defaulted"));
     expect([code, body.metadata.generation]).toEqual([201, 1]);
@@ -62,7 +61,7 @@ test.each([
   },
 );
 
-test("a template is refused with all causes, as its pods would be", async () => {
+test("rejects a template with all causes, like its pods", async () => {
   const spec = { containers: [{ name: "C", volumeMounts: [{ name: "v", mountPath: "/v" }] }] };
   const template = { metadata: { labels: { app: "a" } }, spec };
   const path = "spec.template.spec.containers[0]";
@@ -78,7 +77,7 @@ test("a template is refused with all causes, as its pods would be", async () => 
   );
 });
 
-test("what a workload says can be changed, and counts generations; its status does not", async () => {
+test("a workload's spec can be changed and increments the generation; its status does not", async () => {
   await api.post(`${APPS}/deployments`, workload("kept"));
   const path = `${APPS}/deployments/kept`;
   const strategic = "application/strategic-merge-patch+json";
@@ -90,7 +89,7 @@ test("what a workload says can be changed, and counts generations; its status do
   ).toBe(2);
 });
 
-test("scale reads and writes the number of pods", async () => {
+test("scale reads and writes the number of replicas", async () => {
   await api.post(`${APPS}/statefulsets`, workload("scaled"));
   const path = `${APPS}/statefulsets/scaled`;
   const { body } = await api.get(`${path}/scale`);
@@ -109,7 +108,7 @@ test("scale reads and writes the number of pods", async () => {
   });
 });
 
-test.each(["portforward"])("pods/%s says that it is not there", async (name) => {
+test.each(["portforward"])("pods/%s reports that it is not implemented", async (name) => {
   const pods = "/api/v1/namespaces/default/pods";
   const spec = { containers: [{ name: "c", image: "i" }] };
   await api.post(pods, { metadata: { name: `for-${name}` }, spec });
@@ -214,8 +213,8 @@ test.each([
     given: { provisioner: "", reclaimPolicy: "Recycle", volumeBindingMode: "Later" },
     want: ["provisioner Required", "reclaimPolicy NotSupported", "volumeBindingMode NotSupported"],
   },
-])("$path refuses what cannot be", async ({ path, given, want }) => {
-  expect(await causesOf(path, { metadata: { name: "bad" }, ...given })).toEqual(want);
+])("$path rejects invalid objects", async ({ path, given: input, want }) => {
+  expect(await causesOf(path, { metadata: { name: "bad" }, ...input })).toEqual(want);
 });
 
 test.each([
@@ -257,7 +256,7 @@ test.each([
   expect((await columnsOf(path)).map((name) => name.replaceAll(" ", "_")).join(" ")).toBe(want);
 });
 
-test("a NetworkPolicy is kept, and its author told that nobody acts on it", async () => {
+test("stores a NetworkPolicy and warns that no controller handles it", async () => {
   const { code, headers } = await api.post(POLICIES, {
     metadata: { generateName: "unserved-" },
     spec: { podSelector: {} },

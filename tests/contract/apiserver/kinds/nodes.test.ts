@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that goes silent, as a cluster's control plane sees it. Time is the test's.
+// A silent node, as the control plane handles it. The test controls the clock.
 import { createClock } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { createFakeClock } from "@patchbay/os/testing";
@@ -9,10 +9,10 @@ import { type Harness, startHarness } from "../harness.ts";
 const NODES = "/api/v1/nodes";
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
-const WITHIN = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const GRACE_MS = 40_000;
 
-/** Only graces are waited for on the test's clock. */
+/** The test's clock has only timers of grace periods. */
 const graces = createFakeClock();
 const real = createClock();
 let api: Harness;
@@ -48,7 +48,7 @@ async function printed(): Promise<string> {
   return (await api.get(NODES, TABLE)).text;
 }
 
-test("one that renews its lease stays ready, one that does not is not, until it says so itself", async () => {
+test("a node that renews its lease stays ready; one that does not becomes unready until it reports itself", async () => {
   expect(await printed()).toContain('"Ready"');
   for (let turn = 1; turn <= 3; turn += 1) {
     await graces.advance(GRACE_MS - 10_000);
@@ -56,22 +56,22 @@ test("one that renews its lease stays ready, one that does not is not, until it 
     expect(await ready()).toBe("True");
   }
   await graces.advance(GRACE_MS);
-  await eventually(async () => (await ready()) === "Unknown", WITHIN);
+  await eventually(async () => (await ready()) === "Unknown", TIMEOUT);
   expect(await printed()).toContain('"NotReady"');
   const conditions = [{ type: "Ready", status: "True", lastHeartbeatTime: "2026-01-01T00:01:00Z" }];
   await api.patch(`${NODES}/n/status`, { status: { conditions } });
   expect(await ready()).toBe("True");
 });
 
-test("a change of others is no sign of life", async () => {
+test("other clients' writes do not count as heartbeats", async () => {
   await graces.advance(GRACE_MS - 1);
   await api.patch(`${NODES}/n`, { metadata: { labels: { a: "b" } } });
   await api.patch(`${LEASES}/n`, { metadata: { labels: { a: "b" } } });
   await graces.advance(1);
-  await eventually(async () => (await ready()) === "Unknown", WITHIN);
+  await eventually(async () => (await ready()) === "Unknown", TIMEOUT);
 });
 
-test("one that is gone is waited for no longer", async () => {
+test("does not wait for a deleted node", async () => {
   await api.delete(`${NODES}/n`);
-  await eventually(() => graces.dueMs.length === 0, WITHIN);
+  await eventually(() => graces.dueMs.length === 0, TIMEOUT);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are Services given, which of what they ask for is refused, and in whose words?
+// Addresses, ports and validation of Services.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
@@ -21,12 +21,12 @@ function service(spec: object, name?: string): object {
   return { metadata: name === undefined ? { generateName: "s-" } : { name }, spec };
 }
 
-/** Of a Service as it is answered. */
+/** A Service as returned. */
 function portsOf(spec: Readonly<Record<string, unknown>>) {
-  return spec["ports"] as readonly { readonly nodePort?: number }[]; // as the server has them
+  return spec["ports"] as readonly { readonly nodePort?: number }[]; // as the server stores them
 }
 
-test("each has an address of its own, of the network of Services", async () => {
+test("assigns each Service its own address from the Service network", async () => {
   const made = await Promise.all(
     Array.from({ length: 40 }, () => api.post(SERVICES, service(WEB))),
   );
@@ -42,7 +42,7 @@ test("each has an address of its own, of the network of Services", async () => {
   });
 });
 
-test("ports of the node are different ones, and stay through changes that do not name them", async () => {
+test("node ports are unique and stay through changes that do not name them", async () => {
   const made = await Promise.all(
     Array.from({ length: 20 }, () => api.post(SERVICES, service(ON_NODE))),
   );
@@ -59,31 +59,31 @@ test("ports of the node are different ones, and stay through changes that do not
   expect([changed.code, portsOf(changed.body.spec)[0]?.nodePort]).toEqual([200, undefined]);
 });
 
-test("one that becomes a Service of the node is given a port, and none of another", async () => {
+test("a Service that becomes a NodePort gets a free port", async () => {
   const first = await api.post(SERVICES, service(ON_NODE));
-  const taken = portsOf(first.body.spec)[0]?.nodePort;
+  const claimed = portsOf(first.body.spec)[0]?.nodePort;
   const { body } = await api.post(SERVICES, service(WEB));
   const path = `${SERVICES}/${body.metadata.name}`;
-  const asked = { spec: { type: "NodePort", ports: [{ port: 80, nodePort: taken }] } };
-  const refused = await api.patch(path, asked);
+  const requested = { spec: { type: "NodePort", ports: [{ port: 80, nodePort: claimed }] } };
+  const refused = await api.patch(path, requested);
   expect([refused.code, refused.body.message]).toEqual([
     422,
     expect.stringContaining("provided port is already allocated"),
   ]);
   const changed = await api.patch(path, { spec: { type: "NodePort" } });
-  expect(portsOf(changed.body.spec)[0]?.nodePort).not.toBe(taken);
+  expect(portsOf(changed.body.spec)[0]?.nodePort).not.toBe(claimed);
 });
 
-test("an address that has been given is free again when its Service is gone", async () => {
-  const asked = service({ ...WEB, clusterIP: "10.96.0.7" }, "asked");
-  expect((await api.post(SERVICES, asked)).code).toBe(201);
+test("an address is free again when its Service is deleted", async () => {
+  const requested = service({ ...WEB, clusterIP: "10.96.0.7" }, "asked");
+  expect((await api.post(SERVICES, requested)).code).toBe(201);
   const again = await api.post(SERVICES, service({ ...WEB, clusterIP: "10.96.0.7" }));
   expect(again.body.message).toContain("provided IP is already allocated");
   await api.delete(`${SERVICES}/asked`);
-  expect((await api.post(SERVICES, asked)).code).toBe(201);
+  expect((await api.post(SERVICES, requested)).code).toBe(201);
 });
 
-test("an ExternalName has no address, and gets one when it becomes another", async () => {
+test("an ExternalName has no address and gets one when its type changes", async () => {
   const spec = { type: "ExternalName", externalName: "db.example.org" };
   const { code, body } = await api.post(SERVICES, service(spec, "outside"));
   expect([code, body.spec["clusterIP"]]).toEqual([201, undefined]);
@@ -95,13 +95,13 @@ test("an ExternalName has no address, and gets one when it becomes another", asy
   expect([back.code, back.body.spec["clusterIP"]]).toEqual([200, undefined]);
 });
 
-test("one of a load balancer is told that there is none, and has a port of the node", async () => {
+test("a LoadBalancer gets a warning that there is none, and a node port", async () => {
   const { headers, body } = await api.post(SERVICES, service({ ...WEB, type: "LoadBalancer" }));
   expect(String(headers["warning"])).toContain("nothing on this machine gives addresses");
   expect(portsOf(body.spec)[0]?.nodePort).toBeGreaterThan(0);
 });
 
-test("a dry run is given what it would be, and takes nothing", async () => {
+test("a dry run shows the result and claims nothing", async () => {
   const spec = { ...ON_NODE, ports: [{ port: 80, nodePort: 30_050 }], clusterIP: "10.96.0.8" };
   for (let round = 0; round < 2; round += 1) {
     expect((await api.post(`${SERVICES}?dryRun=All`, service(spec))).code).toBe(201);
@@ -110,24 +110,32 @@ test("a dry run is given what it would be, and takes nothing", async () => {
 
 test.each([
   {
-    name: "an address outside",
+    name: "an address outside the network",
     spec: { clusterIP: "192.0.2.1" },
     says: "range of valid addresses",
   },
-  { name: "the name server's", spec: { clusterIP: "10.96.0.10" }, says: "already allocated" },
-  { name: "no address", spec: { clusterIP: "010.96.0.77" }, says: "must be a valid IPv4 address" },
   {
-    name: "headless on the node",
+    name: "the name server's address",
+    spec: { clusterIP: "10.96.0.10" },
+    says: "already allocated",
+  },
+  {
+    name: "an invalid address",
+    spec: { clusterIP: "010.96.0.77" },
+    says: "must be a valid IPv4 address",
+  },
+  {
+    name: "a headless NodePort",
     spec: { clusterIP: "None", type: "NodePort" },
     says: "may not be set to 'None' for NodePort services",
   },
   {
-    name: "a port of the node for a ClusterIP",
+    name: "a node port for a ClusterIP",
     spec: { ports: [{ port: 80, nodePort: 30_080 }] },
     says: "may not be used when `type` is 'ClusterIP'",
   },
   {
-    name: "a port of the node below the range",
+    name: "a node port below the range",
     spec: { type: "NodePort", ports: [{ port: 80, nodePort: 22 }] },
     says: "The range of valid ports is 30000-32767",
   },
@@ -135,26 +143,30 @@ test.each([
   { name: "an unknown type", spec: { type: "Anycast" }, says: "Unsupported value" },
   { name: "IPv6", spec: { ipFamilies: ["IPv6"] }, says: 'supported values: "IPv4"' },
   { name: "two families", spec: { ipFamilyPolicy: "RequireDualStack" }, says: "Unsupported value" },
-  { name: "no name outside", spec: { type: "ExternalName" }, says: "spec.externalName: Required" },
   {
-    name: "a name outside that is none",
+    name: "an ExternalName without a name",
+    spec: { type: "ExternalName" },
+    says: "spec.externalName: Required",
+  },
+  {
+    name: "an ExternalName with an invalid name",
     spec: { type: "ExternalName", externalName: "a_b" },
     says: "spec.externalName: Invalid",
   },
   {
-    name: "ports of one name",
+    name: "duplicate port names",
     spec: { ports: [1, 2].map((port) => ({ port, name: "a" })) },
     says: "spec.ports[1].name: Duplicate value",
   },
   { name: "no ports", spec: { ports: [] }, says: "spec.ports: Required value" },
-  { name: "a target of 0", spec: { ports: [{ port: 1, targetPort: 0 }] }, says: "targetPort" },
-])("$name is refused", async ({ spec, says }) => {
+  { name: "a target port of 0", spec: { ports: [{ port: 1, targetPort: 0 }] }, says: "targetPort" },
+])("rejects $name", async ({ spec, says }) => {
   const { code, body } = await api.post(SERVICES, service({ ...WEB, ...spec }));
   expect(code).toBe(422);
   expect(body.message).toContain(says);
 });
 
-test("a Service whose endpoints are given serves the server itself, and warns of nothing", async () => {
-  const given = service({ ports: [{ port: 1 }] }, "endpoints-given");
-  expect((await api.post(SERVICES, given)).headers["warning"]).toBeUndefined();
+test("serves a Service with manual endpoints without warnings", async () => {
+  const input = service({ ports: [{ port: 1 }] }, "endpoints-given");
+  expect((await api.post(SERVICES, input)).headers["warning"]).toBeUndefined();
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims, volumes and classes of storage: what the server itself does for them, as a cluster's control plane does.
+// Claims, volumes and storage classes: the control plane's part.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Harness, startHarness } from "../harness.ts";
@@ -35,7 +35,7 @@ async function isGone(path: string): Promise<boolean> {
   return eventually(async () => (await api.get(path)).code === 404, { withinMs: 5000 });
 }
 
-test("a claim gets the default class unless it names one, and one of two is the newer", async () => {
+test("a claim gets the default class unless it names one; the newer of two defaults applies", async () => {
   expect((await api.post(CLAIMS, claim("early"))).body.spec).not.toHaveProperty("storageClassName");
   const local = { provisioner: "example.com/local" };
   const made = await api.post(CLASSES, {
@@ -54,7 +54,7 @@ test("a claim gets the default class unless it names one, and one of two is the 
   }
 });
 
-test("a class says in its table that it is the default", async () => {
+test("a class is marked as default in its table", async () => {
   const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
   const table = { metadata: { name: "a-default", annotations: DEFAULT }, provisioner: "p" };
   await api.post(CLASSES, table);
@@ -63,7 +63,7 @@ test("a class says in its table that it is the default", async () => {
   await api.delete(`${CLASSES}/a-default`);
 });
 
-test("what a class promises stays", async () => {
+test("the fields of a class are immutable", async () => {
   await api.post(CLASSES, { metadata: { name: "fixed" }, provisioner: "p" });
   const change = {
     provisioner: "q",
@@ -82,7 +82,7 @@ test("what a class promises stays", async () => {
   expect((await api.patch(`${CLASSES}/fixed`, { allowVolumeExpansion: true })).code).toBe(200);
 });
 
-test("a claim may be bound once, and grows no more than it changes its class", async () => {
+test("a claim may be bound once, and neither its size nor its class changes", async () => {
   await api.post(CLAIMS, claim("bound"));
   const at = `${CLAIMS}/bound`;
   expect((await api.patch(at, { spec: { volumeName: "a" } })).code).toBe(200);
@@ -99,7 +99,7 @@ test("a claim may be bound once, and grows no more than it changes its class", a
   }
 });
 
-test("a claim stays until no pod on a node names it", async () => {
+test("a claim stays until no pod on a node uses it", async () => {
   const volumes = [{ name: "v", persistentVolumeClaim: { claimName: "used" } }];
   const pod = (name: string, spec: object) => ({
     metadata: { name },
@@ -109,9 +109,9 @@ test("a claim stays until no pod on a node names it", async () => {
   await api.post(PODS, pod("waits", {}));
   await api.post(PODS, pod("runs", { nodeName: "n" }));
   await api.delete(`${CLAIMS}/used`);
-  const kept = (await api.get(`${CLAIMS}/used`)).body.metadata;
-  expect(kept.deletionTimestamp).toBeDefined();
-  expect(kept.finalizers).toEqual(["kubernetes.io/pvc-protection"]);
+  const retained = (await api.get(`${CLAIMS}/used`)).body.metadata;
+  expect(retained.deletionTimestamp).toBeDefined();
+  expect(retained.finalizers).toEqual(["kubernetes.io/pvc-protection"]);
   await api.delete(`${PODS}/runs?gracePeriodSeconds=0`);
   expect(await isGone(`${CLAIMS}/used`)).toBe(true);
 });
@@ -128,7 +128,7 @@ test("a volume stays while a claim is bound to it", async () => {
   expect(await isGone(`${VOLUMES}/kept`)).toBe(true);
 });
 
-test("where a volume is never changes", async () => {
+test("a volume's source is immutable", async () => {
   await api.post(VOLUMES, volume("still"));
   const csi = { driver: "example.com", volumeHandle: "another" };
   const { body } = await api.patch(`${VOLUMES}/still`, { spec: { csi, volumeMode: "Block" } });

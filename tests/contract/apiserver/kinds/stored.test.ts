@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was stored before a rule was there: it can be changed and ends as others do, and the rule judges what is new in it.
+// Objects older than a rule: they can be changed and deleted, and the rule applies to new parts.
 import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ const directory = mkdtempSync(join(tmpdir(), "patchbay-stored-"));
 const storePath = join(directory, "store.sqlite");
 let api: Harness;
 
-/** A volume of two sources where there was one, as if the rule had not been there. */
+/** A volume of two sources, stored as if before the rule. */
 function makeAmbiguous(): void {
   const database = new DatabaseSync(storePath);
   const one = '"emptyDir":{}';
@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test("a pod keeps its status current, and ends", async () => {
+test("a pod from an older version updates its status and ends", async () => {
   const running = await api.patch(`${PODS}/a/status`, { status: { phase: "Running" } });
   const image = { reference: "i:1" };
   expect(running.body.spec["volumes"]).toContainEqual({ name: "v", emptyDir: {}, image });
@@ -49,7 +49,7 @@ test("a pod keeps its status current, and ends", async () => {
   expect((await api.ask("GET", `${PODS}/a`)).code).toBe(404);
 });
 
-test("a template is scaled, and a second volume of two sources is refused beside the first", async () => {
+test("scales a template and rejects a second two-source volume beside the first", async () => {
   await api.patch(`${DEPLOYMENTS}/d`, { spec: { replicas: 3 } });
   const volumes = [{ name: "w", emptyDir: {}, image: { reference: "i:1" } }];
   const type = "application/strategic-merge-patch+json";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl work with the API server as it does with Kubernetes?
+// kubectl with this API server, compared with Kubernetes.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -37,13 +37,13 @@ function pod(image: string) {
   return { apiVersion: "v1", kind: "Pod", metadata: { name: "applied" }, spec: { containers } };
 }
 
-test("apply creates, configures and leaves alone", async () => {
+test("apply creates, configures and leaves unchanged", async () => {
   expect((await apply(widget("one", "s"))).out).toBe("widget.kubectl.test/one created\n");
   expect((await apply(widget("one", "m"))).out).toBe("widget.kubectl.test/one configured\n");
   expect((await apply(widget("one", "m"))).out).toBe("widget.kubectl.test/one unchanged\n");
 });
 
-test("apply merges containers of a pod by name, without complaints", async () => {
+test("apply merges containers of a pod by name without warnings", async () => {
   expect(await apply(pod("i:1"))).toMatchObject({ code: 0, err: "" });
   expect(await apply(pod("i:2"))).toEqual({ code: 0, out: "pod/applied configured\n", err: "" });
   const { out } = await kubectl(
@@ -56,7 +56,7 @@ test("apply merges containers of a pod by name, without complaints", async () =>
   expect(out).toBe("i:2 i:2");
 });
 
-test("a misspelt field is refused", async () => {
+test("rejects a misspelled field", async () => {
   const { code, err } = await apply({ ...widget("typo", "s"), spec: { sise: "s" } });
   expect([code, err]).toEqual([1, expect.stringMatching(/unknown field "(spec\.)?sise"/)]);
 });
@@ -91,7 +91,7 @@ test("get -w follows an object", async () => {
   expect(lines).toEqual(["s", "xl"]);
 });
 
-test("wait sees a condition and a deletion", async () => {
+test("wait returns on a condition and on a deletion", async () => {
   const definition = "crd/widgets.kubectl.test";
   expect((await kubectl("wait", "--for=condition=Established", definition)).code).toBe(0);
   await apply(widget("fleeting", "s"));
@@ -128,7 +128,7 @@ test("describe, explain, api-resources and auth can-i answer", async () => {
   expect((await kubectl("auth", "can-i", "delete", "pods")).out).toBe("yes\n");
 });
 
-test("what newer clients ask beyond that is answered to any client", async () => {
+test("answers requests of newer clients to any client", async () => {
   const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
   const { code, body } = await session.api.post(
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl show what is there, in every form that it has?
+// kubectl's read commands in all output formats.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -102,14 +102,14 @@ test.concurrent.each([
   expect([code, out]).toEqual([0, expect.stringMatching(want)]);
 });
 
-test("a watch tells events, with columns", async () => {
+test("a watch prints events with columns", async () => {
   const watch = session.follow("get secrets -l watched=yes --watch --output-watch-events");
   const exited = once(watch, "exit");
-  const seen: string[] = [];
+  const observed: string[] = [];
   const path = "/api/v1/namespaces/default/secrets";
   await session.api.post(path, { metadata: { name: "seen", labels: { watched: "yes" } } });
   for await (const line of createInterface(watch.stdout)) {
-    seen.push(line.replaceAll(/ +/g, " ").replace(/ \d+s$/, ""));
+    observed.push(line.replaceAll(/ +/g, " ").replace(/ \d+s$/, ""));
     if (line.startsWith("ADDED")) {
       await session.api.delete(`${path}/seen`);
     }
@@ -118,14 +118,14 @@ test("a watch tells events, with columns", async () => {
     }
   }
   await exited;
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     "EVENT NAME TYPE DATA AGE",
     "ADDED seen Opaque 0",
     "DELETED seen Opaque 0",
   ]);
 });
 
-test("what is not there is said plainly", async () => {
+test("reports missing features plainly", async () => {
   expect((await session.kubectl("logs none")).err).toContain('pods "none" not found');
   expect((await session.kubectl("get gadgets")).err).toContain("doesn't have a resource type");
   expect((await session.kubectl("get secret none")).err).toContain('secrets "none" not found');

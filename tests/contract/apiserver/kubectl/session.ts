@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server and kubectl as its client, in a directory of its own.
+// A server and kubectl as its client, in its own directory.
 import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,27 +7,24 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { type Harness, startHarness } from "../harness.ts";
 
-/** Ends what hangs; on a busy machine a command was seen to take over 20 s. */
+/** Kills a hung command; on a busy machine a command took over 20 s. */
 const TIMEOUT_MS = 120_000;
 
-/** How a command ended. */
 export interface CommandResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-/** A server under test and its client. */
 export interface KubectlSession {
   readonly api: Harness;
   readonly directory: string;
-  /** In which kubectl finds the server. */
+  /** The directory of the kubeconfig. */
   readonly env: NodeJS.ProcessEnv;
-  /** Runs kubectl; the words of `line` are its arguments, `more` follow as they are. */
+  /** Runs kubectl; `line` is split into arguments, `more` follow unchanged. */
   kubectl(line: string, ...more: readonly string[]): Promise<CommandResult>;
-  /** Runs kubectl until it is killed. */
   follow(line: string, ...more: readonly string[]): ChildProcessByStdio<null, Readable, null>;
-  /** Writes a file below the directory; gives its path. */
+  /** Writes a file below the directory; returns its path. */
   write(name: string, content: unknown): Promise<string>;
   close(): Promise<void>;
 }

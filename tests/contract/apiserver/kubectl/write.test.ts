@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kubectl change what it is told to change, and nothing else?
+// kubectl's write commands.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -23,7 +23,7 @@ async function dataOf(name: string): Promise<unknown> {
   return (await session.api.get(`/api/v1/namespaces/default/configmaps/${name}`)).body.data;
 }
 
-test("apply adds, changes and takes away what the manifest no longer has", async () => {
+test("apply adds, changes and removes what the manifest no longer has", async () => {
   const path = await session.write("applied.json", configMap("applied", { a: "1", b: "1" }));
   expect((await session.kubectl("apply -f", path)).out).toBe("configmap/applied created\n");
   await session.api.patch("/api/v1/namespaces/default/configmaps/applied", { data: { c: "3" } });
@@ -38,7 +38,7 @@ test("apply adds, changes and takes away what the manifest no longer has", async
   expect((await session.kubectl("apply -f", path)).out).toBe("configmap/applied unchanged\n");
 });
 
-test("apply names every field that it does not know", async () => {
+test("apply names every unknown field", async () => {
   const path = await session.write("typo.json", {
     ...configMap("typo", {}),
     dta: {},
@@ -50,7 +50,7 @@ test("apply names every field that it does not know", async () => {
   expect(err).toMatch(/unknown field "imutable"/);
 });
 
-test("server-side apply is refused in words", async () => {
+test("rejects server-side apply with a message", async () => {
   const path = await session.write("ssa.json", configMap("ssa", {}));
   const { code, err } = await session.kubectl("apply --server-side -f", path);
   expect([code, err]).toEqual([
@@ -81,7 +81,7 @@ test("edit, replace and patch", async () => {
   expect((await session.kubectl("replace --force -f", path)).out).toContain("replaced");
 });
 
-test("labels, annotations and what stands in their way", async () => {
+test("labels, annotations and their conflicts", async () => {
   await session.kubectl("create configmap noted --from-literal=a=b");
   expect((await session.kubectl("label cm noted l=1")).out).toContain("labeled");
   expect((await session.kubectl("label cm noted l=2")).err).toContain("--overwrite is false");
@@ -125,7 +125,7 @@ test("a deployment is scaled, exposed and given another image", async () => {
   });
 });
 
-test("delete by name, by label, and waiting for nothing", async () => {
+test("delete by name, by label, and without waiting", async () => {
   await session.kubectl("create configmap gone --from-literal=a=b");
   await session.kubectl("label cm gone drop=yes");
   expect((await session.kubectl("delete cm -l drop=yes")).out).toContain('"gone" deleted');

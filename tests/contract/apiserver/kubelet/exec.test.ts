@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do streams go through to the kubelet of the pod's node, and to whom?
+// Exec and attach streams to the kubelet of the pod's node, with authorization.
 import type { Duplex } from "node:stream";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -37,13 +37,13 @@ const refuse = (_request: unknown, response: { end: () => void }): void => {
 test.each([
   { name: "spdy", method: "POST", headers: SPDY },
   { name: "websocket", method: "GET", headers: { upgrade: "websocket" } },
-])("$name: bytes go both ways, and the end too", async ({ name, method, headers }) => {
+])("$name: streams bytes and their end both ways", async ({ name, method, headers }) => {
   let kubelet: Duplex | undefined;
-  const seen: string[] = [];
+  const observed: string[] = [];
   await using node = await startNode(api, { nodeName: `node-${name}` }, refuse);
   node.backend.onUpgrade((request, socket) => {
-    seen.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
-    seen.push(request.headers.upgrade ?? "", String(request.headers.authorization));
+    observed.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
+    observed.push(request.headers.upgrade ?? "", String(request.headers.authorization));
     kubelet = socket;
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\nhi`);
   });
@@ -53,7 +53,7 @@ test.each([
   expect(socket && (await readBytes(socket, 2)).toString()).toBe("hi");
   socket?.write("ls\n");
   expect(kubelet && (await readBytes(kubelet, 3)).toString()).toBe("ls\n");
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     `kubelet-client ${method} /exec/default/runs-${name}/c?command=sh&command=-c&command=a+b&input=1&output=1`,
     headers.upgrade,
     "undefined",
@@ -63,19 +63,19 @@ test.each([
   await eventually(() => socket?.closed, { withinMs: 5000 });
 });
 
-test("attach is passed on too, to a path of its own", async () => {
-  const seen: string[] = [];
+test("attach uses a path of its own", async () => {
+  const observed: string[] = [];
   await using node = await startNode(api, { nodeName: "attached" }, refuse);
   node.backend.onUpgrade((request, socket) => {
-    seen.push(request.url ?? "");
+    observed.push(request.url ?? "");
     socket.end("HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n");
   });
   const path = await node.pod("attached", "c");
   const { answer } = await upgrade(api, `${path}/attach?stdout=true`, SPDY);
-  expect([answer.statusCode, seen]).toEqual([101, ["/attach/default/attached/c?output=1"]]);
+  expect([answer.statusCode, observed]).toEqual([101, ["/attach/default/attached/c?output=1"]]);
 });
 
-test("a client that leaves is gone at the kubelet, and no longer counted", async () => {
+test("a client that disconnects is disconnected at the kubelet and no longer counted", async () => {
   const kubelet: Duplex[] = [];
   await using node = await startNode(api, { nodeName: "left" }, refuse);
   node.backend.onUpgrade((_request, socket) => {
@@ -97,7 +97,7 @@ test("a client that leaves is gone at the kubelet, and no longer counted", async
   }
 });
 
-test("what the kubelet refuses is refused in its words", async () => {
+test("forwards the kubelet's rejection message", async () => {
   await using node = await startNode(api, { nodeName: "refusing" }, refuse);
   node.backend.onUpgrade((_request, socket) => {
     const text = 'container not found ("c")';
@@ -112,12 +112,12 @@ test("what the kubelet refuses is refused in its words", async () => {
 
 async function refusal(path: string, headers: Readonly<Record<string, string>>) {
   const { answer } = await upgrade(api, path, headers);
-  // A Status, as every refusal of this server.
+  // A Status, like every rejection of this server.
   const { message } = JSON.parse(await readText(answer)) as { message: string };
   return [answer.statusCode, message];
 }
 
-test("what cannot be asked of a kubelet is refused before", async () => {
+test("rejects invalid requests before they reach the kubelet", async () => {
   await registerNode(api, "dark", 1);
   const path = await makePod(api, { name: "dark", nodeName: "dark" }, ["a", "b"]);
   expect(await refusal(`${path}${RUN}`, SPDY)).toEqual([
@@ -141,11 +141,11 @@ test("what cannot be asked of a kubelet is refused before", async () => {
   expect([plain.code, plain.body.message]).toEqual([400, "Upgrade request required"]);
 });
 
-test("who may not create pods/exec opens nothing", async () => {
+test("rejects exec without the right to create pods/exec", async () => {
   await using node = await startNode(api, { nodeName: "guarded" }, refuse);
-  const asked: string[] = [];
+  const requested: string[] = [];
   node.backend.onUpgrade((request, socket) => {
-    asked.push(request.url ?? "");
+    requested.push(request.url ?? "");
     socket.destroy();
   });
   const path = await node.pod("guarded", "c");
@@ -158,5 +158,5 @@ test("who may not create pods/exec opens nothing", async () => {
     expect(code).toBe(403);
     expect(message).toContain(`cannot ${verb} resource "pods/exec"`);
   }
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
 });

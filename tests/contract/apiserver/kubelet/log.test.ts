@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do logs come from the kubelet of the pod's node, to whom may read them, and what is said when they do not?
+// Logs from the kubelet of the pod's node, authorization, and error messages.
 import type { ServerResponse } from "node:http";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,7 +16,7 @@ afterAll(async () => {
   await api.close();
 });
 
-test("a log is the kubelet's answer, asked for with the server's own certificate", async () => {
+test("requests a log from the kubelet with the server's own certificate", async () => {
   await using node = await startNode(api, { nodeName: "logging" }, (_request, response) => {
     response.writeHead(200, { "content-type": "text/plain" }).end("one\ntwo\n");
   });
@@ -28,7 +28,7 @@ test("a log is the kubelet's answer, asked for with the server's own certificate
   ]);
 });
 
-test("nothing of the client's identity reaches the kubelet", async () => {
+test("sends the kubelet none of the client's identity", async () => {
   let headers = {};
   await using node = await startNode(api, { nodeName: "discreet" }, (request, response) => {
     headers = request.headers;
@@ -40,7 +40,7 @@ test("nothing of the client's identity reaches the kubelet", async () => {
   expect(Object.keys(headers)).not.toContain("x-remote-user");
 });
 
-test("a log that is followed arrives as it is written, and ends where the client leaves", async () => {
+test("a followed log is streamed as it is written and ends when the client disconnects", async () => {
   let kubelet: ServerResponse | undefined;
   await using node = await startNode(api, { nodeName: "following" }, (_request, response) => {
     kubelet = response;
@@ -60,7 +60,7 @@ test("a log that is followed arrives as it is written, and ends where the client
   await eventually(() => kubelet?.destroyed, { withinMs: 5000 });
 });
 
-test("logs that are followed count as watches of their user", async () => {
+test("followed logs count as watches of their user", async () => {
   await using node = await startNode(api, { nodeName: "counted" }, (_request, response) => {
     response.writeHead(200).flushHeaders();
   });
@@ -89,20 +89,17 @@ test.each([
     text: "no runtime",
     want: [500, "InternalError", "Internal error occurred: no runtime"],
   },
-])(
-  "what the kubelet refuses with $code is said as Kubernetes says it",
-  async ({ code, text, want }) => {
-    const name = `refused-${String(code)}`;
-    await using node = await startNode(api, { nodeName: name }, (_request, response) => {
-      response.writeHead(code).end(`${text}\n`);
-    });
-    const path = await node.pod(name, "c");
-    const { code: answered, body } = await api.get(`${path}/log`);
-    expect([answered, body.reason, body.message]).toEqual(want);
-  },
-);
+])("translates the kubelet's $code as Kubernetes does", async ({ code, text, want }) => {
+  const name = `refused-${String(code)}`;
+  await using node = await startNode(api, { nodeName: name }, (_request, response) => {
+    response.writeHead(code).end(`${text}\n`);
+  });
+  const path = await node.pod(name, "c");
+  const { code: answered, body } = await api.get(`${path}/log`);
+  expect([answered, body.reason, body.message]).toEqual(want);
+});
 
-test("a container must be named where there are two, and be there", async () => {
+test("requires a container name when there are two, and rejects an unknown one", async () => {
   await using node = await startNode(api, { nodeName: "several" }, (_request, response) =>
     response.end(),
   );
@@ -117,14 +114,14 @@ test("a container must be named where there are two, and be there", async () => 
   expect((await api.get(`${path}/log?container=b&tailLines=-1`)).code).toBe(422);
 });
 
-test("a pod that no node has, has no log yet; one of a node that is gone has none to be had", async () => {
+test("a pod without a node has no log yet; one of a deleted node has none", async () => {
   const path = await makePod(api, { name: "unbound" }, ["c"]);
   expect([(await api.get(`${path}/log`)).code]).toEqual([204]);
   const lost = await makePod(api, { name: "lost", nodeName: "gone" }, ["c"]);
   expect((await api.get(`${lost}/log`)).body.message).toBe('nodes "gone" not found');
 });
 
-test("a kubelet that is not reached is named, with the reason", async () => {
+test("names an unreachable kubelet with the reason", async () => {
   await registerNode(api, "away", 1);
   const path = await makePod(api, { name: "away", nodeName: "away" }, ["c"]);
   const { code, body } = await api.get(`${path}/log`);
@@ -134,7 +131,7 @@ test("a kubelet that is not reached is named, with the reason", async () => {
   ]);
 });
 
-test("a server that is not the node's kubelet is not asked", async () => {
+test("sends no request to a server that is not the node's kubelet", async () => {
   await using node = await startNode(
     api,
     { nodeName: "robbed", dnsName: "another-node" },
@@ -146,7 +143,7 @@ test("a server that is not the node's kubelet is not asked", async () => {
   expect(node.seen).toEqual([]);
 });
 
-test("who may read pods may not read their logs", async () => {
+test("the right to read pods does not include their logs", async () => {
   await using node = await startNode(api, { nodeName: "guarded" }, (_request, response) =>
     response.end("secret"),
   );

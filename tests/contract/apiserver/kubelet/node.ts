@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node, a pod on it, and what stands for its kubelet.
+// A node with a pod and a fake kubelet.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import { type Backend, startBackend } from "../backend.ts";
@@ -7,23 +7,21 @@ import type { Harness } from "../harness.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";
 
-/** One node. */
 export interface TestNode extends AsyncDisposable {
   readonly backend: Backend;
-  /** What the kubelet was asked: the client's common name, method and target. */
+  /** Requests to the kubelet: the client's common name, method and target. */
   readonly seen: readonly string[];
-  /** Makes a pod with these containers that the node has; gives its path. */
+  /** Creates a pod with these containers on the node; returns its path. */
   pod(name: string, ...containers: readonly string[]): Promise<string>;
 }
 
-/** Common name of the client's certificate. */
 export function clientOf({ socket }: IncomingMessage): string {
   const subject =
     socket instanceof TLSSocket ? socket.getPeerX509Certificate()?.subject : undefined;
   return /CN=(.*)/.exec(subject ?? "")?.[1] ?? "";
 }
 
-/** Registers a node whose kubelet says it is reached at this port of the loopback address. */
+/** Registers a node whose kubelet is at this port of the loopback address. */
 export async function registerNode(api: Harness, name: string, port: number): Promise<void> {
   const made = await api.post("/api/v1/nodes", { metadata: { name } });
   const status = {
@@ -36,7 +34,7 @@ export async function registerNode(api: Harness, name: string, port: number): Pr
   await api.put(`/api/v1/nodes/${name}/status`, { ...made.body, status });
 }
 
-/** Makes a pod on a node; gives its path. */
+/** Creates a pod on a node; returns its path. */
 export async function makePod(
   api: Harness,
   place: { readonly name: string; readonly nodeName?: string },
@@ -48,21 +46,21 @@ export async function makePod(
   return `${PODS}/${name}`;
 }
 
-/** Starts what stands for a kubelet, and registers its node; `dnsName`: the name in its certificate, where it is another. */
+/** Starts a fake kubelet and registers its node; `dnsName`: the name in its certificate, to use a wrong one. */
 export async function startNode(
   api: Harness,
   { nodeName, dnsName = nodeName }: { readonly nodeName: string; readonly dnsName?: string },
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<TestNode> {
-  const seen: string[] = [];
+  const observed: string[] = [];
   const backend = await startBackend(api.authority, dnsName, (request, response) => {
-    seen.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
+    observed.push(`${clientOf(request)} ${request.method ?? ""} ${request.url ?? ""}`);
     handle(request, response);
   });
   await registerNode(api, nodeName, backend.port);
   return {
     backend,
-    seen,
+    seen: observed,
     pod: (name, ...containers) => makePod(api, { name, nodeName }, containers),
     [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
   };

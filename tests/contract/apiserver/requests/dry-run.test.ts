@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of writes: what a dry run leaves behind (nothing), and which values are refused.
+// Write options: dry runs leave nothing behind, and invalid values are rejected.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -53,7 +53,7 @@ test.each([
   { method: "DELETE", path: `${DEFAULT}/pods/p`, code: 200 },
   { method: "POST", path: `${DEFAULT}/pods/p/binding`, body: BINDING, code: 201 },
   { method: "POST", path: `${DEFAULT}/pods/p/eviction`, body: EVICTION, code: 201 },
-])("dry run: $method $path is answered $code and leaves nothing", async (request) => {
+])("dry run: $method $path returns $code and leaves nothing", async (request) => {
   const { method, path, code, ...ask } = request;
   const { body: before } = await api.get(MAPS);
   expect((await api.ask(method, `${path}?dryRun=All`, ask)).code).toBe(code);
@@ -61,12 +61,12 @@ test.each([
   expect(after.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
 });
 
-test("a dry run shows what would be: no revision of its own, but a mark", async () => {
+test("a dry run returns the result without a new revision and with a deletion mark", async () => {
   const created = await api.post(`${MAPS}?dryRun=All`, { metadata: { name: "new" } });
   expect(created.body.metadata.resourceVersion).toBeUndefined();
-  const { body: kept } = await api.get(`${MAPS}/kept`);
+  const { body: retained } = await api.get(`${MAPS}/kept`);
   const patched = await api.patch(`${MAPS}/kept?dryRun=All`, { data: { b: "2" } });
-  expect(patched.body.metadata.resourceVersion).toBe(kept.metadata.resourceVersion);
+  expect(patched.body.metadata.resourceVersion).toBe(retained.metadata.resourceVersion);
   const marked = await api.delete(`${MAPS}/held`, { dryRun: ["All"] });
   expect(marked.body.metadata.deletionTimestamp).toBeDefined();
 });
@@ -81,7 +81,7 @@ test.each([
     reason: "FieldValueTooLong",
   },
   { query: "fieldManager=a%0Ab", field: "fieldManager", reason: "FieldValueInvalid" },
-])("$query is refused by every write", async ({ query, field, reason }) => {
+])("every write rejects $query", async ({ query, field, reason }) => {
   const named = `${MAPS}/kept?${query}`;
   const answers = [
     { kind: "CreateOptions", ...(await api.post(`${MAPS}?${query}`, { metadata: {} })) },
@@ -104,13 +104,13 @@ test("only server-side apply can be forced", async () => {
 test.each([
   { what: "a value of another type", body: { data: { a: 5 } }, query: "" },
   { what: "an unknown field, strictly", body: { nope: 1 }, query: "?fieldValidation=Strict" },
-])("a patch that makes $what is refused as a patch", async ({ body, query }) => {
+])("rejects a patch that creates $what as a patch", async ({ body, query }) => {
   const refused = await api.patch(`${MAPS}/kept${query}`, body);
   expect(refused.code).toBe(422);
   expect(refused.body.details.causes[0]?.field).toBe("patch");
 });
 
-test("a patch has limits", async () => {
+test("limits the size of a patch", async () => {
   const many = Array.from({ length: 10_001 }, () => ({ op: "test", path: "/data/a", value: "1" }));
   expect((await api.patch(`${MAPS}/kept`, many, JSON_PATCH)).code).toBe(413);
   await api.post(MAPS, { metadata: { name: "large" }, data: { a: "x".repeat(200_000) } });
@@ -122,7 +122,7 @@ test("a patch has limits", async () => {
   expect((await api.patch(`${MAPS}/large`, copies, JSON_PATCH)).code).toBe(422);
 });
 
-test("fifty writers without a resourceVersion lose nothing", async () => {
+test("fifty writers without a resourceVersion lose no write", async () => {
   await api.post(MAPS, { metadata: { name: "busy" } });
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, index) =>

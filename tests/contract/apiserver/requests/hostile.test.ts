@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that no client should send: each is refused or served, none is a failure of the server.
+// Malformed requests: each is rejected or served, none is a server failure.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
@@ -24,14 +24,17 @@ test.each([
   { what: "deep lists", body: `{"data":${"[".repeat(100_000)}${"]".repeat(100_000)}}` },
   { what: "deep objects", body: `{"data":${'{"a":'.repeat(50_000)}1${"}".repeat(50_001)}` },
   { what: "a byte order mark", body: '\u{feff}{"metadata":{"name":"bom"}}' },
-  { what: "a number beyond all", body: '{"metadata":{"name":"n","generation":1e400}}' },
-  { what: "a name that is none", body: '{"metadata":{"name":5}}' },
-  { what: "metadata that is none", body: '{"metadata":[]}' },
-  { what: "a label of the runtime", body: '{"metadata":{"labels":{"__proto__":"x"},"name":"n"}}' },
+  { what: "a number out of range", body: '{"metadata":{"name":"n","generation":1e400}}' },
+  { what: "an invalid name", body: '{"metadata":{"name":5}}' },
+  { what: "invalid metadata", body: '{"metadata":[]}' },
+  {
+    what: "a label named like a JavaScript built-in",
+    body: '{"metadata":{"labels":{"__proto__":"x"},"name":"n"}}',
+  },
   { what: "two objects", body: '{"a":1}{"b":2}' },
   { what: "a zero byte", body: "\u0000" },
   { what: "no object", body: "true" },
-])("a body with $what is refused", async ({ body }) => {
+])("rejects a body with $what", async ({ body }) => {
   const { code } = await api.ask("POST", MAPS, { body });
   expect([400, 422]).toContain(code);
 });
@@ -45,22 +48,25 @@ test.each([
   "/api/v1/constructor",
   "/apis/__proto__/v1/constructor",
   "/api/v1/namespaces/%2F/configmaps",
-])("nothing is at %s", async (path) => {
+])("finds nothing at %s", async (path) => {
   expect((await api.get(path)).code).toBe(404);
 });
 
-test.each([MERGE, STRATEGIC])("%s: keys of the runtime are keys like others", async (type) => {
-  const body = '{"data":{"__proto__":"x","constructor":"y"}}';
-  const patched = await api.ask("PATCH", `${MAPS}/target`, { body, type });
-  expect(patched.text).toContain('"__proto__":"x"');
-  expect((await api.get(`${MAPS}/target`)).text).toContain('"constructor":"y"');
-});
+test.each([MERGE, STRATEGIC])(
+  "%s: treats names of JavaScript built-ins like other keys",
+  async (type) => {
+    const body = '{"data":{"__proto__":"x","constructor":"y"}}';
+    const patched = await api.ask("PATCH", `${MAPS}/target`, { body, type });
+    expect(patched.text).toContain('"__proto__":"x"');
+    expect((await api.get(`${MAPS}/target`)).text).toContain('"constructor":"y"');
+  },
+);
 
 test.each(["HEAD", "OPTIONS"])("%s is not served", async (method) => {
   expect((await api.ask(method, MAPS)).code).toBe(405);
 });
 
-test("a selector may be long", async () => {
+test("accepts a long selector", async () => {
   const values = Array.from({ length: 1500 }, (_, index) => `value-${String(index)}`).join(",");
   expect((await api.get(`${MAPS}?labelSelector=a+in+(${values})`)).code).toBe(200);
 });
@@ -119,7 +125,7 @@ test.each([
     type: "application/json",
     body: ANY_BODY,
   },
-])("$method $type of anything is answered", async ({ method, path, type, body }) => {
+])("answers $method $type with any body", async ({ method, path, type, body }) => {
   await fc.assert(
     fc.asyncProperty(body, async (value) => {
       const { code } = await api.ask(method, path, { body: JSON.stringify(value), type });

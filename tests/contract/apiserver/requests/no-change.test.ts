@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a write that changes nothing? Not a new revision, and no news for watchers, as on a real server; and
-// numbers that JavaScript cannot hold stay what they are.
+// Writes without changes: no new revision and no event, as in Kubernetes; numbers beyond JavaScript's range stay exact.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Body, type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -15,7 +14,7 @@ const POD = {
 const SERVICE = { metadata: { name: "one" }, spec: { clusterIP: "None", ports: [{ port: 1 }] } };
 const RULES = [{ apiGroups: [""], resources: ["pods"], verbs: ["get"] }];
 
-/** Objects of some kinds, each with a part that only its server fills in. */
+/** Objects of several kinds, each with a field that only its server sets. */
 const KINDS = [
   { path: `${NAMESPACE}/configmaps`, object: { metadata: { name: "one" }, data: { a: "<1>" } } },
   { path: `${NAMESPACE}/pods`, object: POD },
@@ -36,11 +35,11 @@ const KINDS = [
   },
 ];
 
-/** Ways to write what is there already. */
+/** Ways to write the current state. */
 const WRITES = [
   { how: "PUT of what was read", method: "PUT", of: (read: Body) => read },
   {
-    how: "PUT without what the server has filled in",
+    how: "PUT without the fields that the server sets",
     method: "PUT",
     of: (read: Body, { metadata }: { metadata: object }) => ({
       ...read,
@@ -50,7 +49,7 @@ const WRITES = [
   { how: "merge patch", type: "application/merge-patch+json", of: () => ({}) },
   { how: "JSON patch", type: "application/json-patch+json", of: () => [] },
   {
-    how: "merge patch of a label that is absent",
+    how: "merge patch that removes a missing label",
     type: "application/merge-patch+json",
     of: () => ({ metadata: { labels: { none: null } } }),
   },
@@ -88,7 +87,7 @@ describe.each([{ strict: false }, { strict: true }])("strict: $strict", ({ stric
     expect(after).toEqual(before);
   });
 
-  test("a number beyond what JavaScript holds is kept, and written again", async () => {
+  test("preserves a number that JavaScript cannot represent, and rewrites it unchanged", async () => {
     const size = "9223372036854775807";
     const body = `{"apiVersion":"widgets.test/v1","kind":"Widget","metadata":{"name":"large"},"spec":{"size":${size}}}`;
     const made = await api.ask("POST", WIDGETS, { body });

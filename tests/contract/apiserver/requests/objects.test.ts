@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the API server answer as Kubernetes does? Over real TLS.
+// The API server's requests compared with Kubernetes, over real TLS.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -30,7 +30,7 @@ function pod(name: string, spec: Record<string, unknown> = {}) {
   return { apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers, ...spec } };
 }
 
-test("a write that changes nothing keeps the resourceVersion and tells no watcher", async () => {
+test("a write without changes preserves the resourceVersion and notifies no watcher", async () => {
   const { body: made } = await api.post(MAPS, map("noop"));
   await using watch = await api.watch(
     `${MAPS}?watch=1&resourceVersion=${made.metadata.resourceVersion}`,
@@ -42,7 +42,7 @@ test("a write that changes nothing keeps the resourceVersion and tells no watche
   expect(event).toMatchObject({ type: "MODIFIED", object: { data: { a: "2" } } });
 });
 
-test("a watch from a revision tells exactly what came after it, in order", async () => {
+test("a watch from a revision delivers exactly the later events in order", async () => {
   const { body: start } = await api.get(MAPS);
   await api.post(MAPS, map("w1"));
   await api.patch(`${MAPS}/w1`, { data: { a: "2" } });
@@ -57,7 +57,7 @@ test("a watch from a revision tells exactly what came after it, in order", async
   expect(events[2]?.object.data).toEqual({ a: "2" });
 });
 
-test("an object that leaves a selector is told as deleted, one that enters as added", async () => {
+test("an object that leaves a selector is DELETED, one that enters is ADDED", async () => {
   await using watch = await api.watch(`${MAPS}?watch=1&labelSelector=picked`);
   await api.post(MAPS, { ...map("sel"), metadata: { name: "sel", labels: { picked: "1" } } });
   await api.patch(`${MAPS}/sel`, { metadata: { labels: { picked: null } } });
@@ -77,7 +77,7 @@ test("a stale update is a conflict", async () => {
   expect([code, body.reason]).toEqual([409, "Conflict"]);
 });
 
-test("parallel patches lose nothing", async () => {
+test("parallel patches lose no change", async () => {
   await api.post(MAPS, map("race", {}));
   const keys = Array.from({ length: 32 }, (_, index) => `k${String(index)}`);
   const answers = await Promise.all(
@@ -87,7 +87,7 @@ test("parallel patches lose nothing", async () => {
   expect(Object.keys((await api.get(`${MAPS}/race`)).body.data ?? {})).toHaveLength(keys.length);
 });
 
-test("a pod that a node has is deleted in two steps", async () => {
+test("a pod on a node is deleted in two steps", async () => {
   await api.post(PODS, pod("graceful"));
   const target = { kind: "Node", name: "n1" };
   expect((await api.post(`${PODS}/graceful/binding`, { target })).code).toBe(201);
@@ -102,13 +102,13 @@ test("a pod that a node has is deleted in two steps", async () => {
   expect((await api.get(`${PODS}/graceful`)).code).toBe(404);
 });
 
-test("a pod without a node is deleted at once", async () => {
+test("a pod without a node is deleted immediately", async () => {
   await api.post(PODS, pod("loose"));
   await api.delete(`${PODS}/loose`);
   expect((await api.get(`${PODS}/loose`)).code).toBe(404);
 });
 
-test("annotations of a pod can be written through its status", async () => {
+test("a pod's annotations can be written through its status", async () => {
   await api.post(PODS, pod("annotated"));
   const { body } = await api.patch(`${PODS}/annotated/status`, {
     metadata: { annotations: { "k8s.v1.cni.cncf.io/network-status": "[]" } },
@@ -118,7 +118,7 @@ test("annotations of a pod can be written through its status", async () => {
   expect(body.spec["nodeName"]).toBeUndefined();
 });
 
-test("status and specification of a custom resource do not touch one another", async () => {
+test("status and spec of a custom resource are written separately", async () => {
   const widget = (spec: unknown, status?: unknown) => ({
     apiVersion: "widgets.test/v1",
     kind: "Widget",
@@ -141,7 +141,7 @@ test("status and specification of a custom resource do not touch one another", a
   ]);
 });
 
-test("a custom resource that breaks its schema is refused with the field", async () => {
+test("rejects a custom resource that violates its schema and names the field", async () => {
   const { code, body } = await api.post(WIDGETS, {
     apiVersion: "widgets.test/v1",
     kind: "Widget",
@@ -151,7 +151,7 @@ test("a custom resource that breaks its schema is refused with the field", async
   expect([code, body.details.causes[0]?.field]).toEqual([422, "spec.size"]);
 });
 
-test("a finalizer keeps an object until it is taken away", async () => {
+test("a finalizer preserves an object until it is removed", async () => {
   await api.post(MAPS, { ...map("held"), metadata: { name: "held", finalizers: ["test.io/f"] } });
   expect((await api.delete(`${MAPS}/held`)).body.metadata.deletionTimestamp).toBeDefined();
   const added = await api.patch(`${MAPS}/held`, {
@@ -162,7 +162,7 @@ test("a finalizer keeps an object until it is taken away", async () => {
   expect((await api.get(`${MAPS}/held`)).code).toBe(404);
 });
 
-test("pages of a list are one snapshot", async () => {
+test("the pages of a list are one snapshot", async () => {
   const path = "/api/v1/namespaces/kube-public/configmaps";
   for (const name of ["a", "b", "d"]) {
     await api.post(path, map(name));
@@ -176,13 +176,13 @@ test("pages of a list are one snapshot", async () => {
   expect(names).toEqual(["d", "kube-root-ca.crt"]);
 });
 
-test("a dry run tells the outcome and keeps nothing", async () => {
+test("a dry run returns the result and stores nothing", async () => {
   const { code, body } = await api.post(`${MAPS}?dryRun=All`, map("dry"));
   expect([code, body.metadata.name]).toEqual([201, "dry"]);
   expect((await api.get(`${MAPS}/dry`)).code).toBe(404);
 });
 
-test("a list from a future revision is refused as too large", async () => {
+test("rejects a list from a future revision as too large", async () => {
   const { code, body } = await api.get(`${MAPS}?resourceVersion=999999999`);
   expect([code, body.details.causes[0]?.reason]).toEqual([504, "ResourceVersionTooLarge"]);
 });

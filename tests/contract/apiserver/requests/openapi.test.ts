@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can clients find out what is served, keep it, and see when it has changed?
+// Discovery and OpenAPI documents: content, caching, and changes.
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeAgent, send } from "../client.ts";
@@ -28,7 +28,7 @@ async function definitions(): Promise<Readonly<Record<string, Schema>>> {
   return (JSON.parse(text) as { definitions: Record<string, Schema> }).definitions;
 }
 
-/** Addresses of the documents, by group version. */
+/** URLs of the documents by group version. */
 async function addresses(): Promise<Readonly<Record<string, string>>> {
   const { text } = await api.get("/openapi/v3");
   const { paths } = JSON.parse(text) as { paths: Record<string, { serverRelativeURL: string }> };
@@ -50,7 +50,7 @@ async function raw(path: string, headers: Readonly<Record<string, string>>) {
   return { code: answer.statusCode, headers: answer.headers, content: Buffer.concat(chunks) };
 }
 
-test("built-in kinds are described in full, and every reference leads somewhere", async () => {
+test("describes built-in kinds in full, and every reference resolves", async () => {
   const all = await definitions();
   expect(all["io.k8s.api.core.v1.Container"]?.properties["livenessProbe"]).toMatchObject({
     $ref: "#/definitions/io.k8s.api.core.v1.Probe",
@@ -68,7 +68,7 @@ test("built-in kinds are described in full, and every reference leads somewhere"
   expect(wanted.filter((name) => all[name] === undefined)).toEqual([]);
 });
 
-test("references of every v3 document lead somewhere in it", async () => {
+test("references of every v3 document resolve within it", async () => {
   for (const address of Object.values(await addresses())) {
     const { text } = await api.get(address);
     const { components } = JSON.parse(text) as { components: { schemas: object } };
@@ -78,7 +78,7 @@ test("references of every v3 document lead somewhere in it", async () => {
   }
 });
 
-test("a document is sent once, compressed where that is wanted", async () => {
+test("sends a document once, compressed on request", async () => {
   const path = "/openapi/v2";
   const first = await raw(path, { "accept-encoding": "gzip" });
   expect(first.headers["content-encoding"]).toBe("gzip");
@@ -91,7 +91,7 @@ test("a document is sent once, compressed where that is wanted", async () => {
   expect((await raw(path, { accept: PROTOBUF })).headers["content-type"]).toContain("protobuf");
 });
 
-test("addresses in v3 change with their documents only", async () => {
+test("v3 URLs change only with their documents", async () => {
   const before = await addresses();
   const path = before["apis/openapi.test/v1"] ?? "";
   expect((await raw(path, {})).headers["cache-control"]).toContain("immutable");
@@ -107,7 +107,7 @@ test("addresses in v3 change with their documents only", async () => {
   expect([moved.code, moved.headers.location]).toEqual([301, after["apis/openapi.test/v1"]]);
 });
 
-test("health is told as a whole, by check, and without some", async () => {
+test("reports health as a whole, per check, and with exclusions", async () => {
   for (const name of ["healthz", "livez", "readyz"]) {
     expect((await api.get(`/${name}`)).text).toBe("ok");
     expect((await api.get(`/${name}/ping`)).text).toBe("ok");

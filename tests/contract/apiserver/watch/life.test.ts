@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a watch live: slow clients, bookmarks, and every way in which it ends?
+// Lifetime of watches: slow clients, bookmarks, and every way to end.
 import type { IncomingMessage } from "node:http";
 import type { Agent } from "node:https";
 import { eventually } from "@patchbay/support";
@@ -25,7 +25,7 @@ afterEach(async () => {
   await api.close();
 });
 
-/** The answer as it arrives. */
+/** A streamed response. */
 function open(path: string, accept = "application/json"): Promise<IncomingMessage> {
   const headers = { authorization: "Bearer admin-token", accept };
   return send(agent, `${api.server.url}${path}`, { headers });
@@ -43,12 +43,12 @@ function lines(text: string): WatchEvent[] {
     .map((line) => JSON.parse(line) as WatchEvent);
 }
 
-test("a client that does not read holds up nobody, and misses nothing when it reads again", async () => {
+test("a client that does not read blocks no other and misses nothing when it resumes", async () => {
   const from = await revision();
   const answer = await open(`${MAPS}?watch=1&resourceVersion=${from}`);
   answer.pause();
   await using quick = await api.watch(`${MAPS}?watch=1&resourceVersion=${from}`);
-  // More than the connection and the server hold for one client.
+  // More than the connection and the server buffer for one client.
   const value = "x".repeat(500_000);
   const count = 30;
   for (let index = 0; index < count; index += 1) {
@@ -69,7 +69,7 @@ test("a client that does not read holds up nobody, and misses nothing when it re
 test.each([
   { accept: "application/json", kind: "ConfigMap" },
   { accept: PARTIAL, kind: "PartialObjectMetadata" },
-])("a watch ends in time with a bookmark: $kind", async ({ accept, kind }) => {
+])("a watch ends at its timeout with a bookmark: $kind", async ({ accept, kind }) => {
   const from = await revision();
   await api.post("/api/v1/namespaces/default/secrets", { metadata: { name: "elsewhere" } });
   const path = `${MAPS}?watch=1&resourceVersion=${from}&timeoutSeconds=1&allowWatchBookmarks=true`;
@@ -79,16 +79,16 @@ test.each([
   expect(Number(bookmark?.object.metadata.resourceVersion)).toBeGreaterThan(Number(from));
 });
 
-test("watches end as HTTP does when the server stops", async () => {
+test("watches end cleanly when the server stops", async () => {
   const answer = await open(`${MAPS}?watch=1`);
   await api.server.close();
-  // Throws where the connection is cut instead.
+  // Throws if the connection is cut instead.
   const text = await readText(answer);
   expect(text.endsWith("}\n")).toBe(true);
   api = await startHarness();
 });
 
-test("a watch ends when its kind goes", async () => {
+test("a watch ends when its kind is deleted", async () => {
   await api.post(DEFINITIONS, widgetDefinition("life.example.com"));
   const path = "/apis/life.example.com/v1/namespaces/default/widgets";
   await eventually(async () => (await api.ask("GET", path)).code === 200, { withinMs: 5000 });

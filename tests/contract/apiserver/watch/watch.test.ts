@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a watch is told: from which moment, in which form, and how it ends.
+// Watches: start revision, format, and end.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Harness, startHarness } from "../harness.ts";
 
@@ -29,19 +29,19 @@ describe("beginning", () => {
     (name: string) => `/api/v1/watch/namespaces/default/configmaps/${name}`,
     (name: string) => `${MAPS}?watch=True&fieldSelector=metadata.name=${name}`,
     (name: string) => `${MAPS}?watch=1&fieldSelector=metadata.name=${name}&limit=1&pretty=true`,
-  ])("%s tells the object", async (pathOf) => {
+  ])("%s delivers the object", async (pathOf) => {
     const { metadata } = await make();
     await using watch = await api.watch(pathOf(metadata.name));
     const [first] = await watch.first(1);
     expect([first?.type, first?.object.metadata.name]).toEqual(["ADDED", metadata.name]);
   });
 
-  test("an object that has a path of its own is shown, not watched", async () => {
+  test("an object with a path of its own is returned, not watched", async () => {
     const made = await make();
     expect((await api.get(`${MAPS}/${made.metadata.name}?watch=1`)).body).toEqual(made);
   });
 
-  test("a revision that is still to come is waited for", async () => {
+  test("waits for a future revision", async () => {
     const now = Number((await make()).metadata.resourceVersion);
     await using watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${String(now + 2)}`);
     await make();
@@ -63,13 +63,13 @@ describe("beginning", () => {
     expect((await api.get(`${MAPS}?watch=1&${query}`)).code).toBe(code);
   });
 
-  test.each(["text/plain", "application/yaml"])("%s is no stream", async (accept) => {
+  test.each(["text/plain", "application/yaml"])("%s does not stream", async (accept) => {
     expect((await api.get(`${MAPS}?watch=1`, accept)).code).toBe(406);
   });
 });
 
 describe("the end", () => {
-  test("a watch ends when its time is over, with a bookmark where one is wanted", async () => {
+  test("a watch ends at its timeout, with a bookmark on request", async () => {
     const { metadata } = await make();
     const query = `watch=1&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`;
     const plain = await api.get(`${MAPS}?${query}`);
@@ -83,7 +83,7 @@ describe("the end", () => {
 });
 
 describe("selectors", () => {
-  test("fields that change bring pods in and out", async () => {
+  test("field changes move pods in and out of the selection", async () => {
     const pods = `${DEFAULT}/pods`;
     const { body: pod } = await api.post(pods, {
       metadata: { name: "p" },

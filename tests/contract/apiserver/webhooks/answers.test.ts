@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of webhooks' answers, and of those that do not come?
+// Webhook responses, valid, invalid and missing.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import {
   type Backend,
@@ -29,9 +29,9 @@ afterAll(async () => {
 
 type Answering = (request: ReviewRequest) => Readonly<Record<string, unknown>>;
 
-/** A webhook with this answer, configured until the test ends. */
+/** A webhook with this response, configured until the test ends. */
 async function answering(
-  given: {
+  input: {
     readonly type: "Mutating" | "Validating";
     readonly name?: string;
     readonly webhook?: object;
@@ -40,19 +40,19 @@ async function answering(
 ): Promise<void> {
   const backend = await startWebhook(api.authority, answer);
   started.push(backend);
-  const { type, name = "hook", webhook = {} } = given;
+  const { type, name = "hook", webhook = {} } = input;
   await configure(api, { type, name, webhook: { ...byUrl(api, backend), ...webhook } });
 }
 
-/** A webhook whose whole body is `text`; `TOLD` in it becomes the uid. */
+/** A webhook with the body `text`; `TOLD` in it is replaced by the uid. */
 function raw(text: string, code = 200): Promise<Backend> {
   return startBackend(api.authority, "hook.default.svc", (request, response) => {
     void (async () => {
-      let asked = "";
+      let requested = "";
       for await (const chunk of request) {
-        asked += String(chunk);
+        requested += String(chunk);
       }
-      const { uid } = (JSON.parse(asked) as { request: { uid: string } }).request;
+      const { uid } = (JSON.parse(requested) as { request: { uid: string } }).request;
       response.writeHead(code, { "content-type": "application/json" });
       response.end(text.replace("TOLD", uid));
     })();
@@ -63,7 +63,7 @@ const KIND = { kind: "AdmissionReview", apiVersion: "admission.k8s.io/v1" };
 
 test.each([
   {
-    name: "nothing said",
+    name: "an empty status",
     status: undefined,
     want: [
       400,
@@ -82,18 +82,18 @@ test.each([
     want: [403, "Forbidden", 'admission webhook "hook.test.io" denied the request: Forbidden'],
   },
   {
-    name: "a code that is no refusal",
+    name: "a code that is not an error",
     status: { code: 200, message: "no", status: "Success" },
     want: [400, undefined, 'admission webhook "hook.test.io" denied the request: no'],
   },
-])("a refusal with $name", async ({ status, want }) => {
+])("rejects with $name", async ({ status, want }) => {
   await answering({ type: "Validating" }, () => ({ allowed: false, status }));
   const { code, body } = await api.post(MAPS, aMap("refused"));
   expect([code, body.reason, body.message]).toEqual(want);
   expect((await api.get(`${MAPS}/refused`)).code).toBe(404);
 });
 
-test("details of a refusal and warnings beside it reach the client", async () => {
+test("details and warnings of a rejection reach the client", async () => {
   const details = { causes: [{ field: "data.a", message: "bad", reason: "FieldValueInvalid" }] };
   await answering({ type: "Validating" }, () => ({
     allowed: false,
@@ -138,8 +138,8 @@ test.each([
     text: { ...KIND, response: { uid: "TOLD", allowed: true, patch: "!", patchType: "JSONPatch" } },
     want: "illegal base64 data at input byte 0",
   },
-  { name: "no JSON", text: "<html>", want: "json parse error" },
-])("an answer with $name is a failure, judged by the policy", async ({ text, want }) => {
+  { name: "invalid JSON", text: "<html>", want: "json parse error" },
+])("treats a response with $name as a failure under the policy", async ({ text, want }) => {
   await using hook = await raw(typeof text === "string" ? text : JSON.stringify(text));
   await configure(api, { type: "Mutating", webhook: byUrl(api, hook) });
   const { code, body } = await api.post(MAPS, aMap("failed"));
@@ -158,7 +158,7 @@ test.each([
   { code: 404, want: "the server could not find the requested resource" },
   { code: 500, want: 'an error on the server ("oops") has prevented the request from succeeding' },
   { code: 503, want: "the server is currently unable to handle the request" },
-])("a webhook that answers $code has failed", async ({ code, want }) => {
+])("treats $code from a webhook as a failure", async ({ code, want }) => {
   await using hook = await raw("oops", code);
   await configure(api, { type: "Validating", webhook: byUrl(api, hook) });
   expect((await api.post(MAPS, aMap("failed"))).body.message).toBe(
@@ -166,7 +166,7 @@ test.each([
   );
 });
 
-test("who cannot be reached is named with the address and the reason", async () => {
+test("names an unreachable webhook with address and reason", async () => {
   const backend = await startWebhook(api.authority, () => ({ allowed: true }));
   await backend[Symbol.asyncDispose]();
   await configure(api, { type: "Validating", webhook: byUrl(api, backend, "/some/path") });
@@ -179,7 +179,7 @@ test("who cannot be reached is named with the address and the reason", async () 
 test.each([
   { name: "no Service", make: [], want: 'service "hook" not found' },
   { name: "no endpoints", make: ["services"], want: 'endpoints "hook" not found' },
-])("a Service reference with $name is a failure", async ({ make, want }) => {
+])("treats a Service reference with $name as a failure", async ({ make, want }) => {
   for (const resource of make) {
     await api.post(`/api/v1/namespaces/default/${resource}`, {
       metadata: { name: "hook" },
@@ -193,7 +193,7 @@ test.each([
   );
 });
 
-test("a broken JSON patch is a failure of the server, whatever the policy", async () => {
+test("a broken JSON patch is an internal error, whatever the policy", async () => {
   await answering({ type: "Mutating", webhook: { failurePolicy: "Ignore" } }, () =>
     patchAnswer([{ op: "remove", path: "/spec/absent/deep" }]),
   );
@@ -201,7 +201,7 @@ test("a broken JSON patch is a failure of the server, whatever the policy", asyn
   expect([code, body.reason]).toEqual([500, "InternalError"]);
 });
 
-test("nobody can change an object that is being deleted", async () => {
+test("rejects changes to an object that is being deleted", async () => {
   await answering(
     { type: "Mutating", webhook: rulesFor(["configmaps"], { operations: ["DELETE"] }) },
     () => patchAnswer([{ op: "add", path: "/data", value: {} }]),
@@ -219,14 +219,14 @@ test.each([
   { path: "/metadata/uid", value: "other", want: 422 },
   { path: "/metadata/namespace", value: "other", want: 400 },
   { path: "/data", value: "text", want: 500 },
-])("a patch of $path at an update is refused with $want", async ({ path, value, want }) => {
+])("rejects a patch of $path at an update with $want", async ({ path, value, want }) => {
   await api.post(MAPS, aMap("identity"));
   await answering({ type: "Mutating" }, () => patchAnswer([{ op: "add", path, value }]));
   expect((await api.patch(`${MAPS}/identity`, { data: { a: "2" } })).code).toBe(want);
   expect((await api.get(`${MAPS}/identity`)).body.data).toEqual({ a: "1" });
 });
 
-test("what a mutating webhook adds is pruned and defaulted, then judged by the schema", async () => {
+test("prunes and defaults what a mutating webhook adds, then validates it", async () => {
   const definition = widgetDefinition("mutated.test.io", {
     type: "object",
     properties: {
@@ -259,7 +259,7 @@ test("what a mutating webhook adds is pruned and defaulted, then judged by the s
   expect(sizes[0]).toEqual({ size: "abc", colour: "red" });
 });
 
-test("a webhook cannot set what only the server sets", async () => {
+test("a webhook cannot set fields that only the server sets", async () => {
   await api.post(
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     widgetDefinition("set.test.io"),
@@ -286,11 +286,11 @@ test("a webhook cannot set what only the server sets", async () => {
   ]);
 });
 
-test("a webhook that wants it is asked again where a later one changed the object", async () => {
-  const asked: string[] = [];
+test("calls a webhook with reinvocation again when a later one changed the object", async () => {
+  const requested: string[] = [];
   const append = (letter: string): Answering => {
     return ({ object }) => {
-      asked.push(letter);
+      requested.push(letter);
       const order = `${object.data?.["order"] ?? ""}${letter}`;
       return patchAnswer([{ op: "add", path: "/data/order", value: order }]);
     };
@@ -300,24 +300,24 @@ test("a webhook that wants it is asked again where a later one changed the objec
   await answering({ type: "Mutating", name: "b" }, append("b"));
   await answering({ type: "Mutating", name: "c", webhook: ifNeeded }, append("c"));
   const { body } = await api.post(MAPS, aMap("again"));
-  expect(asked).toEqual(["a", "b", "c", "a"]);
+  expect(requested).toEqual(["a", "b", "c", "a"]);
   expect(body.data?.["order"]).toBe("abca");
 });
 
-test("validating webhooks see what the mutating ones made", async () => {
-  const seen: unknown[] = [];
+test("validating webhooks receive the mutated object", async () => {
+  const observed: unknown[] = [];
   await answering({ type: "Mutating", name: "z" }, () =>
     patchAnswer([{ op: "add", path: "/data/made", value: "yes" }]),
   );
   await answering({ type: "Validating", name: "a" }, ({ object }) => {
-    seen.push(object.data);
+    observed.push(object.data);
     return { allowed: true };
   });
   await api.post(MAPS, aMap("made"));
-  expect(seen).toEqual([{ a: "1", made: "yes" }]);
+  expect(observed).toEqual([{ a: "1", made: "yes" }]);
 });
 
-test("a webhook of the first review version is spoken to in it", async () => {
+test("sends v1beta1 reviews to a webhook of that version", async () => {
   const answer = { response: { allowed: true, patch: "W10=" } };
   await using hook = await raw(JSON.stringify(answer));
   const webhook = { ...byUrl(api, hook), admissionReviewVersions: ["v9", "v1beta1", "v1"] };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which configurations of webhooks are accepted, and what is filled in?
+// Validation and defaults of webhook configurations.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Body, type Harness, startHarness } from "../harness.ts";
 import { REGISTRATION, rulesFor, tryConfigure } from "./configuration.ts";
@@ -25,7 +25,7 @@ function service(change: object) {
   return { clientConfig: { service: { namespace: "n", name: "s", ...change } } };
 }
 
-test("what a configuration leaves out is filled in", async () => {
+test("defaults the fields that a configuration omits", async () => {
   const { body } = await tryConfigure(api, {
     type: "Mutating",
     name: "defaults",
@@ -81,7 +81,7 @@ test.each([
     want: ["timeoutSeconds Invalid"],
   },
   {
-    name: "no timeout at all",
+    name: "a timeout of zero",
     webhook: { timeoutSeconds: 0 },
     want: ["timeoutSeconds Invalid"],
   },
@@ -161,33 +161,33 @@ test.each([
     want: ["rules[0].operations[0] NotSupported"],
   },
   {
-    name: "every operation and one more",
+    name: "every operation and an explicit one",
     webhook: rulesFor(["pods"], { operations: ["*", "CREATE"] }),
     want: ["rules[0].operations Invalid"],
   },
   {
-    name: "every group and one more",
+    name: "every group and an explicit one",
     webhook: rulesFor(["pods"], { apiGroups: ["*", "a"] }),
     want: ["rules[0].apiGroups Invalid"],
   },
   {
-    name: "every version and one more",
+    name: "every version and an explicit one",
     webhook: rulesFor(["pods"], { apiVersions: ["*", "v1"] }),
     want: ["rules[0].apiVersions Invalid"],
   },
   { name: "no resources", webhook: rulesFor([]), want: ["rules[0].resources Required"] },
   {
-    name: "every resource and one more",
+    name: "every resource and an explicit one",
     webhook: rulesFor(["*", "pods"]),
     want: ["rules[0].resources Invalid"],
   },
   {
-    name: "everything and one more",
+    name: "everything and an explicit resource",
     webhook: rulesFor(["*/*", "pods"]),
     want: ["rules[0].resources Invalid"],
   },
   {
-    name: "all below a resource and one of it",
+    name: "all subresources and an explicit one",
     webhook: rulesFor(["pods/*", "pods/status"]),
     want: ["rules[0].resources[1] Invalid"],
   },
@@ -202,13 +202,13 @@ test.each([
     want: ["objectSelector.matchExpressions[0].operator Invalid"],
   },
   {
-    name: "match conditions that cannot be told",
+    name: "match conditions that cannot be evaluated",
     webhook: {
       matchConditions: [
         { name: "c", expression: "object.spec ==" },
         { name: "c", expression: "true" },
         { name: "", expression: "" },
-        { name: "not a name", expression: "size(object)" },
+        { name: "an invalid name", expression: "size(object)" },
       ],
     },
     want: [
@@ -220,7 +220,7 @@ test.each([
       "matchConditions[3].name Invalid",
     ],
   },
-])("a webhook with $name is refused", async ({ webhook, want }) => {
+])("rejects a webhook with $name", async ({ webhook, want }) => {
   const { code, body } = await tryConfigure(api, {
     type: "Mutating",
     name: "refused",
@@ -230,7 +230,7 @@ test.each([
   expect(causesOf(body)).toEqual(want.map((cause) => `${EACH}.${cause}`));
 });
 
-test("two webhooks of one name are refused", async () => {
+test("rejects two webhooks with one name", async () => {
   const webhook = {
     name: "a.test.io",
     ...URL_OF,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are webhooks asked? They are real https servers here.
+// Reviews sent to webhooks, which are real https servers here.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "@patchbay/support";
 import { type Harness, startHarness, widgetDefinition } from "../harness.ts";
@@ -19,7 +19,7 @@ afterAll(async () => {
   await api.close();
 });
 
-test("each operation is told with its objects, its options and who asks", async () => {
+test("each operation includes its objects, its options and the user", async () => {
   await using hook = await startRecorder(api, { type: "Validating", webhook: {} });
   await api.post(`${MAPS}?fieldManager=me`, aMap("told"));
   await api.put(`${MAPS}/told`, { ...aMap("told"), data: { a: "2" } });
@@ -66,7 +66,7 @@ test("each operation is told with its objects, its options and who asks", async 
   });
 });
 
-test("a name that the server makes up is not known before it is made up", async () => {
+test("a generated name is not known before it is generated", async () => {
   await using mutating = await startRecorder(api, { type: "Mutating", name: "m", webhook: {} });
   await using validating = await startRecorder(api, { type: "Validating", name: "v", webhook: {} });
   const { metadata, ...map } = aMap("");
@@ -79,7 +79,7 @@ test("a name that the server makes up is not known before it is made up", async 
   });
 });
 
-test("mutating webhooks are asked at deletion too", async () => {
+test("calls mutating webhooks at deletion too", async () => {
   await using hook = await startRecorder(api, {
     type: "Mutating",
     webhook: rulesFor(["configmaps"], { operations: ["DELETE"] }),
@@ -89,7 +89,7 @@ test("mutating webhooks are asked at deletion too", async () => {
   expect(hook.seen.map(({ operation, name }) => [operation, name])).toEqual([["DELETE", "gone"]]);
 });
 
-test("deleting a collection asks about each object", async () => {
+test("deleting a collection reviews each object", async () => {
   await using hook = await startRecorder(api, {
     type: "Validating",
     webhook: rulesFor(["configmaps"], { operations: ["DELETE"] }),
@@ -124,13 +124,13 @@ test("rules for a resource do not match its subresources, nor the reverse", asyn
   expect((await api.post(path, widget)).code).toBe(201);
   expect((await api.patch(`${path}/w/status`, { status: { phase: "On" } })).code).toBe(200);
   expect(main.seen.map(({ operation }) => operation)).toEqual(["CREATE"]);
-  expect(status.seen.map((seen) => [seen.subResource, seen.requestSubResource])).toEqual([
-    ["status", "status"],
-  ]);
+  expect(
+    status.seen.map((observed) => [observed.subResource, observed.requestSubResource]),
+  ).toEqual([["status", "status"]]);
   expect(both.seen).toHaveLength(2);
 });
 
-test("a Scale, a Binding and an Eviction are shown as such, and nothing else is asked about", async () => {
+test("reviews a Scale, a Binding and an Eviction as such, and nothing else", async () => {
   const pods = "/api/v1/namespaces/default/pods";
   await using hook = await startRecorder(api, {
     type: "Validating",
@@ -166,7 +166,7 @@ test("a Scale, a Binding and an Eviction are shown as such, and nothing else is 
   ]);
 });
 
-test("who connects to a pod is asked about before anything else", async () => {
+test("reviews a pod connection before anything else", async () => {
   await using hook = await startRecorder(api, {
     type: "Validating",
     webhook: rulesFor(["pods/exec"], { operations: ["CONNECT"] }),
@@ -218,7 +218,7 @@ test("the scale of a custom resource is an autoscaling/v1 Scale, old and new", a
   ]);
 });
 
-test("a namespace is in itself, and is selected by the labels that it has or gets", async () => {
+test("a namespace belongs to itself and is selected by its current or new labels", async () => {
   await using hook = await startRecorder(api, {
     type: "Validating",
     webhook: {
@@ -232,20 +232,20 @@ test("a namespace is in itself, and is selected by the labels that it has or get
   await api.post("/api/v1/namespaces/plain/configmaps", aMap("unseen"));
   await api.post("/api/v1/namespaces/watched/configmaps", aMap("seen"));
   await api.delete("/api/v1/namespaces/watched");
-  const told = () =>
+  const reported = () =>
     hook.seen.map(({ operation, kind, name, namespace: at }) =>
       [operation, kind.kind, name, at].join(" "),
     );
-  expect(told().slice(0, 3)).toEqual([
+  expect(reported().slice(0, 3)).toEqual([
     "CREATE Namespace watched watched",
     "CREATE ConfigMap seen watched",
     "DELETE Namespace watched watched",
   ]);
-  const asked = () => told().includes("DELETE ConfigMap seen watched");
-  await eventually(asked, { withinMs: 5000 });
+  const requested = () => reported().includes("DELETE ConfigMap seen watched");
+  await eventually(requested, { withinMs: 5000 });
 });
 
-test("objectSelector looks at both states, scope at where the resource lives", async () => {
+test("objectSelector matches either state, scope matches where the resource lives", async () => {
   await using labelled = await startRecorder(api, {
     type: "Validating",
     name: "labelled",
@@ -265,7 +265,7 @@ test("objectSelector looks at both states, scope at where the resource lives", a
   expect(clusterwide.seen.map(({ kind }) => kind.kind)).toEqual(["Namespace"]);
 });
 
-test("matchPolicy Equivalent shows the version of the rule, Exact asks about that version only", async () => {
+test("matchPolicy Equivalent converts to the rule's version, Exact requires that version", async () => {
   const definition = widgetDefinition("versions.test.io");
   const [first] = definition.spec.versions;
   const versions = [first, { ...first, name: "v2", storage: false }];
@@ -299,7 +299,7 @@ test("matchPolicy Equivalent shows the version of the rule, Exact asks about tha
   ]);
 });
 
-test("a user that is acted for is told with uid and extra", async () => {
+test("an impersonated user includes uid and extra", async () => {
   await using hook = await startRecorder(api, { type: "Validating", webhook: {} });
   await api.ask("POST", MAPS, {
     body: aMap("for-another"),
@@ -317,7 +317,7 @@ test("a user that is acted for is told with uid and extra", async () => {
   });
 });
 
-test("configurations themselves are never asked about, and count as soon as they are written", async () => {
+test("never reviews configurations, which apply as soon as they are written", async () => {
   await using hook = await startRecorder(api, { type: "Validating", webhook: rulesFor(["*/*"]) });
   const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hook";
   await api.post(MAPS, aMap("asked"));
@@ -330,15 +330,15 @@ function condition(expression: string) {
   return { matchConditions: [{ name: "wanted", expression }] };
 }
 
-test("a webhook hears of what its match conditions are about", async () => {
+test("calls a webhook only when its match conditions match", async () => {
   const webhook = condition("object != null && object.data.a == '2'");
   await using mutating = await startRecorder(api, { type: "Mutating", name: "m", webhook });
   await using validating = await startRecorder(api, { type: "Validating", name: "v", webhook });
   await api.post(MAPS, aMap("chosen"));
   await api.patch(`${MAPS}/chosen`, { data: { a: "2" } });
   await api.delete(`${MAPS}/chosen`);
-  for (const { seen } of [mutating, validating]) {
-    expect(seen.map(({ operation }) => operation)).toEqual(["UPDATE"]);
+  for (const { seen: observed } of [mutating, validating]) {
+    expect(observed.map(({ operation }) => operation)).toEqual(["UPDATE"]);
   }
 });
 
@@ -346,7 +346,7 @@ test.each([
   { failurePolicy: "Fail", code: 403 },
   { failurePolicy: "Ignore", code: 201 },
 ])(
-  "a condition that cannot be told is $code with $failurePolicy",
+  "a condition that cannot be evaluated is $code with $failurePolicy",
   async ({ failurePolicy, code }) => {
     const webhook = { ...condition("object.data.none == '1'"), failurePolicy };
     await using hook = await startRecorder(api, { type: "Validating", webhook });

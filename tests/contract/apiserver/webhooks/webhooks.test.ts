@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do webhooks take part, wherever they are and whatever becomes of them? They are real https servers here.
+// Webhook calls: addresses, order, and failures. Webhooks are real https servers here.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { patchAnswer, startBackend, startWebhook } from "../backend.ts";
 import { expose } from "../aggregation/extension-server.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await api.close();
 });
 
-test("a mutating webhook changes what is stored, and warns", async () => {
+test("a mutating webhook changes the stored object and warns", async () => {
   await using hook = await startWebhook(api.authority, () => ({
     ...patchAnswer([{ op: "add", path: "/data/hooked", value: "yes" }]),
     warnings: ["careful"],
@@ -31,7 +31,7 @@ test("a mutating webhook changes what is stored, and warns", async () => {
   expect(headers["warning"]).toBe('299 - "careful"');
 });
 
-test("mutating webhooks run in the order of their names", async () => {
+test("mutating webhooks run in order of their names", async () => {
   const append = (letter: string) =>
     startWebhook(api.authority, ({ object }) =>
       patchAnswer([
@@ -45,7 +45,7 @@ test("mutating webhooks run in the order of their names", async () => {
   expect((await api.post(MAPS, aMap("ordered"))).body.data?.["order"]).toBe("12");
 });
 
-test("a webhook that denies a deletion keeps the object", async () => {
+test("a webhook that denies a deletion preserves the object", async () => {
   await using hook = await startWebhook(api.authority, ({ operation, userInfo }) => ({
     allowed: operation !== "DELETE",
     status: { code: 409, reason: "Conflict", message: `not for ${userInfo.username}` },
@@ -60,19 +60,19 @@ test("a webhook that denies a deletion keeps the object", async () => {
   expect((await api.get(`${MAPS}/kept`)).code).toBe(200);
 });
 
-test("a dry run is told as one, and leaves nothing", async () => {
-  const seen: boolean[] = [];
+test("passes on a dry run and stores nothing", async () => {
+  const observed: boolean[] = [];
   await using hook = await startWebhook(api.authority, ({ dryRun }) => {
-    seen.push(dryRun);
+    observed.push(dryRun);
     return { allowed: true };
   });
   await configure(api, { type: "Validating", webhook: byUrl(api, hook) });
   expect((await api.post(`${MAPS}?dryRun=All`, aMap("dry"))).code).toBe(201);
   expect((await api.get(`${MAPS}/dry`)).code).toBe(404);
-  expect(seen).toEqual([true]);
+  expect(observed).toEqual([true]);
 });
 
-test("a webhook behind a Service is found by its endpoints and known by its name", async () => {
+test("reaches a webhook behind a Service at its endpoints under its DNS name", async () => {
   await using hook = await startWebhook(api.authority, () =>
     patchAnswer([{ op: "add", path: "/data/hooked", value: "yes" }]),
   );
@@ -87,7 +87,7 @@ test("a webhook behind a Service is found by its endpoints and known by its name
 test.each([
   { policy: "Fail", want: 500 },
   { policy: "Ignore", want: 201 },
-])("a webhook that nobody serves: policy $policy gives $want", async ({ policy, want }) => {
+])("an unserved webhook with policy $policy returns $want", async ({ policy, want }) => {
   const backend = await startWebhook(api.authority, () => ({ allowed: true }));
   await backend[Symbol.asyncDispose]();
   const webhook = { ...byUrl(api, backend), failurePolicy: policy };
@@ -95,7 +95,7 @@ test.each([
   expect((await api.post(MAPS, aMap("unserved"))).code).toBe(want);
 });
 
-test("a webhook that does not answer is given up at its deadline", async () => {
+test("abandons a webhook that does not answer by its deadline", async () => {
   await using hook = await startBackend(api.authority, "hook.default.svc", () => undefined);
   const webhook = { ...byUrl(api, hook), timeoutSeconds: 1 };
   await configure(api, { type: "Validating", webhook });
@@ -106,7 +106,7 @@ test("a webhook that does not answer is given up at its deadline", async () => {
   ]);
 });
 
-test("a webhook whose authority is not the one in caBundle is not trusted", async () => {
+test("does not trust a webhook whose authority differs from caBundle", async () => {
   await using hook = await startWebhook(api.authority, () => ({ allowed: true }));
   const { clientConfig } = byUrl(api, hook);
   const other = await startHarness();

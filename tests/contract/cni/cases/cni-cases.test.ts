@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each row of the table of Multus, its dynamic networks controller and CNI: is it so here, and if not, why?
+// Compares our behavior with each row of the table of Multus, its dynamic networks controller and CNI.
 import { expect, test } from "vitest";
 import { LIBRARY_ROWS } from "./library.ts";
 import { VERDICTS } from "./ours.ts";
@@ -20,43 +20,43 @@ function fieldsOf(value: unknown): Fields | undefined {
   return typeof value === "object" && value !== null ? (value as Fields) : undefined;
 }
 
-/** What the row says. Where peers differ, Multus counts; that it refuses counts, and not in which words. */
-function saidBy({ expected }: Row): Fields {
-  const said = fieldsOf(expected["multus"]) ?? expected;
-  return "reject" in said ? { reject: true } : said;
+/** The row's expectation. Where peers differ, Multus counts; the fact of a rejection counts, not its text. */
+function summarize({ expected }: Row): Fields {
+  const output = fieldsOf(expected["multus"]) ?? expected;
+  return "reject" in output ? { reject: true } : output;
 }
 
-/** The fields of `said` that were looked at: notes and what only a peer has are no values. */
-function pick(said: Fields, seen: Fields): Fields {
-  return Object.fromEntries(Object.entries(said).filter(([key]) => key in seen));
+/** The compared fields of the summary, without notes and fields that only a peer has. */
+function pick(output: Fields, observed: Fields): Fields {
+  return Object.fromEntries(Object.entries(output).filter(([key]) => key in observed));
 }
 
-const told = ROWS.map((row) => {
+const reported = ROWS.map((row) => {
   const verdict = VERDICTS[row.name];
   if (verdict === undefined) return { row, title: row.name };
   const note = "notBuilt" in verdict ? `not built: ${verdict.notBuilt}` : `ours: ${verdict.why}`;
   return { row, verdict, title: `${row.name} (${note})` };
 });
 
-test.each(told.filter(({ verdict }) => verdict === undefined || "ours" in verdict))(
+test.each(reported.filter(({ verdict }) => verdict === undefined || "ours" in verdict))(
   "$row.area: $title",
   async ({ row, verdict }) => {
-    const seen = await judgeOf(row)(row);
-    expect(Object.keys(seen)).not.toEqual([]);
+    const observed = await judgeOf(row)(row);
+    expect(Object.keys(observed)).not.toEqual([]);
     const ours = verdict !== undefined && "ours" in verdict ? verdict.ours : undefined;
-    expect(seen).toEqual(ours ?? pick(saidBy(row), seen));
+    expect(observed).toEqual(ours ?? pick(summarize(row), observed));
   },
 );
 
-test.each(told.filter(({ verdict }) => verdict !== undefined && "notBuilt" in verdict))(
+test.each(reported.filter(({ verdict }) => verdict !== undefined && "notBuilt" in verdict))(
   "$row.area: $title",
   ({ row }) => {
-    // A row that is judged is built, and belongs above.
+    // A judged row is supported and belongs above.
     expect(Object.keys(JUDGES)).not.toContain(row.name);
   },
 );
 
-test("there is every row, once, and nothing is said of rows that are not", () => {
+test("contains every row once and no verdict without a row", () => {
   const names = ROWS.map(({ name }) => name);
   expect(new Set(names).size).toBe(93);
   expect(names).toHaveLength(93);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows about definitions, and about how plugins are called and understood.
+// Rows about definitions and plugin calls.
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworks } from "@patchbay/api";
@@ -36,7 +36,7 @@ function requestOf(plugins: readonly Plugin[], cniVersion = "1.0.0"): Attachment
   };
 }
 
-/** Plugins that answer as the row says; what they were called with. */
+/** Plugins that answer as the row says, and their calls. */
 function scripted(answer: (type: string) => { readonly rc: number; readonly stdout: string }) {
   const calls: { readonly type: string; readonly config: Fields }[] = [];
   const run = (command: Command) => {
@@ -68,7 +68,7 @@ const addFails: Judge = async ({ input, expected }) => {
   const { details, message } = await failureOf(cni.add(requestOf([{ type: "p" }])));
   const code = details["cniCode"];
   if (expected["error"] !== undefined) {
-    // The plugin's message is the end of ours.
+    // Our message ends with the plugin's.
     return { error: { code, msg: /banana$/.exec(message)?.[0] } };
   }
   const words = ["exit code 1", "the answer is not a CNI result"].filter((word) =>
@@ -111,7 +111,7 @@ const addStops: Judge = async ({ input }) => {
   };
 };
 
-/** A plugin that is being written cannot be run; a moment later it can. */
+/** Retries, because a program that is still open for writing cannot run. */
 const textFileBusy: Judge = async () => {
   const node = new CniNode();
   try {
@@ -133,8 +133,8 @@ const textFileBusy: Judge = async () => {
 
 const badType: Judge = ({ input }) => {
   const parsed = parseNetworkConfig(JSON.stringify({ type: input["type"] }), "n");
-  const said = parsed.ok ? "" : parsed.causes.map(({ message }) => message).join();
-  return { errorContains: ["must be the file name"].filter((word) => said.includes(word)) };
+  const output = parsed.ok ? "" : parsed.causes.map(({ message }) => message).join();
+  return { errorContains: ["must be the file name"].filter((word) => output.includes(word)) };
 };
 
 const versions: Judge = ({ input }) => ({ supportedVersions: parseVersions(input["stdout"]) });
@@ -197,11 +197,11 @@ const define: Judge = ({ input, expected }) => {
   if (!parsed.ok) return { error: parsed.causes.map(({ message }) => message).join() };
   const [plugin = { type: "" }] = parsed.config.plugins;
   const printed = printPluginConfig(plugin, parsed.config, { capabilityArgs: {} });
-  // A configuration without a version has the oldest one; the row does not tell.
-  const told = Object.entries(JSON.parse(printed) as Fields).filter(
+  // A configuration without a version has the oldest one; the row omits it.
+  const reported = Object.entries(JSON.parse(printed) as Fields).filter(
     ([key]) => key in (expected["config"] as Fields),
   );
-  return { config: Object.fromEntries(told) };
+  return { config: Object.fromEntries(reported) };
 };
 
 const defineByFile: Judge = async ({ input }) => {
@@ -213,8 +213,8 @@ const defineByFile: Judge = async ({ input }) => {
   world.putEmptyNad(name);
   await world.putPod({ networks: name });
   await world.pass();
-  const [said = ""] = world.notes.map(({ message }) => message);
-  return { error: /NetworkAttachmentDefinition.*(?=; write the configuration)/.exec(said)?.[0] };
+  const [output = ""] = world.notes.map(({ message }) => message);
+  return { error: /NetworkAttachmentDefinition.*(?=; write the configuration)/.exec(output)?.[0] };
 };
 
 /** A world in which an attachment has that device. */
@@ -232,7 +232,7 @@ async function worldWithDevice(plugins: readonly Fields[], id: string, info?: un
   return world;
 }
 
-const giveDevice: Judge = async ({ input }) => {
+const assignDevice: Judge = async ({ input }) => {
   const { plugins } = input["config"] as { readonly plugins: readonly Fields[] };
   const world = await worldWithDevice(plugins, input["deviceID"] as string);
   await world.pass();
@@ -240,20 +240,20 @@ const giveDevice: Judge = async ({ input }) => {
   return { config: { name: config?.name, plugins: config?.plugins } };
 };
 
-const tellDevice: Judge = async ({ input }) => {
+const reportDevice: Judge = async ({ input }) => {
   const world = await worldWithDevice([{ type: "sriov" }], "x", input["deviceInfo"]);
   world.resultOf = () => input["result"] as CniResult; // as a plugin would print it
   await world.pass();
   return { entries: await world.networkStatus() };
 };
 
-/** By name of the row. */
+/** Keyed by the row's name. */
 export const LIBRARY_ROWS: Readonly<Record<string, Judge>> = {
   "name injected when absent": define,
   "existing name kept even if it differs from the object name": define,
   "no file matches": defineByFile,
-  "deviceID and pciBusID put into every plugin of a list": giveDevice,
-  "PCI device-info": tellDevice,
+  "deviceID and pciBusID put into every plugin of a list": assignDevice,
+  "PCI device-info": reportDevice,
   "invalid JSON in spec.config": define,
   "isolation on, foreign namespace": isolation,
   "isolation on, default namespace implied": isolation,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where we differ from a row, and why; a row that is not named here holds as it is.
+// Our differences from rows, with reasons; every other row holds as it is.
 import type { Fields } from "./rows.ts";
 
-/** Our value beside the row's, or the feature that is missing. */
+/** Our value beside the row's, or the missing feature. */
 export type Verdict =
   | { readonly ours: Fields; readonly why: string }
   | { readonly notBuilt: string };
@@ -15,19 +15,19 @@ function accept(...elements: readonly object[]): Fields {
   return { accept: elements };
 }
 
-/** By name of the row. */
+/** Keyed by the row's name. */
 export const VERDICTS: Readonly<Record<string, Verdict>> = {
   "empty string is a parser error": {
     ours: accept(),
-    why: "an empty annotation asks for nothing, as an absent one; the peers have a wrapper for that",
+    why: "an empty annotation requests nothing, like a missing one; the peers have a wrapper for that",
   },
   "trailing comma yields an element with an empty name (peer bug)": {
     ours: { reject: true },
-    why: "nobody can tell what was meant",
+    why: "the intent is ambiguous",
   },
   "empty namespace part falls back to pod namespace": {
     ours: { reject: true },
-    why: "nobody can tell what was meant",
+    why: "the intent is ambiguous",
   },
   "ips with junk": { ours: accept({ name: "n", namespace: "ns1", ips: ["foo"] }), why: ALONE },
   "bad infiniband guid": {
@@ -44,11 +44,11 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
   },
   "ipam-claim-reference known only to the shared client library": {
     ours: accept({ name: "n", namespace: "ns1", "ipam-claim-reference": "vm1.n" }),
-    why: "keys of others are kept: who writes the annotation anew must not lose them",
+    why: "other writers' keys are preserved: rewriting the annotation must not lose them",
   },
   "generated name can collide with an explicit one": {
     ours: { podInterfaces: ["eth0", "net2", "net1"] },
-    why: "a name that is asked for is not given to another, and both are attached",
+    why: "a requested name is not assigned to another attachment, and both are attached",
   },
   "no file matches": {
     ours: {
@@ -76,7 +76,7 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
         },
       ],
     },
-    why: "no gateway is told when none is known",
+    why: "no gateway is reported when none is known",
   },
   "same result through the dynamic controller: one entry, last interface, all addresses": {
     ours: {
@@ -108,7 +108,7 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
         { name: "t", interface: "eth1", dns: {} },
       ],
     },
-    why: "what is said of no interface is said of the one that was asked for",
+    why: "data without an interface belongs to the requested one",
   },
   "single interface without sandbox: no interface name, default kept": {
     ours: {
@@ -116,15 +116,15 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
         { name: "t", interface: "net1", ips: ["10.244.196.152", "fd10:244::c497"], dns: {} },
       ],
     },
-    why: "the interface that was asked for is its name, and a network of ours is never the default one",
+    why: "the requested interface is its name, and one of our networks is never the default one",
   },
   "0.2.0 result through the dynamic controller: entry without interface, never matches again": {
     ours: { entries: [{ name: "ns1/n", interface: "net1", ips: ["10.99.0.11"], dns: {} }] },
-    why: "the standard lets the name that was asked for stand in",
+    why: "the standard allows the requested name as a substitute",
   },
   "non-matching network keeps the entry": {
     ours: { status: [] },
-    why: "a sandbox has one NIC of a name, and the journal knows whose it was: the entry is older",
+    why: "a sandbox has one NIC per name, and the journal knows its owner: the entry is older",
   },
   "status name without namespace produces a nonsense DEL (peer bug)": {
     ours: { add: [], del: [] },
@@ -143,11 +143,11 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
       events: ["FailedRemovingInterface net1", "RemovedInterface net0"],
       statusChanged: true,
     },
-    why: "one attachment that fails holds up no other",
+    why: "a failed attachment does not delay the others",
   },
   "retry budget": {
     ours: { attempts: 5, then: "tried again" },
-    why: "nothing is given up on: pauses grow to a minute",
+    why: "no attachment is abandoned: pauses grow to a minute",
   },
   "non-zero exit, silent": { ours: { errorContains: ["exit code 1"], code: 0 }, why: OWN_WORDS },
   "zero exit, garbage stdout on ADD": {
@@ -156,7 +156,7 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
   },
   "text file busy is retried": {
     ours: { retries: "by the loop" },
-    why: "an attachment that fails is tried again after a second, whatever the cause",
+    why: "a failed attachment is retried after a second, whatever the cause",
   },
   "type with a slash": { ours: { errorContains: ["must be the file name"] }, why: OWN_WORDS },
   "CHECK below 0.4.0": { notBuilt: "CHECK" },
@@ -168,20 +168,20 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
   "cache path needs all three parts": { notBuilt: "writing libcni's cache (the journal is ours)" },
   "validation: bad container id": {
     ours: { refused: true },
-    why: "the journal refuses it before any plugin runs",
+    why: "the journal rejects it before any plugin runs",
   },
-  "validation: bad network name": { ours: { refused: true }, why: "the definition is refused" },
+  "validation: bad network name": { ours: { refused: true }, why: "the definition is rejected" },
   "validation: interface name of 18 bytes": {
     ours: { refused: true },
-    why: "the annotation is refused",
+    why: "the annotation is rejected",
   },
   "validation: interface name with slash": {
     ours: { refused: true },
-    why: "the annotation is refused",
+    why: "the annotation is rejected",
   },
   "validation: interface name with colon": {
     ours: { refused: true },
-    why: "the annotation is refused",
+    why: "the annotation is rejected",
   },
   "multus delegate, unparsable reply": { notBuilt: "delegating to the daemon of Multus" },
 };

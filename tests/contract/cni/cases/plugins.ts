@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that were observed on Debian's plugins: what our loop rests on, seen again on this machine.
+// Rows observed on Debian's plugins, on which our loop relies, repeated on this machine.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import type { Fields, Judge, Row } from "./rows.ts";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** One call of a plugin, without us. */
+/** A direct call of a plugin. */
 interface Call {
   readonly command: string;
   readonly plugin: Plugin;
@@ -20,11 +20,9 @@ interface Call {
   /** Default: the sandbox's. */
   readonly netns?: string;
   readonly args?: string;
-  /** More of the configuration. */
   readonly config?: Fields;
 }
 
-/** A sandbox, and plugins to be called in it. */
 class Machine {
   readonly node = new CniNode();
   readonly sandbox: Sandbox = this.node.addSandbox();
@@ -53,15 +51,15 @@ class Machine {
   }
 }
 
-/** Makes a judge of what is done on a machine of its own. */
+/** Creates a judge for a row that needs its own machine. */
 function on(look: (machine: Machine, row: Row) => Fields | Promise<Fields>): Judge {
   return async (row) => {
     const machine = new Machine();
     try {
-      const seen = await look(machine, row);
+      const observed = await look(machine, row);
       const wanted = row.expected["msgContains"];
-      const isSaid = typeof wanted === "string" && String(seen["msg"]).includes(wanted);
-      const all: Fields = isSaid ? { ...seen, msgContains: wanted } : seen;
+      const isReported = typeof wanted === "string" && String(observed["msg"]).includes(wanted);
+      const all: Fields = isReported ? { ...observed, msgContains: wanted } : observed;
       return Object.fromEntries(Object.entries(all).filter(([key]) => key in row.expected));
     } finally {
       machine.node.close();
@@ -84,7 +82,7 @@ const missingName = on((machine) =>
 const plainFile = on((machine) => {
   const netns = join(machine.node.directory, "plain");
   writeFileSync(netns, "");
-  // Ours passes no namespace where the path is none: see `removalOf` in net-agent.
+  // Ours passes no namespace when the path is missing: see `removalOf` in net-agent.
   const agent = "pass an empty CNI_NETNS instead";
   return { ...machine.call({ command: "DEL", plugin: machine.node.bridgePlugin(), netns }), agent };
 });
@@ -194,7 +192,7 @@ const killedGroup = on(async (machine) => {
     args: [],
     capabilityArgs: {},
   };
-  await cni.add(request).catch(() => undefined); // its deadline is what is looked at
+  await cni.add(request).catch(() => undefined); // the row is about its deadline
   const pid = readFileSync(pidFile, "utf8").trim();
   const linkLeft = machine.hasNic();
   await cni.del(request);
@@ -209,7 +207,7 @@ function hanging(node: CniNode): Plugin {
   return { ...node.bridgePlugin(), type: "hangs" };
 }
 
-/** By name of the row. */
+/** Keyed by the row's name. */
 export const PLUGIN_ROWS: Readonly<Record<string, Judge>> = {
   "unknown command": unknownCommand,
   "missing network name": missingName,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows about a pod: its annotation, its status, and what is done for them.
+// Rows about a pod: its annotation, its status, and its attachments.
 import {
   parseNetworks,
   type NetworkSelection,
@@ -24,7 +24,7 @@ const parseAnnotation: Judge = ({ input }) => {
   return { accept: parsed.elements.map((element) => withDefaults(element, input)) };
 };
 
-/** As the peers tell it: the pod's namespace filled in, the old name of `interface` replaced. */
+/** In the peers' form: with the pod's namespace, and the current name of `interface`. */
 function withDefaults(element: NetworkSelection, input: Fields): object {
   const { interfaceRequest, ...rest } = element;
   return {
@@ -63,7 +63,7 @@ const nameInterfaces: Judge = ({ input }) => {
   return { podInterfaces: ["eth0", ...names] };
 };
 
-/** Ours is what the annotation asked for once: the other entries are the cluster's. */
+/** Ours are the entries that the annotation once requested; the others belong to the cluster. */
 const isClusters = (entry: NetworkStatus): boolean =>
   entry.default === true || !entry.name.includes("/") || entry.name.startsWith("kube-system/");
 
@@ -92,15 +92,15 @@ const diff: Judge = ({ input }) => {
   };
 };
 
-const tellStatus: Judge = ({ input, expected }) => {
+const reportStatus: Judge = ({ input, expected }) => {
   const { networkName, result } = input;
   const [first] = expected["entries"] as readonly NetworkStatus[];
   const parsed = parseResult(JSON.stringify(result), "1.0.0");
   if (parsed === undefined) return { entries: undefined };
-  // The name that was asked for is not in the row: it is the one that the first entry has.
+  // The row omits the requested name, which is the first entry's.
   const isAuxiliary = first?.interface === "example1";
-  const asked = isAuxiliary ? "example0" : (first?.interface ?? "net1");
-  return { entries: networkStatusesOf(parsed, networkName as string, asked) };
+  const requested = isAuxiliary ? "example0" : (first?.interface ?? "net1");
+  return { entries: networkStatusesOf(parsed, networkName as string, requested) };
 };
 
 const updateStatus: Judge = ({ input }) => {
@@ -169,16 +169,16 @@ const retryBudget: Judge = async ({ input }) => {
   return { attempts: tried, then: attempts() > tried ? "tried again" : "dropped" };
 };
 
-/** By area. */
+/** Keyed by area. */
 export const POD_AREAS: Readonly<Record<string, Judge>> = {
   "annotation-parse": parseAnnotation,
   "ifname-default": nameInterfaces,
-  "status-form": tellStatus,
+  "status-form": reportStatus,
   "status-update": updateStatus,
   "reconcile-diff": diff,
 };
 
-/** By name of the row. */
+/** Keyed by the row's name. */
 export const POD_ROWS: Readonly<Record<string, Judge>> = {
   "host-network pod with annotation": onHostNetwork,
   "second ADD fails after a good first": secondAddFails,

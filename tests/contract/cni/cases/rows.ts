@@ -5,10 +5,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** One case. */
 export interface Row {
   readonly area: string;
-  /** What it is known by. */
+  /** The row's key. */
   readonly name: string;
   readonly source: string;
   readonly input: Fields;
@@ -18,11 +17,10 @@ export interface Row {
 /** Fields whose shape the row's area gives. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** All rows, in order. */
 export function readRows(): readonly Row[] {
   const path = join(import.meta.dirname, "__golden__/cni.json");
   return JSON.parse(readFileSync(path, "utf8")) as readonly Row[]; // the table's own format
 }
 
-/** Finds out what is so here: fields of the row's `expected`, each with our value. */
+/** Determines our value for each field of the row's `expected`. */
 export type Judge = (row: Row) => Fields | Promise<Fields>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that need drivers which not every kernel has (VLANs, ipvlan, VRFs), on Debian's kernel, in one guest.
+// Plugins that need optional kernel drivers (VLANs, ipvlan, VRFs), on Debian's kernel in one guest.
 import { createCni, findNetworkStatus } from "@patchbay/cni";
 import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interfaces";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,7 +9,7 @@ type Plugins = NetworkConfigList["plugins"];
 
 const IPAM = { type: "host-local", ranges: [[{ subnet: "10.59.0.0/24" }]] };
 const BRIDGE = { type: "bridge", bridge: "b0", ipam: IPAM };
-/** The guest's shell has a command of its own that is called ip. */
+/** The guest's shell has a builtin named ip. */
 const IP = "/sbin/ip";
 const LEASES = "ls /var/lib/cni/networks/row 2>/dev/null | grep ^1 || true";
 
@@ -27,9 +27,9 @@ afterAll(() => {
 interface Row {
   readonly name: string;
   readonly plugins: Plugins;
-  /** What the NIC is, by `ip -d link`. */
+  /** The NIC's type by `ip -d link`. */
   readonly kind: string;
-  /** A command in the guest while the network is attached, and what it prints. */
+  /** A command in the guest while the network is attached, and its output. */
   readonly look: { readonly command: string; readonly says: RegExp };
 }
 
@@ -80,9 +80,8 @@ function requestOf(plugins: Plugins): AttachmentRequest {
   };
 }
 
-/** NICs of the pod and what they are, but for its loopback and VRFs. */
+/** The pod's NICs and types, without loopback and VRFs. */
 async function nics(): Promise<readonly string[]> {
-  // The output of iproute2.
   const links = JSON.parse(await guest.sh(`${IP} -n pod -j -d link`)) as readonly {
     readonly ifname: string;
     readonly linkinfo?: { readonly info_kind?: string };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest with Debian's kernel in which programs run, for plugins that need drivers which this machine's kernel may lack.
+// A guest with Debian's kernel for plugins whose drivers this machine's kernel may lack.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -13,9 +13,9 @@ import { eventually, KERNEL_ARGS } from "@patchbay/support";
 const ROOT = join(import.meta.dirname, "../../../..");
 /** Under emulation it boots in some seconds; beside others in a minute. */
 const BOOT = { withinMs: 120_000 };
-/** No test has it for so long. */
+/** Longer than any test needs it. */
 const LIFE_SECONDS = "600";
-/** What a shell exits with where there is no such program. Source: POSIX sh, 2.8.2. */
+/** A shell's exit code for a missing program. Source: POSIX sh, 2.8.2. */
 const NO_SUCH_PROGRAM = 127;
 
 function quote(word: string): string {
@@ -30,7 +30,7 @@ function fromBase64(text = ""): string {
   return Buffer.from(text, "base64").toString();
 }
 
-/** Programs of the guest; they run one after the other. Shut it down in the end. */
+/** The guest's programs, which run one after the other. Shut it down at the end. */
 export class PluginGuest implements ProcessRunner {
   readonly #directory: string;
   readonly #process: ChildProcess;
@@ -45,14 +45,14 @@ export class PluginGuest implements ProcessRunner {
     this.#lines = createInterface(socket)[Symbol.asyncIterator]();
   }
 
-  /** Makes the guest's image, once for all runs, and boots it. */
+  /** Builds the guest's image once for all runs, and boots it. */
   static async boot(): Promise<PluginGuest> {
     const image = join(ROOT, ".cache/guest-plugins");
     mkdirSync(image, { recursive: true });
     execFileSync(join(ROOT, "hack/guest/make-plugins"), [image], { stdio: "inherit" });
     const directory = mkdtempSync(join(tmpdir(), "patchbay-plugins-"));
     const path = join(directory, "line");
-    // It ends also when nobody is left to end it.
+    // Ends also when its parent is dead.
     const process = spawn("timeout", [
       LIFE_SECONDS,
       "qemu-system-x86_64",
@@ -75,14 +75,14 @@ export class PluginGuest implements ProcessRunner {
       "-serial",
       `unix:${path},server=on`,
     ]);
-    // It waits for somebody at its second line.
+    // It waits for input after its second line.
     const socket = await eventually(() => dial(path), BOOT);
     const guest = new PluginGuest(directory, process, socket);
     await guest.#next();
     return guest;
   }
 
-  /** Runs a script of the guest's shell; what it printed. */
+  /** Runs a script in the guest's shell; returns its output. */
   async sh(script: string): Promise<string> {
     const { exitCode, stdout, stderr } = await this.#ask(script);
     if (exitCode !== 0) throw new Error(`${script}: ${stderr}`);
@@ -108,18 +108,18 @@ export class PluginGuest implements ProcessRunner {
   }
 
   #ask(script: string): Promise<CommandResult> {
-    const asked = this.#last.then(async () => {
+    const requested = this.#last.then(async () => {
       this.#socket.write(`${toBase64(script)}\n`);
-      const [code, said] = (await this.#next()).split(" ");
-      const [stdout, stderr] = (said ?? "").split(":");
+      const [code, output] = (await this.#next()).split(" ");
+      const [stdout, stderr] = (output ?? "").split(":");
       return {
         exitCode: Number(code),
         stdout: fromBase64(stdout),
         stderr: fromBase64(stderr),
       };
     });
-    this.#last = asked.catch(() => undefined); // who asks next is not concerned
-    return asked;
+    this.#last = requested.catch(() => undefined); // a failure does not affect the next caller
+    return requested;
   }
 
   async #next(): Promise<string> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher's image unpacked, and prepare-disks in it as the launchers' user.
+// The unpacked launcher image, and prepare-disks in it as the launchers' user.
 import { chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { names } from "@patchbay/api";
@@ -8,14 +8,14 @@ import { attempt, CACHE, makeImages, run, unpackRoot } from "../../images/archiv
 
 export const USER = names.LAUNCHER_UID;
 export const MIB = 1 << 20;
-/** Most that a guest may see of an image here, bytes. */
+/** Limit of image bytes visible to a guest, bytes. */
 export const LIMIT = String(64 * MIB);
-/** Where the image's programs see the files of a test; what they make is in `out` below it. */
+/** Where the image's programs see a test's files; their output is in `out` below it. */
 export const WORK = "/tmp/work";
-/** Of a run with which all is well. */
+/** The output of a successful run. */
 export const READY = { status: 0, said: "" };
 
-/** The image's root file system, with what a container has beside it. */
+/** The image's root file system with a container's mounts. */
 export class ImageRoot {
   readonly root: string;
 
@@ -30,49 +30,47 @@ export class ImageRoot {
     rmSync(dirname(this.root), { recursive: true });
   }
 
-  /** Path on this machine of a file of the test. */
+  /** The path of a test's file on this machine. */
   work(...path: readonly string[]): string {
     return join(this.root, WORK, ...path);
   }
 
-  /** Begins a test with nothing but an empty `out`. */
+  /** Resets the directory to an empty `out`. */
   clear(): void {
     rmSync(this.work(), { recursive: true, force: true });
     mkdirSync(this.work("out"), { recursive: true });
     for (const path of [this.work(), this.work("out")]) chownSync(path, USER, USER);
   }
 
-  /** What is in `out`. */
   made(): readonly string[] {
     return readdirSync(this.work("out")).toSorted();
   }
 
-  /** Runs a program of the image. */
   run(argv: readonly string[], env: NodeJS.ProcessEnv = {}) {
     const user = `--userspec=${String(USER)}:${String(USER)}`;
     return attempt(["chroot", user, this.root, ...argv], { PATH: "/usr/sbin:/usr/bin", ...env });
   }
 
-  /** What it printed that ended well. */
+  /** The output of a successful program. */
   mustRun(argv: readonly string[]): string {
     const { status, stdout, stderr } = this.run(argv);
     if (status !== 0) throw new Error(stderr);
     return stdout;
   }
 
-  /** What prepare-disks says and ends with. */
+  /** The output and exit code of prepare-disks. */
   prepare(words: readonly string[], env: NodeJS.ProcessEnv = {}) {
     const { status, stdout, stderr } = this.run(["prepare-disks", ...words], env);
     return { status, said: `${stdout}${stderr}`.trimEnd() };
   }
 
-  /** How qemu-img sees a file of the test, and each file behind it. */
+  /** qemu-img's information on a test's file and each file behind it. */
   infoOf(file: string): unknown {
     const argv = ["qemu-img", "info", "--output=json", "--backing-chain", `${WORK}/${file}`];
     return JSON.parse(this.mustRun(argv));
   }
 
-  /** Makes an image of 8 MiB of the format; `options` go to qemu-img. */
+  /** Creates an 8 MiB image of the format; `options` go to qemu-img. */
   makeImage(file: string, format: string, ...options: readonly string[]): void {
     const directory = dirname(this.work(file));
     mkdirSync(directory, { recursive: true });
@@ -81,7 +79,7 @@ export class ImageRoot {
     this.mustRun([...argv, `${WORK}/${file}`, "8M"]);
   }
 
-  /** Files of an ISO image with their texts. */
+  /** Files of an ISO image with their contents. */
   readIso(file: string): Readonly<Record<string, string>> {
     const out = this.work("unpacked");
     mkdirSync(out);
@@ -96,7 +94,7 @@ export class ImageRoot {
   }
 }
 
-/** One image for all tests of a file, empty at the start of each; made and removed by the test runner's hooks. */
+/** One image for all tests of a file, empty at the start of each; the test runner's hooks create and remove it. */
 export function useImageRoot(): () => ImageRoot {
   let image: ImageRoot | undefined;
   beforeAll(() => {

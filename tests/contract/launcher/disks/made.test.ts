@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// prepare-disks with the programs of the launcher's image, as the launchers' user: what it makes, and lets be.
+// prepare-disks with the launcher image's programs, as the launchers' user: what it creates and what it leaves
+// unchanged.
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +18,7 @@ describe("overlay", () => {
     prepare(["overlay", "root", `${WORK}/out/root.qcow2`, `${WORK}/${source}`, limit]);
 
   test.each(["qcow2", "raw"])(
-    "a %s file alone in its directory gets a qcow2 file over it",
+    "puts a qcow2 overlay over a %s file that is alone in its directory",
     (format) => {
       image().makeImage("image/disk/a b.img", format);
       expect(overlay("image/disk")).toEqual(READY);
@@ -33,7 +34,7 @@ describe("overlay", () => {
     },
   );
 
-  test("a run that follows makes it anew, and what a killed one left is in nobody's way", () => {
+  test("the next run recreates it, and the remains of a killed run do not interfere", () => {
     image().makeImage("image/disk.img", "raw");
     writeFileSync(work("out/root.qcow2"), "of the guest's last life");
     writeFileSync(work("out/root.qcow2.partial"), "half");
@@ -43,14 +44,14 @@ describe("overlay", () => {
     expect(image().made()).toEqual(["root.qcow2"]);
   });
 
-  test("nothing is written into what it lies over", () => {
+  test("never writes to the backing file", () => {
     image().makeImage("image/disk.img", "raw");
     chmodSync(work("image/disk.img"), 0o444);
     expect(overlay("image/disk.img")).toEqual(READY);
   });
 });
 
-test("what is on a disk can be read past the host's memory", () => {
+test("disk content can be read with direct I/O", () => {
   image().makeImage("image/disk.img", "raw");
   writeFileSync(work("odd.img"), "x".repeat(700));
   chownSync(work("odd.img"), USER, USER);
@@ -85,14 +86,14 @@ test("what is on a disk can be read past the host's memory", () => {
 });
 
 describe("file", () => {
-  test("a raw file of the claim is left as it is", () => {
+  test("leaves a raw file of the claim unchanged", () => {
     writeFileSync(work("disk.img"), "x".repeat(4096));
     chownSync(work("disk.img"), USER, USER);
     expect(prepare(["file", "data", `${WORK}/disk.img`, LIMIT])).toEqual(READY);
     expect(readFileSync(work("disk.img"), "utf8")).toBe("x".repeat(4096));
   });
 
-  test("one that is only read need not be writable", () => {
+  test("a read-only file need not be writable", () => {
     writeFileSync(work("disk.img"), "x".repeat(4096));
     const words = ["file", "data", `${WORK}/disk.img`, LIMIT];
     expect(prepare([...words, "readonly"])).toEqual(READY);
@@ -102,7 +103,7 @@ describe("file", () => {
     });
   });
 
-  test("where there is none one is made, of which nothing takes room yet, and it is kept", () => {
+  test("creates a missing file sparsely and preserves it", () => {
     const words = ["file", "data", `${WORK}/disk.img`, LIMIT, "make"];
     expect(prepare(words)).toEqual(READY);
     expect(statSync(work("disk.img"))).toMatchObject({ size: 64 * MIB, blocks: 0, uid: USER });
@@ -111,7 +112,7 @@ describe("file", () => {
     expect(statSync(work("disk.img")).size).toBe(MIB);
   });
 
-  /** With a file system of its own below `volume`, of so many MiB. */
+  /** With a file system of so many MiB below `volume`. */
   function prepareOn(mib: number, words: readonly string[]) {
     mkdirSync(work("volume"));
     const script = `mount -t tmpfs -o size=${String(mib)}m,mode=777 none "$0${WORK}/volume"
@@ -121,12 +122,12 @@ describe("file", () => {
     return `${stdout}${stderr}`.trimEnd();
   }
 
-  test("a little less room than asked for makes a disk of what is free", () => {
+  test("slightly too little space creates a disk of the free size", () => {
     const words = ["file", "data", `${WORK}/volume/disk.img`, LIMIT, "make"];
     expect(Number(prepareOn(60, words))).toBe(60 * MIB);
   });
 
-  test("much less room makes none", () => {
+  test("much too little space creates no disk", () => {
     const words = ["file", "data", `${WORK}/volume/disk.img`, LIMIT, "make"];
     expect(prepareOn(50, words)).toContain("bytes are free for");
   });
@@ -135,7 +136,7 @@ describe("file", () => {
 describe("fill", () => {
   const fill = (source: string, limit = LIMIT) =>
     prepare(["fill", "root", `${WORK}/out/disk.img`, `${WORK}/${source}`, limit, WORK]);
-  /** A raw disk of 8 MiB that begins with a text. */
+  /** An 8 MiB raw disk that begins with a text. */
   function makeDisk(text: string): void {
     mkdirSync(work("image/disk"), { recursive: true });
     writeFileSync(work("image/disk/root.img"), text);
@@ -143,7 +144,7 @@ describe("fill", () => {
   }
   const textOn = (file: string) => readFileSync(work(file)).toString("latin1", 0, 5);
 
-  test("an image becomes a raw file as large as the claim", () => {
+  test("converts an image to a raw file as large as the claim", () => {
     image().makeImage("image/disk/root.qcow2", "qcow2");
     expect(fill("image/disk")).toEqual(READY);
     const { size, mode } = statSync(work("out/disk.img"));
@@ -151,7 +152,7 @@ describe("fill", () => {
     expect(image().made()).toEqual(["disk.img"]);
   });
 
-  test("what a killed run left is no disk; what a whole run left is not filled again", () => {
+  test("ignores the remains of a killed run and does not fill a completed disk again", () => {
     makeDisk("first");
     writeFileSync(work("out/disk.img.partial"), "half".repeat(99));
     chownSync(work("out/disk.img.partial"), USER, USER);
@@ -162,7 +163,7 @@ describe("fill", () => {
     expect(image().made()).toEqual(["disk.img"]);
   });
 
-  test("an image that is larger than the claim is refused, and no disk is made", () => {
+  test("rejects an image larger than the claim and creates no disk", () => {
     makeDisk("first");
     expect(fill("image/disk", String(4 * MIB))).toMatchObject({
       status: 3,
@@ -171,7 +172,7 @@ describe("fill", () => {
     expect(image().made()).toEqual([]);
   });
 
-  test("a device is filled from its start", () => {
+  test("fills a device from its start", () => {
     makeDisk("first");
     writeFileSync(work("file"), "");
     truncateSync(work("file"), 16 * MIB);
@@ -188,7 +189,7 @@ describe("fill", () => {
     }
   });
 
-  test("a download that fails is reported with its URL, and no disk is made", () => {
+  test("reports a failed download with its URL and creates no disk", () => {
     const url = "http://127.0.0.1:9/disk.qcow2";
     const words = ["fill", "root", `${WORK}/out/disk.img`, url, LIMIT, WORK];
     expect(prepare(words)).toMatchObject({
@@ -202,7 +203,7 @@ describe("fill", () => {
 describe("block", () => {
   const device = () => work("device");
   beforeEach(() => {
-    // A RAM disk's number; nothing opens it.
+    // A RAM disk's number; it is never opened.
     run(["mknod", device(), "b", "1", "0"]);
   });
 
@@ -216,26 +217,26 @@ describe("block", () => {
     ["data", 0o604, "may not be written by user 107"],
   ])("%s of mode %o %s", (name, mode, reason) => {
     chmodSync(device(), mode);
-    const { status, said } = prepare(["block", name, `${WORK}/device`]);
+    const { status, said: output } = prepare(["block", name, `${WORK}/device`]);
     expect(status).toBe(1);
-    expect(said).toContain(`disk data: ${WORK}/device ${reason}`);
+    expect(output).toContain(`disk data: ${WORK}/device ${reason}`);
   });
 
-  test("one that is only read is ready where it may be read", () => {
+  test("a read-only device is ready if it is readable", () => {
     chmodSync(device(), 0o604);
     expect(prepare(["block", "data", `${WORK}/device`, "readonly"])).toEqual(READY);
   });
 
-  test("a file is none", () => {
-    const { status, said } = prepare(["block", "data", "/etc/passwd"]);
-    expect({ status, said }).toEqual({
+  test("rejects a file", () => {
+    const { status, said: output } = prepare(["block", "data", "/etc/passwd"]);
+    expect({ status, said: output }).toEqual({
       status: 3,
       said: "prepare-disks: disk data: there is no block device /etc/passwd; the claim's volumeMode must be Block",
     });
   });
 });
 
-test("an empty disk has the size that is asked for, and takes little room", () => {
+test("an empty disk has the requested size and uses little space", () => {
   const bytes = 5 * 1024 * MIB;
   expect(prepare(["empty", "more", `${WORK}/out/more.qcow2`, String(bytes)])).toEqual(READY);
   expect(image().infoOf("out/more.qcow2")).toMatchObject([
@@ -248,7 +249,7 @@ describe("iso", () => {
   const iso = (contents: readonly string[], env: NodeJS.ProcessEnv = {}) =>
     prepare(["iso", "config", `${WORK}/out/config.iso`, "cidata", ...contents], env);
 
-  test("files come from variables, and from the first key that a secret has", () => {
+  test("files come from variables and from the first key that a secret has", () => {
     const userData = "#cloud-config\nhostname: ü$HOME `id` $(id)\n\n";
     mkdirSync(work("secret"));
     writeFileSync(work("secret/userData"), "of the secret");
@@ -274,7 +275,7 @@ describe("iso", () => {
     expect(image().made()).toEqual(["config.iso"]);
   });
 
-  test("a volume's files have the names that its pods see, its own directories are left out", () => {
+  test("a volume's files have the names that pods see, without its internal directories", () => {
     mkdirSync(work("volume/..2026/deep"), { recursive: true });
     writeFileSync(work("volume/..2026/a.conf"), "a");
     writeFileSync(work("volume/..2026/.hidden"), "h");
@@ -291,7 +292,7 @@ describe("iso", () => {
     });
   });
 
-  test("long names and many files are kept", () => {
+  test("preserves long names and many files", () => {
     const long = `${"n".repeat(250)}.a`;
     mkdirSync(work("volume"));
     writeFileSync(work("volume", long), "long");
@@ -304,10 +305,10 @@ describe("iso", () => {
   test.each([
     ["user-data=base64:TEXT", "what is given for user-data is not base64"],
     ["user-data=file:/tmp/work/userdata", "there is nothing for user-data"],
-  ])("%s is refused, and no image is made", (content, reason) => {
-    const { status, said } = iso([content], { TEXT: "%%%" });
+  ])("rejects %s and creates no image", (content, reason) => {
+    const { status, said: output } = iso([content], { TEXT: "%%%" });
     expect(status).toBe(3);
-    expect(said).toContain(`disk config: ${reason}`);
+    expect(output).toContain(`disk config: ${reason}`);
     expect(image().made()).toEqual([]);
   });
 });
@@ -316,7 +317,7 @@ describe("copy", () => {
   const TEMPLATE = "/usr/share/seabios/bios-256k.bin";
   const copy = () => prepare(["copy", "nvram", `${WORK}/out/nvram.fd`, TEMPLATE]);
 
-  test("a template is copied once; what firmware wrote since then is kept", () => {
+  test("copies a template once and preserves what firmware wrote later", () => {
     expect(copy()).toEqual(READY);
     const copied = readFileSync(work("out/nvram.fd"));
     expect(copied.equals(readFileSync(join(image().root, TEMPLATE)))).toBe(true);
@@ -326,7 +327,7 @@ describe("copy", () => {
     expect(readFileSync(work("out/nvram.fd"))[0]).toBe(77);
   });
 
-  test("what another firmware has left is not given to this one", () => {
+  test("does not reuse another firmware's file", () => {
     writeFileSync(work("out/nvram.fd"), "short");
     chownSync(work("out/nvram.fd"), USER, USER);
     expect(copy()).toMatchObject({

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// prepare-disks with the programs of the launcher's image, as the launchers' user: what it refuses, and how it says so.
+// prepare-disks with the launcher image's programs, as the launchers' user: what it rejects, and its messages.
 import { chownSync, linkSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { run } from "../../images/archive.ts";
@@ -7,10 +7,10 @@ import { useImageRoot, LIMIT, MIB, READY, USER, WORK } from "./image-root.ts";
 
 const image = useImageRoot();
 const work = (...path: readonly string[]): string => image().work(...path);
-const prepare = (words: readonly string[], env: NodeJS.ProcessEnv = {}) =>
-  image().prepare(words, env);
+const prepare = (text: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+  image().prepare(text, env);
 
-describe("an image that is refused", () => {
+describe("a rejected image", () => {
   test.each([
     ["qcow", "of a version that is not known"],
     ["vmdk", "is a vmdk image"],
@@ -34,11 +34,11 @@ describe("an image that is refused", () => {
     ["zstd", "28b52ffd"],
     ["bzip2", "425a6839"],
     ["zip", "504b0304"],
-  ])("compressed by %s, but a guest may write such bytes onto its claim", (program, magic) => {
+  ])("compressed by %s, although a guest may write such bytes to its claim", (program, magic) => {
     const head = Buffer.from(magic, "hex");
     writeFileSync(work("disk.img"), Buffer.concat([head, Buffer.alloc(4096)]));
     chownSync(work("disk.img"), USER, USER);
-    const { status, said } = prepare([
+    const { status, said: output } = prepare([
       "overlay",
       "root",
       `${WORK}/out/a.qcow2`,
@@ -46,7 +46,7 @@ describe("an image that is refused", () => {
       LIMIT,
     ]);
     expect(status).toBe(3);
-    expect(said).toContain(`is compressed by ${program}; unpack it`);
+    expect(output).toContain(`is compressed by ${program}; unpack it`);
     expect(prepare(["file", "root", `${WORK}/disk.img`, LIMIT])).toEqual(READY);
   });
 
@@ -57,14 +57,14 @@ describe("an image that is refused", () => {
     writeFileSync(work("disk.img"), "");
     truncateSync(work("disk.img"), bytes);
     chownSync(work("disk.img"), USER, USER);
-    const words = ["file", "data", `${WORK}/disk.img`, LIMIT];
-    expect(prepare(words)).toMatchObject({
+    const text = ["file", "data", `${WORK}/disk.img`, LIMIT];
+    expect(prepare(text)).toMatchObject({
       status: 3,
       said: expect.stringContaining(reason) as string,
     });
   });
 
-  test("not there, two of them, none at all", () => {
+  test("missing, ambiguous, or empty", () => {
     const overlay = (source: string) =>
       prepare(["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/${source}`, LIMIT]).said;
     expect(overlay("none.img")).toContain("there is no file /tmp/work/none.img");
@@ -74,7 +74,7 @@ describe("an image that is refused", () => {
     expect(overlay("disk")).toContain("more than one file in /tmp/work/disk (");
   });
 
-  test("one that has a second name on its claim", () => {
+  test("a file with a second hard link on its claim", () => {
     writeFileSync(work("disk.img"), "x".repeat(4096));
     linkSync(work("disk.img"), work("other"));
     expect(prepare(["file", "data", `${WORK}/disk.img`, LIMIT]).said).toContain("other hard links");
@@ -90,7 +90,7 @@ describe("on a file system without direct I/O", () => {
   ];
   const prepareAll = (all: readonly (readonly string[])[]) =>
     prepare(
-      all.flatMap((words, index) => (index === 0 ? words : ["--", ...words])),
+      all.flatMap((text, index) => (index === 0 ? text : ["--", ...text])),
       { TEXT: "text" },
     );
 
@@ -105,8 +105,8 @@ describe("on a file system without direct I/O", () => {
     run(["umount", work("memory")]);
   });
 
-  test("each disk that is to pass the host's memory by is named, with what to do", () => {
-    const { status, said } = prepareAll(groups("direct"));
+  test("names each disk that needs direct I/O, with the next step", () => {
+    const { status, said: output } = prepareAll(groups("direct"));
     expect(status).toBe(3);
     const wanted = ["data", "root", "more", "small"].map(
       (name) =>
@@ -116,17 +116,17 @@ describe("on a file system without direct I/O", () => {
           ),
         ) as string,
     );
-    expect(said.split("\n")).toEqual(wanted);
+    expect(output.split("\n")).toEqual(wanted);
   });
 
-  test("the others are ready", () => {
+  test("prepares the others", () => {
     expect(prepareAll(groups())).toEqual(READY);
   });
 });
 
 describe("several disks", () => {
-  test("all that are wrong are named at once, the others are made", () => {
-    const { status, said } = prepare([
+  test("names all wrong disks at once and creates the others", () => {
+    const { status, said: output } = prepare([
       "file",
       "data",
       `${WORK}/none.img`,
@@ -143,19 +143,19 @@ describe("several disks", () => {
       "1048576",
     ]);
     expect(status).toBe(3);
-    expect(said.split("\n")).toEqual([
+    expect(output.split("\n")).toEqual([
       expect.stringMatching(/^prepare-disks: disk data: there is no file .*; .+$/) as string,
       expect.stringMatching(/^prepare-disks: disk lost: cannot make .*; .+$/) as string,
     ]);
     expect(image().made()).toEqual(["more.qcow2"]);
   });
 
-  test("names that somebody chose are printed as text", () => {
+  test("prints user-chosen names as text", () => {
     mkdirSync(work("disk"));
     symlinkSync("/etc/passwd", work("disk/\u001b[31m\nprepare-disks: all is well"));
-    const { said } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
-    expect(said).toContain("?[31m prepare-disks: all is well is a symbolic link");
-    expect(said.split("\n")).toHaveLength(1);
+    const { said: output } = prepare(["overlay", "root", `${WORK}/out/a`, `${WORK}/disk`, LIMIT]);
+    expect(output).toContain("?[31m prepare-disks: all is well is a symbolic link");
+    expect(output.split("\n")).toHaveLength(1);
   });
 });
 
@@ -176,9 +176,9 @@ test.each([
   { words: ["usage", "a", "b"] },
   { words: ["direct"] },
   { words: ["direct", "direct", "block", "a", "b"] },
-])("$words is no group", ({ words }) => {
-  const { status, said } = prepare(words);
-  expect({ status, said }).toEqual({
+])("$words is not a group", ({ words: text }) => {
+  const { status, said: output } = prepare(text);
+  expect({ status, said: output }).toEqual({
     status: 2,
     said: expect.stringMatching(
       /^prepare-disks: .*see docs\/reference\/prepare-disks\.md$/,

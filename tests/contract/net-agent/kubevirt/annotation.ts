@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The annotation `k8s.v1.cni.cncf.io/networks` as virt-controller writes it, letter by letter. Pure. Sources: KubeVirt v1.0
-// pkg/virt-controller/services/multus_annotations.go, v1.9 pkg/network/pod/annotations/generator.go, pkg/network/multus.
+// The annotation `k8s.v1.cni.cncf.io/networks` exactly as virt-controller writes it. Pure. Sources: KubeVirt v1.0
+// pkg/virt-controller/services/multus_annotations.go, v1.9 pkg/network/pod/annotations/generator.go,
+// pkg/network/multus.
 import type { NetworkStatus } from "@patchbay/api";
 import {
   hashedScheme,
@@ -15,17 +16,16 @@ import {
   type PlayedVmi,
 } from "./vmi.ts";
 
-/** What differs between versions. */
 export interface Version {
   readonly name: string;
-  /** Members of an element in the order in which they are printed. */
+  /** Members of an element in output order. */
   readonly members: readonly (keyof Element)[];
-  /** Elements come in the order of the networks, or of the interfaces. */
+  /** Whether elements follow the order of networks or of interfaces. */
   readonly order: "networks" | "interfaces";
-  /** Whether a list that has become empty is written. */
+  /** Whether an empty list is written. */
   readonly writesEmpty: boolean;
   readonly hasBindings: boolean;
-  /** A migration gives pods with ordinal names hashed ones: gate PodSecondaryInterfaceNamingUpgrade, VEP 111. */
+  /** A migration converts pods from ordinal to hashed names: gate PodSecondaryInterfaceNamingUpgrade, VEP 111. */
   readonly renames: boolean;
 }
 
@@ -86,7 +86,6 @@ function elementsOf(
   return [...own, { ...splitName(brought, vmi.namespace), ...args }];
 }
 
-/** What virt-controller reads of a pod. */
 export interface SeenPod {
   readonly annotation: string;
   readonly seen: readonly NetworkStatus[];
@@ -112,25 +111,25 @@ function print(
   );
 }
 
-/** Of a new pod; undefined: it gets no such annotation. */
+/** Annotation of a new pod; undefined: none. */
 export function annotationOfNew(vmi: PlayedVmi, version: Version): string | undefined {
   const interfaces = vmi.interfaces.filter((iface) => !isAbsent(iface));
   const text = print({ vmi, interfaces }, hashedScheme(vmi.networks), version);
   return text === "" ? undefined : text;
 }
 
-/** Of a new pod that a VM migrates to. */
+/** Annotation of a migration's target pod. */
 export function annotationOfTarget(
   vmi: PlayedVmi,
   source: SeenPod,
   version: Version,
 ): string | undefined {
   if (version.renames || !isOrdinal(source.seen)) return annotationOfNew(vmi, version);
-  // What is to go is in it, so that places stay what they are.
+  // Includes NICs to be unplugged, so that positions stay.
   return print({ vmi, interfaces: vmi.interfaces }, ordinalScheme(vmi.networks), version);
 }
 
-/** What a pod that runs is given instead; undefined: it stays. */
+/** The new annotation of a running pod; undefined: unchanged. */
 export function annotationOfLive(
   vmi: PlayedVmi,
   pod: SeenPod,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does net-agent do for KubeVirt what Multus' dynamic networks controller does, and what that leaves undone? KubeVirt is
-// played by its own rules, of several versions, on real namespaces with real plugins.
+// net-agent in place of Multus' dynamic networks controller for KubeVirt. KubeVirt is simulated by its own rules, in
+// several versions, on real namespaces with real plugins.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { NetworkStatus } from "@patchbay/api";
@@ -39,21 +39,21 @@ beforeAll(async () => {
 
 afterAll(() => machine.close());
 
-// Whatever a story did: nothing is left of its pods.
+// No scenario leaves anything of its pods.
 afterEach(async () => {
   for (const vm of begun.splice(0)) await vm.end();
   await eventually(() => {
-    const left = [
+    const remaining = [
       ...journalOf(),
       ...machine.node.leases("addressed"),
       ...machine.node.bridgePorts(),
     ];
-    if (left.length > 0) throw new Error(`left: ${left.join(", ")}`);
+    if (remaining.length > 0) throw new Error(`left: ${remaining.join(", ")}`);
     return true;
   }, WITHIN);
 });
 
-/** Pods of which the agent remembers anything. */
+/** Pods in the agent's journal. */
 function journalOf(): readonly string[] {
   const directory = join(machine.node.directory, "state", "journal");
   return existsSync(directory) ? readdirSync(directory) : [];
@@ -71,7 +71,7 @@ async function aVm(
   return vm;
 }
 
-/** The links that are around these NICs once KubeVirt has wired them. */
+/** KubeVirt's links around these NICs. */
 function wired(...nics: readonly string[]): readonly string[] {
   return nics
     .flatMap((nic) => {
@@ -85,14 +85,14 @@ function statusOf({ name }: Launcher): Promise<readonly NetworkStatus[]> {
   return machine.networkStatus(NAMESPACE, name);
 }
 
-/** Network and NIC of each entry behind that of the pod's own network, which is as Multus wrote it. */
+/** Network and NIC of each entry behind the pod network's, which is as Multus wrote it. */
 async function toldOf(launcher: Launcher): Promise<readonly string[]> {
   const [first, ...rest] = await statusOf(launcher);
   expect(first).toEqual(POD_NETWORK);
   return rest.map((entry) => `${entry.name}@${entry.interface ?? ""}`).toSorted();
 }
 
-/** When a guest lets a device go is no matter of the version, and is told for the last only. */
+/** The time of the guest's unplug does not depend on the version and is tested with the last only. */
 function guestsOf({ name }: Version): readonly { guest: string; isSlow: boolean }[] {
   const quick = { guest: "lets a device go at once", isSlow: false };
   return name === VERSIONS.at(-1)?.name
@@ -102,7 +102,7 @@ function guestsOf({ name }: Version): readonly { guest: string; isSlow: boolean 
 
 describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
   test.each(guestsOf(version))(
-    "NICs come, go and come again while the guest $guest",
+    "NICs are plugged, unplugged and plugged again while the guest $guest",
     async ({ isSlow }) => {
       const vm = await aVm(version, specOf(RED));
       vm.isGuestSlow = isSlow;
@@ -135,7 +135,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
       await vm.settle("blue");
       expect(await toldOf(launcher)).toEqual([`default/plain@${HASHED.blue}`]);
       expect(machine.node.leases("addressed")).toEqual([]);
-      // Source: v1.0 watch/network.go: a list that would be empty is not written.
+      // Source: v1.0 watch/network.go: an empty list is not written.
       if (!version.writesEmpty) return;
       await vm.unplug("blue");
       await vm.settle();
@@ -144,7 +144,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     },
   );
 
-  test("a network that changes beside a plug is swapped: DEL, then ADD", async () => {
+  test("swaps a network that changes beside a plug: DEL, then ADD", async () => {
     const vm = await aVm(version, specOf(RED));
     vm.isHandled = false;
     const launcher = await vm.start();
@@ -162,7 +162,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     await vm.settle("red", "green");
   });
 
-  test("a VM that is started again has its NICs in a new pod, and the old one's addresses are free", async () => {
+  test("a restarted VM has its NICs in a new pod, and the old pod's addresses are free", async () => {
     const vm = await aVm(version, specOf(RED, BLUE));
     await vm.start();
     await vm.settle("red", "blue");
@@ -174,7 +174,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     await eventually(() => journalOf().join() === second.uid, WITHIN);
   });
 
-  test("a migration makes the NICs in a second pod beside the first, with a plug and an unplug", async () => {
+  test("a migration creates the NICs in a second pod, with a plug and an unplug", async () => {
     const vm = await aVm(version, specOf(RED, BLUE));
     await vm.start();
     await vm.settle("red", "blue");
@@ -191,7 +191,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     expect(machine.node.leases("addressed")).toHaveLength(1);
   });
 
-  test("names by place stay while a pod lives, and a migration may rename them", async () => {
+  test("ordinal names stay while a pod lives, and a migration may rename them", async () => {
     const vm = await aVm(version, specOf(RED));
     const element = { interface: "net1", name: "addressed", namespace: NAMESPACE };
     const source = await vm.start(JSON.stringify([element]));
@@ -213,7 +213,7 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
 describe.each(VERSIONS.filter(({ hasBindings }) => hasBindings))(
   "beside KubeVirt $name",
   (version) => {
-    test("what a binding brings along without a name is called as Multus calls it", async () => {
+    test("names a binding's unnamed network like Multus", async () => {
       const spec = specOf(RED);
       const [primary, ...rest] = spec.interfaces;
       const bound = { name: primary?.name ?? "", binding: { name: "passt" } };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KubeVirt beside net-agent, played: what virt-controller and virt-handler do to one VM, each step when a test says so.
+// Simulated KubeVirt beside net-agent: virt-controller's and virt-handler's actions on one VM, each step on request.
 import {
   names,
   parseNetworkStatus,
@@ -37,9 +37,9 @@ import {
 import { unwire, wire } from "./wiring.ts";
 
 export const NAMESPACE = "default";
-/** After so long KubeVirt gives up waiting for the agent and migrates. Source: v1.9 migration/evaluator.go. */
+/** KubeVirt then stops waiting for the agent and migrates. Source: v1.9 migration/evaluator.go. */
 export const WITHIN = { withinMs: 15_000 };
-/** What the cluster's own network left in the status, as Multus writes it. */
+/** The cluster network's entry in the status, as Multus writes it. */
 export const POD_NETWORK = {
   name: "kindnet",
   interface: "eth0",
@@ -49,14 +49,12 @@ export const POD_NETWORK = {
   dns: {},
 };
 
-/** A virt-launcher pod that runs. */
 export interface Launcher {
   readonly name: string;
   readonly uid: string;
   readonly sandbox: Sandbox;
 }
 
-/** How a VM begins. */
 interface VmSketch {
   readonly name: string;
   readonly version: Version;
@@ -68,12 +66,11 @@ interface VmSketch {
 /** A NIC of a VM: its iface and its network. */
 export interface Nic {
   readonly name: string;
-  /** Network definition. */
   readonly nad: string;
   readonly mac?: string;
 }
 
-/** The VM's spec of these NICs, beside the pod's own network. */
+/** The VM's spec of these NICs, beside the pod network. */
 export function specOf(...nics: readonly Nic[]): Pick<PlayedVmi, "interfaces" | "networks"> {
   return {
     interfaces: [
@@ -100,12 +97,12 @@ export class PlayedVm {
   #vmi: PlayedVmi;
   #launchers = 0;
   readonly #running = new Set<Launcher>();
-  /** Whose guest runs. */
+  /** The launcher that runs the guest. */
   #active: Launcher | undefined;
   #critical: Error | undefined;
-  /** Whether the guest lets a device go at once, or only after its NIC has gone from the pod. */
+  /** Whether the guest releases a device immediately, or only after its NIC was removed from the pod. */
   isGuestSlow = false;
-  /** Whether virt-handler is at work. */
+  /** Whether virt-handler is active. */
   isHandled = true;
 
   private constructor(machine: AgentMachine, { name, version, bindings = {}, ...spec }: VmSketch) {
@@ -142,8 +139,8 @@ export class PlayedVm {
   }
 
   /**
-   * Starts a launcher whose annotation is that of a new pod, or the given text, which another version wrote; resolves when
-   * the guest has its NICs.
+   * Starts a launcher with a new pod's annotation, or with the given text of another version; resolves when the guest
+   * has its NICs.
    */
   async start(annotation = annotationOfNew(this.#vmi, this.#version)): Promise<Launcher> {
     this.#vmi = { ...this.#vmi, status: [] };
@@ -153,7 +150,7 @@ export class PlayedVm {
     return launcher;
   }
 
-  /** What a user adds to the running VM. */
+  /** Adds a NIC to the running VM, like a user. */
   plug(...nics: readonly Nic[]): void {
     const { interfaces, networks } = specOf(...nics);
     const before = cleared(this.#vmi);
@@ -164,17 +161,17 @@ export class PlayedVm {
     };
   }
 
-  /** What a user marks absent in the running VM; KubeVirt does nothing with ordinal names. */
+  /** Marks a NIC absent, like a user; KubeVirt ignores it with ordinal names. */
   async unplug(...ifaces: readonly string[]): Promise<void> {
-    const { seen } = await this.#seen(this.launcher);
-    if (isOrdinal(seen)) return;
+    const { seen: observed } = await this.#seen(this.launcher);
+    if (isOrdinal(observed)) return;
     const interfaces = this.#vmi.interfaces.map((iface) =>
       ifaces.includes(iface.name) ? { ...iface, state: "absent" } : iface,
     );
     this.#vmi = { ...this.#vmi, interfaces };
   }
 
-  /** What a user writes over `multus.networkName`. */
+  /** Writes `multus.networkName`, like a user. */
   changeNad(iface: string, nad: string): void {
     const networks = this.#vmi.networks.map((network) =>
       network.name === iface ? { name: iface, multus: { networkName: nad } } : network,
@@ -182,7 +179,7 @@ export class PlayedVm {
     this.#vmi = { ...this.#vmi, networks };
   }
 
-  /** KubeVirt's controllers at work until the VM has exactly these NICs, in pod and domain. */
+  /** Runs KubeVirt's controllers until the VM has exactly these NICs, in pod and domain. */
   async settle(...ifaces: readonly string[]): Promise<void> {
     await eventually(async () => {
       await this.pass();
@@ -199,17 +196,17 @@ export class PlayedVm {
     }, WITHIN);
   }
 
-  /** A second launcher, to which the guest goes; the first ends. `whileBoth` is done while both have NICs. */
+  /** Migrates to a second launcher; the first ends. `whileBoth` runs while both have NICs. */
   async migrate(
     whileBoth: (source: Launcher, target: Launcher) => Promise<void>,
   ): Promise<Launcher> {
     const source = this.launcher;
-    const seen = await this.#seen(source);
-    const annotation = annotationOfTarget(this.#vmi, seen, this.#version);
+    const observed = await this.#seen(source);
+    const annotation = annotationOfTarget(this.#vmi, observed, this.#version);
     const target = await this.#runLauncher(annotation ?? "");
     await this.#nicsIn(target);
     await whileBoth(source, target);
-    // What is to go is not there.
+    // Without NICs to be unplugged.
     const absent = this.#vmi.interfaces.filter(isAbsent).map(({ name }) => name);
     const status = this.#vmi.status.filter(({ name }) => !absent.includes(name));
     this.#vmi = cleared({ ...this.#vmi, status });
@@ -219,7 +216,7 @@ export class PlayedVm {
     return target;
   }
 
-  /** Its pods go, and their sandboxes. */
+  /** Deletes its pods and sandboxes. */
   async end(): Promise<void> {
     for (const launcher of this.#running) await this.#endOne(launcher);
   }
@@ -231,20 +228,20 @@ export class PlayedVm {
     this.#running.delete(launcher);
   }
 
-  /** NICs by network, once all that the pod was made with are told: a pod with Multus is ready no sooner. */
+  /** NICs by network, once all of the pod's initial NICs are reported: a pod with Multus is not ready before. */
   async #nicsIn(launcher: Launcher): Promise<ReadonlyMap<string, string>> {
     const expected = this.#vmi.interfaces
       .filter((iface) => !isAbsent(iface))
       .map(({ name }) => name);
     return eventually(async () => {
-      const { seen } = await this.#seen(launcher);
-      const told = seen.map((entry) => entry.interface);
-      const nics = schemeOf(this.#vmi.networks, seen);
-      return expected.every((name) => told.includes(nics.get(name))) ? nics : undefined;
+      const { seen: observed } = await this.#seen(launcher);
+      const reported = observed.map((entry) => entry.interface);
+      const nics = schemeOf(this.#vmi.networks, observed);
+      return expected.every((name) => reported.includes(nics.get(name))) ? nics : undefined;
     }, WITHIN);
   }
 
-  /** Phase 1 of a new launcher: all NICs of bridges, whatever was told of them. */
+  /** Phase 1 of a new launcher: all bridge NICs, whatever was reported of them. */
   async #wireAll(launcher: Launcher): Promise<void> {
     const nics = await this.#nicsIn(launcher);
     const bridged = this.#vmi.interfaces.filter(
@@ -258,7 +255,7 @@ export class PlayedVm {
     }
   }
 
-  /** One look of each controller. */
+  /** One pass of each controller. */
   async pass(): Promise<void> {
     const launcher = this.launcher;
     const pod = await this.#seen(launcher);
@@ -269,7 +266,7 @@ export class PlayedVm {
     if (this.isHandled) this.#handle(launcher, schemeOf(this.#vmi.networks, pod.seen));
   }
 
-  /** virt-handler, and the guest behind it. */
+  /** virt-handler and its guest. */
   #handle({ sandbox }: Launcher, nics: ReadonlyMap<string, string>): void {
     const nicOf = (name: string): string => nics.get(name) ?? "";
     for (const name of toPlug(this.#vmi)) {
@@ -287,7 +284,7 @@ export class PlayedVm {
     this.#vmi = { ...this.#vmi, status: this.#vmi.status.filter(isKnown) };
   }
 
-  /** What was begun and has failed is not begun again. Source: v1.9 pkg/network/setup/netpod/state.go. */
+  /** A failed setup is not retried. Source: v1.9 pkg/network/setup/netpod/state.go. */
   #wire({ id }: Sandbox, nic: string): void {
     if (this.#critical !== undefined) throw this.#critical;
     try {
@@ -306,7 +303,7 @@ export class PlayedVm {
   async #runLauncher(networks: string): Promise<Launcher> {
     this.#launchers += 1;
     const name = `virt-launcher-${this.#name}-${String(this.#launchers)}`;
-    const metadata = { ownerReferences: [this.#owner] } as Partial<Pod["metadata"]>; // made by `create`
+    const metadata = { ownerReferences: [this.#owner] } as Partial<Pod["metadata"]>; // created by `create`
     const sandbox = await this.#machine.runPod({
       namespace: NAMESPACE,
       name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the KubeVirt that the stories play KubeVirt? Its own tables say so.
+// KubeVirt's own tables validate the simulated KubeVirt.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { NetworkStatus } from "@patchbay/api";
@@ -24,7 +24,7 @@ import {
   type PlayedVmi,
 } from "./vmi.ts";
 
-/** Fields of the rows that are played. */
+/** Fields of the simulated rows. */
 interface Input {
   readonly fn?: string;
   readonly namespace?: string;
@@ -47,7 +47,7 @@ interface Row {
 }
 
 const PATH = "../../../../packages/control-plane/core/src/testing/kubevirt-rows.json";
-const ROWS = JSON.parse(readFileSync(join(import.meta.dirname, PATH), "utf8")) as readonly Row[]; // ours
+const ROWS = JSON.parse(readFileSync(join(import.meta.dirname, PATH), "utf8")) as readonly Row[];
 const KEY = "k8s.v1.cni.cncf.io/networks";
 
 /** All rows are of v1.9, whose gate may be off. */
@@ -62,7 +62,7 @@ function vmiOf({ namespace = "default", interfaces = [], ...input }: Input): Pla
   return { namespace, interfaces, networks: networks ?? [], status, bindings };
 }
 
-/** As rows write it: the list, an empty text, or that there is none. */
+/** In the rows' form: the list, an empty text, or a missing annotation. */
 function written(text: string | undefined): unknown {
   if (text === undefined) return { [KEY]: "(key not set)" };
   return { [KEY]: text === "" ? "" : (JSON.parse(text) as unknown) };
@@ -74,7 +74,7 @@ function entriesOf(all: readonly (NetworkStatus | string)[] = []): readonly Netw
 
 const named = (scheme: NameScheme): unknown => Object.fromEntries(scheme);
 
-/** By what the row calls. */
+/** Keyed by the called function. */
 const PLAYED: Readonly<Record<string, (input: Input) => unknown>> = {
   generate: (input) => written(annotationOfNew(vmiOf(input), versionOf(input))),
   fromActivePod: (input) => {
@@ -86,7 +86,7 @@ const PLAYED: Readonly<Record<string, (input: Input) => unknown>> = {
   fromSource: (input) => {
     const source = { annotation: "", seen: entriesOf(input.sourceStatuses) };
     const target = annotationOfTarget(vmiOf(input), source, versionOf(input));
-    // It gives nothing of its own where the target is as any new pod.
+    // Returns nothing of its own when the target equals a new pod.
     return target === annotationOfNew(vmiOf(input), versionOf(input)) ? null : written(target);
   },
   hashedScheme: ({ networks }) => named(hashedScheme(networks ?? [])),
@@ -106,7 +106,7 @@ test.each(ROWS.filter((row) => playOf(row) !== undefined))("$area: $name", (row)
   expect(playOf(row)?.(row.input)).toEqual(row.expected);
 });
 
-test("each is told by a row at least", () => {
-  const told = new Set(ROWS.map(playOf));
-  expect(Object.entries(PLAYED).filter(([, play]) => !told.has(play))).toEqual([]);
+test("each one has at least one row", () => {
+  const reported = new Set(ROWS.map(playOf));
+  expect(Object.entries(PLAYED).filter(([, play]) => !reported.has(play))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VMI as KubeVirt's controllers read it, with KubeVirt's names for the NICs in its pods. Pure, and none of it is ours.
-// Source: KubeVirt pkg/network/namescheme/networknamescheme.go, pkg/network/vmispec.
+// A VMI as KubeVirt's controllers read it, with KubeVirt's NIC names. Pure; all of it is KubeVirt's. Source: KubeVirt
+// pkg/network/namescheme/networknamescheme.go, pkg/network/vmispec.
 import { createHash } from "node:crypto";
 import type { NetworkStatus } from "@patchbay/api";
 
@@ -27,14 +27,13 @@ export interface PlayedNetwork {
 export interface PlayedStatus {
   readonly name: string;
   readonly podInterfaceName?: string;
-  /** Who has seen it, joined by comma and blank. */
+  /** Its sources, joined by comma and blank. */
   readonly infoSource?: string;
 }
 
-/** Network definition that a registered binding brings along, by name of the binding. */
+/** Network definition of a registered binding, by name of the binding. */
 export type Bindings = Readonly<Record<string, { readonly networkAttachmentDefinition?: string }>>;
 
-/** What the controllers know of one VM. */
 export interface PlayedVmi {
   readonly namespace: string;
   readonly interfaces: readonly PlayedIface[];
@@ -43,7 +42,7 @@ export interface PlayedVmi {
   readonly bindings: Bindings;
 }
 
-/** NIC in the pod, by name of the network. */
+/** NIC in the pod by name of the network. */
 export type NameScheme = ReadonlyMap<string, string>;
 
 const PRIMARY = "eth0";
@@ -61,7 +60,7 @@ function isPrimary({ pod, multus }: PlayedNetwork): boolean {
   return pod !== undefined || multus?.default === true;
 }
 
-/** `pod` and the head of the hash of the network's name. */
+/** `pod` and the prefix of the network name's hash. */
 export function hashedName(networkName: string): string {
   const digest = createHash("sha256").update(networkName).digest("hex");
   return `pod${digest.slice(0, HASH_DIGITS)}`;
@@ -76,7 +75,7 @@ export function hashedScheme(networks: readonly PlayedNetwork[]): NameScheme {
   );
 }
 
-/** `net` and the place among the secondary networks, from 1. */
+/** `net` and the position among the secondary networks, from 1. */
 export function ordinalScheme(networks: readonly PlayedNetwork[]): NameScheme {
   const secondary = networks.filter(isSecondary).map(({ name }) => name);
   return new Map(
@@ -87,12 +86,12 @@ export function ordinalScheme(networks: readonly PlayedNetwork[]): NameScheme {
   );
 }
 
-/** Whether the pod's NICs were named by their order, as before KubeVirt v1.0. */
+/** Whether the pod's NICs have ordinal names, as before KubeVirt v1.0. */
 export function isOrdinal(seen: readonly NetworkStatus[]): boolean {
   return seen.some(({ interface: nic = "" }) => /^net\d+$/.test(nic));
 }
 
-/** The names in a pod that runs, by what is reported of it. */
+/** The names in a running pod, from its reported status. */
 export function schemeOf(
   networks: readonly PlayedNetwork[],
   seen: readonly NetworkStatus[],
@@ -123,12 +122,12 @@ function withSource(status: PlayedStatus, source: string, isSo: boolean): Played
   return { ...status, infoSource: after.join(SEPARATOR) };
 }
 
-/** As virt-handler tells it once the domain has the device, or has it no longer. */
+/** As virt-handler reports it after the domain got or lost the device. */
 export function withDomain(status: PlayedStatus, isThere: boolean): PlayedStatus {
   return withSource(status, DOMAIN, isThere);
 }
 
-/** What virt-controller reports of NICs from `network-status`. Source: v1.9 pkg/network/controllers/vmi.go. */
+/** virt-controller's report of NICs from `network-status`. Source: v1.9 pkg/network/controllers/vmi.go. */
 export function reportedStatus(
   { networks, status }: Pick<PlayedVmi, "networks" | "status">,
   seen: readonly NetworkStatus[],
@@ -158,7 +157,7 @@ function statusOf({ status }: Pick<PlayedVmi, "status">, name: string): PlayedSt
   return status.find((entry) => entry.name === name);
 }
 
-/** Ifaces that virt-handler plugs into a VM that runs. Source: v1.9 pkg/network/setup/filters.go. */
+/** Ifaces that virt-handler plugs into a running VM. Source: v1.9 pkg/network/setup/filters.go. */
 export function toPlug(vmi: Pick<PlayedVmi, "interfaces" | "status">): readonly string[] {
   return vmi.interfaces
     .filter((iface) => !isAbsent(iface))
@@ -169,7 +168,7 @@ export function toPlug(vmi: Pick<PlayedVmi, "interfaces" | "status">): readonly 
     });
 }
 
-/** Ifaces whose links virt-handler takes apart: they are to go, and the domain has them no longer. */
+/** Absent ifaces whose links virt-handler removes because the domain no longer has them. */
 export function toUnplug(vmi: Pick<PlayedVmi, "interfaces" | "status">): readonly string[] {
   return vmi.interfaces
     .filter(isAbsent)
@@ -180,11 +179,11 @@ export function toUnplug(vmi: Pick<PlayedVmi, "interfaces" | "status">): readonl
     });
 }
 
-/** Without what is to go and of which nobody knows any more. Source: v1.9 pkg/network/controllers/vm.go. */
+/** Without absent ifaces that are fully removed. Source: v1.9 pkg/network/controllers/vm.go. */
 export function cleared(vmi: PlayedVmi): PlayedVmi {
   const interfaces = vmi.interfaces.filter(
     (iface) => !isAbsent(iface) || statusOf(vmi, iface.name) !== undefined,
   );
-  const left = new Set(interfaces.map(({ name }) => name));
-  return { ...vmi, interfaces, networks: vmi.networks.filter(({ name }) => left.has(name)) };
+  const remaining = new Set(interfaces.map(({ name }) => name));
+  return { ...vmi, interfaces, networks: vmi.networks.filter(({ name }) => remaining.has(name)) };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-handler makes around a pod's NIC, and takes apart again, by iproute2. Source: KubeVirt v1.9
+// virt-handler's links around a pod NIC, created and removed by iproute2. Source: KubeVirt v1.9
 // pkg/network/setup/netpod/netpod.go, bridgeBindingSpec; pkg/network/link/names.go.
 import { execFileSync } from "node:child_process";
 import { run } from "@patchbay/support";
@@ -16,11 +16,10 @@ interface JsonLink {
   }[];
 }
 
-/** Of the links around a NIC. */
 interface LinkNames {
   readonly bridge: string;
   readonly tap: string;
-  /** What the NIC itself is called from then on; its name goes to a dummy that keeps its addresses. */
+  /** The NIC's new name; its old name goes to a dummy that preserves its addresses. */
   readonly moved: string;
 }
 
@@ -30,12 +29,12 @@ export function linkNamesOf(nic: string): LinkNames {
 }
 
 function listLinks(netns: string): readonly JsonLink[] {
-  // The output of iproute2, which leaves empty objects for what it does not show.
+  // iproute2 prints empty objects for links that it does not show.
   const links = JSON.parse(run("ip", "-n", netns, "-j", "-d", "address")) as readonly JsonLink[];
   return links.filter(({ ifname }: Partial<JsonLink>) => ifname !== undefined);
 }
 
-/** Stops at the first that fails. */
+/** Stops at the first failure. */
 function inNetns(netns: string, commands: readonly string[]): void {
   execFileSync("ip", ["-n", netns, "-batch", "-"], {
     input: commands.join("\n"),
@@ -47,6 +46,7 @@ function inNetns(netns: string, commands: readonly string[]): void {
 
 /**
  * Phase 1 for a NIC of the bridge binding.
+ *
  * @throws Error when the pod has no such NIC
  */
 export function wire(netns: string, nic: string): void {
@@ -74,7 +74,10 @@ export function wire(netns: string, nic: string): void {
   ]);
 }
 
-/** Of what keeps the NIC's name and addresses: a dummy; where the kernel has none, a bridge without ports does it too. */
+/**
+ * Kind of the link that preserves the NIC's name and addresses: a dummy, or without kernel support a bridge without
+ * ports.
+ */
 let standInKind: "dummy" | "bridge" | undefined;
 
 function findStandInKind(netns: string): string {
@@ -88,13 +91,13 @@ function findStandInKind(netns: string): string {
   return standInKind;
 }
 
-/** A MAC that nothing else has; the NIC's own is the guest's from then on. */
+/** A unique MAC; the NIC's own is the guest's from then on. */
 function bridgeMacOf(netns: string, bridge: string): string {
   const mac = listLinks(netns).find(({ ifname }) => ifname === bridge)?.address ?? "";
   return mac.replace(/^../, "02");
 }
 
-/** Takes apart what {@link wire} made, and leaves the NIC to CNI; what is gone already is no error. */
+/** Removes what {@link wire} created and leaves the NIC to CNI; missing links are no error. */
 export function unwire(netns: string, nic: string): void {
   const { bridge, tap } = linkNamesOf(nic);
   const isMade = ({ ifname, linkinfo }: JsonLink): boolean =>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods by CRI on a containerd whose only CNI plugin is ours, while whoever takes part dies. Needs root, containerd, runc and
-// the plugins of Debian.
+// Pods by CRI on a containerd whose only CNI plugin is ours, while each participant dies. Needs root, containerd, runc
+// and Debian's plugins.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { NicDevices, PLUGIN, RESOURCE } from "../nic-devices.ts";
 import { ThickNode, type Inventory } from "./node.ts";
 
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 let node: ThickNode;
 let before: Inventory;
 
@@ -25,30 +25,31 @@ beforeEach(() => {
   before = node.inventory();
 });
 
-const anyTextWith = (words: string): string => expect.stringContaining(words) as string;
+const anyTextWith = (text: string): string => expect.stringContaining(text) as string;
 
 async function expectTold(name: string, ...networks: readonly string[]): Promise<void> {
-  let told: readonly string[] = [];
+  let reported: readonly string[] = [];
   await eventually(async () => {
-    told = await node.told(name);
-    return JSON.stringify(told) === JSON.stringify(networks);
-  }, WITHIN).catch(() => undefined); // shown by the comparison below
-  expect(told).toEqual(networks);
+    reported = await node.told(name);
+    return JSON.stringify(reported) === JSON.stringify(networks);
+  }, TIMEOUT).catch(() => undefined); // the comparison below shows it
+  expect(reported).toEqual(networks);
 }
 
-/** Nothing is left but what was there. */
+/** Expects no leftovers. */
 async function expectAsBefore(): Promise<void> {
-  await eventually(() => JSON.stringify(node.inventory()) === JSON.stringify(before), WITHIN).catch(
-    () => undefined,
-  ); // shown by the comparison below
+  await eventually(
+    () => JSON.stringify(node.inventory()) === JSON.stringify(before),
+    TIMEOUT,
+  ).catch(() => undefined); // the comparison below shows it
   expect(node.inventory()).toEqual(before);
 }
 
-test("a pod's networks come with it, come and go while it lives, and go with it, whenever the agent dies", async () => {
+test("attaches a pod's networks at creation, changes them while it lives and detaches them, whenever the agent dies", async () => {
   const uid = await node.makePod("one", "blue,green");
   await node.restartAgent();
   const id = await node.runSandbox("one", uid);
-  // Told before the runtime knows of it.
+  // Reported before the runtime knows it.
   expect(await node.told("one")).toEqual(["everyone eth0", "ns1/blue net1", "ns1/green net2"]);
   expect((await node.networkStatus("one"))[0]).toMatchObject({ default: true });
   expect(await node.nics(id)).toEqual(["eth0", "net1", "net2"]);
@@ -67,7 +68,7 @@ test("a pod's networks come with it, come and go while it lives, and go with it,
   await expectAsBefore();
 });
 
-test("while the agent is away no pod starts, and a pod that ends waits for it", async () => {
+test("while the agent is down no pod starts, and an ending pod waits for it", async () => {
   const uid = await node.makePod("two", "blue");
   const other = await node.makePod("three", "blue");
   const id = await node.runSandbox("two", uid);
@@ -83,7 +84,7 @@ test("while the agent is away no pod starts, and a pod that ends waits for it", 
   await expectAsBefore();
 });
 
-test("a network that cannot be made keeps the pod from its sandbox, and leaves nothing", async () => {
+test("a network that fails prevents the pod's sandbox and leaves nothing", async () => {
   const uid = await node.makePod("four", "blue,missing");
   await expect(node.runSandbox("four", uid)).rejects.toThrow(
     /NetworkAttachmentDefinition ns1\/missing/,
@@ -97,7 +98,7 @@ test("a network that cannot be made keeps the pod from its sandbox, and leaves n
   await expectAsBefore();
 });
 
-test("a sandbox is replaced under its attachments", async () => {
+test("replaces a sandbox under its attachments", async () => {
   const uid = await node.makePod("five", "blue");
   const first = await node.runSandbox("five", uid);
   await node.sayRunning("five");
@@ -108,7 +109,7 @@ test("a sandbox is replaced under its attachments", async () => {
   const all = ["everyone eth0", "ns1/blue net1", "ns1/green net2"];
   expect(await node.told("five")).toEqual(all);
   expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);
-  // Its DEL comes late, and is none of the new one's business.
+  // Its late DEL does not affect the new sandbox.
   await node.removeSandbox(first);
   expect(await node.told("five")).toEqual(all);
   expect(await node.nics(second)).toEqual(["eth0", "net1", "net2"]);
@@ -117,12 +118,12 @@ test("a sandbox is replaced under its attachments", async () => {
   await expectAsBefore();
 });
 
-test("containerd dies in the midst of an ADD, and forgets the sandbox", async () => {
+test("containerd dies during an ADD and forgets the sandbox", async () => {
   node.cni.addPlugin("slow", 'sleep 2; exec /usr/lib/cni/bridge "$@"');
   await node.putNad("late", [{ ...node.cni.bridgePlugin(), type: "slow" }]);
   const uid = await node.makePod("six", "blue,late");
   const cut = node.runSandbox("six", uid).catch((error: unknown) => error);
-  await eventually(() => node.inventory().links.length >= before.links.length + 2, WITHIN);
+  await eventually(() => node.inventory().links.length >= before.links.length + 2, TIMEOUT);
   await node.runtime.stop();
   expect(await cut).toBeInstanceOf(Error);
   await node.runtime.start();
@@ -134,7 +135,7 @@ test("containerd dies in the midst of an ADD, and forgets the sandbox", async ()
   await expectAsBefore();
 });
 
-test("what the runtime has forgotten goes once the API server knows the pod no more", async () => {
+test("removes what the runtime forgot once the API server has no such pod", async () => {
   const uid = await node.makePod("seven", "blue");
   const id = await node.runSandbox("seven", uid);
   await node.killAgent();
@@ -145,7 +146,7 @@ test("what the runtime has forgotten goes once the API server knows the pod no m
   await node.removeSandbox(id);
 });
 
-test("the default network changes without a restart, and goes as it came", async () => {
+test("the default network changes without a restart and is detached as it was attached", async () => {
   const uid = await node.makePod("eight", "");
   const id = await node.runSandbox("eight", uid);
   node.writeDefaultNetwork("others");
@@ -161,7 +162,7 @@ test("the default network changes without a restart, and goes as it came", async
   await expectAsBefore();
 });
 
-test("CHECK, STATUS and GC of the runtime reach the plugins of the networks", async () => {
+test("the runtime's CHECK, STATUS and GC reach the networks' plugins", async () => {
   node.cni.addKeeper();
   const held = join(node.cni.directory, "held");
   mkdirSync(held);
@@ -188,7 +189,7 @@ test("CHECK, STATUS and GC of the runtime reach the plugins of the networks", as
   await eventually(async () => {
     expect(await call("GC", valid)).toBeUndefined();
     return readdirSync(held).join() === `${id}.eth0.held`;
-  }, WITHIN);
+  }, TIMEOUT);
   node.writeDefaultNetwork();
   await node.removeSandbox(id);
   await node.deletePod("checked");
@@ -196,7 +197,7 @@ test("CHECK, STATUS and GC of the runtime reach the plugins of the networks", as
   await expectAsBefore();
 });
 
-test("a pod's own default network takes the place of every pod's, and goes as it came", async () => {
+test("a pod's own default network replaces the node's and is detached as it was attached", async () => {
   const own = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@eth0" };
   const uid = await node.makePod("own", "green", own);
   const id = await node.runSandbox("own", uid);
@@ -213,15 +214,15 @@ test("a pod's own default network takes the place of every pod's, and goes as it
   await expectAsBefore();
 });
 
-test("a pod that is created has a device for each network of a resource, or no sandbox", async () => {
+test("a new pod has a device for each resource network, or no sandbox", async () => {
   const nics = new NicDevices(node.cni);
   const devices = nics.make(2);
   const kubelet = new TestPodResources(node.podResourcesSocket);
-  for (const [name, given] of [
+  for (const [name, input] of [
     ["both", devices],
     ["short", devices.slice(1)],
   ] as const) {
-    kubelet.pods.push({ namespace: "ns1", name, containers: [{ [RESOURCE]: given }] });
+    kubelet.pods.push({ namespace: "ns1", name, containers: [{ [RESOURCE]: input }] });
   }
   await kubelet.start();
   try {
@@ -245,7 +246,7 @@ test("a pod that is created has a device for each network of a resource, or no s
   await expectAsBefore();
 });
 
-test("an agent that ends leaves the runtime as it is, unless it ends for good", async () => {
+test("an agent that stops leaves the runtime configured unless it is uninstalled", async () => {
   await node.killAgent("SIGTERM");
   expect(node.installed()).toEqual(["patchbay-cni", "00-patchbay.conflist"]);
   await node.retireAgent();

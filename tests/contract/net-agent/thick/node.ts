@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node whose container runtime has net-agent's plugin and no other: an API server, a containerd, and the program
-// net-agent, which can be killed and started again.
+// A node whose only CNI plugin is net-agent's: an API server, a containerd, and the program net-agent, which can be
+// killed and restarted.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import {
 } from "../../cri/containerd-runtime.ts";
 import { NAD_DEFINITION } from "../nad-definition.ts";
 
-/** The plugin, as it is built. */
+/** The compiled plugin. */
 export const PLUGIN = join(
   import.meta.dirname,
   "../../../../packages/adapters/cni/build/patchbay-cni",
@@ -25,9 +25,9 @@ export const PLUGIN = join(
 const NAMESPACE = "ns1";
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
-const WITHIN = { withinMs: 20_000 };
+const TIMEOUT = { withinMs: 20_000 };
 
-/** What is on the node of pods' networks. */
+/** The node's state of pod networks. */
 export interface Inventory {
   readonly links: readonly string[];
   readonly leases: readonly string[];
@@ -39,7 +39,7 @@ function filesBelow(directory: string): readonly string[] {
   return readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
 }
 
-/** The node; close it in the end. */
+/** Close it at the end. */
 export class ThickNode {
   readonly cni = new CniNode();
   readonly #api: Harness;
@@ -66,7 +66,7 @@ export class ThickNode {
     return join(this.cni.directory, "run", "cni.sock");
   }
 
-  /** Where a kubelet would tell which devices pods have. */
+  /** Socket of the kubelet's pod resources. */
   get podResourcesSocket(): string {
     return join(this.cni.directory, "kubelet.sock");
   }
@@ -79,7 +79,7 @@ export class ThickNode {
     return this.runtime.containerd.layout.cniConfDirectory;
   }
 
-  /** A runtime without our plugin, which the agent brings; the one for the loopback it runs by itself. */
+  /** A runtime without our plugin, which the agent installs; it runs the loopback plugin itself. */
   async #prepare(): Promise<void> {
     mkdirSync(this.#plugins, { recursive: true });
     symlinkSync("/usr/lib/cni/loopback", join(this.#plugins, "loopback"));
@@ -88,10 +88,10 @@ export class ThickNode {
     const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } };
     await this.#api.post("/api/v1/namespaces", namespace);
     await this.#api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
-    await eventually(async () => (await this.#api.get(NADS)).code === 200, WITHIN);
+    await eventually(async () => (await this.#api.get(NADS)).code === 200, TIMEOUT);
   }
 
-  /** The network of every pod; another name is another network. */
+  /** The default network of every pod; another name is another network. */
   writeDefaultNetwork(name = "everyone", more: Partial<NetworkConfigList> = {}): void {
     const network = { cniVersion: "1.0.0", name, plugins: [this.cni.bridgePlugin()], ...more };
     writeFileSync(join(this.cni.directory, "default.conflist"), JSON.stringify(network));
@@ -153,7 +153,7 @@ export class ThickNode {
     await exit;
   }
 
-  /** Starts as a pod that has been told that it is uninstalled, and ends. */
+  /** Starts with an uninstall notice and ends. */
   async retireAgent(): Promise<void> {
     await this.makePod("agent", "");
     const annotations = { [names.UNINSTALL_PLUGIN_ANNOTATION]: "true" };
@@ -162,13 +162,13 @@ export class ThickNode {
     await this.killAgent("SIGTERM");
   }
 
-  /** What of ours the runtime finds in its directories. */
+  /** Our files in the runtime's directories. */
   installed(): readonly string[] {
     const names = [this.#plugins, this.#configs].flatMap((directory) => readdirSync(directory));
     return names.filter((name) => name.includes("patchbay"));
   }
 
-  /** Dies, and is there again. */
+  /** Kills and restarts it. */
   async restartAgent(): Promise<void> {
     await this.killAgent();
     await this.startAgent();
@@ -187,7 +187,7 @@ export class ThickNode {
     });
   }
 
-  /** Makes the pod, without a sandbox; returns its uid. */
+  /** Creates the pod without a sandbox; returns its uid. */
   async makePod(
     name: string,
     networks: string,
@@ -206,7 +206,7 @@ export class ThickNode {
     return body.metadata.uid;
   }
 
-  /** As a kubelet has a sandbox made. */
+  /** Runs a sandbox like a kubelet. */
   runSandbox(name: string, uid: string, attempt = 0): Promise<string> {
     const config = sandboxConfigFor(this.runtime, name);
     const labels = { ...config.labels, "io.kubernetes.pod.uid": uid };
@@ -214,7 +214,7 @@ export class ThickNode {
     return this.runtime.runtime.runSandbox({ ...config, labels, metadata });
   }
 
-  /** As a runtime calls our plugin for a pod's sandbox; what it answers: nothing, or an error. */
+  /** Calls our plugin for a pod's sandbox like a runtime; returns its error, if any. */
   async callPlugin(
     command: string,
     { name, uid, id }: { readonly name: string; readonly uid: string; readonly id: string },
@@ -243,7 +243,7 @@ export class ThickNode {
     await this.runtime.runtime.removeSandbox(id);
   }
 
-  /** What a kubelet says of a pod whose containers run. */
+  /** A kubelet's status of a pod with running containers. */
   async sayRunning(name: string): Promise<void> {
     await this.#api.patch(`${PODS}/${name}/status`, { status: { phase: "Running" } });
   }
@@ -262,16 +262,14 @@ export class ThickNode {
     return parseNetworkStatus(body.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   }
 
-  /** The pod's networks as its status tells them: `NETWORK NIC`, in order. */
+  /** The networks in the pod's status: `NETWORK NIC`, in order. */
   async told(name: string): Promise<readonly string[]> {
     const status = await this.networkStatus(name);
     return status.map((entry) => `${entry.name} ${entry.interface ?? ""}`);
   }
 
-  /** NICs in a sandbox, sorted. */
   async nics(id: string): Promise<readonly string[]> {
     const { netnsPath = "" } = (await this.runtime.runtime.findSandbox(id)) ?? {};
-    // The output of iproute2.
     const links = JSON.parse(run("nsenter", `--net=${netnsPath}`, "ip", "-j", "link")) as readonly {
       readonly ifname: string;
     }[];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program patchbay-cni: what it sends, what it prints, and what it says while nobody answers. Needs root.
+// The program patchbay-cni: its requests, its output, and its errors without a server. Needs root.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ function run(command: string, stdin = configWith(socketPath)): Promise<Ended> {
   return call({ ...ENV, CNI_COMMAND: command }, stdin);
 }
 
-/** Answers each request with that text; the requests, as they come. */
+/** Responds to each request with that text; returns the requests as they arrive. */
 async function answerWith(answer: string): Promise<readonly string[]> {
   const requests: string[] = [];
   server = createServer((socket: Socket) => {
@@ -80,7 +80,7 @@ function http(status: string, body: string): string {
   return `HTTP/1.1 ${status}\r\nContent-Length: ${String(body.length)}\r\n\r\n${body}`;
 }
 
-test("it sends environment and configuration, and prints what it is told", async () => {
+test("sends environment and configuration and prints the reply", async () => {
   const requests = await answerWith(http("200 OK", '{"cniVersion":"1.0.0"}'));
   expect(await run("ADD")).toEqual({ code: 0, stdout: '{"cniVersion":"1.0.0"}', stderr: "" });
   const [head = "", body = ""] = (requests[0] ?? "").split("\r\n\r\n");
@@ -91,7 +91,7 @@ test("it sends environment and configuration, and prints what it is told", async
 });
 
 test.each(["", "a", "ab", "abc", "x".repeat(100_000)])(
-  "a configuration of any length comes whole (%#)",
+  "sends a configuration of any length in full (%#)",
   async (more) => {
     const requests = await answerWith(http("200 OK", ""));
     const config = JSON.stringify({ socket: socketPath, more });
@@ -103,37 +103,37 @@ test.each(["", "a", "ab", "abc", "x".repeat(100_000)])(
   },
 );
 
-test("an error is printed with the exit code of one", async () => {
+test("prints an error with its exit code", async () => {
   await answerWith(http("400 Bad Request", '{"code":7,"msg":"no"}'));
   expect(await run("ADD")).toMatchObject({ code: 1, stdout: '{"code":7,"msg":"no"}' });
 });
 
 test.each([
-  { name: "ends before it has answered", answer: "", code: 11 },
+  { name: "ends before its reply", answer: "", code: 11 },
   { name: "is cut off", answer: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", code: 11 },
-  { name: "does not say how long its answer is", answer: "HTTP/1.1 200 OK\r\n\r\n{}", code: 11 },
-  { name: "is none of ours", answer: http("404 Not Found", "<html>"), code: 999 },
-  { name: "is no HTTP", answer: "hello\r\nContent-Length: 2\r\n\r\n{}", code: 999 },
+  { name: "omits the length of its reply", answer: "HTTP/1.1 200 OK\r\n\r\n{}", code: 11 },
+  { name: "is another server", answer: http("404 Not Found", "<html>"), code: 999 },
+  { name: "does not speak HTTP", answer: "hello\r\nContent-Length: 2\r\n\r\n{}", code: 999 },
   {
-    name: "says too much",
+    name: "sends too much",
     answer: http("200 OK", "x".repeat(5 * 1024 * 1024)),
     code: 11,
   },
-])("whoever $name is no reason for success", async ({ answer, code }) => {
+])("fails when the server $name", async ({ answer, code }) => {
   await answerWith(answer);
   const { code: exit, stdout } = await run("DEL");
   expect(exit).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ code });
 });
 
-test("it speaks all versions, whoever is away", async () => {
+test("supports all versions without the agent", async () => {
   const { code, stdout } = await call({ CNI_COMMAND: "VERSION" }, "");
   expect(code).toBe(0);
   const supportedVersions = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
   expect(JSON.parse(stdout)).toEqual({ cniVersion: "1.1.0", supportedVersions });
 });
 
-/** The file of a socket whose server died so many seconds ago. */
+/** A socket file whose server died so many seconds ago. */
 async function leaveSocket(agoS: number): Promise<void> {
   const dead = spawn(process.execPath, [
     "-e",
@@ -152,20 +152,17 @@ test.each([
   { command: "STATUS", agoS: 0, want: 50 },
   { command: "DEL", agoS: 0, want: 11 },
   { command: "DEL", agoS: 590, want: 11 },
-])(
-  "$command is answered with $want $agoS s after the agent died",
-  async ({ command, agoS, want }) => {
-    await leaveSocket(agoS);
-    const { code, stdout } = await run(command);
-    expect(code).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({
-      code: want,
-      msg: expect.stringContaining("see the pod of net-agent") as string,
-    });
-  },
-);
+])("answers $command with $want $agoS s after the agent died", async ({ command, agoS, want }) => {
+  await leaveSocket(agoS);
+  const { code, stdout } = await run(command);
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({
+    code: want,
+    msg: expect.stringContaining("see the pod of net-agent") as string,
+  });
+});
 
-test("a pod must go although the agent is gone for long, or was never there", async () => {
+test("a pod can be deleted although the agent is down for long or never ran", async () => {
   expect(await run("DEL")).toMatchObject({ code: 0, stdout: "" });
   await leaveSocket(700);
   const { code, stdout, stderr } = await run("DEL");
@@ -173,8 +170,8 @@ test("a pod must go although the agent is gone for long, or was never there", as
   expect(stderr).toMatch(/when it starts it releases what the pod had/);
 });
 
-test("a socket of another user is not trusted", async () => {
-  // Whoever it is may listen there.
+test("does not trust another user's socket", async () => {
+  // Any process may listen there.
   chmodSync(directory, 0o777);
   const other = spawn(
     process.execPath,
@@ -192,7 +189,7 @@ test("a socket of another user is not trusted", async () => {
 
 test.each([
   { name: "no command", env: {}, stdin: "{}", code: 4 },
-  { name: "an odd command", env: { CNI_COMMAND: "ADDD" }, stdin: "{}", code: 4 },
+  { name: "an unknown command", env: { CNI_COMMAND: "ADDD" }, stdin: "{}", code: 4 },
   {
     name: "too long a variable",
     env: { CNI_COMMAND: "ADD", CNI_ARGS: "x".repeat(70_000) },
@@ -212,14 +209,19 @@ test.each([
     stdin: '{"socket":"/a\\u0041"}',
     code: 7,
   },
-  { name: "a socket that is none", env: { CNI_COMMAND: "ADD" }, stdin: '{"socket":{}}', code: 7 },
+  {
+    name: "a path that is not a socket",
+    env: { CNI_COMMAND: "ADD" },
+    stdin: '{"socket":{}}',
+    code: 7,
+  },
   {
     name: "too long a path",
     env: { CNI_COMMAND: "ADD" },
     stdin: `{"socket":"/${"a".repeat(120)}"}`,
     code: 7,
   },
-])("$name is refused with $code", async ({ env, stdin, code }) => {
+])("rejects $name with $code", async ({ env, stdin, code }) => {
   const { stdout } = await call(env, stdin);
   expect(JSON.parse(stdout)).toMatchObject({ code });
 });
@@ -232,7 +234,7 @@ test.each([
   "{",
   '[["socket":"/x"]]',
   '{"a":[{"socket":"/x"}]}',
-])("text that is no configuration is the agent's to judge (%s)", async (stdin) => {
+])("leaves invalid configurations to the agent (%s)", async (stdin) => {
   const { stdout } = await call({ CNI_COMMAND: "ADD" }, stdin);
   expect(JSON.parse(stdout)).toMatchObject({
     code: 11,
@@ -240,7 +242,7 @@ test.each([
   });
 });
 
-test("a file that is no socket is nobody", async () => {
+test("treats a file in place of the socket as a missing agent", async () => {
   writeFileSync(socketPath, "");
   expect(JSON.parse((await run("ADD")).stdout)).toMatchObject({ code: 11 });
 });

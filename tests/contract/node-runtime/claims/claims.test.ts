@@ -9,12 +9,12 @@ import { PODS, RuntimeMachine, shellPod } from "../machine.ts";
 import { deleteDataVolumes, diskOf, fill, isFilled, readerOf, serveStorage } from "./fill.ts";
 
 const IMAGES_MS = 180_000;
-const STORY_MS = 120_000;
-/** Longer than the waits within, which say what is left. */
+const TEST_TIMEOUT_MS = 120_000;
+/** Longer than the inner waits, which report what is left. */
 const CLEANUP_MS = 400_000;
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES = "/api/v1/persistentvolumes";
-const SOON = { withinMs: 30_000 };
+const TIMEOUT = { withinMs: 30_000 };
 const MEBIBYTE = 2 ** 20;
 let machine: RuntimeMachine;
 
@@ -39,10 +39,10 @@ async function nothingStored(): Promise<void> {
     const objects = (await machine.api.get(VOLUMES)).body.items.map(
       ({ metadata }) => metadata.name,
     );
-    const left = [...objects, ...readdirSync(machine.path("claims"))];
-    if (left.length > 0) throw new Error(left.join(" "));
+    const remaining = [...objects, ...readdirSync(machine.path("claims"))];
+    if (remaining.length > 0) throw new Error(remaining.join(" "));
     return true;
-  }, SOON);
+  }, TIMEOUT);
 }
 
 async function makeClaim(name: string, spec: Readonly<Record<string, unknown>> = {}) {
@@ -65,7 +65,7 @@ function claimed(name: string, script: string, change: Partial<Pod["spec"]> = {}
 }
 
 function imageOf(): { readonly image?: string } {
-  const { spec } = shellPod("x", "") as Pod; // a whole pod, as a test sends it
+  const { spec } = shellPod("x", "") as Pod;
   return spec.containers[0] ?? {};
 }
 
@@ -88,10 +88,10 @@ async function succeed(name: string): Promise<void> {
 }
 
 test(
-  "what a pod has written is there for the next one, as a member of the pod's group, and goes with the claim",
+  "data persists for the next pod with the pod's group and is deleted with the claim",
   async () => {
     await makeClaim("data");
-    await eventually(async () => (await reasons()).includes("WaitForFirstConsumer"), SOON);
+    await eventually(async () => (await reasons()).includes("WaitForFirstConsumer"), TIMEOUT);
     expect((await claim()).status).toEqual({ phase: "Pending" });
     await machine.create(claimed("writer", "id && echo kept > /v/file && sync"));
     await succeed("writer");
@@ -114,18 +114,18 @@ test(
     await machine.api.delete(`${CLAIMS}/data`);
     await nothingStored();
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
-  "nobody is warned while a claim is made for its first pod, and somebody is when it waits for a volume that is not there",
+  "warns no user while a claim is provisioned for its first pod, but when it waits for a missing volume",
   async () => {
     await using pods = await machine.api.watch(`${PODS}?watch=1`);
     const unscheduled = (): readonly string[] =>
       pods.events.flatMap(({ object }) => {
-        const { conditions = [] } = object.status as NonNullable<Pod["status"]>; // a pod, as the server keeps it
-        const told = conditions.filter(({ reason }) => reason === "Unschedulable");
-        return told.map(({ message = "" }) => `${object.metadata.name}: ${message}`);
+        const { conditions = [] } = object.status as NonNullable<Pod["status"]>;
+        const reported = conditions.filter(({ reason }) => reason === "Unschedulable");
+        return reported.map(({ message = "" }) => `${object.metadata.name}: ${message}`);
       });
     await makeClaim("data");
     await machine.create(claimed("first", "true"));
@@ -135,24 +135,24 @@ test(
     const volumes = [{ name: "v", persistentVolumeClaim: { claimName: "named" } }];
     await machine.create(claimed("second", "true", { volumes }));
     const want = 'second: persistentvolumeclaim "named" names volume "old", which does not exist';
-    await eventually(() => unscheduled().includes(want), SOON);
+    await eventually(() => unscheduled().includes(want), TIMEOUT);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
-  "a claim ends where its size ends",
+  "a claim is full at its size",
   async () => {
     await makeClaim("data");
     const write = "head -c 16777216 /dev/zero > /v/fits && ! head -c 16777216 /dev/zero > /v/more";
     await machine.create(claimed("writer", write));
     expect((await machine.inPhase("writer", "Succeeded")).status?.phase).toBe("Succeeded");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
-  "a claim of mode Block is a device of its size, which keeps its bytes",
+  "a Block claim is a device of its size that retains its data",
   async () => {
     await makeClaim("data", { volumeMode: "Block" });
     const device = (script: string, name: string): object => {
@@ -174,14 +174,14 @@ test(
     );
     await succeed("reader");
     await machine.create(claimed("mounter", "true"));
-    await eventually(async () => (await reasons()).includes("FailedMount"), SOON);
+    await eventually(async () => (await reasons()).includes("FailedMount"), TIMEOUT);
     await machine.api.delete(`${PODS}/mounter?gracePeriodSeconds=0`);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
-  "a claim that a pod uses stays, also over the death of the program and of the machine",
+  "a claim in use survives a crash of the program and of the machine",
   async () => {
     await makeClaim("data");
     const script = "test -f /v/file || echo first > /v/file; cat /v/file; exec sleep 1000";
@@ -196,18 +196,18 @@ test(
     await eventually(async () => {
       const { state, attempt } = await machine.container(metadata.uid ?? "");
       return state === "RUNNING" && attempt > 0;
-    }, SOON);
+    }, TIMEOUT);
     const { body } = await machine.api.get(VOLUMES);
     expect(body.items).toHaveLength(1);
     await machine.api.delete(`${PODS}/user?gracePeriodSeconds=0`);
     await nothingStored();
     expect((await machine.api.get(`${CLAIMS}/data`)).code).toBe(404);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
-  "a pod whose claim is not there waits, and says for what",
+  "a pod with a missing claim waits and names it",
   async () => {
     await machine.create(claimed("early", "true"));
     const messages = () =>
@@ -216,16 +216,16 @@ test(
         .then((pod) => pod?.status?.conditions?.map(({ message }) => message) ?? []);
     await eventually(
       async () => (await messages()).includes('persistentvolumeclaim "data" not found'),
-      SOON,
+      TIMEOUT,
     );
     await makeClaim("data");
     await machine.inPhase("early", "Succeeded");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
-  "a volume that is to be kept outlives its claim, and can be had again",
+  "a volume with Retain outlives its claim and can be claimed again",
   async () => {
     await makeClaim("data");
     await machine.create(claimed("writer", "echo kept > /v/file"));
@@ -235,20 +235,20 @@ test(
     await machine.api.patch(at, { spec: { persistentVolumeReclaimPolicy: "Retain" } });
     await machine.api.delete(`${CLAIMS}/data`);
     const phaseOf = async (): Promise<unknown> => (await machine.api.get(at)).body.status;
-    await eventually(async () => JSON.stringify(await phaseOf()).includes("Released"), SOON);
+    await eventually(async () => JSON.stringify(await phaseOf()).includes("Released"), TIMEOUT);
     expect(existsSync(machine.path("claims", String(spec["volumeName"]), "volume.img"))).toBe(true);
     await machine.api.patch(at, { spec: { claimRef: null } });
-    await eventually(async () => JSON.stringify(await phaseOf()).includes("Available"), SOON);
+    await eventually(async () => JSON.stringify(await phaseOf()).includes("Available"), TIMEOUT);
     await makeClaim("data", { volumeName: spec["volumeName"] });
     await machine.create(claimed("reader", 'test "$(cat /v/file)" = kept'));
     await succeed("reader");
     await machine.api.patch(at, { spec: { persistentVolumeReclaimPolicy: "Delete" } });
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );
 
 test(
-  "a claim is filled from an image once, and another one from that claim",
+  "fills a claim from an image once, and another one from that claim",
   async () => {
     await machine.addDiskImage("golden", diskOf("golden"));
     await fill(machine, "data", { registry: { url: "docker://golden" } });
@@ -259,5 +259,5 @@ test(
     await succeed("reader-of-copy");
     expect((await machine.pods()).map(({ metadata }) => metadata.name)).toEqual([]);
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );

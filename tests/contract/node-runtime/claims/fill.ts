@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DataVolumes of a machine, and the disks that their claims are filled with.
+// DataVolumes of a machine, and the disks of their claims.
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
@@ -9,7 +9,7 @@ const DATA_VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolum
 const MEBIBYTE = 2 ** 20;
 const FILL_MS = 60_000;
 
-/** Serves the class of storage and DataVolumes, as `patchbay up` does. */
+/** Serves the storage class and DataVolumes, as `patchbay up` does. */
 export async function serveStorage({ api }: RuntimeMachine): Promise<void> {
   const manifests = parseManifests(await readManifests(createFiles(), "standalone"));
   const [local] = manifests.filter(({ kind }) => kind === "StorageClass");
@@ -18,7 +18,6 @@ export async function serveStorage({ api }: RuntimeMachine): Promise<void> {
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
 }
 
-/** Creates a DataVolume with a claim of 16 MiB. */
 export async function fill(machine: RuntimeMachine, name: string, source: object): Promise<void> {
   const storage = { resources: { requests: { storage: "16Mi" } } };
   const { code, body } = await machine.api.post(DATA_VOLUMES, {
@@ -30,7 +29,6 @@ export async function fill(machine: RuntimeMachine, name: string, source: object
   if (code !== 201) throw new Error(JSON.stringify(body));
 }
 
-/** Resolves when the claim is filled. */
 export async function isFilled(machine: RuntimeMachine, name: string): Promise<void> {
   await eventually(
     async () => {
@@ -42,21 +40,21 @@ export async function isFilled(machine: RuntimeMachine, name: string): Promise<v
   );
 }
 
-/** Deletes all of them, and with them their claims. */
+/** Deletes all of them with their claims. */
 export async function deleteDataVolumes({ api }: RuntimeMachine): Promise<void> {
   for (const { metadata } of (await api.get(DATA_VOLUMES)).body.items) {
     await api.delete(`${DATA_VOLUMES}/${metadata.name}`);
   }
 }
 
-/** A disk of 4 MiB that begins with the text. */
+/** A 4 MiB disk that begins with the text. */
 export function diskOf(text: string): Buffer {
   const disk = Buffer.alloc(4 * MEBIBYTE);
   disk.write(text);
   return disk;
 }
 
-/** A pod that succeeds if the disk in the claim begins with the text. */
+/** A pod that succeeds if the claim's disk begins with the text. */
 export function readerOf(claimName: string, text: string): object {
   const script = `test "$(head -c ${String(text.length)} /v/disk.img)" = ${text}`;
   return shellPod(`reader-of-${claimName}`, "", {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A claim that is being filled while its machine ends: its disk is whole afterwards, and nobody has it before.
+// A claim being filled during a power failure: its disk is complete afterwards, and no pod uses it before.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,7 @@ import { RuntimeMachine, shellPod } from "../machine.ts";
 import { deleteDataVolumes, diskOf, fill, isFilled, readerOf, serveStorage } from "./fill.ts";
 
 const IMAGES_MS = 180_000;
-const STORY_MS = 180_000;
+const TEST_TIMEOUT_MS = 180_000;
 const CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/data";
 const CUT_OFF_BYTES = 2 ** 20;
 let machine: RuntimeMachine;
@@ -18,7 +18,6 @@ let server: Server;
 let url: string;
 let requests = 0;
 
-/** Of a server that listens at an IP address. */
 function portOf(listening: Server): number {
   return (listening.address() as AddressInfo).port;
 }
@@ -26,7 +25,7 @@ function portOf(listening: Server): number {
 beforeAll(async () => {
   machine = await RuntimeMachine.start();
   await serveStorage(machine);
-  // The first pod creates the bridge whose address the server listens at.
+  // The first pod creates the bridge whose address the server uses.
   await machine.create(shellPod("first", "true"));
   await machine.inPhase("first", "Succeeded");
   const disk = diskOf("whole");
@@ -46,10 +45,10 @@ afterAll(async () => {
   await deleteDataVolumes(machine);
   await machine.clear();
   await machine.close();
-}, STORY_MS);
+}, TEST_TIMEOUT_MS);
 
 test(
-  "a download that the machine's end cuts off leaves no disk in use, and is filled afterwards",
+  "a download interrupted by a power failure leaves no disk in use and is repeated",
   async () => {
     await fill(machine, "data", { http: { url } });
     await eventually(() => requests > 0, { withinMs: 60_000 });
@@ -62,5 +61,5 @@ test(
     await machine.create(readerOf("data", "whole"));
     await machine.inPhase("reader-of-data", "Succeeded");
   },
-  STORY_MS,
+  TEST_TIMEOUT_MS,
 );

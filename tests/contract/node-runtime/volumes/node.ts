@@ -120,7 +120,7 @@ export class VolumeNode {
     return node;
   }
 
-  /** Makes a pod that is bound to the node, as the API server has it. */
+  /** Creates a pod bound to the node. */
   async createPod(name: string, spec: Partial<Pod["spec"]>): Promise<Pod> {
     const containers = [{ name: "main", image: "i" }];
     const metadata = { name, labels: { app: "x" } };
@@ -142,7 +142,7 @@ export class VolumeNode {
     return removeVolumes(this.deps, pod.metadata.uid ?? "");
   }
 
-  /** Keeps volumes current from now on. */
+  /** Starts updating volumes. */
   keepCurrent(): void {
     const from = { pods: this.pods, uidIndex: "uid" };
     this.#current = refreshVolumes(this.deps, from, this.#stop.signal);
@@ -162,7 +162,7 @@ export class VolumeNode {
   }
 }
 
-/** Text of a file; undefined: it is not there. */
+/** Text of a file; undefined if it is missing. */
 export function read(...path: readonly string[]): string | undefined {
   const file = join(...path);
   return existsSync(file) ? readFileSync(file, "utf8") : undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do volumes on a real disk show what a real API server has, with the rights of a node?
+// Volumes on a real disk show the objects of a real API server, with a node's rights.
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
@@ -21,7 +21,7 @@ const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const KUBEVIRTS_PATH = "/apis/kubevirt.io/v1/namespaces/default/kubevirts";
 const KUBEVIRT = `${KUBEVIRTS_PATH}/kubevirt`;
 const CORE = "/api/v1/namespaces/default";
-const SOON = { withinMs: 10_000 };
+const TIMEOUT = { withinMs: 10_000 };
 const MEBIBYTE = 2 ** 20;
 let node: VolumeNode;
 
@@ -39,8 +39,8 @@ async function putConfigMap(name: string, data: Readonly<Record<string, string>>
   if (code === 404) await node.api.post(`${CORE}/configmaps`, object);
 }
 
-describe("the token of a pod", () => {
-  test("is where clients look for it, is the pod's account's, and ends with the pod", async () => {
+describe("a pod's token", () => {
+  test("is in the standard place, belongs to the pod's account, and ends with the pod", async () => {
     const pod = await node.createPod("talker", { automountServiceAccountToken: true });
     const paths = await node.prepare(pod);
     const [volume = ""] = paths.values();
@@ -65,11 +65,11 @@ describe("the token of a pod", () => {
     await node.remove(pod);
   });
 
-  test("is given to the pod's node alone", async () => {
+  test("is issued to the pod's node only", async () => {
     const foreign = await node.createPod("elsewhere", { nodeName: "node-2" });
     const refused = { code: "KUBE_FORBIDDEN" };
     const { tokens } = node.deps;
-    // Nobody of its account is here: the authorizer says no. With somebody here, admission does.
+    // Without a pod of that account the authorizer rejects it; otherwise admission does.
     await expect(tokens.find(foreign, { path: "token" })).rejects.toMatchObject(refused);
     await node.createPod("here", {});
     await expect(tokens.find(foreign, { path: "token" })).rejects.toMatchObject(refused);
@@ -83,7 +83,7 @@ describe("a claim", () => {
     volumes: [{ name: "v", persistentVolumeClaim: { claimName } }],
   });
 
-  /** A claim as the loop over claims leaves it, and its storage. */
+  /** A claim after its provisioning, and its storage. */
   async function bind(name: string): Promise<void> {
     const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Mi" } } };
     const claim = (await node.api.post(CLAIMS, { metadata: { name }, spec })).body;
@@ -109,7 +109,7 @@ describe("a claim", () => {
     );
   }
 
-  test("is the pod's by the rights of its node, which reads no other's", async () => {
+  test("is mounted with the rights of its node, which cannot read others", async () => {
     await bind("mine");
     await bind("foreign");
     const pod = await node.createPod("claimer", {
@@ -126,9 +126,9 @@ describe("a claim", () => {
   });
 });
 
-describe("a directory of the node with disks of VMs", () => {
+describe("a node directory with VM disks", () => {
   const path = (name: string): string => join(node.directory, name);
-  const asking = (name: string) => ({
+  const request = (name: string) => ({
     volumes: [{ name: "v", hostPath: { path: path(name), type: "Directory" } }],
   });
   const configure = async (featureGates: readonly string[], ...directories: string[]) => {
@@ -140,17 +140,17 @@ describe("a directory of the node with disks of VMs", () => {
 
   beforeAll(async () => {
     for (const definition of customResourceDefinitions()) await node.api.post(CRDS, definition);
-    await eventually(async () => (await node.api.ask("GET", KUBEVIRTS_PATH)).code === 200, SOON);
+    await eventually(async () => (await node.api.ask("GET", KUBEVIRTS_PATH)).code === 200, TIMEOUT);
     const metadata = { name: "kubevirt" };
     const object = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata, spec: {} };
     const { code, text } = await node.api.post(KUBEVIRTS_PATH, object);
     if (code !== 201) throw new Error(text);
   });
 
-  test("is the pod's while the configuration names it, without what is behind it", async () => {
+  test("is mounted while the configuration names it, without nested mounts", async () => {
     mkdirSync(path("disks"));
     writeFileSync(path("disks/disk.img"), "data");
-    const pod = await node.createPod("host-disk", asking("disks"));
+    const pod = await node.createPod("host-disk", request("disks"));
     const failed = { code: "RUNTIME_VOLUME_FAILED" };
     await expect(node.prepare(pod)).rejects.toMatchObject(failed);
     await configure([], "disks");
@@ -166,18 +166,18 @@ describe("a directory of the node with disks of VMs", () => {
     expect(read(path("disks/disk.img"))).toBe("more");
   });
 
-  test("is nobody's when a link has been put in its place", async () => {
+  test("is rejected when a link has replaced it", async () => {
     await configure(["HostDisk"], "outer", "outer/inner");
     mkdirSync(path("outer"));
     symlinkSync("/etc", path("outer/inner"));
-    const pod = await node.createPod("host-link", asking("outer/inner"));
+    const pod = await node.createPod("host-link", request("outer/inner"));
     await expect(node.prepare(pod)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
     await node.remove(pod);
   });
 });
 
 describe("ConfigMaps and Secrets", () => {
-  test("are the node's to read while a pod of its own names them, and no others", async () => {
+  test("are readable by the node only while one of its pods names them", async () => {
     await node.api.post(`${CORE}/secrets`, { metadata: { name: "other" }, data: {} });
     const refused = { code: "KUBE_FORBIDDEN" };
     const { store } = node.client;
@@ -189,7 +189,7 @@ describe("ConfigMaps and Secrets", () => {
     expect((await store.find(SECRETS, key))?.metadata.name).toBe("other");
   });
 
-  test("show their changes, all files at once, and so do labels", async () => {
+  test("update all files at once, and so do labels", async () => {
     await putConfigMap("config", { a: "1", b: "1" });
     const labels = { path: "labels", fieldRef: { fieldPath: "metadata.labels" } };
     const pod = await node.createPod("shown", {
@@ -202,15 +202,18 @@ describe("ConfigMaps and Secrets", () => {
     const [config = "", about = ""] = paths.values();
     expect(read(config, "a")).toBe("1");
     const { uid = "" } = pod.metadata;
-    await eventually(() => node.pods.listBy("uid", uid).length === 1, SOON);
+    await eventually(() => node.pods.listBy("uid", uid).length === 1, TIMEOUT);
     await putConfigMap("config", { a: "2", c: "2" });
     await node.api.patch(`${CORE}/pods/shown`, { metadata: { labels: { app: "y" } } });
-    await eventually(() => read(config, "a") === "2" && read(about, "labels") === 'app="y"', SOON);
+    await eventually(
+      () => read(config, "a") === "2" && read(about, "labels") === 'app="y"',
+      TIMEOUT,
+    );
     expect([read(config, "b"), read(config, "c")]).toEqual([undefined, "2"]);
     await node.remove(pod);
   });
 
-  test("that are missing hold the pod up, by name, until they are there", async () => {
+  test("missing ones delay the pod, by name, until they exist", async () => {
     const pod = await node.createPod("waits", {
       volumes: [{ name: "v", secret: { secretName: "late", defaultMode: 0o400 } }],
       securityContext: { fsGroup: 1234 },
@@ -219,11 +222,11 @@ describe("ConfigMaps and Secrets", () => {
       code: "RUNTIME_VOLUME_FAILED",
       details: { volume: "v", reason: 'secret "late" not found' },
     });
-    const told: string[] = [];
-    const stop = node.deps.objects.onChange((uid) => told.push(uid));
+    const reported: string[] = [];
+    const stop = node.deps.objects.onChange((uid) => reported.push(uid));
     const data = { key: Buffer.from("hidden").toString("base64") };
     await node.api.post(`${CORE}/secrets`, { metadata: { name: "late" }, data });
-    await eventually(() => told.includes(pod.metadata.uid ?? ""), SOON);
+    await eventually(() => reported.includes(pod.metadata.uid ?? ""), TIMEOUT);
     stop();
     const [path = ""] = (await node.prepare(pod)).values();
     expect(read(path, "key")).toBe("hidden");
@@ -237,7 +240,7 @@ describe("an emptyDir", () => {
   test.each([
     { name: "on the disk", emptyDir: { sizeLimit: "16Mi" } },
     { name: "in memory", emptyDir: { medium: "Memory", sizeLimit: "16Mi" } },
-  ])("$name is full at its limit, and the node's disk is not", async ({ emptyDir }) => {
+  ])("$name is full at its limit, while the node's disk is not", async ({ emptyDir }) => {
     const pod = await node.createPod(`full-${emptyDir.medium ?? "disk"}`.toLowerCase(), {
       volumes: [{ name: "v", emptyDir }],
       securityContext: { fsGroup: 1234 },
@@ -249,13 +252,13 @@ describe("an emptyDir", () => {
     expect(() => {
       writeFileSync(join(path, "flood"), Buffer.alloc(4 * MEBIBYTE));
     }).toThrow(/ENOSPC/);
-    await node.prepare(pod); // again: what is in it stays
+    await node.prepare(pod); // repeated: its content stays
     expect(readdirSync(path)).toContain("fits");
     await node.remove(pod);
     expect(await node.deps.disk.listMounts(node.directory)).toEqual([]);
   });
 
-  test("without a limit has more than two gibibytes", async () => {
+  test("without a limit holds more than two gibibytes", async () => {
     const pod = await node.createPod("unlimited", { volumes: [{ name: "v", emptyDir: {} }] });
     const [path = ""] = (await node.prepare(pod)).values();
     const { blocks, bsize } = statfsSync(path);
@@ -264,7 +267,7 @@ describe("an emptyDir", () => {
   });
 });
 
-test("a pod's directory goes with foreign mounts, links and trees that are too deep for a path", async () => {
+test("a pod's directory is deleted with foreign mounts, links and trees too deep for a path", async () => {
   const pod = await node.createPod("messy", {
     volumes: [
       { name: "disk", emptyDir: {} },
@@ -285,7 +288,7 @@ test("a pod's directory goes with foreign mounts, links and trees that are too d
   await node.remove(pod);
   expect(readdirSync(join(node.directory, "pods"))).not.toContain(pod.metadata.uid);
   expect(readdirSync("/etc")).toContain("passwd");
-  // Containers of others that start meanwhile have each mount of the host for a moment, and its device with it.
+  // Other starting containers briefly hold every host mount and its device.
   const hasDevices = (): boolean =>
     execFileSync("losetup", ["--all"]).toString().includes(node.directory);
   await eventually(() => !hasDevices(), { withinMs: 10_000 });

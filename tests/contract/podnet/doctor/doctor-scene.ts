@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest, its pod, the node with a bridge and an uplink, and a network with a gateway: each a namespace. In the guest's a NIC of
-// its own is on the end of the tap, as the driver's is on a device.
+// A guest, its pod, the node with a bridge and an uplink, and a network with a gateway: each a namespace. The guest's
+// NIC is attached to the end of the tap, like a driver to a device.
 import { spawn, type ChildProcess } from "node:child_process";
 import { diagnose } from "@patchbay/core/doctor";
 import type { MasqueradeWiring, PodWiring } from "@patchbay/core/nics";
@@ -13,9 +13,9 @@ import { addHost, addNic, MAC, makeNetwork, Namespaces, WIRING } from "../links.
 type WayFacts = Parameters<typeof diagnose>[0];
 type GuestWord = NonNullable<WayFacts["guest"]>;
 
-/** The guest's, and who is beyond the uplink. */
+/** The guest's subnet, and the hosts beyond the uplink. */
 export const [ADDRESS, GATEWAY] = ["10.9.0.1", "10.9.0.254"];
-/** The guest's behind the pod, and the pod's. */
+/** The guest's private subnet behind the pod, and the pod's. */
 const [BEHIND, OF_POD] = ["10.0.2.2", "10.9.0.5"];
 
 const MASQUERADE: MasqueradeWiring = {
@@ -48,12 +48,12 @@ const DNSMASQ = [
 ] as const;
 const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], serves: false };
 
-/** What a test changes of the facts, beside what it changes in the namespaces. */
+/** A test's changes of the facts, beside those in the namespaces. */
 export type FactsChange = Partial<
   Pick<WayFacts, "device" | "serves" | "leadsOut" | "guest" | "mayClaim">
 >;
 
-/** The namespaces, and the doctor. Scenes of different numbers may be there at once. */
+/** The namespaces, and the doctor. Scenes of different numbers may exist at once. */
 export class DoctorScene {
   readonly doctor = createNicDoctor({
     runner: createProcessRunner(),
@@ -65,7 +65,6 @@ export class DoctorScene {
   readonly pod: string;
   readonly guest: string;
   readonly lan: string;
-  /** The node's end of the pod NIC. */
   readonly peer: string;
   readonly #pod: NetnsHandle;
   readonly #node: NetnsHandle;
@@ -74,9 +73,9 @@ export class DoctorScene {
   #wiring: PodWiring = WIRING;
   asksDhcp = false;
   hasAgent = true;
-  /** The address that is probed on the network. */
+  /** The probed address on the network. */
   target: NonNullable<ExaminedNic["target"]> = { address: GATEWAY, isGuest: false };
-  /** Addresses that the guest is known to have. */
+  /** Known addresses of the guest. */
   known: readonly string[] = [ADDRESS];
 
   constructor(number: number) {
@@ -97,7 +96,7 @@ export class DoctorScene {
     run("ip", "-n", this.lan, "link", "set", "lan0", "up");
   }
 
-  /** With a tap that is one end of a veth, in whose other end's namespace the guest's NIC is. */
+  /** With a veth end as the tap, whose peer's namespace has the guest's NIC. */
   async wire(kind: "bridge" | "masquerade" = "bridge"): Promise<void> {
     const { pod, guest } = this;
     const isBehind = kind === "masquerade";
@@ -115,7 +114,7 @@ export class DoctorScene {
     await this.#make(isBehind ? MASQUERADE : WIRING);
   }
 
-  /** Holds the guest to its address. */
+  /** Restricts the guest to its address. */
   async guardGuest(): Promise<void> {
     await this.#make({ ...WIRING, guard: GUARD });
   }
@@ -130,21 +129,21 @@ export class DoctorScene {
     this.#wiring = wiring;
   }
 
-  /** A guest without an address, on a network with a DHCP server that has one address, or none any more. */
+  /** A guest without an address, on a network with a DHCP server that has one or no free address. */
   async serveDhcp(hasLeft: boolean): Promise<void> {
     run("ip", "-n", this.guest, "addr", "flush", "dev", "eth0");
     this.known = [];
     this.asksDhcp = true;
     const other = hasLeft ? [] : ["--dhcp-host=02:00:00:00:5e:99,10.9.0.50"];
-    const words = ["netns", "exec", this.lan, "dnsmasq", ...DNSMASQ, ...other];
-    const server = spawn("ip", words, { stdio: ["ignore", "ignore", "pipe"] });
+    const text = ["netns", "exec", this.lan, "dnsmasq", ...DNSMASQ, ...other];
+    const server = spawn("ip", text, { stdio: ["ignore", "ignore", "pipe"] });
     this.#servers.push(server);
-    let said = "";
-    server.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
-    await eventually(() => said.includes("started"), { withinMs: 20_000 });
+    let output = "";
+    server.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    await eventually(() => output.includes("started"), { withinMs: 20_000 });
   }
 
-  /** The uplink and the gateway are at ports of a switch, whose VLANs may differ. */
+  /** Connects uplink and gateway to a switch, whose VLANs may differ. */
   async putSwitch(vlans: { readonly uplink: number; readonly gateway: number }): Promise<void> {
     const { host, lan } = this;
     this.#switch = await OpenVswitch.start(host);
@@ -158,7 +157,7 @@ export class DoctorScene {
     this.#switch.addLink("gw0", vlans.gateway);
   }
 
-  /** The node is the gateway of the guest's network, and translates for it to a network of its own. */
+  /** The node is the guest network's gateway and masquerades to its own network. */
   routeByNode(): void {
     const { host, lan } = this;
     const [own, beyond] = ["10.8.0.2", "10.8.0.1"];
@@ -192,11 +191,11 @@ export class DoctorScene {
 
   /** Runs a program in a namespace until the scene ends. */
   say(place: "guest" | "lan", ...argv: readonly string[]): void {
-    const words = ["netns", "exec", this[place], ...argv];
-    this.#servers.push(spawn("ip", words, { stdio: "ignore" }));
+    const text = ["netns", "exec", this[place], ...argv];
+    this.#servers.push(spawn("ip", text, { stdio: "ignore" }));
   }
 
-  /** As the guest's agent tells it. */
+  /** In the guest agent's form. */
   guestWord(): GuestWord {
     const links = JSON.parse(run("ip", "-j", "-n", this.guest, "addr", "show", "dev", "eth0")) as {
       address: string;
@@ -213,7 +212,7 @@ export class DoctorScene {
     };
   }
 
-  /** As CNI does. */
+  /** In CNI's form. */
   removeNic(): void {
     run("ip", "-n", this.pod, "link", "del", "pod1");
   }
@@ -250,7 +249,7 @@ export class DoctorScene {
   }
 }
 
-/** Runs `work` in a scene of its own. Scenes wait for answers that do not come, so several run at once. */
+/** Runs `work` in its own scene. Scenes mostly wait for missing replies, so several run in parallel. */
 export async function inScene<T>(
   number: number,
   work: (scene: DoctorScene) => Promise<T>,

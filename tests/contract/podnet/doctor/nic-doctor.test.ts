@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The doctor names the hop at which frames die, and no hop when nothing is wrong. Most planted faults are in nic-doctor.long.test.ts.
+// The doctor names the hop at which frames are dropped, and no hop without a fault. Most planted faults are in
+// nic-doctor.long.test.ts.
 import { describeNicDoctorContract } from "@patchbay/podnet/testing";
 import { run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
@@ -22,11 +23,11 @@ describeNicDoctorContract("netlink", async () => {
 });
 
 describe.concurrent("the doctor on the kernel", () => {
-  test("finds no hop dead where a switch takes frames of the uplink to the gateway's VLAN", async () => {
+  test("finds no dead hop where a switch moves uplink frames to the gateway's VLAN", async () => {
     const { hops, firstDead } = await inScene(92, async (scene) => {
       await scene.wire();
       await scene.putSwitch({ uplink: 10, gateway: 10 });
-      // A switch in user space gets frames whole only from a link that finishes them.
+      // A user-space switch receives complete checksums only from a link without offload.
       run("ip", "netns", "exec", scene.host, "ethtool", "-K", "up1", "tx", "off");
       return scene.examine();
     });
@@ -35,7 +36,7 @@ describe.concurrent("the doctor on the kernel", () => {
   });
 
   test.each(["bridge", "masquerade"] as const)(
-    "finds no hop dead where nothing is wrong: %s",
+    "finds no dead hop without a fault: %s",
     async (binding) => {
       const { hops, firstDead } = await inScene(binding === "bridge" ? 90 : 91, async (scene) => {
         await scene.wire(binding);
@@ -49,7 +50,7 @@ describe.concurrent("the doctor on the kernel", () => {
   );
 
   test.each(["bridge", "masquerade"] as const)(
-    "finds no hop dead where the node is the gateway, and translates: %s",
+    "finds no dead hop where the node is the gateway and translates: %s",
     async (binding) => {
       const { hops } = await inScene(binding === "bridge" ? 97 : 98, async (scene) => {
         await scene.wire(binding);
@@ -61,7 +62,7 @@ describe.concurrent("the doctor on the kernel", () => {
     },
   );
 
-  test("a guest that refuses pings and not connections is well", async () => {
+  test("a guest that refuses pings but accepts connections is healthy", async () => {
     const { hops } = await inScene(89, async (scene) => {
       await scene.wire();
       const rule = "add rule ip planted c icmp type echo-request drop";

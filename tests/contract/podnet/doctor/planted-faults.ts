@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that are planted in the path of a NIC, and the hop that the doctor must name for each.
+// Faults in the path of a NIC, and the hop that the doctor must name for each.
 import type { HopName } from "@patchbay/core/doctor";
 import { run } from "@patchbay/support";
 import { expect, test } from "vitest";
@@ -11,9 +11,9 @@ interface PlantedFault {
   readonly hop: HopName;
   readonly reason: string;
   readonly plant: (scene: DoctorScene) => void | Promise<void>;
-  /** How the guest is bound; `bridge` unless it is said. */
+  /** The guest's binding; `bridge` by default. */
   readonly binding?: "masquerade";
-  /** What is known otherwise than where nothing is wrong. */
+  /** Facts that differ from the faultless case. */
   readonly facts?: FactsChange;
 }
 
@@ -35,7 +35,7 @@ function bridge(place: Place, ...words: readonly string[]): Plant {
 
 type Text = string | ((scene: DoctorScene) => string);
 
-/** A rule in a table of its own; `hook`: where, as nft says it. */
+/** A rule in its own table; `hook`: its place in nft's syntax. */
 function nft(place: Place, family: string, [hook, rule]: readonly [Text, Text]): Plant {
   const inScene = (text: Text, scene: DoctorScene): string =>
     typeof text === "string" ? text : text(scene);
@@ -57,11 +57,11 @@ function inOrder(...plants: readonly Plant[]): Plant {
 }
 
 const FORWARD = "forward priority 0";
-/** A random half was, one time in twenty, the whole of ten pings. */
+/** A random half was, one time in twenty, all of ten pings. */
 const EVERY_FIFTH = "numgen inc mod 5 0 drop";
 const NO_HOST = "02:00:00:00:5e:88";
 
-/** After the node was made the gateway of the network. */
+/** After the node became the network's gateway. */
 function routed(...plants: readonly Plant[]): Plant {
   return inOrder(
     (scene) => {
@@ -71,14 +71,13 @@ function routed(...plants: readonly Plant[]): Plant {
   );
 }
 
-/** MAC of the gateway beyond the uplink. */
 function gatewayMac({ lan }: DoctorScene): string {
   const words = run("ip", "-j", "-n", lan, "link", "show", "dev", "lan0");
   const [link] = JSON.parse(words) as readonly { readonly address: string }[];
   return link?.address ?? "";
 }
 
-/** A fixed forwarding entry for the MAC of the gateway. */
+/** A static forwarding entry for the gateway's MAC. */
 function gatewayEntry(place: Place, port: Text): Plant {
   return (scene) => {
     const device = typeof port === "string" ? port : port(scene);
@@ -194,13 +193,13 @@ const AT_TAP: readonly PlantedFault[] = [
     plant: link("pod", "tap1", "down"),
   },
   {
-    name: "tap that nobody has open",
+    name: "tap that no process has open",
     hop: "tap",
     reason: "TapNotOpen",
     plant: link("guest", "wire0", "down"),
   },
   {
-    name: "tap gone",
+    name: "tap deleted",
     hop: "tap",
     reason: "TapMissing",
     plant: (scene) => {
@@ -221,7 +220,7 @@ const AT_TAP: readonly PlantedFault[] = [
     plant: link("pod", "tap1", "mtu", "1400"),
   },
   {
-    name: "send guard that refuses a second address",
+    name: "guard that blocks a second address",
     hop: "tap",
     reason: "GuardRefuses",
     plant: async (scene) => {
@@ -241,7 +240,7 @@ const AT_TAP: readonly PlantedFault[] = [
     },
   },
   {
-    name: "send guard taken away",
+    name: "guard removed",
     hop: "tap",
     reason: "RulesChanged",
     plant: async (scene) => {
@@ -271,7 +270,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: link("pod", "k6t-1", "down"),
   },
   {
-    name: "static entry of the guest gone",
+    name: "static entry of the guest deleted",
     hop: "podBridge",
     reason: "EntryMissing",
     plant: bridge("pod", "fdb", "del", MAC, "dev", "tap1", "master"),
@@ -327,7 +326,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: (scene) => scene.serveDhcp(false),
   },
   {
-    name: "rules of masquerade gone",
+    name: "masquerade rules deleted",
     hop: "translation",
     reason: "RulesChanged",
     binding: "masquerade",
@@ -346,7 +345,7 @@ const IN_POD: readonly PlantedFault[] = [
     },
   },
   {
-    name: "pod NIC gone",
+    name: "pod NIC deleted",
     hop: "podNic",
     reason: "NicMissing",
     plant: ip("pod", "link", "del", "pod1"),
@@ -382,7 +381,7 @@ const IN_POD: readonly PlantedFault[] = [
     plant: nft("pod", "netdev", ['egress device "pod1" priority 0', "drop"]),
   },
   {
-    name: "frames dropped as they come to the pod NIC",
+    name: "frames dropped as they enter the pod NIC",
     hop: "podNic",
     reason: "FramesLost",
     plant: nft("pod", "netdev", ['ingress device "pod1" priority 0', "drop"]),
@@ -421,13 +420,13 @@ const ON_NODE: readonly PlantedFault[] = [
     reason: "PortBlocked",
     plant: inOrder(
       peerLink("nomaster"),
-      // Spanning tree listens for so long before a port forwards, hundredths of a second.
+      // Time that spanning tree listens before a port forwards, hundredths of a second.
       link("host", "br0", "type", "bridge", "stp_state", "1", "forward_delay", "3000"),
       peerLink("master", "br0"),
     ),
   },
   {
-    name: "frames dropped as they come to the node",
+    name: "frames dropped as they enter the node",
     hop: "nodePeer",
     reason: "FramesLost",
     plant: nft("host", "netdev", [({ peer }) => `ingress device "${peer}" priority 0`, "drop"]),
@@ -472,13 +471,13 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: link("host", "br0", "down"),
   },
   {
-    name: "firewall of the node against all",
+    name: "node firewall that blocks all traffic",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, "drop"]),
   },
   {
-    name: "firewall of the node against IPv4",
+    name: "node firewall that blocks IPv4",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, "ether type ip drop"]),
@@ -508,13 +507,13 @@ const ON_NODE: readonly PlantedFault[] = [
     plant: routed(neighbor("host", ADDRESS, "br0")),
   },
   {
-    name: "ebtables against what is forwarded",
+    name: "ebtables rule against forwarded frames",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: ebtables("-A", "FORWARD", "-p", "IPv4", "-j", "DROP"),
   },
   {
-    name: "ebtables against what comes in",
+    name: "ebtables rule against incoming frames",
     hop: "nodeBridge",
     reason: "FramesLost",
     plant: routed(ebtables("-t", "nat", "-A", "PREROUTING", "-j", "DROP")),
@@ -581,7 +580,7 @@ const BEYOND: readonly PlantedFault[] = [
     plant: neighbor("lan", ADDRESS, "lan0"),
   },
   {
-    name: "gateway's address gone from the node",
+    name: "gateway's address deleted from the node",
     hop: "gateway",
     reason: "GatewayAddressMissing",
     plant: routed(ip("host", "addr", "del", `${GATEWAY}/24`, "dev", "br0")),
@@ -596,19 +595,19 @@ const BEYOND: readonly PlantedFault[] = [
     ),
   },
   {
-    name: "node that forwards nothing",
+    name: "node without forwarding",
     hop: "gateway",
     reason: "ForwardingRefused",
     plant: routed(nft("host", "ip", [FORWARD, "drop"])),
   },
   {
-    name: "node that forwards no answers",
+    name: "node that forwards no replies",
     hop: "gateway",
     reason: "ForwardingRefused",
     plant: routed(nft("host", "ip", [FORWARD, 'iifname "ex0" drop'])),
   },
   {
-    name: "masquerade of the node gone",
+    name: "node masquerade deleted",
     hop: "gateway",
     reason: "MasqueradeMissing",
     plant: routed((scene) => {
@@ -616,7 +615,7 @@ const BEYOND: readonly PlantedFault[] = [
     }),
   },
   {
-    name: "masquerade gone behind the pod",
+    name: "masquerade behind the pod deleted",
     hop: "gateway",
     reason: "MasqueradeMissing",
     binding: "masquerade",
@@ -637,7 +636,7 @@ const BEYOND: readonly PlantedFault[] = [
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 20 }),
   },
   {
-    name: "switch that finishes no checksums",
+    name: "switch that does not complete checksums",
     hop: "gateway",
     reason: "ChecksumUnfinished",
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 10 }),
@@ -650,7 +649,7 @@ const BEYOND: readonly PlantedFault[] = [
   },
 ];
 
-/** A number for each fault, so that several scenes can exist at once. */
+/** Numbers the faults, so that several scenes can exist at once. */
 type NumberedFault = PlantedFault & { readonly number: number };
 
 const GROUPS = [IN_GUEST, AT_TAP, IN_POD, ON_NODE, BEYOND];
@@ -664,7 +663,7 @@ const FIRST_OF_GROUPS: readonly string[] = GROUPS.flatMap(([fault]) => fault?.na
 export const FEW_FAULTS = PLANTED.filter(({ name }) => FIRST_OF_GROUPS.includes(name));
 export const OTHER_FAULTS = PLANTED.filter(({ name }) => !FIRST_OF_GROUPS.includes(name));
 
-/** Defines a test of each fault: the doctor names the first hop at which frames die, and why. */
+/** Defines a test per fault: the doctor names the first hop at which frames are dropped, and why. */
 export function testPlantedFaults(faults: readonly NumberedFault[]): void {
   test.each(faults)("names $hop: $name", async ({ hop, reason, plant, facts, binding, number }) => {
     const report = await inScene(number, async (scene) => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataplane: Open vSwitch with DPDK, as docs/examples/open-vswitch.md has it, without huge pages and beside the machine's own.
+// A dataplane: Open vSwitch with DPDK as in docs/examples/open-vswitch.md, without huge pages and beside the machine's
+// own.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { linkSync, mkdtempSync, rmSync } from "node:fs";
@@ -7,23 +8,23 @@ import { join } from "node:path";
 import { eventually } from "../eventually.ts";
 import { needProgram } from "../programs/need-program.ts";
 
-/** Of Debian's openvswitch-switch-dpdk, and of openvswitch-switch. */
+/** Of Debian's openvswitch-switch-dpdk and openvswitch-switch. */
 const [WITH_DPDK, WITHOUT] = [
   "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk",
   "/usr/lib/openvswitch-switch/ovs-vswitchd",
 ];
 const SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema";
 const BRIDGE = "ovs0";
-const SOON = { withinMs: 60_000 };
+const TIMEOUT = { withinMs: 60_000 };
 
-/** One that runs, with a bridge. */
+/** A running one with a bridge. */
 export class OpenVswitch {
-  /** Beside the sockets of pods: a name in another file system cannot be given to them. */
+  /** Beside the pods' sockets, because hard links need one file system. */
   readonly #directory = mkdtempSync("/run/patchbay-ovs-");
   readonly #children: ChildProcess[] = [];
   readonly #shared: string[] = [];
 
-  /** Resolves when its DPDK has begun; with the name of a namespace it is there, without DPDK. */
+  /** Resolves when its DPDK has started; with a namespace's name it runs there without DPDK. */
   static async start(netns?: string): Promise<OpenVswitch> {
     for (const program of [WITH_DPDK, WITHOUT]) needProgram(program, "openvswitch-switch-dpdk");
     const found = new OpenVswitch();
@@ -36,7 +37,7 @@ export class OpenVswitch {
     return found;
   }
 
-  /** A port, whose socket it makes and which then has that path too. */
+  /** Adds a port, creates its socket, and links it to that path too. */
   addPort(name: string, path: string): void {
     const type = ["--", "set", "Interface", name, "type=dpdkvhostuser"];
     this.#ask("add-port", BRIDGE, name, ...type);
@@ -44,12 +45,12 @@ export class OpenVswitch {
     this.#shared.push(path);
   }
 
-  /** A port that is a link of its namespace, whose frames are of a VLAN. */
+  /** Adds a link of its namespace as a port with that VLAN. */
   addLink(name: string, vlan: number): void {
     this.#ask("add-port", BRIDGE, name, `tag=${String(vlan)}`);
   }
 
-  /** Takes the sockets along. */
+  /** Stops it and removes its sockets. */
   async stop(): Promise<void> {
     for (const path of this.#shared.splice(0)) rmSync(path, { force: true });
     for (const child of this.#children.toReversed()) {
@@ -88,7 +89,7 @@ export class OpenVswitch {
     const file = join(this.#directory, "conf.db");
     execFileSync("ovsdb-tool", ["create", file, SCHEMA]);
     this.#spawn("ovsdb-server", file, `--remote=p${this.#database}`);
-    await eventually(() => this.#isAnswered(), SOON);
+    await eventually(() => this.#isAnswered(), TIMEOUT);
     this.#ask("--no-wait", "init");
     if (netns === undefined) await this.#startDpdk();
     else this.#spawn("ip", "netns", "exec", netns, WITHOUT, this.#database);
@@ -98,19 +99,19 @@ export class OpenVswitch {
   async #startDpdk(): Promise<void> {
     const settings = [
       "dpdk-init=true",
-      "pmd-maxsleep=500", // microseconds, where nothing comes; else it looks without a pause
-      "per-port-memory=true", // all ports' together, as it is else, is 0.7 GB
+      "pmd-maxsleep=500", // microseconds of sleep when idle; otherwise it polls continuously
+      "per-port-memory=true", // one buffer for all ports takes 0.7 GB by default
       `dpdk-extra="--no-huge --legacy-mem -m 512 --no-pci --no-telemetry --file-prefix=patchbay-ovs-${String(process.pid)}"`,
     ];
     const options = settings.map((setting) => `other_config:${setting}`);
     this.#ask("--no-wait", "set", "Open_vSwitch", ".", ...options);
-    // Its bridge is a link too, which stays when it ends: in a namespace of its own it goes along.
+    // Its bridge is also a link that outlives it: it is deleted with its own namespace.
     const child = this.#spawn("unshare", "--net", WITH_DPDK, this.#database);
     await eventually(() => {
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error("Open vSwitch has ended");
       return this.#ask("get", "Open_vSwitch", ".", "dpdk_initialized") === "true";
-    }, SOON);
+    }, TIMEOUT);
   }
 
   #isAnswered(): boolean {
@@ -118,7 +119,7 @@ export class OpenVswitch {
       this.#ask("--no-wait", "show");
       return true;
     } catch {
-      return false; // it does not listen yet
+      return false;
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataplane: DPDK's own test program, which passes frames on between two sockets, or takes those of one, or makes them.
+// A dataplane: DPDK's test program, which forwards frames between two sockets, or drops or generates those of one.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, lstatSync, mkdtempSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { eventually } from "../eventually.ts";
 import { needProgram } from "../programs/need-program.ts";
 
-/** What it does with frames: passes them on, throws them away, makes small ones for that MAC. */
+/** Its mode: forward frames, drop them, or generate small ones for that MAC. */
 export type Forwarding =
   | { readonly mode: "io" | "rxonly" }
   | { readonly mode: "txonly"; readonly to: string };
@@ -18,11 +18,11 @@ function forwardingOf(forwarding: Forwarding): readonly string[] {
   return forwarding.mode === "txonly" ? [mode, `--eth-peer=0,${forwarding.to}`] : [mode];
 }
 
-/** Source: DPDK testpmd_app_ug; without huge pages, devices of PCI, and a way to be asked. */
+/** Source: DPDK testpmd_app_ug; without huge pages and PCI devices, interactive. */
 function argumentsOf(
   sockets: readonly string[],
   queues: number,
-  { forwarding = { mode: "io" }, isAsked = false }: TestpmdHow,
+  { forwarding = { mode: "io" }, isAsked: isRequest = false }: TestpmdHow,
 ): readonly string[] {
   const devices = sockets.flatMap((path, index) => [
     "--vdev",
@@ -40,7 +40,7 @@ function argumentsOf(
     ...devices,
     "--",
     ...forwardingOf(forwarding),
-    isAsked ? "--interactive" : "--auto-start",
+    isRequest ? "--interactive" : "--auto-start",
     "--no-lsc-interrupt",
     "--total-num-mbufs=16384",
     `--rxq=${String(queues)}`,
@@ -48,28 +48,26 @@ function argumentsOf(
   ];
 }
 
-/** How it runs. */
 export interface TestpmdHow {
-  /** Absent: it passes frames on. */
+  /** Unset: it forwards frames. */
   readonly forwarding?: Forwarding;
-  /** Whether it looks for frames only within `forwards`: it looks without a pause, which takes a whole core. Absent: always. */
+  /** Whether it polls only within `forwards`, because polling takes a whole core. Unset: always. */
   readonly isAsked?: boolean;
-  /** Whom it runs as, without any right; absent: root. */
+  /** Its unprivileged user; unset: root. */
   readonly user?: { readonly uid: number; readonly gid: number };
 }
 
-/** As that user, without any right and group beside its own. */
+/** Runs as that user without capabilities and supplementary groups. */
 function asUser({ uid, gid }: { readonly uid: number; readonly gid: number }): readonly string[] {
   const ids = ["--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
   return ["setpriv", ...ids, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"];
 }
 
-/** Throws an error that makes a test not possible where DPDK's test program is not installed. */
+/** Marks a test as not possible where DPDK's test program is not installed. */
 export function needTestpmd(): void {
   needProgram("/usr/bin/dpdk-testpmd", "dpdk-dev");
 }
 
-/** One that runs. */
 export class Testpmd {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;
@@ -81,7 +79,7 @@ export class Testpmd {
     });
   }
 
-  /** Runs once the sockets, one or two, are there. */
+  /** Resolves once its one or two sockets exist. */
   static async start(
     sockets: readonly string[],
     queues: number,
@@ -93,7 +91,7 @@ export class Testpmd {
     if (user !== undefined) chownSync(directory, user.uid, user.gid);
     const argv = ["dpdk-testpmd", ...argumentsOf(sockets, queues, how)];
     const [program = "", ...args] = user === undefined ? argv : [...asUser(user), ...argv];
-    // It is asked by its input, and ends when that does. Where it keeps what it runs with is its own, whoever it is.
+    // Commands arrive on its input, whose end stops it. Its runtime directory is its own, for any user.
     const child = spawn(program, args, {
       stdio: ["pipe", "ignore", "ignore"],
       env: { ...process.env, XDG_RUNTIME_DIR: directory },
@@ -111,7 +109,7 @@ export class Testpmd {
     return dataplane;
   }
 
-  /** Passes frames on while that lasts. */
+  /** Forwards frames until the promise settles. */
   async forwards<Result>(during: () => Promise<Result>): Promise<Result> {
     this.#child.stdin?.write("start\n");
     try {
@@ -121,13 +119,13 @@ export class Testpmd {
     }
   }
 
-  /** Ends in order, and takes its sockets along. */
+  /** Stops cleanly and removes its sockets. */
   async stop(): Promise<void> {
     this.#child.kill("SIGINT");
     await this.#ended;
   }
 
-  /** Dies, and leaves its sockets. */
+  /** Is killed and leaves its sockets. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#ended;

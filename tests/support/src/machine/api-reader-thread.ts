@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread of ApiReader: asks the API server, and wakes who waits.
+// ApiReader's thread: sends requests to the API server and wakes the waiting thread.
 import { readFileSync } from "node:fs";
 import { Agent, request, type RequestOptions } from "node:https";
 import { text } from "node:stream/consumers";
 import type { IncomingMessage } from "node:http";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 
-/** What is sent to a path, JSON. */
+/** A request body, JSON. */
 export interface ApiWrite {
   readonly method: "DELETE" | "PATCH" | "POST" | "PUT";
   readonly body: string;
@@ -14,12 +14,12 @@ export interface ApiWrite {
   readonly type?: string;
 }
 
-/** What is asked, and where the answer goes. */
+/** A request and its reply channel. */
 export interface ApiQuestion {
   readonly path: string;
-  /** What is written there; absent: it is read. */
+  /** The body of a write; unset: a read. */
   readonly write?: ApiWrite;
-  /** One number: no longer 0 once the answer is there. */
+  /** One number: nonzero once the response is there. */
   readonly isAnswered: Int32Array;
   readonly port: MessagePort;
 }
@@ -28,7 +28,7 @@ export type ApiAnswer =
   | { readonly status: number; readonly text: string }
   | { readonly error: string };
 
-/** What standalone writes for its administrator. */
+/** The administrator's kubeconfig of standalone. */
 interface KubeConfigFile {
   readonly clusters: readonly [
     {
@@ -51,7 +51,7 @@ function fromBase64(data: string): Buffer {
   return Buffer.from(data, "base64");
 }
 
-/** Read at each look: certificates are renewed. */
+/** Read for each request, because certificates are renewed. */
 function readOptions(): RequestOptions & { readonly server: string } {
   const config = JSON.parse(readFileSync(String(workerData), "utf8")) as KubeConfigFile;
   const [{ cluster }] = config.clusters;
@@ -65,7 +65,7 @@ function readOptions(): RequestOptions & { readonly server: string } {
   };
 }
 
-/** What is written goes over a connection of its own: nothing is asked for twice. */
+/** Writes use a fresh connection, so that no request is repeated. */
 async function ask({ path, write }: ApiQuestion): Promise<ApiAnswer> {
   const { server, ...options } = readOptions();
   // Node.js sends a DELETE's body without its length unless the length is set.
@@ -81,7 +81,7 @@ async function ask({ path, write }: ApiQuestion): Promise<ApiAnswer> {
   return { status: response.statusCode ?? 0, text: await text(response) };
 }
 
-/** A connection that was kept may have ended meanwhile: then another one is made, once. */
+/** A kept connection may have ended meanwhile: then the request is repeated once on a new one. */
 async function answer(question: ApiQuestion): Promise<ApiAnswer> {
   try {
     if (question.write !== undefined) return await ask(question);
@@ -93,8 +93,8 @@ async function answer(question: ApiQuestion): Promise<ApiAnswer> {
 
 parentPort?.on("message", (question: ApiQuestion) => {
   const { isAnswered, port } = question;
-  void answer(question).then((told) => {
-    port.postMessage(told);
+  void answer(question).then((reported) => {
+    port.postMessage(reported);
     Atomics.store(isAnswered, 0, 1);
     Atomics.notify(isAnswered, 0);
     port.close();

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the API server hold now? The test stands still until it is told; a kubectl for each look took as much of
-// the machine as the guests did.
+// Synchronous reads of the API server: the test blocks until the response, because a kubectl per read cost as much
+// processor time as the guests.
 import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { ApiAnswer, ApiQuestion, ApiWrite } from "./api-reader-thread.ts";
 
-/** Longest time for an answer. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** Time between two reads of an object that is being deleted. */
+/** Interval of reads of an object that is being deleted. */
 const GONE_POLL_MS = 50;
 
-/** The fields of a Status that a test's error shows. */
+/** The Status fields in a test's error. */
 interface Refusal {
   readonly reason?: string;
   readonly message?: string;
@@ -19,19 +18,20 @@ interface Refusal {
   };
 }
 
-/** Reads objects over a connection of its own, which stays open, and writes what is asked for. */
+/** Reads objects over its own open connection and sends writes. */
 export class ApiReader {
   readonly #kubeconfig: string;
   #thread: Worker | undefined;
 
-  /** @param kubeconfig - as standalone writes it; need not be there yet */
+  /** @param kubeconfig - written by standalone; need not exist yet */
   constructor(kubeconfig: string) {
     this.#kubeconfig = kubeconfig;
   }
 
   /**
-   * What the server answers to GET, undefined when there is no such object.
-   * @throws Error when the server cannot be reached or refuses.
+   * The response to GET, undefined for a missing object.
+   *
+   * @throws Error when the server is unreachable or rejects it.
    */
   read(path: string): unknown {
     const answer = this.#ask(path);
@@ -42,8 +42,9 @@ export class ApiReader {
   }
 
   /**
-   * Puts a body at a path, once.
-   * @throws Error when the server cannot be reached or refuses, with its reason and its message.
+   * Sends a PUT once.
+   *
+   * @throws Error when the server is unreachable or rejects it, with its reason and its message.
    */
   put(path: string, body: unknown): void {
     const refusal = this.#write(path, { method: "PUT", body: JSON.stringify(body) });
@@ -51,7 +52,8 @@ export class ApiReader {
   }
 
   /**
-   * Creates an object in a collection, once; false when one of its name is there.
+   * Creates an object in a collection once; false when it exists.
+   *
    * @throws Error as {@link put}
    */
   create(path: string, object: unknown): boolean {
@@ -63,6 +65,7 @@ export class ApiReader {
 
   /**
    * Patches an object, once: with JSON Patch for a list of operations, otherwise with JSON Merge Patch.
+   *
    * @throws Error as {@link put}
    */
   patch(path: string, change: object): void {
@@ -73,6 +76,7 @@ export class ApiReader {
 
   /**
    * Requests the deletion of an object as `kubectl delete` does, once; false when the object does not exist.
+   *
    * @throws Error as {@link put}
    */
   delete(path: string, gracePeriodSeconds?: number): boolean {
@@ -87,6 +91,7 @@ export class ApiReader {
 
   /**
    * Waits until the path has no object, or one with another uid.
+   *
    * @throws Error when this takes longer than `withinMs`.
    */
   waitUntilGone(path: string, uid: string, withinMs: number): void {
@@ -95,14 +100,14 @@ export class ApiReader {
     for (;;) {
       const object = this.read(path) as
         | { readonly metadata: { readonly uid?: string } }
-        | undefined; // any object has these
+        | undefined;
       if (object?.metadata.uid !== uid) return;
       if (performance.now() > deadline) throw new Error(`${path} still exists`);
       Atomics.wait(rest, 0, 0, GONE_POLL_MS);
     }
   }
 
-  /** Why it is refused. */
+  /** The rejection's reason. */
   #write(
     path: string,
     write: ApiWrite,
@@ -111,7 +116,7 @@ export class ApiReader {
     const what = `${write.method} ${path}`;
     if ("error" in answer) throw new Error(`${what}: ${answer.error}`);
     if (answer.status < 300) return undefined;
-    // A Kubernetes API server refuses with a Status.
+    // A Kubernetes API server rejects with a Status.
     const { reason = "", message = answer.text, details } = JSON.parse(answer.text) as Refusal;
     const causes = (details?.causes ?? []).map((cause) => `${cause.field ?? ""}: ${cause.message}`);
     const text = [`${what}: (${reason}): ${message}`, ...causes].join("\n");
@@ -127,7 +132,7 @@ export class ApiReader {
     this.#thread.postMessage(question, [theirs]);
     try {
       Atomics.wait(isAnswered, 0, 0, ANSWER_TIMEOUT_MS);
-      // Sent by the thread below, or nothing.
+      // Sent by the thread below, or undefined.
       const answer = receiveMessageOnPort(mine)?.message as ApiAnswer | undefined;
       return answer ?? { error: `no answer in ${String(ANSWER_TIMEOUT_MS)} ms` };
     } finally {
@@ -143,7 +148,7 @@ export class ApiReader {
     return thread;
   }
 
-  /** Ends the thread; the next look starts another one. */
+  /** Ends the thread; the next read starts another one. */
   close(): void {
     void this.#thread?.terminate();
     this.#thread = undefined;

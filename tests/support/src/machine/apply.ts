@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does `kubectl apply` send to create an object, and where? Source: kubectl apply, --validate=strict.
+// The creation request of `kubectl apply`. Source: kubectl apply, --validate=strict.
 import type { KubeObject } from "@patchbay/api";
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
@@ -13,21 +13,21 @@ interface ResourceList {
   }[];
 }
 
-/** An object, and the collection that it is created in. */
+/** An object and its collection's path. */
 interface Creation {
   readonly path: string;
   readonly body: object;
 }
 
 function resourceOf({ apiVersion, kind }: KubeObject, list: unknown) {
-  // Discovery's answer; nothing while the definition of the kind is not served.
+  // The discovery response; undefined while the kind is not served.
   const { resources } = (list ?? { resources: [] }) as ResourceList;
   const found = resources.find((one) => one.kind === kind && !one.name.includes("/"));
   if (found === undefined) throw new Error(`no resource of kind ${kind} in ${apiVersion}`);
   return found;
 }
 
-/** Remembers what was applied, so that a later `kubectl apply` takes away what it leaves out. */
+/** Stores the applied manifest, so that a later `kubectl apply` removes omitted fields. */
 function applied({ metadata, ...object }: KubeObject): object {
   const text = JSON.stringify({ ...object, metadata });
   return {
@@ -36,7 +36,7 @@ function applied({ metadata, ...object }: KubeObject): object {
   };
 }
 
-/** How an object is created; `read` answers what the server has at a path. */
+/** How to create an object; `read` returns the server's object at a path. */
 export function creationOf(object: KubeObject, read: (path: string) => unknown): Creation {
   const { apiVersion, metadata } = object;
   const group = `/${apiVersion.includes("/") ? "apis" : "api"}/${apiVersion}`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of the collections that tests change, by the short names of their kinds.
+// Paths of collections by the short names of their kinds.
 import type {
   DataVolume,
   KubeNode,
@@ -45,15 +45,14 @@ const COLLECTIONS = {
   vmi: `${KUBEVIRT}/${DEFAULT}/virtualmachineinstances`,
 } as const;
 
-/** Kinds that tests read and change. Those with a namespace are in `default`, KubeVirt in `patchbay`, leases in `kube-node-lease`. */
+/** Kinds that tests use. Namespaced ones are in `default`, KubeVirt in `patchbay`, leases in `kube-node-lease`. */
 export type ShortKind = keyof typeof COLLECTIONS;
 
-/** Path of an object, or of the whole collection. */
 export function pathOf(kind: ShortKind, name?: string): string {
   return name === undefined ? COLLECTIONS[kind] : `${COLLECTIONS[kind]}/${name}`;
 }
 
-/** An event, with the fields that tests read. */
+/** The event fields that tests read. */
 export interface StoryEvent extends KubeObject {
   readonly type?: string;
   readonly reason: string;
@@ -74,7 +73,7 @@ interface TypedObjects {
   readonly vmi: VirtualMachineInstance;
 }
 
-/** The type of a kind's objects, which the server validated. */
+/** The type of a kind's validated objects. */
 export type ObjectOf<K extends ShortKind> = K extends keyof TypedObjects
   ? TypedObjects[K]
   : KubeObject;

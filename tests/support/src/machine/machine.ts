@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A standalone machine as a user has it: its command line, kubectl, and the consoles of its guests.
+// A user's view of a standalone machine: its command line, kubectl, and guest consoles.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -16,16 +16,14 @@ import { creationOf } from "./apply.ts";
 import { eventually } from "../eventually.ts";
 import { openGuestConsole, type GuestConsole } from "../guest-console.ts";
 
-/** How a command ended. */
 export interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Where the machine is. */
 export interface MachineAddress {
-  /** Checkout whose executables are used. */
+  /** The checkout of the executables. */
   readonly root: string;
   readonly dataDir: string;
 }
@@ -33,20 +31,18 @@ export interface MachineAddress {
 const OF_KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/default";
 const PODS = "/api/v1/namespaces/default/pods";
 
-/** Longest time for one command. */
 const COMMAND_TIMEOUT_MS = 180_000;
 
-/** Longest time for a boot: about 5 s under software emulation, more on a busy machine and with two at once. */
+/** Limit of a boot: about 5 s under software emulation, more on a busy machine and with two at once. */
 const BOOT_TIMEOUT_MS = 120_000;
 
-/** How often it is looked whether a guest that boots still has its launcher. */
+/** Interval of checks that a booting guest still has its launcher. */
 const LAUNCHER_LOOK_MS = 1_000;
 
-/** A running standalone machine. */
 export class Machine {
   readonly dataDir: string;
   readonly #root: string;
-  /** Data directories of its nodes, the own one first. */
+  /** Data directories of its nodes, its own first. */
   readonly #nodeDirs: string[];
   readonly #consoles = new Map<string, GuestConsole>();
   readonly #api: ApiReader;
@@ -96,12 +92,9 @@ export class Machine {
     return this.#run(["patchbay", "--data-dir", this.dataDir, ...args]);
   }
 
-  /**
-   * Creates objects as `kubectl apply` does, or changes what is there with it: a program for each takes a fifth of a second of
-   * the processor.
-   */
+  /** Creates or updates objects like `kubectl apply`, whose process takes a fifth of a second of processor time. */
   apply(...objects: readonly unknown[]): void {
-    // Manifests, as tests write them.
+    // Tests' manifests.
     for (const object of objects as readonly KubeObject[]) {
       const { path, body } = creationOf(object, (of) => this.read(of));
       if (this.#api.create(path, body)) continue;
@@ -109,33 +102,32 @@ export class Machine {
     }
   }
 
-  /** A subresource request: PUT with a body. */
   put(path: string, body: unknown): CommandResult {
     return this.try(["kubectl", "replace", "--raw", path, "-f", "-"], JSON.stringify(body));
   }
 
-  /** The same without a program, where what kubectl says is not looked at; throws when it is refused. */
+  /** The same without a program if kubectl's output does not matter; throws when it is rejected. */
   request(path: string, body: unknown): void {
     this.#api.put(path, body);
   }
 
-  /** Patches an object: JSON Patch for a list of operations, otherwise JSON Merge Patch. Throws when the server refuses. */
+  /** Patches an object: JSON Patch for a list of operations, otherwise JSON Merge Patch. Throws when it is rejected. */
   patch(kind: ShortKind, name: string, change: object): void {
     this.#api.patch(pathOf(kind, name), change);
   }
 
-  /** Deletes objects and waits until they are gone, as `kubectl delete` does. Throws when one does not exist. */
+  /** Deletes objects and waits for their end, like `kubectl delete`. Throws when one does not exist. */
   delete(kind: ShortKind, ...objects: readonly string[]): void {
     const missing = this.#delete(kind, objects);
     if (missing.length > 0) throw new Error(`no ${kind} ${missing.join(", ")}`);
   }
 
-  /** The same, without an error for those that do not exist. */
+  /** The same, ignoring missing ones. */
   deleteIfPresent(kind: ShortKind, ...objects: readonly string[]): void {
     this.#delete(kind, objects);
   }
 
-  /** Names of those that did not exist. */
+  /** Names of missing objects. */
   #delete(kind: ShortKind, objects: readonly string[]): readonly string[] {
     const before = objects.map((name) => ({
       name,
@@ -150,18 +142,17 @@ export class Machine {
   }
 
   #uidOf(kind: ShortKind, name: string): string | undefined {
-    return (this.read(pathOf(kind, name)) as KubeObject | undefined)?.metadata.uid; // any object has metadata
+    return (this.read(pathOf(kind, name)) as KubeObject | undefined)?.metadata.uid;
   }
 
   /** An object, undefined when it does not exist. */
   find<K extends ShortKind>(kind: K, name: string): ObjectOf<K> | undefined {
-    return this.read(pathOf(kind, name)) as ObjectOf<K> | undefined; // of that collection
+    return this.read(pathOf(kind, name)) as ObjectOf<K> | undefined;
   }
 
   /** Every object of a kind, or those with a label such as `app=web`. */
   list<K extends ShortKind>(kind: K, label = ""): readonly ObjectOf<K>[] {
     const query = `?labelSelector=${encodeURIComponent(label)}`;
-    // A list of that collection.
     const { items } = this.read(`${pathOf(kind)}${query}`) as {
       readonly items: readonly ObjectOf<K>[];
     };
@@ -173,41 +164,40 @@ export class Machine {
     return this.list("event");
   }
 
-  /** Starts to delete an object, in `graceSeconds` where it is a pod; does not wait. One that does not exist is no error. */
+  /** Starts the deletion of an object, of a pod with `graceSeconds`, without waiting. A missing one is no error. */
   startDelete(kind: ShortKind, name: string, graceSeconds?: number): void {
     this.#api.delete(pathOf(kind, name), graceSeconds);
   }
 
-  /** What is at a path of the API server, undefined when nothing is; cheap enough to be asked again and again. */
+  /** The object at a path of the API server, undefined if missing; cheap enough for polling. */
   read(path: string): unknown {
     return this.#api.read(path);
   }
 
   findVm(name: string): VirtualMachine | undefined {
-    // The API server validated it against the schema that the type is made of.
+    // The API server validated it.
     return this.read(`${OF_KUBEVIRT}/virtualmachines/${name}`) as VirtualMachine | undefined;
   }
 
   findVmi(name: string): VirtualMachineInstance | undefined {
     const path = `${OF_KUBEVIRT}/virtualmachineinstances/${name}`;
-    return this.read(path) as VirtualMachineInstance | undefined; // as above
+    return this.read(path) as VirtualMachineInstance | undefined;
   }
 
   /** The launcher pod of a VMI. */
   findPod(vmi: string): Pod | undefined {
     const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
-    // Pods of the embedded server have the type's form.
     const pods = this.read(PODS) as { items: readonly Pod[] };
     return pods.items.find(({ metadata }) => metadata.uid === uid);
   }
 
-  /** The phase of a pod, undefined when there is none. */
+  /** The phase of a pod, undefined if it is missing. */
   findPodPhase(name: string): string | undefined {
-    const pod = this.read(`${PODS}/${name}`) as Pod | undefined; // as above
+    const pod = this.read(`${PODS}/${name}`) as Pod | undefined;
     return pod?.status?.phase;
   }
 
-  /** The directory of the launcher's sockets of a running VMI. */
+  /** The socket directory of a running VMI's launcher. */
   launcherDir(vmi: string): string {
     const uid = Object.keys(this.findVmi(vmi)?.status?.activePods ?? {})[0];
     if (uid === undefined) throw new Error(`VMI ${vmi} has no pod`);
@@ -216,7 +206,7 @@ export class Machine {
     return candidates.find((path) => existsSync(path)) ?? join(this.dataDir, volume);
   }
 
-  /** From now on, launchers are also looked for on a node with that data directory. */
+  /** Also searches launchers on a node with that data directory. */
   joinedBy(dataDir: string): void {
     this.#nodeDirs.push(dataDir);
   }
@@ -234,14 +224,14 @@ export class Machine {
     return opened;
   }
 
-  /** The console of a VMI's launcher as it is now; undefined while none runs a guest. */
+  /** The current console of a VMI's launcher; undefined while none runs a guest. */
   #findConsole(vmi: string): GuestConsole | undefined {
     return this.findVmi(vmi)?.status?.phase === "Running" ? this.console(vmi) : undefined;
   }
 
   /**
-   * Waits until the guest of a VM or VMI has said that it is up, the newest one where a VM gets another launcher meanwhile;
-   * `since` is where its console was before a reboot.
+   * Waits until the guest of a VM or VMI is up, the newest one if a VM gets another launcher; `since` is the console's
+   * position before a reboot.
    */
   async booted(vmi: string, since?: number, withinMs = BOOT_TIMEOUT_MS): Promise<void> {
     const before = this.#findConsole(vmi);
@@ -259,7 +249,7 @@ export class Machine {
     }
   }
 
-  /** Process id of a component, as the supervisor wrote it down. */
+  /** Pid of a component, as recorded by the supervisor. */
   pidOf(component: string): number {
     const text = readFileSync(join(this.dataDir, "run", `${component}.json`), "utf8");
     const state: unknown = JSON.parse(text);
@@ -274,7 +264,7 @@ export class Machine {
     throw new Error(`${component} has no process id`);
   }
 
-  /** Lets go of the consoles and of the API server. */
+  /** Closes the consoles and the API connection. */
   close(): void {
     this.#api.close();
     for (const opened of this.#consoles.values()) opened.close();

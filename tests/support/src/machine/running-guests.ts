@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In how many places does a guest run? Its libvirt is asked on each node, again and again, by one virsh for each launcher.
+// Counts the places where a guest runs: polls libvirt on each node by one virsh per launcher.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { names } from "@patchbay/api";
 
-/** Between two looks, milliseconds. */
+/** Interval of polls, milliseconds. */
 const LOOK_MS = 10;
-/** For which an answer is waited for, milliseconds: that of a launcher that is on its end may never come. */
+/** Time limit of a reply, milliseconds, because an ending launcher may never answer. */
 const ANSWER_MS = 3_000;
-/** What virsh prints behind an answer. */
+/** virsh's mark at the end of a reply. */
 const MARK = "answered";
 
 /** A virsh that stays connected to one launcher. */
@@ -23,12 +23,12 @@ class Asked {
 
   constructor(launcherDir: string) {
     this.#directory = mkdtempSync(join(tmpdir(), "virsh-"));
-    // The socket's path is longer than a socket's address may be.
+    // The socket's path is too long for a socket address.
     symlinkSync(launcherDir, join(this.#directory, "l"));
     const socket = join(this.#directory, "l/libvirt/libvirt-sock");
     const uri = `qemu+unix:///session?socket=${socket}`;
     this.#child = spawn("virsh", ["-q", "-c", uri], { stdio: ["pipe", "pipe", "ignore"] });
-    this.#child.stdin?.on("error", () => undefined); // it has ended
+    this.#child.stdin?.on("error", () => undefined);
     this.#child.stdout?.on("data", (bytes: Buffer) => {
       this.#hear(bytes.toString());
     });
@@ -37,7 +37,7 @@ class Asked {
     });
   }
 
-  /** It says each command again, behind its prompt, and its mark without the end of a line. */
+  /** It echoes each command behind its prompt, and its mark without a newline. */
   #hear(text: string): void {
     this.#said += text;
     for (;;) {
@@ -49,7 +49,7 @@ class Asked {
     }
   }
 
-  /** What it answers; nothing: it refuses, or nobody is there. */
+  /** Its reply; empty: it failed or ended. */
   async ask(command: string): Promise<readonly string[]> {
     if (!this.isOpen) return [];
     const answer = new Promise<readonly string[]>((resolve) => this.#answers.push(resolve));
@@ -62,7 +62,7 @@ class Asked {
     }
   }
 
-  /** Whether it is to be asked again. */
+  /** Whether to poll it again. */
   get isOpen(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -73,16 +73,14 @@ class Asked {
   }
 }
 
-/** Where the guest is, by its VMI. */
+/** The guest's state, by its VMI. */
 export interface Whereabouts {
   readonly domain: string;
-  /** Data directories of the nodes. */
   readonly nodes: readonly string[];
-  /** Uids of its pods now. */
+  /** Current uids of its pods. */
   readonly pods: () => readonly string[];
 }
 
-/** Looks until it is closed. */
 export class RunningGuests {
   readonly #asked = new Map<string, Asked>();
   readonly #of: Whereabouts;
@@ -98,12 +96,12 @@ export class RunningGuests {
     this.#ended = this.#run();
   }
 
-  /** How often it was looked, and in how many of these it ran in more than one place. */
+  /** Number of polls, and how many found it running in more than one place. */
   get seen(): { readonly looks: number; readonly twice: number } {
     return { looks: this.#looks, twice: this.#twice };
   }
 
-  /** The longest time since the last call of this for which it ran nowhere, milliseconds; as exact as the looks are close. */
+  /** The longest downtime since the last call, milliseconds; its precision is the poll interval. */
   takeLongestOff(): number {
     const longest = this.#longestOffMs;
     this.#longestOffMs = 0;
@@ -116,7 +114,7 @@ export class RunningGuests {
     else this.#longestOffMs = Math.max(this.#longestOffMs, now - (this.#ranAt ?? now));
   }
 
-  /** What libvirt says where it runs of the move by which it came there: `KEY: VALUE`, a line each. */
+  /** libvirt's statistics at its current place about its incoming migration: `KEY: VALUE`, a line each. */
   async arrival(): Promise<readonly string[]> {
     for (const one of this.#asked.values()) {
       if (await this.#isRunning(one)) return one.ask(`domjobinfo ${this.#of.domain} --completed`);
@@ -141,7 +139,7 @@ export class RunningGuests {
     return (await one.ask(`domstate ${this.#of.domain}`))[0] === "running";
   }
 
-  /** One that ran before and after another did has run beside it: answers come one after the other. */
+  /** Polls are sequential: a domain found running before and after another one has run beside it. */
   async #look(): Promise<void> {
     this.#looks += 1;
     const running: Asked[] = [];

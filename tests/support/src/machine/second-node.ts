@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second node on the machine of a trial, for stories that need two: a containerd, a node-runtime, a virt-handler and a
-// net-agent with a name, directories, accounts, roles and certificates of their own. The API server, virt-controller,
-// virt-api, the binder and the bridges of the host are the machine's. It is no feature of standalone.
+// A second node on a trial machine for two-node tests: a containerd, a node-runtime, a virt-handler and a net-agent
+// with their own name, directories, accounts, roles and certificates. API server, virt-controller, virt-api, binder and
+// host bridges are the machine's. It is not a feature of standalone.
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { addImage } from "@patchbay/supervisor";
@@ -28,10 +28,10 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "../eventually.ts";
 import type { Machine } from "./machine.ts";
 
-/** What its directory, beside the machine's, is called; short, for sockets are below it. */
+/** Name of its directory beside the machine's; short, because socket paths are below it. */
 const DIRECTORY = "n2";
 
-/** Launchers are given their grace, and what they leave is swept, milliseconds. */
+/** Time for launchers' grace and the sweep of their leftovers, milliseconds. */
 const ENDING_MS = 120_000;
 
 /** The role and the binding of a node-runtime, which name its node. */
@@ -47,8 +47,8 @@ const OWN = {
 type Deps = typeof OWN & { readonly paths: Paths; readonly bootId: string };
 
 /**
- * Its own directories, beside two of the machine's: the configuration of the pods' network, since nodes of one host share bridges, and
- * claims, for volumes that are on a directory that both nodes see. The others are kept to the machine by their node affinity.
+ * Its own directories, beside two of the machine's: the pod network's configuration, because nodes of one host share
+ * bridges, and claims, for volumes that both nodes share. Other volumes have a node affinity to the machine.
  */
 async function depsOf(machine: Machine): Promise<Deps> {
   const { cniConf, claims } = pathsOf(machine.dataDir);
@@ -63,7 +63,7 @@ function withoutBinder({ argv, ...program }: ComponentProgram): ComponentProgram
   return { ...program, argv: [first ?? "", ...rest] };
 }
 
-/** What makes up a node, in the order in which it is started. */
+/** The node's components in start order. */
 function partsOf(deps: Deps, settings: Settings): readonly Component[] {
   const { containerd, nodeRuntime, netAgent, virtHandler } = buildPrograms(deps, settings);
   const programs = [containerd, withoutBinder(nodeRuntime), netAgent, virtHandler];
@@ -73,7 +73,7 @@ function partsOf(deps: Deps, settings: Settings): readonly Component[] {
 async function settingsOf(machine: Machine, nodeName: string): Promise<Settings> {
   const paths = pathsOf(machine.dataDir);
   const settings = await readSettings({ files: OWN.files, paths });
-  // The machine is up, so they are all there; the port is a free one.
+  // The machine is up, so all of them exist; the port is free.
   return { ...(settings as Settings), nodeName, virtHandlerPort: 0 };
 }
 
@@ -89,20 +89,19 @@ async function keepIdentity(deps: Deps, machine: Machine, settings: Settings): P
   await ensureComponentCertificates(deps, ca, { server, nodeName });
 }
 
-/** What the account of that node's runtime may, under names of their own. */
+/** The rights of that node's runtime under their own names. */
 async function rolesOf(nodeName: string): Promise<readonly object[]> {
   const objects = parseManifests(await readManifests(OWN.files, "standalone"), nodeName);
   const name = `${ROLE}:${nodeName}`;
   return objects
     .filter(({ metadata }) => metadata.name === ROLE)
     .map((object) => {
-      const { roleRef } = object as { readonly roleRef?: object }; // bindings have one
+      const { roleRef } = object as { readonly roleRef?: object };
       const renamed = { ...object, metadata: { ...object.metadata, name } };
       return roleRef === undefined ? renamed : { ...renamed, roleRef: { ...roleRef, name } };
     });
 }
 
-/** A node beside the machine's own. */
 export class SecondNode {
   readonly name: string;
   readonly dataDir: string;
@@ -118,7 +117,7 @@ export class SecondNode {
     this.#parts = partsOf(deps, settings);
   }
 
-  /** Brings it up beside a machine that is up; returns when it is Ready. What fails leaves nothing behind. */
+  /** Starts it beside a running machine; resolves when it is Ready. A failure leaves nothing behind. */
   static async start(
     machine: Machine,
     { name, guestImage }: { readonly name: string; readonly guestImage: string },
@@ -153,13 +152,12 @@ export class SecondNode {
   }
 
   #isReady(): boolean {
-    // The API server's own form.
     const node = this.#machine.read(`/api/v1/nodes/${this.name}`) as KubeNode | undefined;
     const ready = node?.status?.conditions?.find(({ type }) => type === "Ready");
     return ready?.status === "True";
   }
 
-  /** Ends its pods, then itself, and removes what was its own here and in the API server. May be repeated. */
+  /** Ends its pods, then itself, and removes its files and API objects. May be repeated. */
   async end(): Promise<void> {
     const machine = this.#machine;
     try {
@@ -183,12 +181,12 @@ export class SecondNode {
 
   async #remove(): Promise<void> {
     for (const part of this.#parts.toReversed()) await part.stop();
-    // Results of the pods' network are the machine's as well: they went with the pods.
+    // CNI results of the pod network are also the machine's: they were deleted with the pods.
     await removeLeftovers({ ...this.#deps, paths: pathsOf(this.dataDir) });
     rmSync(this.dataDir, { recursive: true, force: true });
   }
 
-  /** Ends what a run that was killed has left of one; the machine's objects go with the machine. */
+  /** Removes a killed run's node; the machine's objects are deleted with the machine. */
   static async endAbandoned(machine: Machine): Promise<void> {
     const deps = await depsOf(machine);
     if (!existsSync(deps.paths.dataDir)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine for one run of stories, a demonstration or a benchmark, in a directory that goes with it. A run that was
-// killed cannot clean up after itself: its directory says whose it was, and the next run does it.
+// A machine for one test run, demo or benchmark, in a temporary directory. A killed run cannot clean up: its directory
+// names its process, and the next run removes it.
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
@@ -22,12 +22,11 @@ const OWNER = "owner.json";
 /** In the data directory; `up` writes it first, and a purge removes it last. */
 const SETTINGS = "standalone.json";
 
-/** The process that will remove the directory; undefined for a directory that no run of ours has made. */
+/** The process that will remove the directory; undefined for a foreign directory. */
 function ownerOf(directory: string): ProcessName | undefined {
   try {
-    // What another user has put there is not believed: this is done as root.
+    // Ignores another user's files, because this runs as root.
     if (lstatSync(directory).uid !== process.getuid?.()) return undefined;
-    // Written below.
     return JSON.parse(readFileSync(join(directory, OWNER), "utf8")) as ProcessName;
   } catch {
     return undefined;
@@ -41,14 +40,14 @@ function removeDirectory(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/** Takes the machine down and removes its directory; what `down` said. */
+/** Takes the machine down and removes its directory; returns the output of `down`. */
 export function endTrial(machine: Machine): string {
   machine.close();
   const { dataDir } = machine;
-  // Without its settings it has not begun to come up, though what it is to have may lie there.
-  const said = existsSync(join(dataDir, SETTINGS)) ? machine.patchbay("down", "--purge") : "";
+  // Without its settings it has not begun to start, although its images may be there.
+  const output = existsSync(join(dataDir, SETTINGS)) ? machine.patchbay("down", "--purge") : "";
   removeDirectory(dirname(dataDir));
-  return said;
+  return output;
 }
 
 async function endAbandoned(root: string): Promise<void> {
@@ -64,9 +63,10 @@ async function endAbandoned(root: string): Promise<void> {
 }
 
 /**
- * A machine that is not yet up, in a new directory.
- * @param root - the checkout whose executables are used
- * @param purpose - goes into the directory's name; short, for sockets are below it
+ * A stopped machine in a new directory.
+ *
+ * @param root - the checkout of the executables
+ * @param purpose - part of the directory's name; short, because socket paths are below it
  */
 export async function openTrial(root: string, purpose: string): Promise<Machine> {
   await endAbandoned(root);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children of virt-handler as users have them: what is built of them. From sources a child starts for 0.3 s of a
-// processor, and for 0.1 so; most tests of guests and hooks start some.
+// virt-handler's children, compiled: from sources a child's start takes 0.3 s of processor time, compiled 0.1 s; most
+// tests of guests and hooks start some.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { ChildStarter } from "@patchbay/core/interfaces";
@@ -9,7 +9,7 @@ import { createChildStarter } from "@patchbay/os";
 const PACKAGES = join(import.meta.dirname, "../../../../packages");
 const BUILT = join(PACKAGES, "control-plane/virt-handler/dist/bundle");
 
-/** Names of what is built, by the modules that are asked for. Source: hack/programs/main.ts */
+/** Compiled file names by requested module. Source: hack/programs/main.ts */
 const NAMES: Readonly<Record<string, string>> = {
   "adapters/hooks/src/child.ts": "hook",
   "adapters/libvirt/src/child.ts": "hypervisor",
@@ -23,7 +23,7 @@ const FILES = new Map(
   ]),
 );
 
-/** Starts them; the suites whose tests do have `build` of executables.ts as their setup. */
+/** Starts them; suites that use them have `build` of executables.ts as their setup. */
 export function createBuiltChildStarter(): ChildStarter {
   const starter = createChildStarter(join(BUILT, "child-entry.js"));
   return {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs as users start them: their executables, which run what is built. A start from sources takes three times as
-// much processor time. The suites whose tests start them have `build` as their setup.
+// The compiled executables that users start. A start from sources takes three times as much processor time. Suites that
+// start them have `build` as their setup.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
@@ -14,10 +14,8 @@ const FOLDERS = {
   "virt-handler": "control-plane/virt-handler",
 } as const;
 
-/** Of those that a test may start. */
 export type ProgramName = keyof typeof FOLDERS;
 
-/** Path of a program's executable. */
 export function executableOf(name: ProgramName): string {
   return join(ROOT, "packages", FOLDERS[name], "bin", name);
 }
@@ -26,7 +24,7 @@ function run(...args: readonly string[]): void {
   spawnSync(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
 }
 
-/** Builds what has changed of them, so that nobody has to before a test; a wrong type is the type check's business. */
+/** Compiles changed programs before the tests; type errors are left to the type check. */
 export function setup(): void {
   const folders = Object.values(FOLDERS).map((folder) => join("packages", folder));
   run("node_modules/typescript/bin/tsc", "-b", ...folders);

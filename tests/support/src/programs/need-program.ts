@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of which single tests have need. hack/test counts a test that lacks one as not possible.
+// Programs that single tests need. hack/test counts a test without its program as not possible.
 import { existsSync } from "node:fs";
 
-/** Begins the message of the error; hack/test looks for it in the reports. */
+/** Prefix of the error; hack/test searches it in the reports. */
 export const NOT_POSSIBLE = "not possible here:";
 
 /**
- * Throws unless the program is installed.
- * At the top level of a file it makes all tests of the file not possible; in a test or a hook, that test or the tests after the hook.
+ * Throws unless the program is installed. At the top level of a file it makes all tests of the file not possible; in a
+ * test or a hook, that test or the tests after the hook.
+ *
  * @param program - absolute path
  * @param debianPackage - has the program, and is installed by `hack/install --tests`
  */

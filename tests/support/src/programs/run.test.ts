@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a program that is run by the small process get what it is given, and is its end told?
+// Input, result and errors of programs run by the small process.
 import { expect, test } from "vitest";
 import { run } from "./run.ts";
 
 test.each(["", "two words", "it's", '"$HOME" `id` \\', "a\nb", "*", "ü"])(
-  "a word is %j",
+  "passes an argument of %j",
   (word) => {
     expect(run("printf", "%s", word)).toBe(word);
   },
 );
 
-test("there is no input", () => {
+test("provides no input", () => {
   expect(run("cat")).toBe("");
 });
 
-test("what one has printed is not the next one's", () => {
+test("separates the outputs of consecutive programs", () => {
   run("printf", "long words");
   expect(run("printf", "x")).toBe("x");
   expect(run("true")).toBe("");
 });
 
-test("a failure is told with the command, the code and its words", () => {
+test("reports a failure with the command, the exit code and its output", () => {
   expect(() => run("sh", "-c", "echo no >&2; exit 3")).toThrow(
     /^Command failed: sh -c echo no >&2; exit 3: exit code 3: no\n$/,
   );

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs programs from a small process. When a process forks, the kernel copies the tables of all its memory: with the
-// 200 MB of one that runs tests this takes several times as long as `ip` itself, and tests run thousands of them.
+// Runs programs from a small process, because fork copies page tables: for the 200 MB of a test process this takes
+// several times as long as `ip` itself, and tests run thousands of programs.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Runs what is in a file each time that it gets a line, and answers with the exit code; ends with whom it serves. */
+/** Runs the script in a file for each input line and returns the exit code; ends with its parent. */
 const SERVE = `
   while read -r _; do
     . "$1/command" </dev/null >"$1/stdout" 2>"$1/stderr"
@@ -14,12 +14,11 @@ const SERVE = `
   done <"$1/asked" >"$1/answered"
   rm -r "$1"`;
 
-/** What `timeout` ends with that does not find a program, as a shell does. Source: POSIX, Shell Command Language, 2.8.2 */
+/** Exit code of `timeout` for a missing program, like a shell's. Source: POSIX, Shell Command Language, 2.8.2 */
 const NOT_FOUND = 127;
-/** Ends what hangs, seconds; it is then said to have been killed: exit code 137. */
+/** Time limit in seconds; a killed program has exit code 137. */
 const TIMEOUT_S = 120;
 
-/** How a program ended. */
 interface Ended {
   readonly status: number;
   readonly stdout: string;
@@ -30,7 +29,7 @@ function quote(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** The process, and the pipes to and from it. */
+/** The process with its pipes. */
 class Runner {
   readonly #directory = mkdtempSync(join(tmpdir(), "patchbay-run-"));
   readonly #asked: number;
@@ -39,7 +38,7 @@ class Runner {
   constructor() {
     execFileSync("mkfifo", [this.#path("asked"), this.#path("answered")]);
     spawn("sh", ["-c", SERVE, "sh", this.#directory], { stdio: "ignore" }).unref();
-    // Each waits for the other side; the shell opens them in the same order.
+    // Each open waits for the other side; the shell opens them in the same order.
     this.#asked = openSync(this.#path("asked"), "w");
     this.#answered = openSync(this.#path("answered"), "r");
   }
@@ -66,7 +65,7 @@ class Runner {
 
 let runner: Runner | undefined;
 
-/** Runs a program with no input, in the environment that was there at the first call; what it printed. */
+/** Runs a program without input, in the environment of the first call; returns the output. */
 export function run(...argv: readonly [string, ...string[]]): string {
   runner ??= new Runner();
   const { status, stdout, stderr } = runner.run(argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixes fast-check's seed. Vitest runs this before each test file; a property that fails prints the seed.
+// Fixes fast-check's seed. Vitest runs this before each test file; a failing property prints the seed.
 import fc from "fast-check";
 import { SEED } from "./seed.ts";
 
