@@ -5,7 +5,7 @@ import { AppError, isEqual } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { copyJson, createFakeStore } from "@patchbay/kube/testing";
-import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
+import type { ReflectOptions } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 
 type Told = Reflection<KubeObject>;
 type Selector = (object: KubeObject) => boolean;
@@ -30,7 +30,7 @@ function memberOf(object: unknown, path: string): unknown {
 }
 
 /** Of the selectors that the loops use: one label, or one field, that has one value. */
-function selectorOf({ labelSelector, fieldSelector }: Wanted<KubeObject>): Selector {
+function selectorOf({ labelSelector, fieldSelector }: ReflectOptions<KubeObject>): Selector {
   const [label, labelValue] = labelSelector?.split("=") ?? [];
   const [field, fieldValue] = fieldSelector?.split("=") ?? [];
   return (object) =>
@@ -84,7 +84,7 @@ export class MemoryApiServer {
     return {
       server: "memory",
       store,
-      reflect: <T extends KubeObject>(type: ResourceType<T>, wanted: Wanted<T> = {}) => {
+      reflect: <T extends KubeObject>(type: ResourceType<T>, wanted: ReflectOptions<T> = {}) => {
         const { trim = (object: T): T => object, ...selection } = wanted;
         const subscribe = (tell: (told: Reflection<T>) => void): { unsubscribe: () => void } =>
           // What is kept under a type was put there with that type.
@@ -95,7 +95,7 @@ export class MemoryApiServer {
         return { subscribe } as never;
       },
       requestRaw: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
-      ask: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
+      exchange: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
       openStream: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
       close: () => Promise.resolve(),
     };

@@ -15,13 +15,13 @@ const ENV = {
 };
 const CONFIG = { cniVersion: "1.0.0", name: "patchbay", type: "patchbay-cni" };
 
-function bodyOf(env: object, config: unknown = CONFIG): object {
+function buildBody(env: object, config: unknown = CONFIG): object {
   const text = typeof config === "string" ? config : JSON.stringify(config);
   return { env: { ...ENV, ...env }, config: Buffer.from(text).toString("base64") };
 }
 
 /** What is said of a call, and with which code; what is understood says nothing. */
-function refusalOf(body: unknown): string | undefined {
+function findRefusal(body: unknown): string | undefined {
   try {
     parsePluginCall(body);
     return undefined;
@@ -33,7 +33,7 @@ function refusalOf(body: unknown): string | undefined {
 
 test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
   const runtimeConfig = { portMappings: [] };
-  const body = bodyOf({}, { ...CONFIG, runtimeConfig });
+  const body = buildBody({}, { ...CONFIG, runtimeConfig });
   expect(parsePluginCall(body)).toEqual({
     command: "ADD",
     containerId: "box-1",
@@ -56,7 +56,7 @@ test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
 });
 
 test("a DEL needs neither namespace nor pod, and a configuration without version is of the first", () => {
-  const call = parsePluginCall(bodyOf({ CNI_COMMAND: "DEL", CNI_NETNS: "", CNI_ARGS: "" }, {}));
+  const call = parsePluginCall(buildBody({ CNI_COMMAND: "DEL", CNI_NETNS: "", CNI_ARGS: "" }, {}));
   expect(call).toMatchObject({ command: "DEL", cniVersion: "0.1.0", args: [] });
   expect(call).not.toHaveProperty("netnsPath");
   expect(call).not.toHaveProperty("pod");
@@ -65,13 +65,13 @@ test("a DEL needs neither namespace nor pod, and a configuration without version
 test("a GC says what is to stay", () => {
   const list = [{ containerID: "box-1", ifname: "eth0" }];
   const config = { ...CONFIG, cniVersion: "1.1.0", "cni.dev/valid-attachments": list };
-  const call = parsePluginCall(bodyOf({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
+  const call = parsePluginCall(buildBody({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
   expect(call.valid).toEqual([{ containerId: "box-1", interfaceName: "eth0" }]);
 });
 
 test("what a controller asks for goes along", () => {
   const interfaceAttributes = { mac: "02:00:00:00:00:01" };
-  const call = parsePluginCall({ ...bodyOf({}), interfaceAttributes });
+  const call = parsePluginCall({ ...buildBody({}), interfaceAttributes });
   expect(call.attributes).toEqual(interfaceAttributes);
 });
 
@@ -83,49 +83,49 @@ test.each([
     body: { config: "e30=" },
     want: "4 CNI_COMMAND must be one of ADD, DEL, CHECK, GC, STATUS",
   },
-  { name: "VERSION", body: bodyOf({ CNI_COMMAND: "VERSION" }), want: /^4 CNI_COMMAND/ },
+  { name: "VERSION", body: buildBody({ CNI_COMMAND: "VERSION" }), want: /^4 CNI_COMMAND/ },
   {
     name: "no JSON",
-    body: bodyOf({}, "x"),
+    body: buildBody({}, "x"),
     want: "6 the network configuration is not a JSON object",
   },
-  { name: "a list", body: bodyOf({}, []), want: /^6 / },
+  { name: "a list", body: buildBody({}, []), want: /^6 / },
   {
     name: "a version to come",
-    body: bodyOf({}, { cniVersion: "2.0.0" }),
+    body: buildBody({}, { cniVersion: "2.0.0" }),
     want: "1 CNI version 2.0.0 is not supported",
   },
   {
     name: "an empty environment",
-    body: bodyOf({ CNI_CONTAINERID: "", CNI_IFNAME: "", CNI_NETNS: "", CNI_ARGS: "" }),
+    body: buildBody({ CNI_CONTAINERID: "", CNI_IFNAME: "", CNI_NETNS: "", CNI_ARGS: "" }),
     want: "4 missing or not valid: CNI_CONTAINERID, CNI_IFNAME, CNI_NETNS, CNI_ARGS (K8S_POD_NAMESPACE, K8S_POD_NAME and K8S_POD_UID)",
   },
   {
     name: "an id that is a path",
-    body: bodyOf({ CNI_CONTAINERID: "../x" }),
+    body: buildBody({ CNI_CONTAINERID: "../x" }),
     want: /CNI_CONTAINERID$/,
   },
-  { name: "a NIC that is a path", body: bodyOf({ CNI_IFNAME: "a/b" }), want: /CNI_IFNAME$/ },
-  { name: "a NIC of dots", body: bodyOf({ CNI_IFNAME: ".." }), want: /CNI_IFNAME$/ },
-  { name: "a NIC that is too long", body: bodyOf({ CNI_IFNAME: LONG }), want: /CNI_IFNAME$/ },
-  { name: "a namespace beside ours", body: bodyOf({ CNI_NETNS: "netns" }), want: /CNI_NETNS$/ },
+  { name: "a NIC that is a path", body: buildBody({ CNI_IFNAME: "a/b" }), want: /CNI_IFNAME$/ },
+  { name: "a NIC of dots", body: buildBody({ CNI_IFNAME: ".." }), want: /CNI_IFNAME$/ },
+  { name: "a NIC that is too long", body: buildBody({ CNI_IFNAME: LONG }), want: /CNI_IFNAME$/ },
+  { name: "a namespace beside ours", body: buildBody({ CNI_NETNS: "netns" }), want: /CNI_NETNS$/ },
   {
     name: "a pod without uid",
-    body: bodyOf({ CNI_ARGS: "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b" }),
+    body: buildBody({ CNI_ARGS: "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b" }),
     want: /^4 .*K8S_POD_UID/,
   },
   {
     name: "a GC that names nothing",
-    body: bodyOf({ CNI_COMMAND: "GC" }),
+    body: buildBody({ CNI_COMMAND: "GC" }),
     want: "7 GC needs cni.dev/valid-attachments",
   },
   {
     name: "a GC of something else",
-    body: bodyOf({ CNI_COMMAND: "GC" }, { "cni.dev/valid-attachments": [{}] }),
+    body: buildBody({ CNI_COMMAND: "GC" }, { "cni.dev/valid-attachments": [{}] }),
     want: "7 cni.dev/valid-attachments has an entry without containerID",
   },
 ])("$name is refused", ({ body, want }) => {
-  expect(refusalOf(body)).toMatch(want);
+  expect(findRefusal(body)).toMatch(want);
 });
 
 const FAILED = { plugin: "bridge", command: "ADD", message: "no" };

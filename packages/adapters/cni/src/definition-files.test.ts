@@ -71,9 +71,9 @@ test("a broken file is logged once, and again when it is broken otherwise", asyn
   await put({ "a.conf": "[]", "b.conf": BLUE });
   await definitions.find("blue");
   await definitions.find("blue");
-  const told = { level: "warn", message: "a file defines no network" };
+  const warning = { level: "warn", message: "a file defines no network" };
   expect(logger.lines).toMatchObject([
-    { ...told, fields: { path: "/definitions/a.conf", reason: "is not a JSON object" } },
+    { ...warning, fields: { path: "/definitions/a.conf", reason: "is not a JSON object" } },
   ]);
   await put({ "a.conf": "{}" });
   await definitions.find("blue");

@@ -276,17 +276,17 @@ describe("an event", () => {
 
   test("is forgotten behind a thousand others, the one that was told of last the latest", async () => {
     const { recorder, created } = setUp();
-    const tell = async (uid: string): Promise<void> => {
+    const warn = async (uid: string): Promise<void> => {
       recorder.record({ ...vmi, metadata: { ...vmi.metadata, uid } }, note);
       await settle();
     };
-    for (let i = 0; i < 1000; i += 1) await tell(`u${String(i)}`);
-    await tell("u0");
-    await tell("one more"); // in place of u1
+    for (let i = 0; i < 1000; i += 1) await warn(`u${String(i)}`);
+    await warn("u0");
+    await warn("one more"); // in place of u1
     expect(created).toHaveLength(1001);
-    await tell("u0");
+    await warn("u0");
     expect(created).toHaveLength(1001);
-    await tell("u1");
+    await warn("u1");
     await rest();
     expect(created).toHaveLength(1002);
     await recorder.flush();

@@ -40,7 +40,7 @@ test("what it rests on is asked each time, and told once", async () => {
   health.ready();
   expect(await health.isReady()).toBe(true);
   problem = "no runtime";
-  for (let ask = 0; ask < 3; ask += 1) expect(await health.isReady()).toBe(false);
+  for (let attempt = 0; attempt < 3; attempt += 1) expect(await health.isReady()).toBe(false);
   problem = undefined;
   expect(await health.isReady()).toBe(true);
   expect(log.lines).toMatchObject([

@@ -36,10 +36,10 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
-  const circumstancesOf = (key: string): string => inputsOf(pods.find(parseKey(key)));
+  const readInputs = (key: string): string => inputsOf(pods.find(parseKey(key)));
   // Keeps one namespace from delaying the others when all pods start after a reboot.
-  const groupOf = (key: string): string => parseKey(key).namespace ?? "";
-  const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
+  const toGroup = (key: string): string => parseKey(key).namespace ?? "";
+  const queue = createQueue({ clock, concurrency, readInputs, toGroup });
   const spell = createBatchStats(parts, () => queue.length === 0);
   const state = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
   const deps = { ...parts, ...state, cni: spell.cni };

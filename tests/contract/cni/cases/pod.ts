@@ -6,7 +6,7 @@ import {
   type NetworkStatus,
   type NetworksAnnotation,
 } from "@patchbay/api";
-import { networkStatusesOf } from "@patchbay/cni";
+import { buildNetworkStatuses } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import {
   mergeNetworkStatus,
@@ -100,7 +100,7 @@ const tellStatus: Judge = ({ input, expected }) => {
   // The name that was asked for is not in the row: it is the one that the first entry has.
   const isAuxiliary = first?.interface === "example1";
   const asked = isAuxiliary ? "example0" : (first?.interface ?? "net1");
-  return { entries: networkStatusesOf(parsed, networkName as string, asked) };
+  return { entries: buildNetworkStatuses(parsed, networkName as string, asked) };
 };
 
 const updateStatus: Judge = ({ input }) => {

@@ -68,24 +68,24 @@ test("the newest is what was written last, until the cache has it", () => {
 test.each([
   {
     name: "the cache tells of it",
-    tell: (cache: FakeCache<KubeObject>) => {
+    emit: (cache: FakeCache<KubeObject>) => {
       cache.put(version("10"));
     },
   },
   {
     name: "the object is gone",
-    tell: (cache: FakeCache<KubeObject>) => {
+    emit: (cache: FakeCache<KubeObject>) => {
       cache.take({ name: "a" });
     },
   },
-])("a write is forgotten when $name", ({ tell }) => {
+])("a write is forgotten when $name", ({ emit }) => {
   const cache = createFakeCache<KubeObject>();
   cache.put(version("9"));
   const writes = createMutationCache(cache);
   writes.note(version("10"));
   cache.put(version("8"));
   expect(writes.isBehind(version("9"))).toBe(true);
-  tell(cache);
+  emit(cache);
   expect(writes.isBehind(version("9"))).toBe(false);
 });
 

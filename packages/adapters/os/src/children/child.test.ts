@@ -67,28 +67,28 @@ describe("child starter", () => {
     onTestFinished(() => {
       rmSync(directory, { recursive: true });
     });
-    const said = join(directory, "said");
+    const outputPath = join(directory, "said");
     const starting = createChildStarter().start({
       module: hasty,
-      env: { SAID: said },
+      env: { SAID: outputPath },
       readyTimeoutMs: 20_000,
     });
     // Nothing is read before the child has said that it is ready, and all that follows.
     const deadline = performance.now() + 20_000;
-    while (!existsSync(said) && performance.now() < deadline);
+    while (!existsSync(outputPath) && performance.now() < deadline);
     const child = await starting;
     children.push(child);
-    const heard: unknown[][] = [[], []];
+    const received: unknown[][] = [[], []];
     const { promise: both, resolve } = Promise.withResolvers<undefined>();
     child.onMessage((message) => {
-      heard[0]?.push(message);
+      received[0]?.push(message);
       child.onMessage((next) => {
-        heard[1]?.push(next);
+        received[1]?.push(next);
         resolve(undefined);
       });
     });
     await both;
-    expect(heard).toEqual([["one"], ["two"]]);
+    expect(received).toEqual([["one"], ["two"]]);
   });
 
   test("a descriptor arrives with its token", async () => {

@@ -100,7 +100,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
     afterEach(async () => {
       await bench.close();
     });
-    const nameOf = (interfaceName: string): AttachmentName => {
+    const toName = (interfaceName: string): AttachmentName => {
       const { containerId } = bench.requestFor(interfaceName);
       return { containerId, interfaceName };
     };
@@ -108,7 +108,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
     test("frees what is held for attachments that are not there", async () => {
       const { config } = bench.requestFor("net1");
       for (const nic of ["net1", "net2", "net3"]) await bench.cni.add(bench.requestFor(nic));
-      const valid = [nameOf("net2"), nameOf("net9")];
+      const valid = [toName("net2"), toName("net9")];
       expect(await bench.cni.gc(config, () => Promise.resolve(valid))).toBe(true);
       expect(await bench.listHeld()).toEqual(["net2"]);
       expect(await bench.cni.gc(config, () => Promise.resolve([]))).toBe(true);
@@ -117,14 +117,14 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
 
     test("lists what is there when nothing is being attached, and attaches nothing meanwhile", async () => {
       const request = bench.requestFor("net1");
-      let seen: readonly string[] = [];
+      let observed: readonly string[] = [];
       const adding = bench.cni.add(request);
       const collecting = bench.cni.gc(request.config, async () => {
-        seen = await bench.listHeld();
-        return [nameOf("net1")];
+        observed = await bench.listHeld();
+        return [toName("net1")];
       });
       await Promise.all([adding, collecting]);
-      expect(seen).toEqual(["net1"]);
+      expect(observed).toEqual(["net1"]);
       expect(await bench.listHeld()).toEqual(["net1"]);
     });
 

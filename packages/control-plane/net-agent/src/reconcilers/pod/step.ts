@@ -64,6 +64,6 @@ export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   return {
     scope: facts.uid,
     name: `${action.kind} ${interfaceNameOf(action)}${what}`,
-    circumstances: JSON.stringify(inputsOf(action, facts, deps)),
+    inputs: JSON.stringify(inputsOf(action, facts, deps)),
   };
 }

@@ -52,12 +52,12 @@ async function listOthers(
   { resultCache, multusCache, mode }: Deps,
 ): Promise<readonly AttachmentName[]> {
   const caches = [resultCache, multusCache];
-  const isAvailable = await Promise.all(caches.map((cache) => cache.isKept()));
+  const isAvailable = await Promise.all(caches.map((cache) => cache.isInUse()));
   if (mode !== "alone" && !isAvailable.includes(true)) {
     const reason = "what others have attached cannot be seen: no --cni-cache-dir has results";
     throw toHeldError(config.name, reason);
   }
-  return (await Promise.all(caches.map((cache) => cache.namesOf(config.name)))).flat();
+  return (await Promise.all(caches.map((cache) => cache.listNames(config.name)))).flat();
 }
 
 /** All attachments of a network on this node, by the names that plugins know. */

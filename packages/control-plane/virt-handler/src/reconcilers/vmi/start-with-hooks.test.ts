@@ -42,10 +42,10 @@ test("libvirt is given the domain as the hook wants it, with the NICs as they we
     reason: "WaitingForHooks",
     message: "the guest starts when its hooks have answered: hook-sidecar-0",
   });
-  expect(bench.daemon.xmlOf(DOMAIN, "config")).toBeUndefined();
+  expect(bench.daemon.readXml(DOMAIN, "config")).toBeUndefined();
   resolve(undefined);
   await settle(bench);
-  expect(bench.daemon.xmlOf(DOMAIN, "config")).toContain('<smbios mode="sysinfo"/>');
+  expect(bench.daemon.readXml(DOMAIN, "config")).toContain('<smbios mode="sysinfo"/>');
   expect(devicesOf(bench)).toEqual(["ua-one"]);
   expect((await bench.vmi()).status?.phase).toBe("Running");
   expect(await hindrance(bench)).toBeUndefined();
@@ -79,7 +79,7 @@ test("a guest that runs asks nobody again", async () => {
 test("a hook that takes away a NIC keeps the guest from starting, and it is said why", async () => {
   const bench = hooked((xml) => xml.replace(/<interface.*<\/interface>/s, ""));
   await settle(bench);
-  expect(bench.daemon.xmlOf(DOMAIN, "config")).toBeUndefined();
+  expect(bench.daemon.readXml(DOMAIN, "config")).toBeUndefined();
   const told = await hindrance(bench);
   expect(told).toMatchObject({ reason: "HookAnswerRefused", attempts: 1 });
   expect(told?.message).toContain(
@@ -104,7 +104,7 @@ test("what failed is asked again after a pause, and the guest starts when it is 
   isBroken = false;
   bench.nowMs += 600_000;
   await settle(bench);
-  expect(parseDomain(bench.daemon.xmlOf(DOMAIN, "live") ?? "").ok).toBe(true);
+  expect(parseDomain(bench.daemon.readXml(DOMAIN, "live") ?? "").ok).toBe(true);
 });
 
 test("the hooks hear once that the guest has ended", async () => {

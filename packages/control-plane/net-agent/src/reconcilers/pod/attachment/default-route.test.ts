@@ -27,7 +27,7 @@ async function ask(...elements: readonly object[]): Promise<unknown> {
 }
 
 function gateways(): readonly string[] {
-  return world.defaultRoutes.gatewaysOf(INODE).toSorted();
+  return world.defaultRoutes.listGateways(INODE).toSorted();
 }
 
 test("it goes by the attachment, of its family alone, and the status says so", async () => {

@@ -57,9 +57,9 @@ describe("of several attachments", () => {
         `net3: network ns1/fast needs a device of the pod's own: the pod has no more devices of ${NIC}: d1 is of net1, d2 is of net2`,
       ),
     );
-    const { asked } = world.podDevices;
+    const { queries: asked } = world.podDevices;
     await world.continuePass();
-    expect(world.podDevices.asked).toBe(asked);
+    expect(world.podDevices.queries).toBe(asked);
   });
 
   test("one that waits gets the device of one that goes, in the same pass", async () => {
@@ -129,7 +129,7 @@ test("a network of no resource asks no kubelet", async () => {
   world.putNads("plain");
   await world.putPod({ networks: "plain" });
   expect(await world.pass()).toBeUndefined();
-  expect(world.podDevices.asked).toBe(0);
+  expect(world.podDevices.queries).toBe(0);
 });
 
 test("without a kubelet the attachment fails in clear words, and is tried again", async () => {

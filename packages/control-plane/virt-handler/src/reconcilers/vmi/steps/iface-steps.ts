@@ -222,7 +222,7 @@ function waitingStep(
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: `wait ${action.iface}`,
-    circumstances: "",
+    inputs: "",
     ifaces: [action.iface],
     isOnDevice: false,
     perform: () => Promise.resolve(),
@@ -245,7 +245,7 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
   const step: Step = {
     scope: facts.vmi.metadata.uid ?? "",
     name: stepNameOf(action),
-    circumstances: JSON.stringify([action, nics]),
+    inputs: JSON.stringify([action, nics]),
   };
   const reported = findByName(facts.ifaces, iface)?.reported;
   return {

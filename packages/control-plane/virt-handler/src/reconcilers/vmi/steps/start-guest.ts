@@ -80,7 +80,7 @@ export function startStep(actions: readonly DomainAction[], context: StepContext
   const step: Step = {
     scope: vmi.metadata.uid ?? "",
     name: START_STEP,
-    circumstances: JSON.stringify(actions),
+    inputs: JSON.stringify(actions),
   };
   return {
     ...step,

@@ -27,7 +27,7 @@ export function sweepStep(action: SweepAction, { facts, session, deps }: StepCon
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: stepName(action.wiring),
-    circumstances: "",
+    inputs: "",
     ifaces: [],
     isOnDevice: false,
     perform: async () => {
