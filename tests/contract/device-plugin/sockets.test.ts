@@ -81,8 +81,9 @@ test("nothing goes while the kubelet does not say, which is told once", async ()
   node.podResources.close();
   node.forget("one");
   const told = (): number =>
-    node.log.lines.filter(({ message }) => message === "directories of sockets are not swept")
-      .length;
+    node.log.lines.filter(
+      ({ message }) => message === "unused socket directories cannot be removed",
+    ).length;
   await eventually(() => told() === 1, SOON);
   expect(existsSync(node.madeIn("sockets-0"))).toBe(true);
   node.podResources = new TestPodResources(node.here("/kubelet/pod-resources/kubelet.sock"));

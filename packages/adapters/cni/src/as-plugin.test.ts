@@ -31,7 +31,7 @@ function findRefusal(body: unknown): string | undefined {
   }
 }
 
-test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
+test("an ADD has the sandbox, its pod and the runtime's capability values", () => {
   const runtimeConfig = { portMappings: [] };
   const body = buildBody({}, { ...CONFIG, runtimeConfig });
   expect(parsePluginCall(body)).toEqual({
@@ -62,14 +62,14 @@ test("a DEL needs neither namespace nor pod, and a configuration without version
   expect(call).not.toHaveProperty("pod");
 });
 
-test("a GC says what is to stay", () => {
+test("a GC lists the attachments to keep", () => {
   const list = [{ containerID: "box-1", ifname: "eth0" }];
   const config = { ...CONFIG, cniVersion: "1.1.0", "cni.dev/valid-attachments": list };
   const call = parsePluginCall(buildBody({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
   expect(call.valid).toEqual([{ containerId: "box-1", interfaceName: "eth0" }]);
 });
 
-test("what a controller asks for goes along", () => {
+test("a controller's attributes are passed on", () => {
   const interfaceAttributes = { mac: "02:00:00:00:00:01" };
   const call = parsePluginCall({ ...buildBody({}), interfaceAttributes });
   expect(call.attributes).toEqual(interfaceAttributes);
@@ -91,7 +91,7 @@ test.each([
   },
   { name: "a list", body: buildBody({}, []), want: /^6 / },
   {
-    name: "a version to come",
+    name: "an unknown version",
     body: buildBody({}, { cniVersion: "2.0.0" }),
     want: "1 CNI version 2.0.0 is not supported",
   },
@@ -153,10 +153,10 @@ test.each([
   },
   { name: "a plugin that hung", error: new AppError("CNI_TIMED_OUT"), code: 11 },
   { name: "a pod that is not known yet", error: new AppError("CNI_POD_UNKNOWN"), code: 11 },
-  { name: "an API server that is away", error: new AppError("KUBE_UNREACHABLE"), code: 11 },
-  { name: "a container runtime that is away", error: new AppError("CRI_UNAVAILABLE"), code: 11 },
-  { name: "a network that is not there", error: new AppError("CNI_NETWORK_NOT_FOUND"), code: 999 },
-  { name: "a name that is taken", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
+  { name: "an unreachable API server", error: new AppError("KUBE_UNREACHABLE"), code: 11 },
+  { name: "an unavailable container runtime", error: new AppError("CRI_UNAVAILABLE"), code: 11 },
+  { name: "a missing network", error: new AppError("CNI_NETWORK_NOT_FOUND"), code: 999 },
+  { name: "a name in use", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
   { name: "a fault of ours", error: new TypeError("oh"), code: 999 },
 ])("$name is $code", ({ error, code }) => {
   expect(toPluginFailure(error, "1.0.0")).toEqual({
@@ -166,6 +166,6 @@ test.each([
   });
 });
 
-test("where the version is not known it is left out", () => {
+test("an unknown version is omitted", () => {
   expect(toPluginFailure("odd")).toEqual({ code: 999, msg: "odd" });
 });

@@ -68,7 +68,7 @@ function buildRequest(config: NetworkConfigList): AttachmentRequest {
 const RESULT = { cniVersion: "1.0.0", interfaces: [{ name: "net1" }] };
 
 describe("CHECK", () => {
-  test("asks all in order, with the result of ADD and its version", async () => {
+  test("runs all plugins in order, with the result of ADD and its version", async () => {
     const { calls, cni } = machine();
     expect(await cni.check(buildRequest(buildConfig({}, "new", "old")), RESULT)).toBe(true);
     const common = { name: "blue", cniVersion: "1.0.0", prevResult: RESULT };
@@ -100,7 +100,7 @@ describe("CHECK", () => {
     ]);
   });
 
-  test("stops at the first that finds fault", async () => {
+  test("stops at the first plugin that fails", async () => {
     const { calls, cni } = machine({ new: 999 });
     await expect(
       cni.check(buildRequest(buildConfig({}, "new", "old")), RESULT),
@@ -112,15 +112,15 @@ describe("CHECK", () => {
   });
 
   test.each([
-    { name: "whose configuration says no", config: { disableCheck: true }, result: RESULT },
+    { name: "whose configuration disables it", config: { disableCheck: true }, result: RESULT },
     { name: "of a version without CHECK", config: {}, result: { cniVersion: "0.3.1" } },
-  ])("is not asked of an attachment $name", async ({ config, result }) => {
+  ])("is skipped for an attachment $name", async ({ config, result }) => {
     const { calls, cni } = machine();
     expect(await cni.check(buildRequest(buildConfig(config, "new")), result)).toBe(false);
     expect(calls).toEqual([]);
   });
 
-  test("is not asked of a bridge without IPAM, which always finds fault", async () => {
+  test("is skipped for a bridge without IPAM, which always fails", async () => {
     const { calls, cni } = machine({ bridge: 999 });
     expect(await cni.check(buildRequest(buildConfig({}, "bridge")), RESULT)).toBe(false);
     expect(await cni.check(buildRequest(buildConfig({}, "bridge", "old")), RESULT)).toBe(true);
@@ -132,7 +132,7 @@ describe("CHECK", () => {
 });
 
 describe("STATUS", () => {
-  test("asks those that know the question, in their version, until one cannot", async () => {
+  test("runs the plugins that support it, with their version, until one fails", async () => {
     const { calls, cni } = machine({ new: 50 });
     await expect(cni.status(buildConfig({}, "old", "new", "newer"))).rejects.toMatchObject({
       code: "CNI_PLUGIN_FAILED",
@@ -161,7 +161,7 @@ describe("STATUS", () => {
 describe("GC", () => {
   const valid = [{ containerId: "box", interfaceName: "net1" }];
 
-  test("tells all that know it which attachments there are, also when one fails", async () => {
+  test("passes the attachments to all plugins that support it, even if one fails", async () => {
     const { calls, cni } = machine({ new: 100 });
     const config = buildConfig({}, "new", "old", "newer");
     await expect(cni.gc(config, () => Promise.resolve(valid))).rejects.toMatchObject({
@@ -176,7 +176,7 @@ describe("GC", () => {
     ]);
   });
 
-  test("is not asked where it is not known what is there", async () => {
+  test("is skipped if the attachments cannot be listed", async () => {
     const { calls, cni } = machine();
     const unknown = (): Promise<never> => Promise.reject(new Error("unreadable"));
     await expect(cni.gc(buildConfig({}, "new"), unknown)).rejects.toThrow("unreadable");
@@ -184,10 +184,10 @@ describe("GC", () => {
   });
 
   test.each([
-    { name: "a configuration that says no", config: buildConfig({ disableGC: true }, "new") },
+    { name: "a configuration that disables it", config: buildConfig({ disableGC: true }, "new") },
     { name: "an older configuration", config: buildConfig({ cniVersion: "1.0.0" }, "new") },
     { name: "older plugins", config: buildConfig({}, "old") },
-  ])("is not asked of $name, and nothing is listed", async ({ config }) => {
+  ])("is skipped for $name, and nothing is listed", async ({ config }) => {
     const { calls, cni } = machine();
     const listed = cni.gc(config, () => Promise.reject(new Error("listed")));
     expect(await listed).toBe(false);

@@ -50,7 +50,7 @@ describe("the file of a network", () => {
   });
 });
 
-test("without a match it tells which names there are, and what could not be read", async () => {
+test("without a match it lists the known names and the unreadable files", async () => {
   await put({ "a.conf": GREEN, "b.conf": "{nope", "c.json": '{"type":"x"}', "d.conf": '"x"' });
   await put({ "e.conf": BLUE, "f.conf": GREEN });
   expect(await definitions.find("red")).toEqual({
@@ -63,7 +63,7 @@ test("without a match it tells which names there are, and what could not be read
   });
 });
 
-test("a directory that is not there has no definitions", async () => {
+test("a missing directory has no definitions", async () => {
   expect(await definitions.find("blue")).toEqual({ names: [], unreadable: [] });
 });
 
@@ -109,7 +109,7 @@ test("a file that cannot be read does not hide the others", async () => {
   ]);
 });
 
-test("what is no failure of a file is thrown", async () => {
+test("errors other than file errors are thrown", async () => {
   await put({ "a.conf": BLUE });
   const broken = { list: files.list.bind(files), readText: () => Promise.reject(new Error("odd")) };
   const some = createDefinitionFiles({ files: broken, log: logger }, DIRECTORY);

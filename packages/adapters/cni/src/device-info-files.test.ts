@@ -23,7 +23,7 @@ test("an attachment's file has no directories in its name", () => {
   expect(deviceInfo.pathOf(ATTACHMENT)).toBe(OWN);
 });
 
-test("what the device plugin says is copied, and stays where it is", async () => {
+test("the device plugin's file is copied and not removed", async () => {
   const path = `${DIR}/dp/vendor.io-nic-0000:03:02.1-device.json`;
   await files.writeAtomic(path, JSON.stringify(PCI));
   await deviceInfo.prepare(OWN, DEVICE);
@@ -50,7 +50,7 @@ test.each([
   expect(log.lines).toEqual([]);
 });
 
-describe("told nothing, and logged:", () => {
+describe("ignores and logs:", () => {
   test.each([
     ["no JSON", "garbage"],
     ["no object", "[]"],

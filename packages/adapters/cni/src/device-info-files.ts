@@ -50,7 +50,7 @@ export function createDeviceInfoFiles(
       const info = parseInfo(text);
       if (text !== undefined && info === undefined) {
         const reason = `it is no JSON object with a type, of at most ${String(TEXT_MAX)} characters`;
-        log.warn("a file tells nothing of a device", { path, reason });
+        log.warn("a device information file is unusable", { path, reason });
       }
       return info;
     },

@@ -40,7 +40,7 @@ async function settled(): Promise<void> {
   for (let round = 0; round < 20; round += 1) await Promise.resolve();
 }
 
-test("one that is to be alone waits for those inside, and holds up those that come", async () => {
+test("an exclusive operation waits for running ones and delays later ones", async () => {
   log = [];
   const locks = new SharedLocks();
   const first = begin({ locks }, "runShared", "first");
@@ -66,7 +66,7 @@ test("one that is to be alone waits for those inside, and holds up those that co
   ]);
 });
 
-test("two that are to be alone follow one another", async () => {
+test("exclusive operations run one after the other", async () => {
   log = [];
   const locks = new SharedLocks();
   const works = ["a", "b"].map((name) => begin({ locks }, "runExclusive", name));
@@ -74,7 +74,7 @@ test("two that are to be alone follow one another", async () => {
   expect(log).toEqual(["a begins", "a ends", "b begins", "b ends"]);
 });
 
-test("what fails opens the gate again", async () => {
+test("a failed operation releases its lock", async () => {
   log = [];
   const locks = new SharedLocks();
   for (const how of ["runExclusive", "runShared"] as const) {
@@ -190,7 +190,7 @@ describe("ADD", () => {
     expect(calls.map((call) => call.timeoutMs)).toEqual([60_000, 60_000]);
   });
 
-  test("asks each plugin once which versions it speaks, also when many come at once", async () => {
+  test("queries the versions of each plugin once, even for concurrent calls", async () => {
     const { runner, versionQueries: asked } = machine(() => ({ out: RESULT }));
     const cni = buildCni(runner);
     await Promise.all([cni.add(REQUEST), cni.add(REQUEST)]);
@@ -199,7 +199,7 @@ describe("ADD", () => {
     expect(asked[0]).toMatchObject({ config: { cniVersion: "1.0.0" }, timeoutMs: 5_000 });
   });
 
-  test("asks a plugin again that did not say it", async () => {
+  test("repeats a query that failed", async () => {
     const { runner, versionQueries: asked } = machine(() => ({ out: RESULT }), { out: "" });
     const cni = buildCni(runner);
     await cni.add(REQUEST);
@@ -207,14 +207,14 @@ describe("ADD", () => {
     expect(asked).toHaveLength(4);
   });
 
-  test("gives each plugin as long as it is told", async () => {
+  test("runs each plugin with the configured deadline", async () => {
     const { runner, calls } = machine(() => ({ out: RESULT }));
     const cni = createCni({ runner, binDirs: ["/b"], family: "test", addTimeoutMs: 500 });
     await cni.add(REQUEST);
     expect(calls.map((call) => call.timeoutMs)).toEqual([500, 500]);
   });
 
-  test("of no plugin gives nothing", async () => {
+  test("without plugins has an empty result", async () => {
     const { runner } = machine(() => ({ out: RESULT }));
     const config = { ...REQUEST.config, plugins: [] };
     expect(await buildCni(runner).add({ ...REQUEST, config })).toEqual({ cniVersion: "1.1.0" });
@@ -264,7 +264,7 @@ describe("ADD", () => {
       want: { code: "CNI_PLUGIN_FAILED", details: { message: "exit code 139", cniCode: 0 } },
     },
     {
-      name: "a success that says nothing",
+      name: "a success without output",
       answer: { out: "" },
       want: { code: "CNI_PLUGIN_FAILED", details: { message: "the answer is not a CNI result" } },
     },
@@ -420,7 +420,7 @@ describe("DEL", () => {
     expect(calls[0]?.config).not.toHaveProperty("prevResult");
   });
 
-  test("goes on after a plugin that fails and then tells it", async () => {
+  test("continues after a failed plugin and reports the failure", async () => {
     const { runner, calls } = machine(({ path }) =>
       path === "/b/second" ? { exitCode: 1, out: { code: 11, msg: "later" } } : { out: "" },
     );
@@ -437,7 +437,7 @@ describe("DEL", () => {
   });
 });
 
-describe("giving addresses back", () => {
+describe("releasing addresses", () => {
   const plugins = [
     { type: "first", ipam: { type: "host-local", subnet: "10.0.0.0/24" } },
     { type: "second" },

@@ -221,7 +221,7 @@ test("of 1001 pods only the least recently requested one is listed again", async
   expect(listed).toEqual(["uid-1000", "uid-1"]);
 });
 
-test("a runtime that comes later is waited for; why it is not there is told once", async () => {
+test("waits for a runtime that starts later, and logs the reason once", async () => {
   const clock = createFakeClock();
   const log = createFakeLogger();
   const runtime = createFakeContainerRuntime(clock);
@@ -249,7 +249,7 @@ test("a runtime that comes later is waited for; why it is not there is told once
   ]);
 });
 
-test("who stops does not wait any longer, nor does one that never asks keep anything open", async () => {
+test("an abort ends the wait, and an unused client opens no connection", async () => {
   const stop = new AbortController();
   const clock = createFakeClock();
   const opened = openSandboxes(
@@ -268,7 +268,7 @@ test("who stops does not wait any longer, nor does one that never asks keep anyt
   opened.close();
 });
 
-test("whether it answers is asked at that moment, and for three seconds at most", async () => {
+test("probes the runtime at each call, for at most three seconds", async () => {
   const clock = createFakeClock();
   const runtime = createFakeContainerRuntime(clock);
   expect(await findProblem({ runtime, clock })).toBeUndefined();

@@ -119,7 +119,8 @@ async function sweepPeriodically(
       loggedReason = "";
     } catch (error) {
       const reason = messageOf(error);
-      if (reason !== loggedReason) log.warn("directories of sockets are not swept", { reason });
+      if (reason !== loggedReason)
+        log.warn("unused socket directories cannot be removed", { reason });
       loggedReason = reason;
     }
     await deps.clock.sleep(sweepEveryMs, signal).catch(() => undefined); // aborted: the loop ends

@@ -18,13 +18,13 @@ test.each([
   { name: "none", lease: undefined, nowMs: 0, claim: { kind: "take" } },
   { name: "one without spec", lease: buildLease(undefined), nowMs: 0, claim: { kind: "take" } },
   {
-    name: "one that was given back",
+    name: "one that was released",
     lease: buildLease({ holderIdentity: "", leaseDurationSeconds: 1 }),
     nowMs: 0,
     claim: { kind: "take" },
   },
   {
-    name: "one that was just seen to change",
+    name: "one that has just changed",
     lease: buildLease({ holderIdentity: "a", leaseDurationSeconds: 4, renewTime: "1970-01-01" }),
     nowMs: 1_000,
     claim: { kind: "wait", ms: 3_000 },

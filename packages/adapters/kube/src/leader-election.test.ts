@@ -104,7 +104,7 @@ test("the first leads, and is not disturbed by a second one", async () => {
   expect(lease?.spec).toMatchObject({ holderIdentity: "a", leaseTransitions: 0 });
 });
 
-test("of two that begin together one leads", async () => {
+test("exactly one of two concurrent candidates leads", async () => {
   const both = [candidate("a"), candidate("b")];
   for (const each of both) void run(each);
   await pass(10_000);
@@ -129,7 +129,7 @@ test("one that dies is followed within five seconds, and wrote its last before",
   expect(noneMs).toBeLessThan(5_000);
 });
 
-test("one that gives its lease back is followed at once", async () => {
+test("a released lease is acquired at once", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   const ended = run(a);
   await emitLease();
@@ -164,7 +164,7 @@ test("one that cannot reach the server writes nothing, and goes on when nobody h
   await expect(fenced.create(NODES, NODE)).resolves.toMatchObject({ metadata: { name: "n" } });
 });
 
-test("one that was away and finds another leading ends", async () => {
+test("a former leader that finds another one ends", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   const ended = run(a);
   const failure = ended.then(
@@ -180,7 +180,7 @@ test("one that was away and finds another leading ends", async () => {
   expect(b.elector.isLeading()).toBe(true);
 });
 
-test("of a lease that somebody deletes there is one holder again", async () => {
+test("a deleted lease gets exactly one holder again", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   void run(a).catch(() => undefined);
   await emitLease();

@@ -81,7 +81,7 @@ class LeaseElector implements Elector {
     let loggedHolder: string | undefined;
     while (!(await this.#tryAcquire(signal))) {
       const holder = this.holder();
-      if (holder !== loggedHolder) log.info("standing by", { leader: holder ?? "nobody yet" });
+      if (holder !== loggedHolder) log.info("standing by", { leader: holder ?? "none yet" });
       loggedHolder = holder;
       const claim = decideClaim(this.#observed, clock.monotonicMs());
       await this.#waitForChange(claim.kind === "wait" ? claim.ms : RETRY_MS, signal);
@@ -113,7 +113,7 @@ class LeaseElector implements Elector {
     try {
       await this.#deps.store.update(LEASES, buildReleasedLease(lease));
     } catch (error) {
-      this.#deps.log.warn("the lease was not given back", { reason: messageOf(error) });
+      this.#deps.log.warn("the lease was not released", { reason: messageOf(error) });
     }
   }
 

@@ -54,8 +54,8 @@ describe("an agent that knows routes", () => {
       want: HAS,
     },
     { name: "has none at all", value: buildReply([]), want: HAS_NONE },
-    { name: "says what is no list", value: buildReply({}), want: undefined },
-    { name: "says what is no JSON", value: "[", want: undefined },
+    { name: "answers with something other than a list", value: buildReply({}), want: undefined },
+    { name: "answers with invalid JSON", value: "[", want: undefined },
   ])("$name", ({ value, want }) => {
     expect(parseGuestRoutes(value)).toEqual(want);
   });
@@ -116,13 +116,13 @@ describe("an agent is asked", () => {
     return { call, commands };
   }
 
-  test("for its routes, and for nothing else where it tells them", async () => {
+  test("for its routes, and for nothing else if it reports them", async () => {
     const { call, commands } = agent({ routes: buildReply([]) });
     expect(await readGuestRoutes(call)).toEqual(HAS_NONE);
     expect(commands).toEqual(["routes"]);
   });
 
-  test("for the guest's list where it does not know them, and closes it", async () => {
+  test("for the guest's route file if it does not support routes, and closes it", async () => {
     const { call, commands } = agent({});
     expect(await readGuestRoutes(call)).toEqual(HAS);
     expect(commands).toEqual(["routes", "openRoutes", "readFile 7", "closeFile 7"]);

@@ -52,7 +52,7 @@ beforeEach(() => {
 });
 
 describe("the heart of a child", () => {
-  test("that answers is asked again and again", async () => {
+  test("that answers is probed again each time", async () => {
     const heart = watch();
     for (let round = 1; round <= 5; round += 1) {
       expect(probes).toBe(round);
@@ -74,14 +74,14 @@ describe("the heart of a child", () => {
     expect(probes).toBe(4);
   });
 
-  test("whose libvirt stands still is silent", async () => {
+  test("whose libvirt event loop is stuck counts as silent", async () => {
     const heart = watch();
     heart.accept({ kind: "beat", eventLoopAgeMs: 1001 });
     await beat();
     expect(silences).toEqual(["its libvirt event loop stands still"]);
   });
 
-  test("that has ended is asked no longer", async () => {
+  test("that has ended is not probed any more", async () => {
     watch();
     end.abort();
     await beat();

@@ -41,7 +41,7 @@ describe("what is asked", () => {
       want: ["bandwidth", "64"],
     },
     {
-      name: "disks that nobody vouches for",
+      name: "disks that may be unsafe to migrate",
       parameters: { allowsUnsafe: true },
       flags: LEAST | 512,
       want: [],
@@ -67,7 +67,7 @@ describe("what is asked", () => {
 test.each([
   { name: "no answer", job: undefined, want: { state: "unknown" } },
   { name: "no job", job: { type: "none" }, want: { state: "none" } },
-  { name: "a state that nobody knows", job: { type: "odd" }, want: { state: "unknown" } },
+  { name: "an unknown state", job: { type: "odd" }, want: { state: "unknown" } },
   {
     name: "a move, in numbers",
     job: {

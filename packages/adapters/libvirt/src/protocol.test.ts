@@ -95,17 +95,17 @@ describe("what the child says", () => {
       want: { kind: "migrationIteration", domain: "d", iteration: 3 },
     },
     {
-      name: "the end of a job that tells for how long the guest stood still",
+      name: "the end of a job with the downtime of the guest",
       event: { kind: "jobCompleted", domain: "d", detail: 136 },
       want: { kind: "jobCompleted", domain: "d", downtimeMs: 136 },
     },
     {
-      name: "the end of one for which it never stood still",
+      name: "the end of a job without downtime",
       event: { kind: "jobCompleted", domain: "d", detail: 0 },
       want: { kind: "jobCompleted", domain: "d", downtimeMs: 0 },
     },
     {
-      name: "the end of one that does not",
+      name: "the end of a job with unknown downtime",
       event: { kind: "jobCompleted", domain: "d", detail: -1 },
       want: { kind: "jobCompleted", domain: "d" },
     },
@@ -114,7 +114,7 @@ describe("what the child says", () => {
     expect(reply).toEqual({ kind: "event", connection: 1, event: want });
   });
 
-  test("a domain that has left says so, and nothing else does", () => {
+  test("parses `left` and `leaving`, and no other move", () => {
     const domain = { name: "d", uuid: "u", state: "shutoff", persistent: true };
     for (const move of ["left", "leaving"]) {
       expect(parseDomain({ ...domain, move })).toEqual({ ...domain, move });

@@ -166,7 +166,8 @@ function openOnlySocket(directoryFd: number, volume: SocketLocation): number {
     }
     const [first, second] = found;
     if (second !== undefined) throw refusedError(volume, "more than one socket in it");
-    if (first === undefined) throw Object.assign(new Error("no socket in it"), { code: "ENOENT" });
+    if (first === undefined)
+      throw Object.assign(new Error("it contains no socket"), { code: "ENOENT" });
     return first;
   } catch (error) {
     for (const fd of found) closeSync(fd);

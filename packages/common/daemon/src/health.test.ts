@@ -69,6 +69,6 @@ test("a service whose loop stands still does not live, which is told once; waiti
   await clock.advance(1000 * LIMIT_MS);
   expect(health.isLive()).toBe(true);
   expect(log.lines).toMatchObject([
-    { level: "error", message: "a loop stands still", fields: { reason: "pod ns1/pod1" } },
+    { level: "error", message: "a loop is stuck", fields: { reason: "pod ns1/pod1" } },
   ]);
 });

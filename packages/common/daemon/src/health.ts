@@ -67,7 +67,7 @@ export class DaemonHealth implements Health {
   isLive(): boolean {
     const standstill = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
     this.#logOnce(
-      "a loop stands still",
+      "a loop is stuck",
       standstill === undefined ? undefined : `${standstill.loop} ${standstill.key}`,
     );
     return standstill === undefined;

@@ -22,7 +22,7 @@ test.each(cases)("warnings of $name", ({ header, want }) => {
   expect(parseWarnings(header)).toEqual(want);
 });
 
-test("a client logs what the server warns of, once an hour", async () => {
+test("logs warnings of the server once an hour", async () => {
   await using server = await startScriptedServer((response, request) => {
     response.setHeader("warning", ['299 - "unknown field \\"spec.x\\""', '299 - "old"']);
     json(200, { metadata: { name: "p" } })(response, request);
@@ -44,7 +44,7 @@ test("a client logs what the server warns of, once an hour", async () => {
   await client.close();
 });
 
-test("what a server warns of a dry run is not logged: nothing is made", async () => {
+test("warnings about a dry run are not logged, because it creates nothing", async () => {
   await using server = await startScriptedServer((response, request) => {
     response.setHeader("warning", '299 - "spec.volumes[2].image is dropped"');
     json(201, { metadata: { name: "p" } })(response, request);
@@ -114,7 +114,7 @@ test("a body is written as Go writes it, so that what a JSON patch tests is equa
   await client.close();
 });
 
-test("whoever only passes a request on gets the answer as it is: a refusal, and what is warned of", async () => {
+test("a forwarded request returns the response unchanged, with refusals and warnings", async () => {
   await using server = await startScriptedServer((response) => {
     response.writeHead(409, { warning: '299 - "spec.old is not known"' });
     response.end('{"kind":"Status"}');

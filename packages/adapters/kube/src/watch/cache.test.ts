@@ -106,7 +106,7 @@ describe("a cache", () => {
     expect(cache.find({ namespace: "other", name: "a" })).toBeUndefined();
   });
 
-  test("tells what changed, and keeps quiet when nothing did", () => {
+  test("reports changes only", () => {
     const { source, changes } = setUp();
     source.next({ kind: "applied", object: buildPod("a", "1") });
     source.next({ kind: "applied", object: buildPod("a", "1") });
@@ -116,7 +116,7 @@ describe("a cache", () => {
     expect(changes).toEqual(["+a@1", "~a@2", "-a"]);
   });
 
-  test("a new list tells only the difference", () => {
+  test("a new list reports only differences", () => {
     const { source, changes } = setUp();
     source.next({
       kind: "listed",
@@ -183,7 +183,7 @@ describe("a cache", () => {
     await synced;
   });
 
-  test("a listener that throws keeps the change from nobody", () => {
+  test("a listener that throws does not keep others from receiving the change", () => {
     const { cache, source, changes, logger } = setUp();
     const fault = new Error("fault");
     cache.onChange(() => {
@@ -223,7 +223,7 @@ describe("a specification", () => {
     { name: "of the same generation is the same object", before: 1, after: 1, isKept: true },
     { name: "of another generation is another", before: 1, after: 2, isKept: false },
     {
-      name: "of which nobody counts generations is another",
+      name: "without a generation is another object",
       before: undefined,
       after: undefined,
       isKept: false,

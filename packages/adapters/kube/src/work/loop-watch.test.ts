@@ -48,7 +48,7 @@ describe("the first listing has been acted on", () => {
   });
 });
 
-describe("a loop stands still", () => {
+describe("a loop is stuck", () => {
   test("when a pass goes on for longer than it can, and no longer when it ends after all", async () => {
     watch.start([]);
     const pass = watch.begin("a");

@@ -58,7 +58,7 @@ describe("a fair line", () => {
     expect(takeAll(line)).toEqual(["b/1", "a/2", "b/2"]);
   });
 
-  test("whoever waits is served once, after no more of another group than there are of its own before it, and one", () => {
+  test("serves each key once, after at most one more key of another group than of its own before it", () => {
     const key = fc.tuple(fc.constantFrom("a", "b", "c"), fc.nat(9)).map((parts) => parts.join("/"));
     fc.assert(
       fc.property(fc.array(key), (keys) => {
@@ -109,7 +109,7 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["a1", "b1", "a2", "a3"]);
   });
 
-  test("gives a key to who waits for it", async () => {
+  test("resolves a waiting take when a key is added", async () => {
     const { queue } = setUp();
     const taken = queue.take(never);
     queue.add("a");
@@ -130,7 +130,7 @@ describe("a queue", () => {
     expect(queue.figures().adds).toBe(6);
   });
 
-  test("tells how long a key waited, and what it looks like", async () => {
+  test("reports how long a key was queued, and its own statistics", async () => {
     const { clock, queue } = setUp();
     queue.add("a");
     queue.add("b");
@@ -175,7 +175,7 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["b", "a"]);
   });
 
-  test("who waits and aborts gets no key", async () => {
+  test("an aborted take gets no key", async () => {
     const { queue } = setUp();
     const abort = new AbortController();
     const refused = queue.take(abort.signal);
@@ -215,7 +215,7 @@ describe("a queue", () => {
     expect(queue.retry("a", lost)).toBe(50);
   });
 
-  test("a success takes back the retry, not a time that was asked for", async () => {
+  test("a success cancels the retry, but not a requested time", async () => {
     const { clock, queue } = setUp();
     queue.retry("a", lost);
     queue.addAfter("a", 5000);
@@ -273,7 +273,7 @@ describe("a queue", () => {
     expect(clock.dueMs).toEqual([3200]);
   });
 
-  test("who waits and has got a key may abort without harm to others", async () => {
+  test("an abort after a take has resolved does not affect others", async () => {
     const { queue } = setUp();
     const abort = new AbortController();
     const taken = queue.take(abort.signal);
@@ -285,7 +285,7 @@ describe("a queue", () => {
     expect(await other).toBe("b");
   });
 
-  test("gives nothing to who has aborted already", async () => {
+  test("rejects a take whose signal is already aborted", async () => {
     const { queue } = setUp();
     queue.add("a");
     await expect(queue.take(AbortSignal.abort(new Error("stop")))).rejects.toThrow("stop");

@@ -64,7 +64,7 @@ function start(
   return { clock, add, passes, lines: log.lines, results, seconds, queues, stop };
 }
 
-test("passes that wait for nothing let in what comes meanwhile: no backlog makes a loop deaf", async () => {
+test("passes without I/O yield to the event loop, even with a backlog", async () => {
   const BACKLOG = 1000;
   const [abort, timers] = [new AbortController(), createFakeClock()];
   // Each look at the time costs a millisecond, and so does a pass.
@@ -153,7 +153,7 @@ describe("a reconciler", () => {
       want: { dueMs: 60_000, level: "warn" },
     },
     {
-      name: "that nobody thought of is loud and tried again soon",
+      name: "without a code is logged as an error and retried soon",
       error: new TypeError("x is not a function"),
       want: { dueMs: 100, level: "error" },
     },
@@ -230,7 +230,7 @@ describe("a reconciler", () => {
   test.each<{ name: string; outcome: () => Promise<Next> }>([
     { name: "succeeds", outcome: () => Promise.resolve(done()) },
     { name: "fails", outcome: () => Promise.reject(new Error("no")) },
-  ])("the duration of a pass that $name is told in seconds", async ({ outcome }) => {
+  ])("the duration of a pass that $name is reported in seconds", async ({ outcome }) => {
     const outcomeReady = Promise.withResolvers<undefined>();
     const loop = start(async (_key, pass) => {
       if (pass === 1) await outcomeReady.promise;
@@ -249,7 +249,7 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("a pass that fails after the stop is not told and not tried again", async () => {
+  test("a pass that fails after the stop is neither logged nor retried", async () => {
     const pass = Promise.withResolvers<Next>();
     const loop = start(() => pass.promise);
     loop.add("a");
@@ -260,7 +260,7 @@ describe("a reconciler", () => {
     expect([loop.lines, loop.results, loop.clock.dueMs]).toEqual([[], [], []]);
   });
 
-  test("a loop whose passes nobody counts works too", async () => {
+  test("runs without metrics", async () => {
     const clock = createFakeClock();
     const queue = createQueue({ clock });
     const abort = new AbortController();
@@ -279,7 +279,7 @@ describe("a reconciler", () => {
     expect(log.lines).toEqual([]);
   });
 
-  test("a key that fails holds up no other", async () => {
+  test("a failing key does not delay others", async () => {
     const loop = start((key) =>
       key === "bad" ? Promise.reject(new Error("no")) : Promise.resolve(done()),
     );

@@ -62,7 +62,7 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toEqual({ text });
   });
 
-  test("what is read together with being ready is kept, for whoever listens then", async () => {
+  test("messages read together with the ready message are delivered to the later listener", async () => {
     const directory = mkdtempSync(join(tmpdir(), "patchbay-child-"));
     onTestFinished(() => {
       rmSync(directory, { recursive: true });
@@ -101,7 +101,7 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toBe(ino);
   });
 
-  test("the end of a child is told with its reason", async () => {
+  test("the end of a child is reported with its reason", async () => {
     const child = await startChild();
     child.send("exit");
     expect(await child.ended).toBe("exit code 3");

@@ -171,7 +171,7 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       expect(await vm.readDomainXml("vm1", "live")).toMatch(/<link state=['"]down['"]/);
     });
 
-    test("every connection hears of a NIC", async () => {
+    test("every connection receives the events of a NIC", async () => {
       const other = await bench.hypervisor.open(bench.address);
       const otherEvents = new EventLog(other);
       await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
@@ -179,7 +179,7 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       expect(otherEvents.received).toEqual(["deviceAdded ua-a"]);
     });
 
-    test("a daemon that ends takes its connections along", async () => {
+    test("connections end with their daemon", async () => {
       await bench.stopDaemon();
       await expect(vm.closed).resolves.toMatchObject({ by: "daemon" });
       await expect(vm.findDomain("vm1")).rejects.toMatchObject({

@@ -93,7 +93,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       expect(await states()).toEqual(["shutoff", "running"]);
     });
 
-    test("the end of a move is told, and there is no job before and after", async () => {
+    test("reports the end of a migration, and has no job before and after it", async () => {
       expect(await steering.readJob(NAME)).toEqual({ state: "none" });
       const ended = Promise.withResolvers<string>();
       source.onEvent((event) => {
@@ -132,7 +132,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       expect(await states()).toEqual(["running", undefined]);
     });
 
-    test("nobody at the other end is told, and the domain runs on", async () => {
+    test("reports a target that does not listen, and the domain keeps running", async () => {
       const request = {
         ...(await migration()),
         peerUri: "qemu+unix:///session?socket=/nonexistent",
@@ -143,7 +143,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       expect(await states()).toEqual(["running", undefined]);
     });
 
-    test("a domain that does not run does not move", async () => {
+    test("rejects the migration of a domain that is off", async () => {
       const request = await migration();
       await source.destroyDomain(NAME);
       await expect(source.migrateDomain(NAME, request)).rejects.toMatchObject({

@@ -41,7 +41,7 @@ export function describeHypervisorContract(
       await bench.close();
     });
 
-    test("a domain that is not there is not found", async () => {
+    test("a missing domain is not found", async () => {
       expect(await connection.findDomain("nobody")).toBeUndefined();
     });
 
@@ -134,7 +134,7 @@ export function describeHypervisorContract(
       expect(found).toEqual(names.map(() => undefined));
     });
 
-    test("a listener that was taken away hears nothing", async () => {
+    test("a removed listener receives nothing", async () => {
       const received: HypervisorEvent[] = [];
       const stop = connection.onEvent((event) => received.push(event));
       stop();
@@ -167,7 +167,7 @@ export function describeHypervisorContract(
       });
     });
 
-    test("where nobody listens there is no connection", async () => {
+    test("opening fails if no daemon listens", async () => {
       await expect(bench.hypervisor.open(bench.deadAddress)).rejects.toMatchObject({
         code: "LIBVIRT_UNREACHABLE",
       });
