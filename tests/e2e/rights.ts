@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseManifests, readManifests } from "@patchbay/manifests";
-import { rightsOf } from "@patchbay/manifests/testing";
+import { listRights } from "@patchbay/manifests/testing";
 import { createFiles } from "@patchbay/os";
 import { judgeRights, type RightsFinding } from "@patchbay/support";
 
@@ -117,7 +117,7 @@ export async function judgeMachine(dataDir: string, stories: Stories): Promise<R
   const objects = parseManifests(await readManifests(createFiles(), "standalone"), nodeName);
   const log = readFileSync(join(dataDir, "logs", "apiserver.log"), "utf8");
   // User roles may contain rights that no test uses.
-  const granted = rightsOf(objects).filter(({ user }) => user !== "system:authenticated");
+  const granted = listRights(objects).filter(({ user }) => user !== "system:authenticated");
   const found = judgeRights(granted, log);
   return { ...found, unused: unusedIn(stories, found.unused) };
 }

@@ -80,8 +80,9 @@ test("removes nothing while the kubelet does not answer, and logs it once", asyn
   node.podResources.close();
   node.forget("one");
   const reported = (): number =>
-    node.log.lines.filter(({ message }) => message === "directories of sockets are not swept")
-      .length;
+    node.log.lines.filter(
+      ({ message }) => message === "unused socket directories cannot be removed",
+    ).length;
   await eventually(() => reported() === 1, TIMEOUT);
   expect(existsSync(node.madeIn("sockets-0"))).toBe(true);
   node.podResources = new TestPodResources(node.here("/kubelet/pod-resources/kubelet.sock"));

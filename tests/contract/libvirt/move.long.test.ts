@@ -109,7 +109,7 @@ async function makeBench(): Promise<RealBench> {
     },
     domainXml: (name, tap) => heavyDomainXml(name, ballast, tap),
     hold: () => undefined,
-    breakWay: () => {
+    breakConnection: () => {
       way.cut();
     },
     close: async () => {
@@ -197,7 +197,7 @@ describe("a migrating domain never runs twice", () => {
 
   test("when the connection between the daemons breaks", async () => {
     const failure = await moveAnd(() => {
-      bench.breakWay("vm1");
+      bench.breakConnection("vm1");
     });
     const [here, there] = await eventually(
       async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { applyManifests, parseManifests, readManifests } from "@patchbay/manifests";
-import { rightsOf, type Right } from "@patchbay/manifests/testing";
+import { listRights, type Right } from "@patchbay/manifests/testing";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
@@ -77,7 +77,7 @@ test("grants each right, also in a namespace, and no similar one", async () => {
     const review = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec };
     return (await api.post(REVIEWS, review)).body.status?.["allowed"];
   };
-  const rights = rightsOf(await readObjects());
+  const rights = listRights(await readObjects());
   const granted = await Promise.all(rights.map(isAllowed));
   expect(rights.filter((_, index) => granted[index] !== true)).toEqual([]);
   const users = [...new Set(rights.map(({ user }) => user))];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of a plug's writes call virt-api, through the manifests' webhooks with their match conditions.
 import { customResourceDefinitions } from "@patchbay/api";
-import { conditionsOf, parseManifests, readManifests } from "@patchbay/manifests";
+import { buildConditions, parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
 import { aVm, aVmi, eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -36,7 +36,7 @@ async function configure(): Promise<void> {
     const requested = webhooks.map((webhook) => ({
       ...webhook,
       ...byUrl(api, hook),
-      matchConditions: conditionsOf(webhook.name),
+      matchConditions: buildConditions(webhook.name),
     }));
     const path = `${REGISTRATION}/${kind.toLowerCase()}s`;
     await api.post(path, { ...object, webhooks: requested });

@@ -40,7 +40,7 @@ describeVhostDirectoriesContract("a machine", () => ({
   put: (id, name) => {
     writeFileSync(here(`${DIRECTORY}/${id}/${name}`), "");
   },
-  filesOf: (id) => {
+  listFiles: (id) => {
     const path = here(`${DIRECTORY}/${id}`);
     return existsSync(path) ? readdirSync(path) : undefined;
   },

@@ -74,7 +74,7 @@ describeVhostSocketsContract("a machine", () => {
     take: (path) => {
       rmSync(here(path));
     },
-    linkOf: (_podUid, nic) => {
+    findLink: (_podUid, nic) => {
       try {
         return readlinkSync(join(volume(), `vhost-${nic}`));
       } catch {

@@ -7,10 +7,10 @@ import { createFiles, createNetlink } from "@patchbay/os";
 import { createNodeNics } from "@patchbay/podnet";
 import {
   describeNodeNicsContract,
-  LENT_HAS,
-  LENT_MAC,
-  LENT_PATH,
-  LENT_PCI,
+  BORROWED_ADDRESSES,
+  BORROWED_MAC,
+  BORROWED_PATH,
+  BORROWED_PCI,
   type NodeNicsScene,
 } from "@patchbay/podnet/testing";
 import { run } from "@patchbay/support";
@@ -55,7 +55,7 @@ function routesOf(name: string, link: string): string[] {
     .toSorted();
 }
 
-function seeLink(name: string, link: string): typeof LENT_HAS | undefined {
+function seeLink(name: string, link: string): typeof BORROWED_ADDRESSES | undefined {
   let text: string;
   try {
     text = run("ip", "-n", name, "-j", "addr", "show", "dev", link);
@@ -81,20 +81,20 @@ function makeHost(namespaces: Namespaces, root: string): string {
   const host = namespaces.add("nodehost");
   const ip = (...words: readonly string[]): string => run("ip", "-n", host, ...words);
   for (const [card, mac] of [
-    ["card0", LENT_MAC],
+    ["card0", BORROWED_MAC],
     ["card1", "02:00:00:00:9c:02"],
   ] as const) {
     ip("link", "add", card, "address", mac, "type", "veth", "peer", "name", `${card}x`);
     for (const end of [card, `${card}x`]) ip("link", "set", end, "up");
   }
   ip("link", "set", "card0", "mtu", "1400");
-  for (const address of LENT_HAS.addresses) {
+  for (const address of BORROWED_ADDRESSES.addresses) {
     ip("addr", "add", address, "dev", "card0", ...(address.includes(":") ? ["nodad"] : []));
   }
-  for (const route of LENT_HAS.routes) {
+  for (const route of BORROWED_ADDRESSES.routes) {
     ip(route.includes("::") ? "-6" : "-4", "route", "add", ...route.split(" "));
   }
-  for (const device of [`/sys/bus/pci/devices/${LENT_PCI}/virtio0`, LENT_PATH]) {
+  for (const device of [`/sys/bus/pci/devices/${BORROWED_PCI}/virtio0`, BORROWED_PATH]) {
     mkdirSync(join(root, device, "net/card0"), { recursive: true });
   }
   return host;
@@ -130,7 +130,7 @@ function sceneIn(namespaces: Namespaces, root: string, close: () => Promise<void
       ip(pod, "link set card0 name net1 address 02:00:00:00:9c:99 mtu 1300");
       ip(pod, "link set net1 up");
     },
-    giveBack: (name) => {
+    restore: (name) => {
       ip(pod, "link set net1 down");
       ip(pod, `link set net1 name ${name}`);
       ip(pod, `link set ${name} netns ${host}`);
@@ -200,7 +200,7 @@ describe("restores a NIC with all its settings", () => {
     const nic = await scene.nics.find(scene.host, { by: "name", name: "card0" });
     if (nic === undefined) throw new Error("there is no card0");
     scene.lend();
-    scene.giveBack("dev7");
+    scene.restore("dev7");
     expect(await scene.nics.restore(scene.host, nic)).toEqual({ kind: "there", lacks: [] });
     expect(look()).toEqual(before);
   });
@@ -209,7 +209,7 @@ describe("restores a NIC with all its settings", () => {
     const nic = await scene.nics.find(scene.host, { by: "name", name: "card0" });
     if (nic === undefined) throw new Error("there is no card0");
     scene.lend();
-    scene.giveBack("dev7");
+    scene.restore("dev7");
     ip("link", "set", "card1", "down");
     ip("link", "set", "card1", "name", "card0");
     const restored = await scene.nics.restore(scene.host, nic);
@@ -217,6 +217,9 @@ describe("restores a NIC with all its settings", () => {
       kind: "there",
       lacks: [expect.stringMatching(/^name card0: .*EEXIST/)],
     });
-    expect(scene.see("dev7")).toMatchObject({ mac: LENT_MAC, addresses: LENT_HAS.addresses });
+    expect(scene.see("dev7")).toMatchObject({
+      mac: BORROWED_MAC,
+      addresses: BORROWED_ADDRESSES.addresses,
+    });
   });
 });

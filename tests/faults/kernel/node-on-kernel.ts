@@ -169,7 +169,10 @@ export class NodeOnKernel implements TestNode {
   inventory(): Promise<unknown> {
     const pods = [...this.#pods.values()].map(({ socketFd, ...netns }) => {
       const daemon = this.#hypervisor.daemonAt({ kind: "socket", fd: socketFd });
-      const xml = { live: daemon.xmlOf(DOMAIN, "live"), config: daemon.xmlOf(DOMAIN, "config") };
+      const xml = {
+        live: daemon.readXml(DOMAIN, "live"),
+        config: daemon.readXml(DOMAIN, "config"),
+      };
       return { ...inventoryOfNetns(netns), ...xml };
     });
     const files = readdirSync(this.#directory, { recursive: true, withFileTypes: true })

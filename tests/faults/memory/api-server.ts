@@ -6,7 +6,7 @@ import { AppError, isEqual } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { copyJson, createFakeStore } from "@patchbay/kube/testing";
-import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
+import type { ReflectOptions } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 
 type Reported = Reflection<KubeObject>;
 type Selector = (object: KubeObject) => boolean;
@@ -31,7 +31,7 @@ function memberOf(object: unknown, path: string): unknown {
 }
 
 /** The loops' selectors: one label or one field with one value. */
-function selectorOf({ labelSelector, fieldSelector }: Wanted<KubeObject>): Selector {
+function selectorOf({ labelSelector, fieldSelector }: ReflectOptions<KubeObject>): Selector {
   const [label, labelValue] = labelSelector?.split("=") ?? [];
   const [field, fieldValue] = fieldSelector?.split("=") ?? [];
   return (object) =>
@@ -85,7 +85,7 @@ export class MemoryApiServer {
     return {
       server: "memory",
       store,
-      reflect: <T extends KubeObject>(type: ResourceType<T>, wanted: Wanted<T> = {}) => {
+      reflect: <T extends KubeObject>(type: ResourceType<T>, wanted: ReflectOptions<T> = {}) => {
         const { trim = (object: T): T => object, ...selection } = wanted;
         const subscribe = (tell: (told: Reflection<T>) => void): { unsubscribe: () => void } =>
           // Values are stored by type.
@@ -96,7 +96,7 @@ export class MemoryApiServer {
         return { subscribe } as never;
       },
       requestRaw: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
-      ask: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
+      exchange: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
       openStream: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
       close: () => Promise.resolve(),
     };

@@ -187,8 +187,8 @@ export class NodeInMemory implements TestNode {
       const links = await this.#podNetwork.listLinks({ fd: 8, inode: uid });
       return {
         links: links.map((link) => ({ ...link, index: 0 })),
-        live: daemon.xmlOf(DOMAIN, "live"),
-        config: daemon.xmlOf(DOMAIN, "config"),
+        live: daemon.readXml(DOMAIN, "live"),
+        config: daemon.readXml(DOMAIN, "config"),
       };
     });
     return {

@@ -75,7 +75,7 @@ function byHand(node: CniNode, sandboxes: readonly Sandbox[], atOnce: number): T
 
 async function putNetworks(client: KubeClient, node: CniNode): Promise<void> {
   const objects = parseManifests(await readManifests(createFiles(), "net-agent-only"));
-  await install(client.store, { objects, dryRun: false, tell: () => undefined });
+  await install(client.store, { objects, dryRun: false, report: () => undefined });
   const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
   for (const [index, name] of NETWORKS.entries()) {
     await client.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {

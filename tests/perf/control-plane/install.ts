@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 import {
-  conditionsOf,
+  buildConditions,
   applyManifests,
   applyObject,
   parseManifests,
@@ -63,7 +63,7 @@ function webhookOf(manifest: KubeObject, caPem: string): KubeObject {
   const caBundle = Buffer.from(caPem).toString("base64");
   const webhooks = configuration.webhooks.map(({ clientConfig, ...webhook }) => {
     // An API server before 1.28 drops them.
-    const matchConditions = conditionsOf(webhook.name);
+    const matchConditions = buildConditions(webhook.name);
     return { ...webhook, clientConfig: { ...clientConfig, caBundle }, matchConditions };
   });
   return object(

@@ -15,13 +15,13 @@ const ENV = {
 };
 const CONFIG = { cniVersion: "1.0.0", name: "patchbay", type: "patchbay-cni" };
 
-function bodyOf(env: object, config: unknown = CONFIG): object {
+function buildBody(env: object, config: unknown = CONFIG): object {
   const text = typeof config === "string" ? config : JSON.stringify(config);
   return { env: { ...ENV, ...env }, config: Buffer.from(text).toString("base64") };
 }
 
 /** What is said of a call, and with which code; what is understood says nothing. */
-function refusalOf(body: unknown): string | undefined {
+function findRefusal(body: unknown): string | undefined {
   try {
     parsePluginCall(body);
     return undefined;
@@ -31,9 +31,9 @@ function refusalOf(body: unknown): string | undefined {
   }
 }
 
-test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
+test("an ADD has the sandbox, its pod and the runtime's capability values", () => {
   const runtimeConfig = { portMappings: [] };
-  const body = bodyOf({}, { ...CONFIG, runtimeConfig });
+  const body = buildBody({}, { ...CONFIG, runtimeConfig });
   expect(parsePluginCall(body)).toEqual({
     command: "ADD",
     containerId: "box-1",
@@ -56,22 +56,22 @@ test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
 });
 
 test("a DEL needs neither namespace nor pod, and a configuration without version is of the first", () => {
-  const call = parsePluginCall(bodyOf({ CNI_COMMAND: "DEL", CNI_NETNS: "", CNI_ARGS: "" }, {}));
+  const call = parsePluginCall(buildBody({ CNI_COMMAND: "DEL", CNI_NETNS: "", CNI_ARGS: "" }, {}));
   expect(call).toMatchObject({ command: "DEL", cniVersion: "0.1.0", args: [] });
   expect(call).not.toHaveProperty("netnsPath");
   expect(call).not.toHaveProperty("pod");
 });
 
-test("a GC says what is to stay", () => {
+test("a GC lists the attachments to keep", () => {
   const list = [{ containerID: "box-1", ifname: "eth0" }];
   const config = { ...CONFIG, cniVersion: "1.1.0", "cni.dev/valid-attachments": list };
-  const call = parsePluginCall(bodyOf({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
+  const call = parsePluginCall(buildBody({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
   expect(call.valid).toEqual([{ containerId: "box-1", interfaceName: "eth0" }]);
 });
 
-test("what a controller asks for goes along", () => {
+test("a controller's attributes are passed on", () => {
   const interfaceAttributes = { mac: "02:00:00:00:00:01" };
-  const call = parsePluginCall({ ...bodyOf({}), interfaceAttributes });
+  const call = parsePluginCall({ ...buildBody({}), interfaceAttributes });
   expect(call.attributes).toEqual(interfaceAttributes);
 });
 
@@ -83,49 +83,49 @@ test.each([
     body: { config: "e30=" },
     want: "4 CNI_COMMAND must be one of ADD, DEL, CHECK, GC, STATUS",
   },
-  { name: "VERSION", body: bodyOf({ CNI_COMMAND: "VERSION" }), want: /^4 CNI_COMMAND/ },
+  { name: "VERSION", body: buildBody({ CNI_COMMAND: "VERSION" }), want: /^4 CNI_COMMAND/ },
   {
     name: "no JSON",
-    body: bodyOf({}, "x"),
+    body: buildBody({}, "x"),
     want: "6 the network configuration is not a JSON object",
   },
-  { name: "a list", body: bodyOf({}, []), want: /^6 / },
+  { name: "a list", body: buildBody({}, []), want: /^6 / },
   {
-    name: "a version to come",
-    body: bodyOf({}, { cniVersion: "2.0.0" }),
+    name: "an unknown version",
+    body: buildBody({}, { cniVersion: "2.0.0" }),
     want: "1 CNI version 2.0.0 is not supported",
   },
   {
     name: "an empty environment",
-    body: bodyOf({ CNI_CONTAINERID: "", CNI_IFNAME: "", CNI_NETNS: "", CNI_ARGS: "" }),
+    body: buildBody({ CNI_CONTAINERID: "", CNI_IFNAME: "", CNI_NETNS: "", CNI_ARGS: "" }),
     want: "4 missing or not valid: CNI_CONTAINERID, CNI_IFNAME, CNI_NETNS, CNI_ARGS (K8S_POD_NAMESPACE, K8S_POD_NAME and K8S_POD_UID)",
   },
   {
     name: "an id that is a path",
-    body: bodyOf({ CNI_CONTAINERID: "../x" }),
+    body: buildBody({ CNI_CONTAINERID: "../x" }),
     want: /CNI_CONTAINERID$/,
   },
-  { name: "a NIC that is a path", body: bodyOf({ CNI_IFNAME: "a/b" }), want: /CNI_IFNAME$/ },
-  { name: "a NIC of dots", body: bodyOf({ CNI_IFNAME: ".." }), want: /CNI_IFNAME$/ },
-  { name: "a NIC that is too long", body: bodyOf({ CNI_IFNAME: LONG }), want: /CNI_IFNAME$/ },
-  { name: "a namespace beside ours", body: bodyOf({ CNI_NETNS: "netns" }), want: /CNI_NETNS$/ },
+  { name: "a NIC that is a path", body: buildBody({ CNI_IFNAME: "a/b" }), want: /CNI_IFNAME$/ },
+  { name: "a NIC of dots", body: buildBody({ CNI_IFNAME: ".." }), want: /CNI_IFNAME$/ },
+  { name: "a NIC that is too long", body: buildBody({ CNI_IFNAME: LONG }), want: /CNI_IFNAME$/ },
+  { name: "a namespace beside ours", body: buildBody({ CNI_NETNS: "netns" }), want: /CNI_NETNS$/ },
   {
     name: "a pod without uid",
-    body: bodyOf({ CNI_ARGS: "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b" }),
+    body: buildBody({ CNI_ARGS: "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b" }),
     want: /^4 .*K8S_POD_UID/,
   },
   {
     name: "a GC that names nothing",
-    body: bodyOf({ CNI_COMMAND: "GC" }),
+    body: buildBody({ CNI_COMMAND: "GC" }),
     want: "7 GC needs cni.dev/valid-attachments",
   },
   {
     name: "a GC of something else",
-    body: bodyOf({ CNI_COMMAND: "GC" }, { "cni.dev/valid-attachments": [{}] }),
+    body: buildBody({ CNI_COMMAND: "GC" }, { "cni.dev/valid-attachments": [{}] }),
     want: "7 cni.dev/valid-attachments has an entry without containerID",
   },
 ])("$name is refused", ({ body, want }) => {
-  expect(refusalOf(body)).toMatch(want);
+  expect(findRefusal(body)).toMatch(want);
 });
 
 const FAILED = { plugin: "bridge", command: "ADD", message: "no" };
@@ -153,10 +153,10 @@ test.each([
   },
   { name: "a plugin that hung", error: new AppError("CNI_TIMED_OUT"), code: 11 },
   { name: "a pod that is not known yet", error: new AppError("CNI_POD_UNKNOWN"), code: 11 },
-  { name: "an API server that is away", error: new AppError("KUBE_UNREACHABLE"), code: 11 },
-  { name: "a container runtime that is away", error: new AppError("CRI_UNAVAILABLE"), code: 11 },
-  { name: "a network that is not there", error: new AppError("CNI_NETWORK_NOT_FOUND"), code: 999 },
-  { name: "a name that is taken", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
+  { name: "an unreachable API server", error: new AppError("KUBE_UNREACHABLE"), code: 11 },
+  { name: "an unavailable container runtime", error: new AppError("CRI_UNAVAILABLE"), code: 11 },
+  { name: "a missing network", error: new AppError("CNI_NETWORK_NOT_FOUND"), code: 999 },
+  { name: "a name in use", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
   { name: "a fault of ours", error: new TypeError("oh"), code: 999 },
 ])("$name is $code", ({ error, code }) => {
   expect(toPluginFailure(error, "1.0.0")).toEqual({
@@ -166,6 +166,6 @@ test.each([
   });
 });
 
-test("where the version is not known it is left out", () => {
+test("an unknown version is omitted", () => {
   expect(toPluginFailure("odd")).toEqual({ code: 999, msg: "odd" });
 });

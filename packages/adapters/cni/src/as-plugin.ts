@@ -82,9 +82,9 @@ function parseArgs(text: string): readonly (readonly [string, string])[] {
 }
 
 function findPod(args: readonly (readonly [string, string])[]): CalledPod | undefined {
-  const told = new Map(args);
+  const argumentValues = new Map(args);
   const [namespace, name, uid] = ["NAMESPACE", "NAME", "UID"].map(
-    (key) => told.get(`K8S_POD_${key}`) ?? "",
+    (key) => argumentValues.get(`K8S_POD_${key}`) ?? "",
   );
   if (namespace === undefined || name === undefined || uid === undefined) return undefined;
   return [namespace, name, uid].includes("") ? undefined : { namespace, name, uid };

@@ -47,14 +47,14 @@ function machine(codes: Readonly<Record<string, number>> = {}) {
   return { calls, cni: createCni({ runner, binDirs: ["/b"], family: "test" }) };
 }
 
-function configOf(
+function buildConfig(
   more: Partial<NetworkConfigList>,
   ...types: readonly string[]
 ): NetworkConfigList {
   return { cniVersion: "1.1.0", name: "blue", ...more, plugins: types.map((type) => ({ type })) };
 }
 
-function requestOf(config: NetworkConfigList): AttachmentRequest {
+function buildRequest(config: NetworkConfigList): AttachmentRequest {
   return {
     containerId: "box",
     netnsPath: "/run/netns/box",
@@ -68,9 +68,9 @@ function requestOf(config: NetworkConfigList): AttachmentRequest {
 const RESULT = { cniVersion: "1.0.0", interfaces: [{ name: "net1" }] };
 
 describe("CHECK", () => {
-  test("asks all in order, with the result of ADD and its version", async () => {
+  test("runs all plugins in order, with the result of ADD and its version", async () => {
     const { calls, cni } = machine();
-    expect(await cni.check(requestOf(configOf({}, "new", "old")), RESULT)).toBe(true);
+    expect(await cni.check(buildRequest(buildConfig({}, "new", "old")), RESULT)).toBe(true);
     const common = { name: "blue", cniVersion: "1.0.0", prevResult: RESULT };
     expect(calls.map(({ config }) => config)).toEqual([
       { ...common, type: "new" },
@@ -93,16 +93,18 @@ describe("CHECK", () => {
     const ipam = { type: "host-local" };
     const plugins = [{ type: "bridge", ipam }, { type: "new" }];
     const prevResult = { ...RESULT, interfaces: [host, nic] };
-    await cni.check(requestOf({ ...configOf({}), plugins }), prevResult);
+    await cni.check(buildRequest({ ...buildConfig({}), plugins }), prevResult);
     expect(calls.map(({ config }) => config["prevResult"])).toEqual([
       { ...RESULT, interfaces: [{ name: "br0", mac: "" }, nic] },
       prevResult,
     ]);
   });
 
-  test("stops at the first that finds fault", async () => {
+  test("stops at the first plugin that fails", async () => {
     const { calls, cni } = machine({ new: 999 });
-    await expect(cni.check(requestOf(configOf({}, "new", "old")), RESULT)).rejects.toMatchObject({
+    await expect(
+      cni.check(buildRequest(buildConfig({}, "new", "old")), RESULT),
+    ).rejects.toMatchObject({
       code: "CNI_PLUGIN_FAILED",
       details: { plugin: "new", command: "CHECK", cniCode: 999 },
     });
@@ -110,29 +112,29 @@ describe("CHECK", () => {
   });
 
   test.each([
-    { name: "whose configuration says no", config: { disableCheck: true }, result: RESULT },
+    { name: "whose configuration disables it", config: { disableCheck: true }, result: RESULT },
     { name: "of a version without CHECK", config: {}, result: { cniVersion: "0.3.1" } },
-  ])("is not asked of an attachment $name", async ({ config, result }) => {
+  ])("is skipped for an attachment $name", async ({ config, result }) => {
     const { calls, cni } = machine();
-    expect(await cni.check(requestOf(configOf(config, "new")), result)).toBe(false);
+    expect(await cni.check(buildRequest(buildConfig(config, "new")), result)).toBe(false);
     expect(calls).toEqual([]);
   });
 
-  test("is not asked of a bridge without IPAM, which always finds fault", async () => {
+  test("is skipped for a bridge without IPAM, which always fails", async () => {
     const { calls, cni } = machine({ bridge: 999 });
-    expect(await cni.check(requestOf(configOf({}, "bridge")), RESULT)).toBe(false);
-    expect(await cni.check(requestOf(configOf({}, "bridge", "old")), RESULT)).toBe(true);
+    expect(await cni.check(buildRequest(buildConfig({}, "bridge")), RESULT)).toBe(false);
+    expect(await cni.check(buildRequest(buildConfig({}, "bridge", "old")), RESULT)).toBe(true);
     expect(calls.map(({ plugin }) => plugin)).toEqual(["old"]);
     const plugins = [{ type: "bridge", ipam: { type: "host-local" } }];
-    const asked = requestOf({ ...configOf({}), plugins });
-    await expect(cni.check(asked, RESULT)).rejects.toMatchObject({ code: "CNI_PLUGIN_FAILED" });
+    const request = buildRequest({ ...buildConfig({}), plugins });
+    await expect(cni.check(request, RESULT)).rejects.toMatchObject({ code: "CNI_PLUGIN_FAILED" });
   });
 });
 
 describe("STATUS", () => {
-  test("asks those that know the question, in their version, until one cannot", async () => {
+  test("runs the plugins that support it, with their version, until one fails", async () => {
     const { calls, cni } = machine({ new: 50 });
-    await expect(cni.status(configOf({}, "old", "new", "newer"))).rejects.toMatchObject({
+    await expect(cni.status(buildConfig({}, "old", "new", "newer"))).rejects.toMatchObject({
       code: "CNI_PLUGIN_FAILED",
       details: { plugin: "new", command: "STATUS", cniCode: 50 },
     });
@@ -147,8 +149,8 @@ describe("STATUS", () => {
   });
 
   test.each([
-    { name: "an older configuration", config: configOf({ cniVersion: "1.0.0" }, "new") },
-    { name: "older plugins", config: configOf({}, "old") },
+    { name: "an older configuration", config: buildConfig({ cniVersion: "1.0.0" }, "new") },
+    { name: "older plugins", config: buildConfig({}, "old") },
   ])("is not asked of $name", async ({ config }) => {
     const { calls, cni } = machine();
     expect(await cni.status(config)).toBe(false);
@@ -159,33 +161,33 @@ describe("STATUS", () => {
 describe("GC", () => {
   const valid = [{ containerId: "box", interfaceName: "net1" }];
 
-  test("tells all that know it which attachments there are, also when one fails", async () => {
+  test("passes the attachments to all plugins that support it, even if one fails", async () => {
     const { calls, cni } = machine({ new: 100 });
-    const config = configOf({}, "new", "old", "newer");
+    const config = buildConfig({}, "new", "old", "newer");
     await expect(cni.gc(config, () => Promise.resolve(valid))).rejects.toMatchObject({
       details: { plugin: "new", command: "GC", cniCode: 100 },
     });
     const list = [{ containerID: "box", ifname: "net1" }];
     const common = { name: "blue", cniVersion: "1.1.0" };
-    const told = { "cni.dev/valid-attachments": list, "cni.dev/attachments": list };
+    const attachments = { "cni.dev/valid-attachments": list, "cni.dev/attachments": list };
     expect(calls.map((call) => call.config)).toEqual([
-      { ...common, type: "new", ...told },
-      { ...common, type: "newer", ...told },
+      { ...common, type: "new", ...attachments },
+      { ...common, type: "newer", ...attachments },
     ]);
   });
 
-  test("is not asked where it is not known what is there", async () => {
+  test("is skipped if the attachments cannot be listed", async () => {
     const { calls, cni } = machine();
     const unknown = (): Promise<never> => Promise.reject(new Error("unreadable"));
-    await expect(cni.gc(configOf({}, "new"), unknown)).rejects.toThrow("unreadable");
+    await expect(cni.gc(buildConfig({}, "new"), unknown)).rejects.toThrow("unreadable");
     expect(calls).toEqual([]);
   });
 
   test.each([
-    { name: "a configuration that says no", config: configOf({ disableGC: true }, "new") },
-    { name: "an older configuration", config: configOf({ cniVersion: "1.0.0" }, "new") },
-    { name: "older plugins", config: configOf({}, "old") },
-  ])("is not asked of $name, and nothing is listed", async ({ config }) => {
+    { name: "a configuration that disables it", config: buildConfig({ disableGC: true }, "new") },
+    { name: "an older configuration", config: buildConfig({ cniVersion: "1.0.0" }, "new") },
+    { name: "older plugins", config: buildConfig({}, "old") },
+  ])("is skipped for $name, and nothing is listed", async ({ config }) => {
     const { calls, cni } = machine();
     const listed = cni.gc(config, () => Promise.reject(new Error("listed")));
     expect(await listed).toBe(false);

@@ -37,9 +37,9 @@ function requiresMissingIpam({ type, ipam }: Plugin): boolean {
  */
 function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
   if (type !== "bridge" || result.interfaces === undefined) return result;
-  const [bridge, ...others] = result.interfaces;
+  const [bridge, ...otherNics] = result.interfaces;
   if (bridge === undefined || (bridge.sandbox ?? "") !== "") return result;
-  return { ...result, interfaces: [{ ...bridge, mac: "" }, ...others] };
+  return { ...result, interfaces: [{ ...bridge, mac: "" }, ...otherNics] };
 }
 
 export async function checkAll(
@@ -49,8 +49,8 @@ export async function checkAll(
   const { config, capabilityArgs } = request;
   const { cniVersion } = prevResult;
   if (config.disableCheck === true || !isAtLeast(cniVersion, "0.4.0")) return false;
-  const asked = config.plugins.filter((plugin) => !requiresMissingIpam(plugin));
-  for (const plugin of asked) {
+  const checked = config.plugins.filter((plugin) => !requiresMissingIpam(plugin));
+  for (const plugin of checked) {
     const list = { name: config.name, cniVersion };
     await invokePlugin(host, {
       plugin: plugin.type,
@@ -64,7 +64,7 @@ export async function checkAll(
       timeoutMs: READ_TIMEOUT_MS,
     });
   }
-  return asked.length > 0;
+  return checked.length > 0;
 }
 
 /** Plugins that support STATUS and GC. */

@@ -50,7 +50,7 @@ describe("the file of a network", () => {
   });
 });
 
-test("without a match it tells which names there are, and what could not be read", async () => {
+test("without a match it lists the known names and the unreadable files", async () => {
   await put({ "a.conf": GREEN, "b.conf": "{nope", "c.json": '{"type":"x"}', "d.conf": '"x"' });
   await put({ "e.conf": BLUE, "f.conf": GREEN });
   expect(await definitions.find("red")).toEqual({
@@ -63,7 +63,7 @@ test("without a match it tells which names there are, and what could not be read
   });
 });
 
-test("a directory that is not there has no definitions", async () => {
+test("a missing directory has no definitions", async () => {
   expect(await definitions.find("blue")).toEqual({ names: [], unreadable: [] });
 });
 
@@ -71,9 +71,9 @@ test("a broken file is logged once, and again when it is broken otherwise", asyn
   await put({ "a.conf": "[]", "b.conf": BLUE });
   await definitions.find("blue");
   await definitions.find("blue");
-  const told = { level: "warn", message: "a file defines no network" };
+  const warning = { level: "warn", message: "a file defines no network" };
   expect(logger.lines).toMatchObject([
-    { ...told, fields: { path: "/definitions/a.conf", reason: "is not a JSON object" } },
+    { ...warning, fields: { path: "/definitions/a.conf", reason: "is not a JSON object" } },
   ]);
   await put({ "a.conf": "{}" });
   await definitions.find("blue");
@@ -109,7 +109,7 @@ test("a file that cannot be read does not hide the others", async () => {
   ]);
 });
 
-test("what is no failure of a file is thrown", async () => {
+test("errors other than file errors are thrown", async () => {
   await put({ "a.conf": BLUE });
   const broken = { list: files.list.bind(files), readText: () => Promise.reject(new Error("odd")) };
   const some = createDefinitionFiles({ files: broken, log: logger }, DIRECTORY);

@@ -61,11 +61,11 @@ class DefinitionDirectory implements DefinitionFiles {
       if (!SUFFIXES.some((suffix) => fileName.endsWith(suffix))) continue;
       const path = `${this.directory}/${fileName}`;
       const text = await this.#read(path);
-      const said = typeof text === "string" ? parseContent(text) : text;
-      this.#logOnce(path, said);
-      if ("reason" in said) unreadable.push(`${fileName} ${said.reason}`);
-      else names.add(said.name);
-      if (typeof text === "string" && "name" in said && said.name === name) {
+      const content = typeof text === "string" ? parseContent(text) : text;
+      this.#logOnce(path, content);
+      if ("reason" in content) unreadable.push(`${fileName} ${content.reason}`);
+      else names.add(content.name);
+      if (typeof text === "string" && "name" in content && content.name === name) {
         return { file: { path, text }, names: [...names].toSorted(), unreadable };
       }
     }
@@ -82,14 +82,14 @@ class DefinitionDirectory implements DefinitionFiles {
     }
   }
 
-  #logOnce(path: string, said: FileContent): void {
-    if ("name" in said) {
+  #logOnce(path: string, content: FileContent): void {
+    if ("name" in content) {
       this.#loggedReasons.delete(path);
       return;
     }
-    if (this.#loggedReasons.get(path) === said.reason) return;
-    this.#loggedReasons.set(path, said.reason);
-    this.#deps.log.warn("a file defines no network", { path, reason: said.reason });
+    if (this.#loggedReasons.get(path) === content.reason) return;
+    this.#loggedReasons.set(path, content.reason);
+    this.#deps.log.warn("a file defines no network", { path, reason: content.reason });
   }
 }
 

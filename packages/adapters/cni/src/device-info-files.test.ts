@@ -12,45 +12,45 @@ const OWN = `${DIR}/cni/ns1-blue-box_net1`;
 
 let files: ReturnType<typeof createFakeFiles>;
 let log: ReturnType<typeof createFakeLogger>;
-let told: ReturnType<typeof createDeviceInfoFiles>;
+let deviceInfo: ReturnType<typeof createDeviceInfoFiles>;
 beforeEach(() => {
   files = createFakeFiles();
   log = createFakeLogger();
-  told = createDeviceInfoFiles({ files, log }, DIR);
+  deviceInfo = createDeviceInfoFiles({ files, log }, DIR);
 });
 
 test("an attachment's file has no directories in its name", () => {
-  expect(told.pathOf(ATTACHMENT)).toBe(OWN);
+  expect(deviceInfo.pathOf(ATTACHMENT)).toBe(OWN);
 });
 
-test("what the device plugin says is copied, and stays where it is", async () => {
+test("the device plugin's file is copied and not removed", async () => {
   const path = `${DIR}/dp/vendor.io-nic-0000:03:02.1-device.json`;
   await files.writeAtomic(path, JSON.stringify(PCI));
-  await told.prepare(OWN, DEVICE);
-  expect(await told.read(OWN)).toEqual(PCI);
-  await told.remove(OWN);
-  expect(await told.read(OWN)).toBeUndefined();
+  await deviceInfo.prepare(OWN, DEVICE);
+  expect(await deviceInfo.read(OWN)).toEqual(PCI);
+  await deviceInfo.remove(OWN);
+  expect(await deviceInfo.read(OWN)).toBeUndefined();
   expect(await files.readText(path)).toBe(JSON.stringify(PCI));
 });
 
 test("slashes of resource and device lead nowhere", async () => {
   const resource = "../../etc";
   await files.writeAtomic(`${DIR}/dp/..-..-etc-..-x-device.json`, JSON.stringify(PCI));
-  await told.prepare(OWN, { resource, id: "../x" });
-  expect(await told.read(OWN)).toEqual(PCI);
+  await deviceInfo.prepare(OWN, { resource, id: "../x" });
+  expect(await deviceInfo.read(OWN)).toEqual(PCI);
 });
 
 test.each([
   ["a plugin that says nothing", DEVICE],
   ["a device of no resource", { id: "x" }],
 ])("%s leaves no file", async (_name, device) => {
-  await told.prepare(OWN, device);
+  await deviceInfo.prepare(OWN, device);
   expect(await files.exists(OWN)).toBe(false);
-  expect(await told.read(OWN)).toBeUndefined();
+  expect(await deviceInfo.read(OWN)).toBeUndefined();
   expect(log.lines).toEqual([]);
 });
 
-describe("told nothing, and logged:", () => {
+describe("ignores and logs:", () => {
   test.each([
     ["no JSON", "garbage"],
     ["no object", "[]"],
@@ -58,7 +58,7 @@ describe("told nothing, and logged:", () => {
     ["too long", JSON.stringify({ ...PCI, more: "x".repeat(8192) })],
   ])("%s", async (_name, text) => {
     await files.writeAtomic(OWN, text);
-    expect(await told.read(OWN)).toBeUndefined();
+    expect(await deviceInfo.read(OWN)).toBeUndefined();
     expect(log.lines).toHaveLength(1);
   });
 });

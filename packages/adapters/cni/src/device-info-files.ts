@@ -39,8 +39,8 @@ export function createDeviceInfoFiles(
       `${own}/${toFileNamePart(`${network}-${containerId}_${interfaceName}`)}`,
     prepare: async (path, { resource, id }) => {
       if (resource === undefined) return;
-      const told = `${directory}/dp/${toFileNamePart(`${resource}-${id}-device.json`)}`;
-      const text = await files.readText(told);
+      const pluginFile = `${directory}/dp/${toFileNamePart(`${resource}-${id}-device.json`)}`;
+      const text = await files.readText(pluginFile);
       if (text === undefined) return;
       await files.ensureDirectory(own, 0o755);
       await files.writeAtomic(path, text, 0o644);
@@ -50,7 +50,7 @@ export function createDeviceInfoFiles(
       const info = parseInfo(text);
       if (text !== undefined && info === undefined) {
         const reason = `it is no JSON object with a type, of at most ${String(TEXT_MAX)} characters`;
-        log.warn("a file tells nothing of a device", { path, reason });
+        log.warn("a device information file is unusable", { path, reason });
       }
       return info;
     },

@@ -17,8 +17,8 @@ export {
 export { createJournal, type Journal, type JournalDevice, type JournalRow } from "./journal.ts";
 export { createResultCache, type RememberedAttachment, type ResultCache } from "./result-cache.ts";
 export {
-  defaultNetworkStatusesOf,
-  networkStatusesOf,
+  buildDefaultNetworkStatuses,
+  buildNetworkStatuses,
   findNetworkStatus,
 } from "./network-status.ts";
 export {

@@ -135,17 +135,17 @@ function outputTooLong({ plugin, command }: Invocation, error: AppError): AppErr
 /** A plugin's message in one line of bounded length, from arbitrary bytes. */
 function oneLine(text: string): string {
   const head = text.trimStart().slice(0, MESSAGE_MAX + 1);
-  const words = head.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
-  return head.length > MESSAGE_MAX ? `${words}…` : words;
+  const line = head.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
+  return head.length > MESSAGE_MAX ? `${line}…` : line;
 }
 
 function toError(call: Invocation, outcome: CommandResult): AppError {
   const { plugin, command } = call;
   const answer = parseJson(outcome.stdout);
   if (!isJsonObject(answer) || typeof answer["code"] !== "number") {
-    const said = [outcome.stderr, outcome.stdout].map(oneLine);
-    const words = said.filter((text) => text !== "").slice(0, 1);
-    const message = [`exit code ${String(outcome.exitCode)}`, ...words].join(": ");
+    const outputs = [outcome.stderr, outcome.stdout].map(oneLine);
+    const output = outputs.filter((text) => text !== "").slice(0, 1);
+    const message = [`exit code ${String(outcome.exitCode)}`, ...output].join(": ");
     return new AppError("CNI_PLUGIN_FAILED", { plugin, command, message, cniCode: 0 });
   }
   const { code: cniCode, msg, details } = answer;
@@ -189,11 +189,11 @@ export async function querySupportedVersions(
   const before = known.get(plugin);
   if (before !== undefined) return before;
   // Concurrent callers share one query; a failed one is repeated.
-  const asked = queryVersions(host, plugin).then(parseVersions);
-  known.set(plugin, asked);
+  const query = queryVersions(host, plugin).then(parseVersions);
+  known.set(plugin, query);
   let versions: readonly string[] | undefined;
   try {
-    versions = await asked;
+    versions = await query;
     return versions;
   } finally {
     if (versions === undefined) known.delete(plugin);

@@ -25,7 +25,7 @@ function row(interfaceName: string, more: Partial<JournalRow> = {}): JournalRow 
   };
 }
 
-test("rows come back as they were written, in the order in which they were begun", async () => {
+test("rows are read as written, in the order of their sequence", async () => {
   const journal = createJournal(createFakeFiles(), "/j");
   const rows = [row("z", { sequence: 1 }), row("a", { sequence: 2 })];
   for (const entry of rows) await journal.write(entry);
@@ -56,7 +56,7 @@ test("a pod whose last row is removed is forgotten; removing twice is success", 
   expect(await files.list("/j")).toEqual([]);
 });
 
-test("what a crash left of a write is not a row", async () => {
+test("a partial write is not a row", async () => {
   const files = createFakeFiles();
   const journal = createJournal(files, "/j");
   await journal.write(row("a"));
@@ -121,7 +121,7 @@ test.each(["../x", "a/b", ""])("%j is no uid of a pod", async (podUid) => {
   });
 });
 
-test("what a process that died left without rows is swept", async () => {
+test("directories without rows are deleted", async () => {
   const files = createFakeFiles();
   await files.writeAtomic("/journal/uid-9/.c1.net1.json.1234.tmp", "half");
   const journal = createJournal(files, "/journal");

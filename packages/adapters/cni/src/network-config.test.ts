@@ -14,7 +14,7 @@ describe("a configuration", () => {
   test.each([
     {
       name: "one plugin becomes a list and gets the name of the object",
-      given: { type: "mynet", cniVersion: "0.2.0" },
+      input: { type: "mynet", cniVersion: "0.2.0" },
       want: {
         cniVersion: "0.2.0",
         name: "net1",
@@ -23,7 +23,7 @@ describe("a configuration", () => {
     },
     {
       name: "its own name is kept although the object has another",
-      given: { type: "mynet", name: "other", cniVersion: "1.0.0" },
+      input: { type: "mynet", name: "other", cniVersion: "1.0.0" },
       want: {
         cniVersion: "1.0.0",
         name: "other",
@@ -32,7 +32,7 @@ describe("a configuration", () => {
     },
     {
       name: "a list keeps its order and unknown keys",
-      given: {
+      input: {
         cniVersion: "1.0.0",
         name: "l",
         disableCheck: true,
@@ -47,12 +47,12 @@ describe("a configuration", () => {
     },
     {
       name: "without a version it is the oldest",
-      given: { plugins: [{ type: "a" }] },
+      input: { plugins: [{ type: "a" }] },
       want: { cniVersion: "0.1.0", name: "net1", plugins: [{ type: "a" }] },
     },
     {
       name: "of several versions the newest that is known counts",
-      given: {
+      input: {
         cniVersion: "0.4.0",
         cniVersions: ["0.3.1", "1.0.0", "2.0.0"],
         plugins: [{ type: "a" }],
@@ -61,11 +61,11 @@ describe("a configuration", () => {
     },
     {
       name: "versions may be a list alone",
-      given: { cniVersions: ["0.4.0", "1.1.0"], plugins: [{ type: "a" }] },
+      input: { cniVersions: ["0.4.0", "1.1.0"], plugins: [{ type: "a" }] },
       want: { cniVersion: "1.1.0", name: "net1", plugins: [{ type: "a" }] },
     },
-  ])("is read: $name", ({ given, want }) => {
-    expect(parse(given)).toEqual({ ok: true, config: want });
+  ])("is read: $name", ({ input, want }) => {
+    expect(parse(input)).toEqual({ ok: true, config: want });
   });
 
   test.each([

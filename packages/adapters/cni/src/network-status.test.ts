@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { parseResult } from "./result.ts";
 import {
-  defaultNetworkStatusesOf,
-  networkStatusesOf,
+  buildDefaultNetworkStatuses,
+  buildNetworkStatuses,
   findNetworkStatus,
 } from "./network-status.ts";
 
@@ -174,7 +174,7 @@ test("each of several interfaces gets its own addresses, the one that was asked 
     ],
     routes: [{ dst: "0.0.0.0/0", gw: "192.0.2.254" }],
   };
-  expect(networkStatusesOf(result, "ns1/n", "net1")).toEqual([
+  expect(buildNetworkStatuses(result, "ns1/n", "net1")).toEqual([
     {
       name: "ns1/n",
       interface: "net1",
@@ -214,7 +214,7 @@ test.each([
     want: ["eth0"],
   },
 ])("the default network is that of $name", ({ result, want }) => {
-  const entries = defaultNetworkStatusesOf({ cniVersion: "1.0.0", ...result }, "all", "eth0");
+  const entries = buildDefaultNetworkStatuses({ cniVersion: "1.0.0", ...result }, "all", "eth0");
   const marked = entries.filter((entry) => entry.default === true);
   expect(marked.map((entry) => entry.interface)).toEqual(want);
 });
@@ -236,6 +236,6 @@ test.each([
   { name: "a version that names none", text: '{"cniVersion":"0.2.0"}', want: 1 },
 ])("a secondary network whose result has $name gets $want entries", ({ text, want }) => {
   const result = parseResult(text, "1.0.0");
-  expect(result && networkStatusesOf(result, "ns1/n", "net1")).toHaveLength(want);
-  expect(result && defaultNetworkStatusesOf(result, "cbr0", "eth0")).toHaveLength(1);
+  expect(result && buildNetworkStatuses(result, "ns1/n", "net1")).toHaveLength(want);
+  expect(result && buildDefaultNetworkStatuses(result, "cbr0", "eth0")).toHaveLength(1);
 });

@@ -32,12 +32,12 @@ function findRequestedNic(places: readonly SandboxNic[], interfaceName: string):
 function listAddresses(
   result: CniResult,
   index: number | undefined,
-  isAsked: boolean,
+  isRequested: boolean,
 ): readonly string[] {
   const known = result.interfaces?.length ?? 0;
   return (result.ips ?? [])
     .filter(({ interface: owner }) =>
-      owner === undefined || owner < 0 || owner >= known ? isAsked : owner === index,
+      owner === undefined || owner < 0 || owner >= known ? isRequested : owner === index,
     )
     .map(({ address }) => address.replace(/\/.*/, ""));
 }
@@ -65,8 +65,10 @@ export interface AdditionalFacts {
 /** The gateways that were set, and the result's for other IP versions. */
 function allGateways(result: CniResult, set: readonly string[]): readonly string[] {
   const versions = new Set(set.map((gateway) => parseIp(gateway)?.version));
-  const others = listGateways(result).filter((each) => !versions.has(parseIp(each)?.version));
-  return [...set, ...others];
+  const otherGateways = listGateways(result).filter(
+    (each) => !versions.has(parseIp(each)?.version),
+  );
+  return [...set, ...otherGateways];
 }
 
 function buildElement(
@@ -74,20 +76,20 @@ function buildElement(
   { nic, index }: SandboxNic,
   {
     name,
-    asked,
+    requestedName,
     beside: { gateways = [] },
   }: {
     readonly name: string;
-    readonly asked: string | undefined;
+    readonly requestedName: string | undefined;
     readonly beside: AdditionalFacts;
   },
 ): NetworkStatus {
-  const isAsked = asked !== undefined;
-  const ips = listAddresses(result, index, isAsked);
-  const gateway = isAsked ? allGateways(result, gateways) : [];
+  const isRequested = requestedName !== undefined;
+  const ips = listAddresses(result, index, isRequested);
+  const gateway = isRequested ? allGateways(result, gateways) : [];
   return {
     name,
-    interface: asked ?? nic.name ?? "",
+    interface: requestedName ?? nic.name ?? "",
     ...(ips.length === 0 ? {} : { ips }),
     ...readHardware(nic),
     dns: result.dns ?? {},
@@ -114,7 +116,11 @@ function buildElements(
   const places = listSandboxNics(result);
   const own = findRequestedNic(places, interfaceName);
   return (places.length === 0 ? [own] : places).map((place) =>
-    buildElement(result, place, { name, asked: place === own ? interfaceName : undefined, beside }),
+    buildElement(result, place, {
+      name,
+      requestedName: place === own ? interfaceName : undefined,
+      beside,
+    }),
   );
 }
 
@@ -124,7 +130,7 @@ function buildElements(
  * interfaces, because KubeVirt derives its naming scheme for all NICs from the names in the status. Source: NPWG 1.3
  * section 5.3; KubeVirt PodHasOrdinalInterfaceName
  */
-export function networkStatusesOf(
+export function buildNetworkStatuses(
   result: CniResult,
   name: string,
   interfaceName: string,
@@ -139,7 +145,7 @@ export function findNetworkStatus(
   interfaceName: string,
 ): NetworkStatus {
   const own = findRequestedNic(listSandboxNics(result), interfaceName);
-  return buildElement(result, own, { name, asked: interfaceName, beside: {} });
+  return buildElement(result, own, { name, requestedName: interfaceName, beside: {} });
 }
 
 /** The NIC with a gateway, otherwise the first. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses */
@@ -152,7 +158,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
 }
 
 /** Elements of a pod's default network, one of which is marked as default. */
-export function defaultNetworkStatusesOf(
+export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,
   interfaceName: string,

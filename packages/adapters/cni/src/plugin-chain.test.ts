@@ -17,12 +17,12 @@ interface Work {
 let log: string[] = [];
 
 function begin(
-  { gates, gate = "blue" }: { readonly gates: SharedLocks; readonly gate?: string },
+  { locks, lockName = "blue" }: { readonly locks: SharedLocks; readonly lockName?: string },
   how: "runShared" | "runExclusive",
   name: string,
 ): Work {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const done = gates[how](gate, async () => {
+  const done = locks[how](lockName, async () => {
     log.push(`${name} begins`);
     await promise;
     log.push(`${name} ends`);
@@ -37,17 +37,17 @@ function begin(
 }
 
 async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  for (let round = 0; round < 20; round += 1) await Promise.resolve();
 }
 
-test("one that is to be alone waits for those inside, and holds up those that come", async () => {
+test("an exclusive operation waits for running ones and delays later ones", async () => {
   log = [];
-  const gates = new SharedLocks();
-  const first = begin({ gates }, "runShared", "first");
-  const second = begin({ gates }, "runShared", "second");
-  const alone = begin({ gates }, "runExclusive", "alone");
-  const late = begin({ gates }, "runShared", "late");
-  const other = begin({ gates, gate: "green" }, "runShared", "other");
+  const locks = new SharedLocks();
+  const first = begin({ locks }, "runShared", "first");
+  const second = begin({ locks }, "runShared", "second");
+  const alone = begin({ locks }, "runExclusive", "alone");
+  const late = begin({ locks }, "runShared", "late");
+  const other = begin({ locks, lockName: "green" }, "runShared", "other");
   await settled();
   expect(log).toEqual(["first begins", "second begins", "other begins"]);
   await first.end();
@@ -66,22 +66,22 @@ test("one that is to be alone waits for those inside, and holds up those that co
   ]);
 });
 
-test("two that are to be alone follow one another", async () => {
+test("exclusive operations run one after the other", async () => {
   log = [];
-  const gates = new SharedLocks();
-  const works = ["a", "b"].map((name) => begin({ gates }, "runExclusive", name));
+  const locks = new SharedLocks();
+  const works = ["a", "b"].map((name) => begin({ locks }, "runExclusive", name));
   for (const work of works) await work.end();
   expect(log).toEqual(["a begins", "a ends", "b begins", "b ends"]);
 });
 
-test("what fails opens the gate again", async () => {
+test("a failed operation releases its lock", async () => {
   log = [];
-  const gates = new SharedLocks();
+  const locks = new SharedLocks();
   for (const how of ["runExclusive", "runShared"] as const) {
-    const failing = gates[how]("blue", () => Promise.reject(new Error("no")));
+    const failing = locks[how]("blue", () => Promise.reject(new Error("no")));
     await expect(failing).rejects.toThrow("no");
   }
-  await begin({ gates }, "runExclusive", "next").end();
+  await begin({ locks }, "runExclusive", "next").end();
   expect(log).toEqual(["next begins", "next ends"]);
 });
 
@@ -92,13 +92,13 @@ interface Call {
   readonly timeoutMs: number;
 }
 
-interface Said {
+interface Output {
   readonly exitCode?: number;
   readonly out: unknown;
   readonly err?: string;
 }
 
-type Answer = (call: Call) => Said | AppError;
+type Answer = (call: Call) => Output | AppError;
 
 const VERSION = {
   out: {
@@ -107,7 +107,7 @@ const VERSION = {
   },
 };
 
-function toResult({ exitCode = 0, out, err = "" }: Said): CommandResult {
+function toResult({ exitCode = 0, out, err = "" }: Output): CommandResult {
   return { exitCode, stdout: typeof out === "string" ? out : JSON.stringify(out), stderr: err };
 }
 
@@ -116,13 +116,13 @@ interface Machine {
   /** But for VERSION. */
   readonly calls: readonly Call[];
   /** Those of VERSION. */
-  readonly asked: readonly Call[];
+  readonly versionQueries: readonly Call[];
 }
 
 /** A machine whose plugins in `/b` answer; `/a` has none. */
-function machine(answer: Answer, version: Said | AppError = VERSION): Machine {
+function machine(answer: Answer, version: Output | AppError = VERSION): Machine {
   const calls: Call[] = [];
-  const asked: Call[] = [];
+  const versionQueries: Call[] = [];
   const run = ({ argv, env = {}, stdin = "", timeoutMs }: Command): Promise<CommandResult> => {
     const [path] = argv;
     if (!path.startsWith("/b/")) {
@@ -132,11 +132,11 @@ function machine(answer: Answer, version: Said | AppError = VERSION): Machine {
     // The test's own configurations are objects.
     const config = JSON.parse(stdin) as Call["config"];
     const call = { path, env, config, timeoutMs };
-    (isVersion ? asked : calls).push(call);
-    const said = isVersion ? version : answer(call);
-    return said instanceof AppError ? Promise.reject(said) : Promise.resolve(toResult(said));
+    (isVersion ? versionQueries : calls).push(call);
+    const output = isVersion ? version : answer(call);
+    return output instanceof AppError ? Promise.reject(output) : Promise.resolve(toResult(output));
   };
-  return { runner: { run, endFamily: () => Promise.resolve() }, calls, asked };
+  return { runner: { run, endFamily: () => Promise.resolve() }, calls, versionQueries };
 }
 
 const REQUEST: AttachmentRequest = {
@@ -159,13 +159,13 @@ const REQUEST: AttachmentRequest = {
 };
 const RESULT = { cniVersion: "1.0.0", interfaces: [{ name: "net1" }] };
 
-const cniOf = (runner: ProcessRunner): ReturnType<typeof createCni> =>
+const buildCni = (runner: ProcessRunner): ReturnType<typeof createCni> =>
   createCni({ runner, binDirs: ["/a", "/b"], family: "test" });
 
 describe("ADD", () => {
   test("runs the plugins in order, each with the result of the one before it", async () => {
     const { runner, calls } = machine(({ path }) => ({ out: { ...RESULT, dns: { path } } }));
-    const result = await cniOf(runner).add(REQUEST);
+    const result = await buildCni(runner).add(REQUEST);
     expect(result).toEqual({ ...RESULT, dns: { path: "/b/second" } });
     const common = { name: "blue", cniVersion: "1.0.0" };
     const prevResult = { ...RESULT, dns: { path: "/b/first" } };
@@ -190,39 +190,39 @@ describe("ADD", () => {
     expect(calls.map((call) => call.timeoutMs)).toEqual([60_000, 60_000]);
   });
 
-  test("asks each plugin once which versions it speaks, also when many come at once", async () => {
-    const { runner, asked } = machine(() => ({ out: RESULT }));
-    const cni = cniOf(runner);
+  test("queries the versions of each plugin once, even for concurrent calls", async () => {
+    const { runner, versionQueries: asked } = machine(() => ({ out: RESULT }));
+    const cni = buildCni(runner);
     await Promise.all([cni.add(REQUEST), cni.add(REQUEST)]);
     await cni.add(REQUEST);
     expect(asked.map((call) => call.path)).toEqual(["/b/first", "/b/second"]);
     expect(asked[0]).toMatchObject({ config: { cniVersion: "1.0.0" }, timeoutMs: 5_000 });
   });
 
-  test("asks a plugin again that did not say it", async () => {
-    const { runner, asked } = machine(() => ({ out: RESULT }), { out: "" });
-    const cni = cniOf(runner);
+  test("repeats a query that failed", async () => {
+    const { runner, versionQueries: asked } = machine(() => ({ out: RESULT }), { out: "" });
+    const cni = buildCni(runner);
     await cni.add(REQUEST);
     await cni.add(REQUEST);
     expect(asked).toHaveLength(4);
   });
 
-  test("gives each plugin as long as it is told", async () => {
+  test("runs each plugin with the configured deadline", async () => {
     const { runner, calls } = machine(() => ({ out: RESULT }));
     const cni = createCni({ runner, binDirs: ["/b"], family: "test", addTimeoutMs: 500 });
     await cni.add(REQUEST);
     expect(calls.map((call) => call.timeoutMs)).toEqual([500, 500]);
   });
 
-  test("of no plugin gives nothing", async () => {
+  test("without plugins has an empty result", async () => {
     const { runner } = machine(() => ({ out: RESULT }));
     const config = { ...REQUEST.config, plugins: [] };
-    expect(await cniOf(runner).add({ ...REQUEST, config })).toEqual({ cniVersion: "1.1.0" });
+    expect(await buildCni(runner).add({ ...REQUEST, config })).toEqual({ cniVersion: "1.1.0" });
   });
 
   test("stops at the first plugin that fails", async () => {
     const { runner, calls } = machine(() => ({ exitCode: 1, out: { code: 999, msg: "no" } }));
-    await expect(cniOf(runner).add(REQUEST)).rejects.toMatchObject({
+    await expect(buildCni(runner).add(REQUEST)).rejects.toMatchObject({
       code: "CNI_PLUGIN_FAILED",
       details: { plugin: "first", command: "ADD", message: "no", cniCode: 999 },
     });
@@ -264,7 +264,7 @@ describe("ADD", () => {
       want: { code: "CNI_PLUGIN_FAILED", details: { message: "exit code 139", cniCode: 0 } },
     },
     {
-      name: "a success that says nothing",
+      name: "a success without output",
       answer: { out: "" },
       want: { code: "CNI_PLUGIN_FAILED", details: { message: "the answer is not a CNI result" } },
     },
@@ -300,7 +300,7 @@ describe("ADD", () => {
     },
   ])("names what went wrong: $name", async ({ answer, want }) => {
     const { runner } = machine(() => answer);
-    await expect(cniOf(runner).add(REQUEST)).rejects.toMatchObject(want);
+    await expect(buildCni(runner).add(REQUEST)).rejects.toMatchObject(want);
   });
 
   test("finds out that a plugin is missing before the first one runs", async () => {
@@ -364,14 +364,14 @@ describe("ADD", () => {
     },
   ])("speaks $want with a plugin $name", async ({ version, want }) => {
     const { runner, calls } = machine(() => ({ out: RESULT }), version);
-    await cniOf(runner).add(REQUEST);
+    await buildCni(runner).add(REQUEST);
     expect(calls.map((call) => call.config["cniVersion"])).toEqual([want, want]);
   });
 
   test("ends where a plugin hangs when it is asked which versions it speaks", async () => {
     const hangs = new AppError("OS_TIMED_OUT", { program: "first", timeoutMs: 5_000 });
     const { runner, calls } = machine(() => ({ out: RESULT }), hangs);
-    await expect(cniOf(runner).add(REQUEST)).rejects.toMatchObject({
+    await expect(buildCni(runner).add(REQUEST)).rejects.toMatchObject({
       code: "CNI_TIMED_OUT",
       details: { command: "VERSION" },
     });
@@ -381,7 +381,7 @@ describe("ADD", () => {
   test("gives no previous result to plugins that are older than that", async () => {
     const { runner, calls } = machine(() => ({ out: { ip4: { ip: "10.0.0.2/24" } } }));
     const config = { ...REQUEST.config, cniVersion: "0.2.0" };
-    const result = await cniOf(runner).add({ ...REQUEST, config });
+    const result = await buildCni(runner).add({ ...REQUEST, config });
     expect(result.ips).toEqual([{ address: "10.0.0.2/24" }]);
     expect(calls[1]?.config).not.toHaveProperty("prevResult");
   });
@@ -391,8 +391,8 @@ describe("DEL", () => {
   test("runs backwards, each plugin with the result of ADD, without a namespace when it is gone", async () => {
     const { runner, calls } = machine(() => ({ out: "" }));
     const { containerId, interfaceName, config, args, capabilityArgs } = REQUEST;
-    const gone = { containerId, interfaceName, config, args, capabilityArgs };
-    await cniOf(runner).del(gone, RESULT);
+    const previous = { containerId, interfaceName, config, args, capabilityArgs };
+    await buildCni(runner).del(previous, RESULT);
     expect(calls.map((call) => call.path)).toEqual(["/b/second", "/b/first"]);
     const common = { name: "blue", cniVersion: "1.0.0", prevResult: RESULT };
     const runtimeConfig = { mac: "02:00:00:00:00:01" };
@@ -409,22 +409,22 @@ describe("DEL", () => {
     { name: "that the plugins speak where ADD's is not known", want: ["1.0.0", "1.0.0"] },
   ])("speaks the version $name", async ({ result, want }) => {
     const { runner, calls } = machine(() => ({ out: "" }));
-    await cniOf(runner).del(REQUEST, result);
+    await buildCni(runner).del(REQUEST, result);
     expect(calls.map((call) => call.config["cniVersion"])).toEqual(want);
     expect(calls.map((call) => call.config["prevResult"])).toEqual([result, result]);
   });
 
   test("gives no result to plugins that are older than that", async () => {
     const { runner, calls } = machine(() => ({ out: "" }));
-    await cniOf(runner).del(REQUEST, { cniVersion: "0.3.1" });
+    await buildCni(runner).del(REQUEST, { cniVersion: "0.3.1" });
     expect(calls[0]?.config).not.toHaveProperty("prevResult");
   });
 
-  test("goes on after a plugin that fails and then tells it", async () => {
+  test("continues after a failed plugin and reports the failure", async () => {
     const { runner, calls } = machine(({ path }) =>
       path === "/b/second" ? { exitCode: 1, out: { code: 11, msg: "later" } } : { out: "" },
     );
-    await expect(cniOf(runner).del(REQUEST, RESULT)).rejects.toMatchObject({
+    await expect(buildCni(runner).del(REQUEST, RESULT)).rejects.toMatchObject({
       code: "CNI_PLUGIN_FAILED",
       details: { plugin: "second", command: "DEL", cniCode: 11 },
     });
@@ -433,11 +433,11 @@ describe("DEL", () => {
 
   test("succeeds when the plugin does not know the container", async () => {
     const { runner } = machine(() => ({ exitCode: 1, out: { code: 3, msg: "unknown" } }));
-    await expect(cniOf(runner).del(REQUEST)).resolves.toBeUndefined();
+    await expect(buildCni(runner).del(REQUEST)).resolves.toBeUndefined();
   });
 });
 
-describe("giving addresses back", () => {
+describe("releasing addresses", () => {
   const plugins = [
     { type: "first", ipam: { type: "host-local", subnet: "10.0.0.0/24" } },
     { type: "second" },
@@ -448,7 +448,7 @@ describe("giving addresses back", () => {
 
   test("runs the DEL of IPAM plugins alone, with the configuration of those that they serve", async () => {
     const { runner, calls } = machine(() => ({ out: "" }));
-    await cniOf(runner).releaseAddresses(request);
+    await buildCni(runner).releaseAddresses(request);
     expect(calls.map((call) => call.path)).toEqual(["/b/dhcp", "/b/host-local"]);
     const common = { name: "blue", cniVersion: "1.0.0" };
     expect(calls[1]?.config).toEqual({ ...common, ...plugins[0] });
@@ -458,7 +458,7 @@ describe("giving addresses back", () => {
 
   test("stops at one that fails", async () => {
     const { runner, calls } = machine(() => ({ exitCode: 1, out: { code: 11, msg: "later" } }));
-    await expect(cniOf(runner).releaseAddresses(request)).rejects.toMatchObject({
+    await expect(buildCni(runner).releaseAddresses(request)).rejects.toMatchObject({
       details: { plugin: "dhcp", command: "DEL" },
     });
     expect(calls).toHaveLength(1);

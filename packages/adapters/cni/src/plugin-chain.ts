@@ -29,47 +29,47 @@ export class SharedLocks {
 
   /** Waits for an exclusive operation, then runs beside other shared ones. */
   async runShared<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const gate = this.#getLock(name);
-    while (gate.isExclusive) await waitForChange(gate);
-    gate.holders += 1;
+    const lock = this.#getLock(name);
+    while (lock.isExclusive) await waitForChange(lock);
+    lock.holders += 1;
     try {
       return await work();
     } finally {
-      gate.holders -= 1;
-      this.#notify(name, gate);
+      lock.holders -= 1;
+      this.#notify(name, lock);
     }
   }
 
   /** Waits for running operations; later ones wait for it. */
   async runExclusive<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const gate = this.#getLock(name);
-    while (gate.isExclusive) await waitForChange(gate);
-    gate.isExclusive = true;
+    const lock = this.#getLock(name);
+    while (lock.isExclusive) await waitForChange(lock);
+    lock.isExclusive = true;
     try {
-      while (gate.holders > 0) await waitForChange(gate);
+      while (lock.holders > 0) await waitForChange(lock);
       return await work();
     } finally {
-      gate.isExclusive = false;
-      this.#notify(name, gate);
+      lock.isExclusive = false;
+      this.#notify(name, lock);
     }
   }
 
   #getLock(name: string): Lock {
-    const gate = this.#locks.get(name) ?? { holders: 0, isExclusive: false, waiters: [] };
-    this.#locks.set(name, gate);
-    return gate;
+    const lock = this.#locks.get(name) ?? { holders: 0, isExclusive: false, waiters: [] };
+    this.#locks.set(name, lock);
+    return lock;
   }
 
-  #notify(name: string, gate: Lock): void {
-    const waiting = gate.waiters.splice(0);
-    if (waiting.length === 0 && gate.holders === 0 && !gate.isExclusive) this.#locks.delete(name);
+  #notify(name: string, lock: Lock): void {
+    const waiting = lock.waiters.splice(0);
+    if (waiting.length === 0 && lock.holders === 0 && !lock.isExclusive) this.#locks.delete(name);
     for (const wake of waiting) wake();
   }
 }
 
-function waitForChange(gate: Lock): Promise<void> {
+function waitForChange(lock: Lock): Promise<void> {
   return new Promise((resolve) => {
-    gate.waiters.push(resolve);
+    lock.waiters.push(resolve);
   });
 }
 

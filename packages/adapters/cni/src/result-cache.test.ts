@@ -51,7 +51,7 @@ test("all that can be read are listed, with whose they are, until they are forgo
   expect(await cache.list()).toEqual([]);
 });
 
-test("a runtime that keeps no arguments and no result is believed too", async () => {
+test("an entry without arguments and result is valid", async () => {
   const { kind, containerId, ifName, networkName, config } = ENTRY;
   expect(await findIn({ kind, containerId, ifName, networkName, config })).toStrictEqual({
     config: CONFIG,
@@ -60,7 +60,7 @@ test("a runtime that keeps no arguments and no result is believed too", async ()
   });
 });
 
-test("arguments that are no pairs of texts are left out", async () => {
+test("arguments that are not pairs of strings are omitted", async () => {
   const cniArgs = [["A", "1"], ["B"], ["C", 2], ["D", "3", "4"], "E5", null];
   expect(await findIn({ ...ENTRY, cniArgs })).toMatchObject({ args: [["A", "1"]] });
 });
@@ -73,6 +73,6 @@ test.each([
   { name: "whose configuration is none", entry: { ...ENTRY, config: "????" } },
   { name: "that is cut off", entry: '{"kind":"cniCacheV1"' },
   { name: "that is empty", entry: "" },
-])("an entry $name tells nothing", async ({ entry }) => {
+])("an entry $name is ignored", async ({ entry }) => {
   expect(await findIn(entry)).toBeUndefined();
 });

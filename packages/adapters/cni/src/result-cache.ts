@@ -29,9 +29,9 @@ export interface RememberedAttachment {
 export interface ResultCache {
   list(): Promise<readonly RememberedAttachment[]>;
   /** Whether any runtime uses the cache. */
-  isKept(): Promise<boolean>;
+  isInUse(): Promise<boolean>;
   /** @throws AppError with CNI_GC_HELD if a file that may belong to the network cannot be read */
-  namesOf(network: string): Promise<readonly AttachmentName[]>;
+  listNames(network: string): Promise<readonly AttachmentName[]>;
   forget(attachment: RememberedAttachment): Promise<void>;
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;
 }
@@ -126,11 +126,11 @@ export function createResultCache(files: CacheFiles, dirs: readonly string[]): R
       }
       return entries;
     },
-    isKept: async () => {
+    isInUse: async () => {
       const all = await Promise.all(dirs.map((dir) => files.exists(`${dir}/results`)));
       return all.includes(true);
     },
-    namesOf: async (network) => {
+    listNames: async (network) => {
       const found: AttachmentName[] = [];
       for (const path of await listPaths(files, dirs)) {
         if (!path.includes(`/results/${network}-`)) continue;

@@ -78,7 +78,7 @@ function isV6({ address }: Pick<Address, "address">): boolean {
 }
 
 /** One address per family, and no interface. */
-function familyOf(result: CniResult, wantsV6: boolean): object | undefined {
+function toLegacyFamily(result: CniResult, wantsV6: boolean): object | undefined {
   const found = result.ips?.find((ip) => isV6(ip) === wantsV6);
   if (found === undefined) return undefined;
   const routes = result.routes?.filter(({ dst }) => dst.includes(":") === wantsV6);
@@ -96,7 +96,7 @@ export function printResult(result: CniResult, cniVersion: string): object {
     const ips = result.ips?.map((ip) => ({ version: isV6(ip) ? "6" : "4", ...ip }));
     return { ...result, ...(ips === undefined ? {} : { ips }), cniVersion };
   }
-  const [ip4, ip6] = [familyOf(result, false), familyOf(result, true)];
+  const [ip4, ip6] = [toLegacyFamily(result, false), toLegacyFamily(result, true)];
   return {
     cniVersion,
     ...(ip4 === undefined ? {} : { ip4 }),

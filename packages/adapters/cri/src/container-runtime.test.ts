@@ -369,7 +369,7 @@ test.each([
   expect(sent()).toEqual({ containerId: "c", cmd: ["sleep"], timeout: "1" });
 });
 
-test("what a program says is not received when it is long; all else is", async () => {
+test("long output of a program is refused; other responses are not", async () => {
   const execAnswer = (bytes: number) => () => ({ stdout: Buffer.alloc(bytes, "x"), exitCode: 0 });
   server.answers["ExecSync"] = execAnswer(60_000);
   expect((await runtime.execSync("c", ["speak"], 1)).stdout).toHaveLength(60_000);
@@ -382,7 +382,7 @@ test("what a program says is not received when it is long; all else is", async (
   expect(await runtime.listContainers()).toHaveLength(1);
 });
 
-test("a registry that is away is no runtime that is away", async () => {
+test("an unreachable registry is not an unavailable runtime", async () => {
   server.answers["PullImage"] = () => Promise.reject(grpcError("UNAVAILABLE", "registry"));
   await expect(runtime.pullImage("one")).rejects.toMatchObject({ code: "CRI_FAILED" });
   server.answers["PullImage"] = () => ({ imageRef: "sha256:1" });
@@ -396,7 +396,7 @@ test("who asks is told to the registry", async () => {
   expect(sent()).toMatchObject({ auth: { username: "me", password: "pw", identityToken: "" } });
 });
 
-test("what the network lacks is a problem", async () => {
+test("a network that is not ready is a problem", async () => {
   const condition = { type: "NetworkReady", status: false, reason: "NoConfig", message: "no file" };
   const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };
   server.answers["Status"] = () => ({ status: { conditions: [ready, condition] } });
@@ -410,7 +410,7 @@ test("a stream's address is asked for with what is wanted of it", async () => {
   expect(sent()).toEqual({ containerId: "c", cmd: ["sh"], ...streams });
 });
 
-test("a runtime that comes back is found again at the same place", async () => {
+test("reconnects to a restarted runtime at the same address", async () => {
   expect(await runtime.version()).toEqual({ name: "scripted", version: "1" });
   server.stop();
   await expect(runtime.version()).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });

@@ -22,7 +22,7 @@ function find(addresses: readonly string[]): EndpointFinder {
   return found;
 }
 
-test("the first that speaks CRI v1 is taken, and kept", async () => {
+test("uses the first address that answers CRI v1 from then on", async () => {
   const deaf = await serve(["containerd.services.events.v1.Events"]);
   const [first, second] = [
     await serve(["runtime.v1.RuntimeService"]),
@@ -35,7 +35,7 @@ test("the first that speaks CRI v1 is taken, and kept", async () => {
   expect(second.calls).toEqual([]);
 });
 
-test("whom nobody answers is told why, for each; and who comes later is found", async () => {
+test("reports the reason for each address, and finds a runtime that starts later", async () => {
   const late = new ScriptedRuntime(["runtime.v1.RuntimeService"]);
   open.push(late);
   const deaf = await serve(["containerd.services.events.v1.Events"]);
@@ -52,7 +52,7 @@ test("whom nobody answers is told why, for each; and who comes later is found", 
   expect((await found.get()).address).toBe(late.address);
 });
 
-test("the usual places are those of the machine of a process, where one is named", () => {
+test("default addresses are in the mount namespace of the host process", () => {
   expect(defaultEndpoints(undefined)).toContain("unix:///run/crio/crio.sock");
   expect(defaultEndpoints(1)).toEqual([
     "unix:///proc/1/root/run/containerd/containerd.sock",

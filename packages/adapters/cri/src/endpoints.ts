@@ -38,7 +38,7 @@ async function probe(address: string, clock: Clock): Promise<Endpoint> {
   }
 }
 
-function reasonOf(error: unknown): string {
+function describeReason(error: unknown): string {
   return isAppError(error) ? String(error.details["reason"] ?? error.message) : messageOf(error);
 }
 
@@ -48,7 +48,7 @@ async function findFirst(addresses: readonly string[], clock: Clock): Promise<En
     try {
       return await probe(address, clock);
     } catch (error) {
-      reasons.push(reasonOf(error));
+      reasons.push(describeReason(error));
     }
   }
   throw new AppError("CRI_UNAVAILABLE", {

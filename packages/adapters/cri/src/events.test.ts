@@ -42,7 +42,7 @@ function watch({ address }: ScriptedRuntime, clock: Clock): void {
 }
 
 /** Waits until just this was told since the last time. */
-async function told(...want: readonly (string | undefined)[]): Promise<void> {
+async function expectChanges(...want: readonly (string | undefined)[]): Promise<void> {
   await vi.waitFor(() => {
     expect(changes).toEqual(want);
   }, WITHIN);
@@ -69,7 +69,7 @@ test("containerd's own events are asked for first; starts and ends are told agai
   };
   const clock = createFakeClock();
   watch(server, clock);
-  await told(undefined);
+  await expectChanges(undefined);
   expect(server.calls[0]).toEqual({
     method: "Subscribe",
     request: {
@@ -80,18 +80,18 @@ test("containerd's own events are asked for first; starts and ends are told agai
   });
   stream?.write(envelope("/tasks/start", "a"));
   stream?.write(envelope("/containers/delete", "b"));
-  await told("a", "b");
+  await expectChanges("a", "b");
   await pass(clock, 100);
-  await told("a");
+  await expectChanges("a");
   await pass(clock, 1000);
-  await told("a");
+  await expectChanges("a");
   stream?.write({ topic: "/tasks/start" });
   stream?.write(envelope("/tasks/delete", "c"));
-  await told("c");
+  await expectChanges("c");
   await pass(clock, 100);
-  await told("c");
+  await expectChanges("c");
   await pass(clock, 1000);
-  await told("c");
+  await expectChanges("c");
   expect(server.calls.filter(({ method }) => method === "GetContainerEvents")).toEqual([]);
 });
 
@@ -111,7 +111,7 @@ test("where there are none, CRI's are followed; after each end everything may ha
   changes.length = 0;
   streams[0]?.end();
   await pass(clock, 100);
-  await told(undefined);
+  await expectChanges(undefined);
   expect(streams).toHaveLength(2);
 });
 
@@ -122,20 +122,20 @@ test("a runtime without any events is looked at again, in the end every ten seco
   };
   const clock = createFakeClock();
   watch(server, clock);
-  const pauses: number[] = [];
-  for (let turn = 0; turn < 9; turn += 1) {
+  const pausesMs: number[] = [];
+  for (let round = 0; round < 9; round += 1) {
     await vi.waitFor(() => {
       expect(clock.dueMs).toHaveLength(1);
     }, WITHIN);
     const ms = (clock.dueMs[0] ?? 0) - clock.now();
-    pauses.push(ms);
+    pausesMs.push(ms);
     changes.length = 0;
     await clock.advance(ms);
     await vi.waitFor(() => {
       expect(changes).toContain(undefined);
     }, WITHIN);
   }
-  expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+  expect(pausesMs).toEqual([100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
 });
 
 test("a runtime that is away is looked for every second at least", async () => {

@@ -44,20 +44,20 @@ interface FailedCall {
   readonly isConnected: boolean;
 }
 
-function reasonOf(error: unknown): string {
+function describeReason(error: unknown): string {
   const details = error instanceof Error && "details" in error ? error.details : undefined;
   return typeof details === "string" && details !== "" ? details : messageOf(error);
 }
 
-function statusOf(error: unknown): string {
+function findStatus(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return (typeof code === "number" ? STATUSES[code] : undefined) ?? "UNKNOWN";
 }
 
 /** A runtime also reports an unreachable registry as UNAVAILABLE; its own connection is then still open. */
 export function toCriError(error: unknown, call: FailedCall): AppError {
-  const status = statusOf(error);
-  const reason = reasonOf(error);
+  const status = findStatus(error);
+  const reason = describeReason(error);
   const { method, timeoutMs, endpoint } = call;
   if (status === "DEADLINE_EXCEEDED") {
     return new AppError("CRI_TIMED_OUT", { call: method, timeoutMs }, { cause: error });
@@ -141,7 +141,7 @@ function load(file: string): PackageDefinition {
   return definition;
 }
 
-function methodOf({ service, method }: Call): Method {
+function findMethod({ service, method }: Call): Method {
   const definition = load(SERVICES[service])[service] as ServiceDefinition | undefined; // the keys of SERVICES are services
   const found = definition?.[method];
   if (found === undefined) throw new Error(`${service} has no method ${method}`);
@@ -198,7 +198,7 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
 }
 
 function openStream(client: Client, call: Call): ClientReadableStream<unknown> {
-  const { path, requestSerialize, responseDeserialize } = methodOf(call);
+  const { path, requestSerialize, responseDeserialize } = findMethod(call);
   return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, call.request);
 }
 
@@ -211,7 +211,7 @@ function callUnary(client: Client, call: Call, options: CallOptions): Promise<un
   const { request, namespace, signal } = call;
   const metadata = new Metadata();
   if (namespace !== undefined) metadata.set(NAMESPACE_HEADER, namespace);
-  const { path, requestSerialize: to, responseDeserialize: from } = methodOf(call);
+  const { path, requestSerialize: to, responseDeserialize: from } = findMethod(call);
   const unaryCall = client.makeUnaryRequest(path, to, from, request, metadata, options, answer);
   signal?.addEventListener("abort", () => {
     unaryCall.cancel();

@@ -34,7 +34,7 @@ const ONE: Sandbox = {
 };
 
 /** A runtime that has these sandboxes, and lists them by their labels. */
-function runtimeOf(statuses: () => readonly SandboxStatus[]): SandboxDeps["runtime"] {
+function createRuntime(statuses: () => readonly SandboxStatus[]): SandboxDeps["runtime"] {
   return {
     listSandboxes: ({ labels = {} } = {}) =>
       Promise.resolve(
@@ -57,7 +57,10 @@ describeSandboxesContract("CRI", () => {
     labels: { "io.kubernetes.pod.uid": uid },
   });
   return {
-    sandboxes: createCriSandboxes({ runtime: runtimeOf(() => [...statuses.values()]), namespaces }),
+    sandboxes: createCriSandboxes({
+      runtime: createRuntime(() => [...statuses.values()]),
+      namespaces,
+    }),
     put: (sandbox) => {
       for (const [id, status] of statuses) {
         if (status.metadata.uid === sandbox.podUid)
@@ -132,14 +135,17 @@ test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sand
   const namespaces = createFakeNamespaces();
   namespaces.put("/run/netns/box-1", "1");
   namespaces.put("/proc/77/ns/net", "2");
-  const sandboxes = createCriSandboxes({ runtime: runtimeOf(() => statuses), namespaces });
+  const sandboxes = createCriSandboxes({ runtime: createRuntime(() => statuses), namespaces });
   const found = await sandboxes.find("uid-1");
   expect(found).toEqual(want === undefined ? undefined : { ...ONE, ...want });
   expect(namespaces.openCount).toBe(0);
 });
 
 test("one that ends between two answers is none", async () => {
-  const runtime = { ...runtimeOf(() => [STATUS]), findSandbox: () => Promise.resolve(undefined) };
+  const runtime = {
+    ...createRuntime(() => [STATUS]),
+    findSandbox: () => Promise.resolve(undefined),
+  };
   const sandboxes = createCriSandboxes({ runtime, namespaces: createFakeNamespaces() });
   expect(await sandboxes.find("uid-1")).toBeUndefined();
 });
@@ -147,7 +153,7 @@ test("one that ends between two answers is none", async () => {
 test("one that was found is looked for again only when it is not ready any more", async () => {
   const statuses = [STATUS];
   let lists = 0;
-  const { listSandboxes, findSandbox } = runtimeOf(() => statuses);
+  const { listSandboxes, findSandbox } = createRuntime(() => statuses);
   const namespaces = createFakeNamespaces();
   namespaces.put("/run/netns/box-1", "1");
   const sandboxes = createCriSandboxes({
@@ -215,7 +221,7 @@ test("of 1001 pods only the least recently requested one is listed again", async
   expect(listed).toEqual(["uid-1000", "uid-1"]);
 });
 
-test("a runtime that comes later is waited for; why it is not there is told once", async () => {
+test("waits for a runtime that starts later, and logs the reason once", async () => {
   const clock = createFakeClock();
   const log = createFakeLogger();
   const runtime = createFakeContainerRuntime(clock);
@@ -243,7 +249,7 @@ test("a runtime that comes later is waited for; why it is not there is told once
   ]);
 });
 
-test("who stops does not wait any longer, nor does one that never asks keep anything open", async () => {
+test("an abort ends the wait, and an unused client opens no connection", async () => {
   const stop = new AbortController();
   const clock = createFakeClock();
   const opened = openSandboxes(
@@ -262,7 +268,7 @@ test("who stops does not wait any longer, nor does one that never asks keep anyt
   opened.close();
 });
 
-test("whether it answers is asked at that moment, and for three seconds at most", async () => {
+test("probes the runtime at each call, for at most three seconds", async () => {
   const clock = createFakeClock();
   const runtime = createFakeContainerRuntime(clock);
   expect(await findProblem({ runtime, clock })).toBeUndefined();

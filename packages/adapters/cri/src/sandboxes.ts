@@ -63,14 +63,14 @@ function lastReady(listed: readonly SandboxSummary[], podUid: string): SandboxSu
 }
 
 /** The namespace's path may be in a mount that this process cannot see. */
-function pathsOf({ netnsPath, pid }: SandboxStatus): readonly string[] {
+function listNetnsPaths({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
 }
 
 function toSandbox(status: SandboxStatus, namespaces: Namespaces): Sandbox | undefined {
   const { id, metadata } = status;
-  for (const netnsPath of pathsOf(status)) {
+  for (const netnsPath of listNetnsPaths(status)) {
     const netns = namespaces.open(netnsPath);
     if (netns === undefined) continue;
     const netnsInode = netns.inode;

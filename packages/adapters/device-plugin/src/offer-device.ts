@@ -71,13 +71,13 @@ class DeviceSupply implements Supply {
     const { places, user, deps } = this.#options;
     const path = copyPath(this.offer);
     const copy = { source: this.#path, path: join(places.hostRoot, path), ...user };
-    const keep = async (): Promise<boolean> => {
+    const update = async (): Promise<boolean> => {
       const outcome = await deps.nodes.keepCopy({ ...copy, mode: COPY_MODE });
       if (outcome === "made") log.info("made device node", { path });
       return outcome !== "removed";
     };
-    const kept = this.#copying.then(keep);
-    this.#copying = kept.catch(() => undefined);
-    return kept;
+    const copying = this.#copying.then(update);
+    this.#copying = copying.catch(() => undefined);
+    return copying;
   }
 }

@@ -89,12 +89,12 @@ class SocketSupply implements Supply {
     const there = (await directories.list()).filter((id) => own.has(id));
     const inUse =
       there.length === 0 ? new Set<string>() : await podDevices.listUsed(this.offer.resource);
-    const { unused: gone, suspects } = planSweep({
+    const { unused: deletable, suspects } = planSweep({
       existing: there,
       inUse,
       suspects: this.#suspects,
     });
-    for (const id of gone) {
+    for (const id of deletable) {
       await this.#mutex.runExclusive(id, async () => {
         if (!this.#suspects.has(id)) return;
         await directories.remove(id);
@@ -112,15 +112,16 @@ async function sweepPeriodically(
   signal: AbortSignal,
 ): Promise<void> {
   const log = deps.log.child({ resource: supply.offer.resource });
-  let told = "";
+  let loggedReason = "";
   while (!signal.aborted) {
     try {
       await supply.sweep(log);
-      told = "";
+      loggedReason = "";
     } catch (error) {
       const reason = messageOf(error);
-      if (reason !== told) log.warn("directories of sockets are not swept", { reason });
-      told = reason;
+      if (reason !== loggedReason)
+        log.warn("unused socket directories cannot be removed", { reason });
+      loggedReason = reason;
     }
     await deps.clock.sleep(sweepEveryMs, signal).catch(() => undefined); // aborted: the loop ends
   }

@@ -28,8 +28,8 @@ test("it is named after the last part of its resource", () => {
 test.each([
   [true, "Healthy"],
   [false, "Unhealthy"],
-] as const)("with its file there %s, all are %s", (isThere, health) => {
-  expect(listDevices(OFFER, isThere)).toEqual([
+] as const)("with its file there %s, all are %s", (exists, health) => {
+  expect(listDevices(OFFER, exists)).toEqual([
     { ID: "vhost-net-0", health },
     { ID: "vhost-net-1", health },
   ]);
@@ -51,11 +51,15 @@ test("a container gets what is shown of each directory, under its own path, for 
 });
 
 test.each([
-  { name: "none", asked: [], unknown: undefined },
-  { name: "what is offered", asked: [["vhost-net-0", "vhost-net-1"], []], unknown: undefined },
-  { name: "one that is not", asked: [["vhost-net-0"], ["vhost-net-2"]], unknown: "vhost-net-2" },
-])("whether devices are known that a kubelet asks for: $name", ({ asked, unknown }) => {
-  const containerRequests = asked.map((devicesIds) => ({ devicesIds }));
+  { name: "none", requested: [], unknown: undefined },
+  { name: "what is offered", requested: [["vhost-net-0", "vhost-net-1"], []], unknown: undefined },
+  {
+    name: "one that is not",
+    requested: [["vhost-net-0"], ["vhost-net-2"]],
+    unknown: "vhost-net-2",
+  },
+])("whether devices are known that a kubelet asks for: $name", ({ requested, unknown }) => {
+  const containerRequests = requested.map((devicesIds) => ({ devicesIds }));
   let found: unknown;
   try {
     requireKnownDevices(OFFER, { containerRequests });

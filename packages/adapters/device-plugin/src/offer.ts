@@ -32,9 +32,9 @@ export function copyPath(offer: DeviceOffer): string {
 }
 
 /** Devices as the kubelet counts them; all are healthy if the resource exists. */
-export function listDevices(offer: Offer, isThere: boolean): readonly DeviceState[] {
+export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
   const name = offerName(offer);
-  const health = isThere ? "Healthy" : "Unhealthy";
+  const health = exists ? "Healthy" : "Unhealthy";
   return Array.from({ length: offer.count }, (_device, index) => ({
     ID: `${name}-${String(index)}`,
     health,

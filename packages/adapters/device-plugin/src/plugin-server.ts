@@ -83,9 +83,9 @@ export class PluginServer {
   }
 
   /** Reports a change of the devices' health to watching kubelets. */
-  setHealthy(isThere: boolean): void {
-    if (this.#isHealthy === isThere) return;
-    this.#isHealthy = isThere;
+  setHealthy(exists: boolean): void {
+    if (this.#isHealthy === exists) return;
+    this.#isHealthy = exists;
     for (const watcher of this.#watchers) watcher.write({ devices: this.#devices() });
   }
 

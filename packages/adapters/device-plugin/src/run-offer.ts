@@ -80,11 +80,11 @@ export async function runOffer(
   how: { readonly places: Pick<OfferPaths, "kubeletDir">; readonly deps: OfferDeps },
   signal: AbortSignal,
 ): Promise<void> {
-  const keeper = new OfferRunner(supply, how);
+  const runner = new OfferRunner(supply, how);
   try {
-    await keeper.run(signal);
+    await runner.run(signal);
   } finally {
-    await keeper.close();
+    await runner.close();
   }
 }
 

@@ -76,7 +76,10 @@ class ChildSidecar implements HookSidecar {
     void child.ended.then((reason) => {
       this.#end.abort(new Error(reason));
       for (const id of this.#pending.keys()) {
-        this.#resolve({ id, failure: { status: "UNAVAILABLE", reason: "what asks it has ended" } });
+        this.#resolve({
+          id,
+          failure: { status: "UNAVAILABLE", reason: "the calling process has ended" },
+        });
       }
     });
   }
@@ -137,7 +140,7 @@ class ChildSidecar implements HookSidecar {
     const id = this.#lastId;
     const { promise, resolve } = Promise.withResolvers<Reply>();
     if (this.#end.signal.aborted) {
-      return { id, failure: { status: "UNAVAILABLE", reason: "what asks it has ended" } };
+      return { id, failure: { status: "UNAVAILABLE", reason: "the calling process has ended" } };
     }
     this.#pending.set(id, resolve);
     this.#child.send({ id, call, deadline: clock.now() + timeoutMs });

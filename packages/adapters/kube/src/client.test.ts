@@ -34,7 +34,7 @@ afterEach(async () => {
   await once(server, "close");
 });
 
-test("words that come in one segment with the answer are heard", async () => {
+test("receives bytes that arrive in the same segment as the response", async () => {
   server.on("upgrade", (request, socket, head) => {
     socket.cork();
     sockets.handleUpgrade(request, socket, head, (made) => {
@@ -47,7 +47,7 @@ test("words that come in one segment with the answer are heard", async () => {
   stream.destroy();
 });
 
-test("a refusal is told in the server's words", async () => {
+test("a refusal has the server's message", async () => {
   const message = "the console of ns/one is in use";
   const text = JSON.stringify({ kind: "Status", code: 409, reason: "Conflict", message });
   const head = `HTTP/1.1 409 Conflict\r\ncontent-length: ${String(text.length)}`;
@@ -57,7 +57,7 @@ test("a refusal is told in the server's words", async () => {
   await expect(openStream(config, CALL)).rejects.toMatchObject({ details: { message } });
 });
 
-test("a server that does not answer is named", async () => {
+test("an unreachable server is named", async () => {
   server.on("upgrade", (_request, socket) => {
     socket.destroy();
   });

@@ -17,7 +17,7 @@ import { authHeaders } from "./connection/pool.ts";
 import { toStatusError } from "./connection/status-error.ts";
 import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
 import { type Random, systemRandom } from "./pace/backoff.ts";
-import { createReflector, type Reflection, type Wanted } from "./watch/reflector.ts";
+import { createReflector, type Reflection, type ReflectOptions } from "./watch/reflector.ts";
 import { WATCH_TIMES, WatchConnection, type WatchTimes } from "./watch/watch-connection.ts";
 
 export interface RawRequest {
@@ -50,23 +50,23 @@ export interface KubeClient {
   /** Lists and watches a kind; the stream never ends by itself. */
   reflect<T extends KubeObject>(
     type: ResourceType<T>,
-    wanted?: Wanted<T>,
+    options?: ReflectOptions<T>,
   ): Observable<Reflection<T>>;
   /** @throws AppError with the `KUBE_` codes of Store */
   requestRaw(request: RawRequest): Promise<RawResponse>;
   /** Like {@link requestRaw}, but returns responses with an error status. @throws AppError with KUBE_UNREACHABLE */
-  ask(request: RawRequest): Promise<HttpResponse>;
+  exchange(request: RawRequest): Promise<HttpResponse>;
   /** @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, or the code of the server's status */
   openStream(call: StreamCall): Promise<Duplex>;
   close(): Promise<void>;
 }
 
-function ask(http: HttpClient, request: RawRequest): Promise<HttpResponse> {
+function exchange(http: HttpClient, request: RawRequest): Promise<HttpResponse> {
   return http.request({ ...request, timeoutMs: request.timeoutMs ?? CALL_TIMEOUT_MS });
 }
 
 async function requestRaw(http: HttpClient, request: RawRequest): Promise<RawResponse> {
-  const response = await ask(http, request);
+  const response = await exchange(http, request);
   if (response.status < 300) return response;
   const verb = request.method.toLowerCase();
   throw toStatusError(response, { verb, resource: request.path, object: "" });
@@ -82,10 +82,10 @@ export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClie
   return {
     server: config.server,
     store,
-    reflect: (type, wanted = {}) =>
-      createReflector(type, wanted, { store, watches, clock, logger, random }),
+    reflect: (type, options = {}) =>
+      createReflector(type, options, { store, watches, clock, logger, random }),
     requestRaw: (request) => requestRaw(http, request),
-    ask: (request) => ask(http, request),
+    exchange: (request) => exchange(http, request),
     openStream: (call) => openStream(config, call),
     close: () => http.close(),
   };

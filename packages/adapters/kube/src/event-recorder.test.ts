@@ -115,7 +115,7 @@ describe("an event", () => {
     expect(new Set(created.map(({ metadata }) => metadata.name)).size).toBe(2);
   });
 
-  test("whose words differ each time is one event, with the latest words", async () => {
+  test("whose message differs each time is one event, with the latest message", async () => {
     const { recorder, clock, created, counts, messages } = setUp();
     for (let mac = 0; mac < 100; mac += 1) {
       recorder.record(vmi, { ...note, message: `MAC 02:00:00:00:00:${String(mac)} not set` });
@@ -169,7 +169,7 @@ describe("an event", () => {
     expect(created).toHaveLength(27);
   });
 
-  test("that comes again after ten minutes is a new one", async () => {
+  test("that recurs after ten minutes is a new event", async () => {
     const { recorder, clock, created } = setUp();
     recorder.record(vmi, note);
     await rest();
@@ -179,7 +179,7 @@ describe("an event", () => {
     expect(created).toHaveLength(2);
   });
 
-  test("that cannot be written is logged and harms nothing", async () => {
+  test("that cannot be written is logged and does not fail the caller", async () => {
     const { recorder, created, refuse, warnings } = setUp();
     refuse(new AppError("KUBE_FORBIDDEN", { message: "no" }));
     recorder.record(vmi, note);
@@ -188,7 +188,7 @@ describe("an event", () => {
     expect(warnings()).toBe(1);
   });
 
-  test("that the server forgot is made anew", async () => {
+  test("that has expired on the server is created again", async () => {
     const { recorder, clock, created, refuse } = setUp();
     recorder.record(vmi, note);
     await rest();
@@ -274,19 +274,19 @@ describe("an event", () => {
     expect(counts).toEqual([2]);
   });
 
-  test("is forgotten behind a thousand others, the one that was told of last the latest", async () => {
+  test("is evicted at a thousand events, least recently reported first", async () => {
     const { recorder, created } = setUp();
-    const tell = async (uid: string): Promise<void> => {
+    const warn = async (uid: string): Promise<void> => {
       recorder.record({ ...vmi, metadata: { ...vmi.metadata, uid } }, note);
       await settle();
     };
-    for (let i = 0; i < 1000; i += 1) await tell(`u${String(i)}`);
-    await tell("u0");
-    await tell("one more"); // in place of u1
+    for (let i = 0; i < 1000; i += 1) await warn(`u${String(i)}`);
+    await warn("u0");
+    await warn("one more"); // in place of u1
     expect(created).toHaveLength(1001);
-    await tell("u0");
+    await warn("u0");
     expect(created).toHaveLength(1001);
-    await tell("u1");
+    await warn("u1");
     await rest();
     expect(created).toHaveLength(1002);
     await recorder.flush();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { createCache, type StartableCache, statesOf, waitForCaches } from "./watch/cache.ts";
+export { createCache, type StartableCache, listStates, waitForCaches } from "./watch/cache.ts";
 export { joinCaches } from "./watch/joined-cache.ts";
 export { createKubeClient, type KubeClient, type RawRequest, type RawResponse } from "./client.ts";
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";
@@ -27,7 +27,7 @@ export {
 } from "./work/reconciler.ts";
 export {
   earliest,
-  firstErrorOf,
+  findFirstError,
   runSteps,
   type Explanation,
   type FailedStep,

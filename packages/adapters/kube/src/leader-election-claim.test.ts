@@ -5,7 +5,7 @@ import { decideClaim, buildHeldLease, findHolder, buildReleasedLease } from "./l
 
 const KEY = { namespace: "patchbay", name: "virt-controller" };
 
-function leaseOf(spec: Lease["spec"]): Lease {
+function buildLease(spec: Lease["spec"]): Lease {
   return {
     apiVersion: apiVersionOf(LEASES),
     kind: LEASES.kind,
@@ -16,28 +16,28 @@ function leaseOf(spec: Lease["spec"]): Lease {
 
 test.each([
   { name: "none", lease: undefined, nowMs: 0, claim: { kind: "take" } },
-  { name: "one without spec", lease: leaseOf(undefined), nowMs: 0, claim: { kind: "take" } },
+  { name: "one without spec", lease: buildLease(undefined), nowMs: 0, claim: { kind: "take" } },
   {
-    name: "one that was given back",
-    lease: leaseOf({ holderIdentity: "", leaseDurationSeconds: 1 }),
+    name: "one that was released",
+    lease: buildLease({ holderIdentity: "", leaseDurationSeconds: 1 }),
     nowMs: 0,
     claim: { kind: "take" },
   },
   {
-    name: "one that was just seen to change",
-    lease: leaseOf({ holderIdentity: "a", leaseDurationSeconds: 4, renewTime: "1970-01-01" }),
+    name: "one that has just changed",
+    lease: buildLease({ holderIdentity: "a", leaseDurationSeconds: 4, renewTime: "1970-01-01" }),
     nowMs: 1_000,
     claim: { kind: "wait", ms: 3_000 },
   },
   {
     name: "one of a holder that says that it may be silent for long",
-    lease: leaseOf({ holderIdentity: "a", leaseDurationSeconds: 15 }),
+    lease: buildLease({ holderIdentity: "a", leaseDurationSeconds: 15 }),
     nowMs: 14_000,
     claim: { kind: "wait", ms: 1_000 },
   },
   {
     name: "one that has stood still for as long as its holder may be silent",
-    lease: leaseOf({ holderIdentity: "a", leaseDurationSeconds: 4 }),
+    lease: buildLease({ holderIdentity: "a", leaseDurationSeconds: 4 }),
     nowMs: 4_000,
     claim: { kind: "take" },
   },
@@ -50,9 +50,9 @@ test("a lease counts its holders, and remembers since when one holds it", () => 
   const first = buildHeldLease(undefined, at(0, "a"));
   const renewed = buildHeldLease(first, at(1_000, "a"));
   const released = buildReleasedLease(renewed);
-  const taken = buildHeldLease(released, at(2_000, "b"));
+  const acquired = buildHeldLease(released, at(2_000, "b"));
   expect(findHolder(released)).toBeUndefined();
-  expect([first, renewed, taken].map(({ spec }) => spec)).toMatchObject([
+  expect([first, renewed, acquired].map(({ spec }) => spec)).toMatchObject([
     { holderIdentity: "a", acquireTime: "1970-01-01T00:00:00.000000Z", leaseTransitions: 0 },
     {
       holderIdentity: "a",

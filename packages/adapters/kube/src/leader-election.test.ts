@@ -27,7 +27,7 @@ let server: Store;
 let candidates: Candidate[];
 
 /** What the watches of all have told. */
-async function tell(): Promise<void> {
+async function emitLease(): Promise<void> {
   const lease = await server.find(LEASES, KEY);
   for (const { leases } of candidates) {
     if (lease === undefined) leases.take(KEY);
@@ -40,7 +40,7 @@ async function tell(): Promise<void> {
 async function pass(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 100) {
     await clock.advance(100);
-    await tell();
+    await emitLease();
   }
 }
 
@@ -95,7 +95,7 @@ beforeEach(() => {
 test("the first leads, and is not disturbed by a second one", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   void run(a);
-  await tell();
+  await emitLease();
   void run(b).catch(() => undefined);
   await pass(30_000);
   expect([a, b].map(({ elector }) => elector.isLeading())).toEqual([true, false]);
@@ -104,7 +104,7 @@ test("the first leads, and is not disturbed by a second one", async () => {
   expect(lease?.spec).toMatchObject({ holderIdentity: "a", leaseTransitions: 0 });
 });
 
-test("of two that begin together one leads", async () => {
+test("exactly one of two concurrent candidates leads", async () => {
   const both = [candidate("a"), candidate("b")];
   for (const each of both) void run(each);
   await pass(10_000);
@@ -114,7 +114,7 @@ test("of two that begin together one leads", async () => {
 test("one that dies is followed within five seconds, and wrote its last before", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   void run(a).catch(() => undefined);
-  await tell();
+  await emitLease();
   void run(b);
   await pass(10_000);
   a.freeze();
@@ -129,16 +129,16 @@ test("one that dies is followed within five seconds, and wrote its last before",
   expect(noneMs).toBeLessThan(5_000);
 });
 
-test("one that gives its lease back is followed at once", async () => {
+test("a released lease is acquired at once", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   const ended = run(a);
-  await tell();
+  await emitLease();
   void run(b);
   await pass(5_000);
   a.stop();
   await ended;
   await a.elector.release();
-  await tell();
+  await emitLease();
   expect([a, b].map(({ elector }) => elector.isLeading())).toEqual([false, true]);
 });
 
@@ -155,7 +155,7 @@ test("one that cannot reach the server writes nothing, and goes on when nobody h
   const a = candidate("a");
   void run(a);
   await pass(3_000);
-  const fenced = fencedStore(server, () => a.elector.writesLeftMs());
+  const fenced = fencedStore(server, () => a.elector.remainingWriteMs());
   isAway = true;
   await pass(4_000);
   await expect(fenced.create(NODES, NODE)).rejects.toMatchObject({ code: "KUBE_NOT_LEADING" });
@@ -164,14 +164,14 @@ test("one that cannot reach the server writes nothing, and goes on when nobody h
   await expect(fenced.create(NODES, NODE)).resolves.toMatchObject({ metadata: { name: "n" } });
 });
 
-test("one that was away and finds another leading ends", async () => {
+test("a former leader that finds another one ends", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   const ended = run(a);
   const failure = ended.then(
     () => undefined,
     (error: unknown) => error,
   );
-  await tell();
+  await emitLease();
   void run(b);
   await pass(3_000);
   a.freeze();
@@ -180,10 +180,10 @@ test("one that was away and finds another leading ends", async () => {
   expect(b.elector.isLeading()).toBe(true);
 });
 
-test("of a lease that somebody deletes there is one holder again", async () => {
+test("a deleted lease gets exactly one holder again", async () => {
   const [a, b] = [candidate("a"), candidate("b")];
   void run(a).catch(() => undefined);
-  await tell();
+  await emitLease();
   void run(b).catch(() => undefined);
   await pass(5_000);
   await server.delete(LEASES, KEY);
@@ -194,17 +194,17 @@ test("of a lease that somebody deletes there is one holder again", async () => {
 test("a write that is made ends before another one may lead", async () => {
   const a = candidate("a");
   void run(a);
-  await tell();
-  const seen: (number | undefined)[] = [];
+  await emitLease();
+  const observed: (number | undefined)[] = [];
   const noting: Store = {
     ...server,
     create: (type, object, options) => {
-      seen.push(options?.timeoutMs);
+      observed.push(options?.timeoutMs);
       return server.create(type, object);
     },
   };
-  const fenced = fencedStore(noting, () => a.elector.writesLeftMs());
+  const fenced = fencedStore(noting, () => a.elector.remainingWriteMs());
   await clock.advance(1_000);
   await fenced.create(NODES, NODE, { timeoutMs: 60_000 });
-  expect(seen).toEqual([2_000]);
+  expect(observed).toEqual([2_000]);
 });

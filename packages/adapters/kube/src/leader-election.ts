@@ -32,7 +32,7 @@ export interface Elector {
   holder(): string | undefined;
   isLeading(): boolean;
   /** Milliseconds for which writes are permitted; 0 if they are not. */
-  writesLeftMs(): number;
+  remainingWriteMs(): number;
   /** Resolves when this process leads; rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
   /**
@@ -65,10 +65,10 @@ class LeaseElector implements Elector {
   }
 
   isLeading(): boolean {
-    return this.writesLeftMs() > 0;
+    return this.remainingWriteMs() > 0;
   }
 
-  writesLeftMs(): number {
+  remainingWriteMs(): number {
     if (this.#renewedMs === undefined || this.holder() !== this.#deps.identity) return 0;
     return Math.max(
       0,
@@ -78,11 +78,11 @@ class LeaseElector implements Elector {
 
   async campaign(signal: AbortSignal): Promise<void> {
     const { clock, log, identity } = this.#deps;
-    let told: string | undefined;
+    let loggedHolder: string | undefined;
     while (!(await this.#tryAcquire(signal))) {
       const holder = this.holder();
-      if (holder !== told) log.info("standing by", { leader: holder ?? "nobody yet" });
-      told = holder;
+      if (holder !== loggedHolder) log.info("standing by", { leader: holder ?? "none yet" });
+      loggedHolder = holder;
       const claim = decideClaim(this.#observed, clock.monotonicMs());
       await this.#waitForChange(claim.kind === "wait" ? claim.ms : RETRY_MS, signal);
     }
@@ -113,7 +113,7 @@ class LeaseElector implements Elector {
     try {
       await this.#deps.store.update(LEASES, buildReleasedLease(lease));
     } catch (error) {
-      this.#deps.log.warn("the lease was not given back", { reason: messageOf(error) });
+      this.#deps.log.warn("the lease was not released", { reason: messageOf(error) });
     }
   }
 
@@ -132,13 +132,13 @@ class LeaseElector implements Elector {
   async #write(): Promise<boolean> {
     const { store, clock, key, identity, log } = this.#deps;
     const { lease } = this.#observed;
-    const beganMs = clock.monotonicMs();
-    const wanted = buildHeldLease(lease, { key, identity, nowMs: clock.now() });
+    const startedMs = clock.monotonicMs();
+    const heldLease = buildHeldLease(lease, { key, identity, nowMs: clock.now() });
     try {
       const options = { timeoutMs: RENEW_MS };
       const write = lease === undefined ? store.create.bind(store) : store.update.bind(store);
-      this.#observe(await write(LEASES, wanted, options));
-      this.#renewedMs = beganMs;
+      this.#observe(await write(LEASES, heldLease, options));
+      this.#renewedMs = startedMs;
       return true;
     } catch (error) {
       if (isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_ALREADY_EXISTS")) {
@@ -206,8 +206,8 @@ export function findHolder(lease: Lease | undefined): string | undefined {
 export function decideClaim({ lease, sinceMs }: ObservedLease, nowMs: number): Claim {
   if (findHolder(lease) === undefined) return { kind: "take" };
   const seconds = lease?.spec?.leaseDurationSeconds ?? LEASE_SECONDS;
-  const leftMs = sinceMs + seconds * 1000 - nowMs;
-  return leftMs <= 0 ? { kind: "take" } : { kind: "wait", ms: leftMs };
+  const remainingMs = sinceMs + seconds * 1000 - nowMs;
+  return remainingMs <= 0 ? { kind: "take" } : { kind: "wait", ms: remainingMs };
 }
 
 interface LeaseWriter {
@@ -244,18 +244,18 @@ export function buildReleasedLease(lease: Lease): Lease {
 }
 
 /** Milliseconds for which writes are permitted; 0 if they are not. */
-type TimeLeft = () => number;
+type RemainingTime = () => number;
 
 /**
  * Restricts writes to the leader. A write is refused when the time is over, and aborted when it ends before the
  * response, so that none is in flight when another process begins to lead. Reads are not restricted.
  * @throws AppError with KUBE_NOT_LEADING, from each write
  */
-export function fencedStore(store: Store, timeLeft: TimeLeft): Store {
+export function fencedStore(store: Store, readRemainingMs: RemainingTime): Store {
   const within = <O extends CallOptions>(options: O | undefined): O & CallOptions => {
-    const leftMs = timeLeft();
-    if (leftMs <= 0) throw new AppError("KUBE_NOT_LEADING", {});
-    const timeoutMs = Math.min(options?.timeoutMs ?? CALL_TIMEOUT_MS, leftMs);
+    const remainingMs = readRemainingMs();
+    if (remainingMs <= 0) throw new AppError("KUBE_NOT_LEADING", {});
+    const timeoutMs = Math.min(options?.timeoutMs ?? CALL_TIMEOUT_MS, remainingMs);
     return { ...options, timeoutMs } as O & CallOptions; // only one field changes
   };
   return {

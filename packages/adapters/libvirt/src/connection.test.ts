@@ -246,9 +246,9 @@ describe("a call", () => {
       names: ofDomain("virDomainMigrateSetMaxSpeed"),
     },
   ])("$operation with $args", async ({ operation, call, args, names, value, want }) => {
-    const done = call(connection);
+    const calling = call(connection);
     await reply(value);
-    expect(await done).toEqual(want);
+    expect(await calling).toEqual(want);
     expect(requests).toEqual([
       { kind: "call", connection: ID, call: 1, operation, arguments: args },
     ]);
@@ -306,11 +306,11 @@ describe("a call", () => {
     },
     { operation: "abortJob", call: (its) => its.abortJob("vm1"), due: [1000] },
   ])("$operation has its deadline at $due ms", async ({ call, due }) => {
-    const done = call(connection);
+    const calling = call(connection);
     await settle();
     expect(clock.dueMs).toEqual(due);
     await reply();
-    await done;
+    await calling;
   });
 
   test("that gets no answer in time ends the connection", async () => {
@@ -399,15 +399,15 @@ describe("the end of a connection", () => {
 });
 
 test("events reach each listener until it ends or the connection does", () => {
-  const seen: string[] = [];
-  const stop = connection.onEvent(({ kind }) => seen.push(`one ${kind}`));
-  connection.onEvent(({ kind }) => seen.push(`two ${kind}`));
+  const observed: string[] = [];
+  const stop = connection.onEvent(({ kind }) => observed.push(`one ${kind}`));
+  connection.onEvent(({ kind }) => observed.push(`two ${kind}`));
   const event: Reply = { kind: "event", connection: ID, event: LIFECYCLE };
   connection.accept(event);
   stop();
   connection.accept(event);
   connection.lose("gone");
-  connection.onEvent(({ kind }) => seen.push(`three ${kind}`));
+  connection.onEvent(({ kind }) => observed.push(`three ${kind}`));
   connection.accept(event);
-  expect(seen).toEqual(["one lifecycle", "two lifecycle", "two lifecycle"]);
+  expect(observed).toEqual(["one lifecycle", "two lifecycle", "two lifecycle"]);
 });

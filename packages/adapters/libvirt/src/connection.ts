@@ -176,17 +176,17 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
-    const asked = { call: "virDomainQemuAgentCommand", domain: name };
+    const failedCall = { call: "virDomainQemuAgentCommand", domain: name };
     if (topic === "routes") {
       return readGuestRoutes((question, file) =>
         file === undefined
-          ? this.#run("askGuestAgent", [name, question], asked)
-          : this.#run("askAboutGuestFile", [name, question, file], asked),
+          ? this.#run("askGuestAgent", [name, question], failedCall)
+          : this.#run("askAboutGuestFile", [name, question, file], failedCall),
       );
     }
     if (topic === "agent" || topic === "freeze") {
       const parse = topic === "agent" ? parseGuestAgent : parseGuestFreeze;
-      return parse(await this.#run("askGuestAgent", [name, topic], asked));
+      return parse(await this.#run("askGuestAgent", [name, topic], failedCall));
     }
     const call = { call: "virDomainGetGuestInfo", domain: name };
     return parseGuestFacts(await this.#run("readGuestInfo", [name, topic], call));
@@ -230,9 +230,9 @@ export class LibvirtConnection implements HypervisorConnection {
 
   /** Serializes calls; a failed one does not stop the next. */
   #run(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
-    const turn = this.#tail.then(() => this.#call(operation, args, failed));
-    this.#tail = turn.catch(() => undefined);
-    return turn;
+    const result = this.#tail.then(() => this.#call(operation, args, failed));
+    this.#tail = result.catch(() => undefined);
+    return result;
   }
 
   async #call(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {

@@ -5,12 +5,12 @@ import { toAppError, VIR_ERR, VIR_FROM } from "./errors.ts";
 
 /** Compiles assertions; the compiler's complaints. */
 function compile(source: string): string {
-  const done = spawnSync("g++", ["-fsyntax-only", "-x", "c++", "-"], {
+  const compilation = spawnSync("g++", ["-fsyntax-only", "-x", "c++", "-"], {
     input: source,
     encoding: "utf8",
     timeout: 30_000,
   });
-  return done.error === undefined ? done.stderr : done.error.message;
+  return compilation.error === undefined ? compilation.stderr : compilation.error.message;
 }
 
 function assertionsFor(prefix: string, numbers: Readonly<Record<string, number>>): string {
@@ -38,7 +38,7 @@ describe("libvirt errors", () => {
   test.each([
     {
       name: "a domain that is not there",
-      given: {
+      text: {
         number: 42,
         domain: 10,
         message: "Domain not found: no domain with matching name 'x'",
@@ -47,7 +47,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a NIC that is not there, by MAC",
-      given: {
+      text: {
         number: 99,
         domain: 20,
         message:
@@ -57,7 +57,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a NIC that is not there, by alias",
-      given: {
+      text: {
         number: 1,
         domain: 20,
         message: "internal error: no device found with alias ua-none",
@@ -66,12 +66,12 @@ describe("libvirt errors", () => {
     },
     {
       name: "no free port",
-      given: { number: 1, domain: 20, message: "internal error: No more available PCI slots" },
+      text: { number: 1, domain: 20, message: "internal error: No more available PCI slots" },
       want: "LIBVIRT_NO_FREE_PORT",
     },
     {
       name: "a job that somebody has ended",
-      given: {
+      text: {
         number: 78,
         domain: 10,
         message: "operation aborted: migration out job: canceled by client",
@@ -80,7 +80,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a domain that is being migrated",
-      given: {
+      text: {
         number: 68,
         domain: 0,
         message:
@@ -90,7 +90,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "another job of the domain",
-      given: {
+      text: {
         number: 68,
         domain: 0,
         message:
@@ -100,7 +100,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "an unplug that was asked before, native hotplug",
-      given: {
+      text: {
         number: 1,
         domain: 10,
         message:
@@ -110,7 +110,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "an unplug while the guest blinks, native hotplug",
-      given: {
+      text: {
         number: 1,
         domain: 10,
         message:
@@ -120,22 +120,22 @@ describe("libvirt errors", () => {
     },
     {
       name: "a connection that is closed",
-      given: { number: 1, domain: 7, message: "internal error: client socket is closed" },
+      text: { number: 1, domain: 7, message: "internal error: client socket is closed" },
       want: "LIBVIRT_CONNECTION_LOST",
     },
     {
       name: "a daemon that was killed",
-      given: { number: 38, domain: 7, message: "Cannot recv data: Connection reset by peer" },
+      text: { number: 38, domain: 7, message: "Cannot recv data: Connection reset by peer" },
       want: "LIBVIRT_CONNECTION_LOST",
     },
     {
       name: "a call that the daemon does not know",
-      given: { number: 55, domain: 7, message: "unknown procedure: 700" },
+      text: { number: 55, domain: 7, message: "unknown procedure: 700" },
       want: "LIBVIRT_REFUSED",
     },
     {
       name: "a tap that another VM uses",
-      given: {
+      text: {
         number: 38,
         domain: 0,
         message: "Unable to create tap device tapx: Device or resource busy",
@@ -144,7 +144,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a tap of one queue for a device of several",
-      given: {
+      text: {
         number: 38,
         domain: 0,
         message: "Unable to create tap device taps: Invalid argument",
@@ -153,7 +153,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a tap that is not there",
-      given: {
+      text: {
         number: 1,
         domain: 10,
         message: "internal error: target managed='no' but specified dev doesn't exist",
@@ -162,7 +162,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "an address that is taken",
-      given: {
+      text: {
         number: 27,
         domain: 20,
         message: "XML error: Attempted double use of PCI Address 0000:03:00.0",
@@ -171,7 +171,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a port that takes no hot-plug",
-      given: {
+      text: {
         number: 27,
         domain: 20,
         message:
@@ -181,7 +181,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a function that is not the first",
-      given: {
+      text: {
         number: 1,
         domain: 20,
         message: "internal error: Only PCI device addresses with function=0 are supported",
@@ -190,7 +190,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a guest that has ended",
-      given: {
+      text: {
         number: 55,
         domain: 20,
         message: "Requested operation is not valid: domain is not running",
@@ -199,7 +199,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a change that libvirt forbids",
-      given: {
+      text: {
         number: 29,
         domain: 20,
         message: "operation forbidden: changing device 'acpi index' is not allowed",
@@ -208,7 +208,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "a controller, which cannot be plugged",
-      given: {
+      text: {
         number: 84,
         domain: 10,
         message: "Operation not supported: 'pci' controller cannot be hot plugged.",
@@ -217,7 +217,7 @@ describe("libvirt errors", () => {
     },
     {
       name: "an alias that is there",
-      given: {
+      text: {
         number: 67,
         domain: 20,
         message: "unsupported configuration: non unique alias detected: ua-d1",
@@ -226,16 +226,16 @@ describe("libvirt errors", () => {
     },
     {
       name: "a daemon's text that looks like another error",
-      given: { number: 55, domain: 20, message: "No more available PCI slots" },
+      text: { number: 55, domain: 20, message: "No more available PCI slots" },
       want: "LIBVIRT_REFUSED",
     },
     {
       name: "anything else",
-      given: { number: 67, domain: 20, message: "unsupported configuration: something else" },
+      text: { number: 67, domain: 20, message: "unsupported configuration: something else" },
       want: "LIBVIRT_REFUSED",
     },
-  ])("$name is $want", ({ given, want }) => {
-    expect(toAppError({ ...given, level: 2 }, { call: "virDomainX", domain: "vm1" }).code).toBe(
+  ])("$name is $want", ({ text, want }) => {
+    expect(toAppError({ ...text, level: 2 }, { call: "virDomainX", domain: "vm1" }).code).toBe(
       want,
     );
   });

@@ -12,13 +12,17 @@ import {
 const HEAD = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
 const [HAS, HAS_NONE] = [true, false].map((has) => ({ "routes.default.ipv4": String(has) }));
 
-function told(value: unknown): string {
+function buildReply(value: unknown): string {
   return JSON.stringify({ return: value });
 }
 
 function file(...lines: readonly string[]): string {
   const text = [HEAD, ...lines].map((line) => `${line}  \n`).join("");
-  return told({ count: text.length, eof: true, "buf-b64": Buffer.from(text).toString("base64") });
+  return buildReply({
+    count: text.length,
+    eof: true,
+    "buf-b64": Buffer.from(text).toString("base64"),
+  });
 }
 
 function row(destination: string, mask: string, flags: string): string {
@@ -31,23 +35,27 @@ describe("an agent that knows routes", () => {
   const local = { iface: "eth0", destination: "10.0.2.0", mask: "255.255.255.0", version: 4 };
   const route = { ...local, destination: "0.0.0.0", mask: "0.0.0.0", gateway: "10.0.2.1" };
   test.each([
-    { name: "has one", value: told([local, route]), want: HAS },
-    { name: "has none", value: told([local]), want: HAS_NONE },
-    { name: "has one of IPv6 only", value: told([{ ...route, version: 6 }]), want: HAS_NONE },
+    { name: "has one", value: buildReply([local, route]), want: HAS },
+    { name: "has none", value: buildReply([local]), want: HAS_NONE },
+    { name: "has one of IPv6 only", value: buildReply([{ ...route, version: 6 }]), want: HAS_NONE },
     {
       name: "has one to half of all addresses",
-      value: told([{ ...route, mask: "128.0.0.0" }]),
+      value: buildReply([{ ...route, mask: "128.0.0.0" }]),
       want: HAS_NONE,
     },
     {
       name: "has one to the other half",
-      value: told([{ ...route, destination: "128.0.0.0" }]),
+      value: buildReply([{ ...route, destination: "128.0.0.0" }]),
       want: HAS_NONE,
     },
-    { name: "has one beside entries that are none", value: told([null, 7, route]), want: HAS },
-    { name: "has none at all", value: told([]), want: HAS_NONE },
-    { name: "says what is no list", value: told({}), want: undefined },
-    { name: "says what is no JSON", value: "[", want: undefined },
+    {
+      name: "has one beside entries that are none",
+      value: buildReply([null, 7, route]),
+      want: HAS,
+    },
+    { name: "has none at all", value: buildReply([]), want: HAS_NONE },
+    { name: "answers with something other than a list", value: buildReply({}), want: undefined },
+    { name: "answers with invalid JSON", value: "[", want: undefined },
   ])("$name", ({ value, want }) => {
     expect(parseGuestRoutes(value)).toEqual(want);
   });
@@ -68,19 +76,19 @@ describe("a guest's own list of routes", () => {
       value: file(row("00000000", "00000080", "0003")),
       want: HAS_NONE,
     },
-    { name: "that is none", value: told({ "buf-b64": "cm9vdDp4" }), want: {} },
-    { name: "that was not read", value: told({ "buf-b64": 7 }), want: {} },
+    { name: "that is none", value: buildReply({ "buf-b64": "cm9vdDp4" }), want: {} },
+    { name: "that was not read", value: buildReply({ "buf-b64": 7 }), want: {} },
     { name: "of no answer", value: undefined, want: {} },
   ])("$name", ({ value, want }) => {
     expect(parseRouteFile(value)).toEqual(want);
   });
 
   test.each([
-    { value: told(1000), want: "1000" },
-    { value: told(0), want: "0" },
-    { value: told(-1), want: undefined },
-    { value: told(1e300), want: undefined },
-    { value: told("1,2"), want: undefined },
+    { value: buildReply(1000), want: "1000" },
+    { value: buildReply(0), want: "0" },
+    { value: buildReply(-1), want: undefined },
+    { value: buildReply(1e300), want: undefined },
+    { value: buildReply("1,2"), want: undefined },
   ])("has a number: $value", ({ value, want }) => {
     expect(parseFileNumber(value)).toBe(want);
   });
@@ -88,48 +96,48 @@ describe("a guest's own list of routes", () => {
 
 describe("an agent is asked", () => {
   const unknown = new AppError("LIBVIRT_UNSUPPORTED", { message: "not found" });
-  const gone = new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message: "gone" });
+  const unavailable = new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message: "gone" });
   const answers = {
     routes: unknown,
-    openRoutes: told(7),
+    openRoutes: buildReply(7),
     readFile: file(DEFAULT),
-    closeFile: told({}),
+    closeFile: buildReply({}),
   };
   type Answers = Readonly<Record<string, unknown>>;
 
   function agent(changed: Answers) {
-    const asked: string[] = [];
+    const commands: string[] = [];
     const known: Answers = { ...answers, ...changed };
-    const ask = (question: string, number?: string): Promise<unknown> => {
-      asked.push(number === undefined ? question : `${question} ${number}`);
+    const call = (question: string, number?: string): Promise<unknown> => {
+      commands.push(number === undefined ? question : `${question} ${number}`);
       const answer = known[question];
       return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
     };
-    return { ask, asked };
+    return { call, commands };
   }
 
-  test("for its routes, and for nothing else where it tells them", async () => {
-    const { ask, asked } = agent({ routes: told([]) });
-    expect(await readGuestRoutes(ask)).toEqual(HAS_NONE);
-    expect(asked).toEqual(["routes"]);
+  test("for its routes, and for nothing else if it reports them", async () => {
+    const { call, commands } = agent({ routes: buildReply([]) });
+    expect(await readGuestRoutes(call)).toEqual(HAS_NONE);
+    expect(commands).toEqual(["routes"]);
   });
 
-  test("for the guest's list where it does not know them, and closes it", async () => {
-    const { ask, asked } = agent({});
-    expect(await readGuestRoutes(ask)).toEqual(HAS);
-    expect(asked).toEqual(["routes", "openRoutes", "readFile 7", "closeFile 7"]);
+  test("for the guest's route file if it does not support routes, and closes it", async () => {
+    const { call, commands } = agent({});
+    expect(await readGuestRoutes(call)).toEqual(HAS);
+    expect(commands).toEqual(["routes", "openRoutes", "readFile 7", "closeFile 7"]);
   });
 
   test("to close it also where it cannot be read", async () => {
-    const { ask, asked } = agent({ readFile: gone });
-    await expect(readGuestRoutes(ask)).rejects.toBe(gone);
-    expect(asked.at(-1)).toBe("closeFile 7");
+    const { call, commands } = agent({ readFile: unavailable });
+    await expect(readGuestRoutes(call)).rejects.toBe(unavailable);
+    expect(commands.at(-1)).toBe("closeFile 7");
   });
 
   test("for no file where it is gone, or opens none", async () => {
-    const silent = agent({ routes: gone });
-    await expect(readGuestRoutes(silent.ask)).rejects.toBe(gone);
-    expect(silent.asked).toEqual(["routes"]);
-    expect(await readGuestRoutes(agent({ openRoutes: told("x") }).ask)).toEqual({});
+    const silent = agent({ routes: unavailable });
+    await expect(readGuestRoutes(silent.call)).rejects.toBe(unavailable);
+    expect(silent.commands).toEqual(["routes"]);
+    expect(await readGuestRoutes(agent({ openRoutes: buildReply("x") }).call)).toEqual({});
   });
 });

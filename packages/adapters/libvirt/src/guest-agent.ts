@@ -11,7 +11,7 @@ export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] 
   return value.filter(isJsonObject).map((entry) => ({
     name: parseText(entry["name"]),
     mac: parseText(entry["mac"]),
-    addresses: listOf(entry["addresses"]).map(parseText),
+    addresses: toList(entry["addresses"]).map(parseText),
   }));
 }
 
@@ -56,11 +56,11 @@ export function parseGuestFreeze(value: unknown): GuestFacts {
 
 /** Parses the agent's answer to `agent`, without invalid texts. */
 export function parseGuestAgent(value: unknown): GuestFacts {
-  const said = parseAgentReturn(value);
-  if (!isJsonObject(said)) return {};
-  const commands = listOf(said["supported_commands"]).filter(isJsonObject).slice(0, COMMANDS_MAX);
+  const reply = parseAgentReturn(value);
+  if (!isJsonObject(reply)) return {};
+  const commands = toList(reply["supported_commands"]).filter(isJsonObject).slice(0, COMMANDS_MAX);
   return parseGuestFacts({
-    "agent.version": said["version"],
+    "agent.version": reply["version"],
     "agent.command.count": String(commands.length),
     ...Object.fromEntries(
       commands.flatMap(({ name, enabled }, index) => [
@@ -71,7 +71,7 @@ export function parseGuestAgent(value: unknown): GuestFacts {
   });
 }
 
-function listOf(value: unknown): readonly unknown[] {
+function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : []; // elements are validated later
 }
 
@@ -90,9 +90,9 @@ function toFacts(hasDefault: boolean): GuestFacts {
 
 /** Undefined if the answer is invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
 export function parseGuestRoutes(answer: unknown): GuestFacts | undefined {
-  const said = parseAgentReturn(answer);
-  if (!Array.isArray(said)) return undefined;
-  const routes = said.filter(isJsonObject).filter((route) => route["version"] === 4);
+  const reply = parseAgentReturn(answer);
+  if (!Array.isArray(reply)) return undefined;
+  const routes = reply.filter(isJsonObject).filter((route) => route["version"] === 4);
   return toFacts(
     routes.some(({ destination, mask }) => destination === "0.0.0.0" && mask === "0.0.0.0"),
   );
@@ -105,8 +105,8 @@ function isDefault(line: string): boolean {
 
 /** Parses the contents of /proc/net/route; empty if they are invalid. */
 export function parseRouteFile(answer: unknown): GuestFacts {
-  const said = parseAgentReturn(answer);
-  const content = isJsonObject(said) ? said["buf-b64"] : undefined;
+  const reply = parseAgentReturn(answer);
+  const content = isJsonObject(reply) ? reply["buf-b64"] : undefined;
   if (typeof content !== "string") return {};
   const [head = "", ...lines] = Buffer.from(content, "base64").toString("latin1").split("\n");
   return ROUTE_FILE_HEADER.test(head) ? toFacts(lines.some(isDefault)) : {};
@@ -114,17 +114,17 @@ export function parseRouteFile(answer: unknown): GuestFacts {
 
 /** The handle of an opened file, as digits; undefined if it was not opened. */
 export function parseFileNumber(answer: unknown): string | undefined {
-  const said = parseAgentReturn(answer);
-  return Number.isSafeInteger(said) && Number(said) >= 0 ? String(said) : undefined;
+  const reply = parseAgentReturn(answer);
+  return Number.isSafeInteger(reply) && Number(reply) >= 0 ? String(reply) : undefined;
 }
 
-async function readFile(ask: AgentCall): Promise<GuestFacts> {
-  const file = parseFileNumber(await ask("openRoutes"));
+async function readFile(call: AgentCall): Promise<GuestFacts> {
+  const file = parseFileNumber(await call("openRoutes"));
   if (file === undefined) return {};
   try {
-    return parseRouteFile(await ask("readFile", file));
+    return parseRouteFile(await call("readFile", file));
   } finally {
-    await ask("closeFile", file);
+    await call("closeFile", file);
   }
 }
 
@@ -133,15 +133,15 @@ async function readFile(ask: AgentCall): Promise<GuestFacts> {
  * QEMU 9.1; an older one reads /proc/net/route in the guest. The guest is untrusted, so invalid answers are ignored.
  * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, and errors of any call
  */
-export async function readGuestRoutes(ask: AgentCall): Promise<GuestFacts> {
+export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {
   try {
-    const told = parseGuestRoutes(await ask("routes"));
-    if (told !== undefined) return told;
+    const facts = parseGuestRoutes(await call("routes"));
+    if (facts !== undefined) return facts;
   } catch (error) {
     const isUnknown = (["LIBVIRT_UNSUPPORTED", "LIBVIRT_REFUSED"] as const).some((code) =>
       isAppError(error, code),
     );
     if (!isUnknown) throw error;
   }
-  return readFile(ask);
+  return readFile(call);
 }

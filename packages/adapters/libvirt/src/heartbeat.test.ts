@@ -3,7 +3,7 @@ import type { Clock } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startHeartbeat, type Heartbeat } from "./hypervisor.ts";
 
-let asked = 0;
+let probes = 0;
 let silences: string[] = [];
 let pass: () => void = () => undefined;
 let end = new AbortController();
@@ -29,7 +29,7 @@ function watch(): Heartbeat {
     beatMs: 1000,
     signal: end.signal,
     send: () => {
-      asked += 1;
+      probes += 1;
     },
     onSilent: (reason) => {
       silences.push(reason);
@@ -46,16 +46,16 @@ async function beat(): Promise<void> {
 }
 
 beforeEach(() => {
-  asked = 0;
+  probes = 0;
   silences = [];
   end = new AbortController();
 });
 
 describe("the heart of a child", () => {
-  test("that answers is asked again and again", async () => {
+  test("that answers is probed again each time", async () => {
     const heart = watch();
-    for (let turn = 1; turn <= 5; turn += 1) {
-      expect(asked).toBe(turn);
+    for (let round = 1; round <= 5; round += 1) {
+      expect(probes).toBe(round);
       heart.accept({ kind: "beat", eventLoopAgeMs: 1000 });
       await beat();
     }
@@ -71,20 +71,20 @@ describe("the heart of a child", () => {
     expect(silences).toEqual([]);
     await beat();
     expect(silences).toEqual(["it no longer answers"]);
-    expect(asked).toBe(4);
+    expect(probes).toBe(4);
   });
 
-  test("whose libvirt stands still is silent", async () => {
+  test("whose libvirt event loop is stuck counts as silent", async () => {
     const heart = watch();
     heart.accept({ kind: "beat", eventLoopAgeMs: 1001 });
     await beat();
     expect(silences).toEqual(["its libvirt event loop stands still"]);
   });
 
-  test("that has ended is asked no longer", async () => {
+  test("that has ended is not probed any more", async () => {
     watch();
     end.abort();
     await beat();
-    expect([asked, silences]).toEqual([1, []]);
+    expect([probes, silences]).toEqual([1, []]);
   });
 });

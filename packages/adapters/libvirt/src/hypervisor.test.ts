@@ -13,12 +13,12 @@ import type { Beat, Reply, Request } from "./protocol.ts";
 
 test("a child is started again at once, then after waits that grow to half a minute", () => {
   const restarts = new RestartBackoff();
-  const pauses = [restarts.delayMs];
+  const delaysMs = [restarts.delayMs];
   for (let end = 0; end < 9; end += 1) {
     restarts.recordEnd(1000);
-    pauses.push(restarts.delayMs);
+    delaysMs.push(restarts.delayMs);
   }
-  expect(pauses).toEqual([0, 0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+  expect(delaysMs).toEqual([0, 0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
 });
 
 test("the end of a child that lived a minute is a first one", () => {
@@ -59,12 +59,12 @@ class ScriptedChild implements ChildProcessHandle {
     this.requests.push(request);
     const opens = request.kind === "open" || request.kind === "openSocket";
     if (opens && this.isAnswering) {
-      this.say({ kind: "result", connection: request.connection, call: 0 });
+      this.emit({ kind: "result", connection: request.connection, call: 0 });
     }
-    if (request.kind === "beat" && this.isAlive) this.say({ kind: "beat", eventLoopAgeMs: 0 });
+    if (request.kind === "beat" && this.isAlive) this.emit({ kind: "beat", eventLoopAgeMs: 0 });
   }
 
-  say(reply: Reply | Beat | { readonly kind: "nonsense" }): void {
+  emit(reply: Reply | Beat | { readonly kind: "nonsense" }): void {
     this.#listener(reply);
   }
 
@@ -165,7 +165,7 @@ function childAt(index: number): ScriptedChild {
 }
 
 /** The code with which it fails; to be taken before it does. */
-function failureOf(call: Promise<unknown>): Promise<string> {
+function describeFailure(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => "none",
     (error: unknown) => (isAppError(error) ? error.code : String(error)),
@@ -175,7 +175,7 @@ function failureOf(call: Promise<unknown>): Promise<string> {
 /** Opens a connection and lets a call on it run into its deadline. */
 async function abandonOne(): Promise<HypervisorConnection> {
   const connection = await hypervisor.open(uri);
-  const failure = failureOf(connection.findDomain("x"));
+  const failure = describeFailure(connection.findDomain("x"));
   await settle();
   await clock.pass(1000);
   expect(await failure).toBe("LIBVIRT_TIMED_OUT");
@@ -201,11 +201,11 @@ describe("hypervisor", () => {
     const calls = (): readonly Request[] =>
       childAt(0).requests.filter((request) => request.kind === "call");
     expect(calls()).toHaveLength(1);
-    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    childAt(0).emit({ kind: "result", connection: 1, call: 1 });
     await first;
     await settle();
     expect(calls()).toHaveLength(2);
-    childAt(0).say({ kind: "result", connection: 1, call: 2 });
+    childAt(0).emit({ kind: "result", connection: 1, call: 2 });
     await second;
   });
 
@@ -221,7 +221,7 @@ describe("hypervisor", () => {
     });
     const found = other.findDomain("x");
     await settle();
-    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    childAt(0).emit({ kind: "result", connection: 1, call: 1 });
     expect(await found).toBeUndefined();
   });
 
@@ -231,18 +231,18 @@ describe("hypervisor", () => {
     const moved = connection.migrateDomain("vm1", ways);
     await settle();
     await clock.pass(1000);
-    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    childAt(0).emit({ kind: "result", connection: 1, call: 1 });
     await moved;
-    const failure = failureOf(connection.migrateDomain("vm1", ways));
+    const failure = describeFailure(connection.migrateDomain("vm1", ways));
     await settle();
-    childAt(0).say({ kind: "lost", connection: 1, reason: "libvirt closed it" });
+    childAt(0).emit({ kind: "lost", connection: 1, reason: "libvirt closed it" });
     expect(await failure).toBe("LIBVIRT_CONNECTION_LOST");
   });
 
   test("an open beyond its deadline fails", async () => {
     await hypervisor.open(uri);
     childAt(0).isAnswering = false;
-    const failure = failureOf(hypervisor.open(uri));
+    const failure = describeFailure(hypervisor.open(uri));
     await settle();
     await clock.pass(2000);
     expect(await failure).toBe("LIBVIRT_TIMED_OUT");
@@ -250,7 +250,7 @@ describe("hypervisor", () => {
 
   test("a child that dies fails every call, and the next open starts another", async () => {
     const connection = await hypervisor.open(uri);
-    const failure = failureOf(connection.findDomain("x"));
+    const failure = describeFailure(connection.findDomain("x"));
     await settle();
     childAt(0).kill();
     expect(await failure).toBe("LIBVIRT_CONNECTION_LOST");
@@ -274,7 +274,7 @@ describe("hypervisor", () => {
   test("connections that end in time are not counted as hanging", async () => {
     await abandonOne();
     await abandonOne();
-    childAt(0).say({ kind: "ended", connection: 1 });
+    childAt(0).emit({ kind: "ended", connection: 1 });
     await clock.pass(3000);
     await hypervisor.open(uri);
     expect(children).toHaveLength(1);
@@ -283,7 +283,7 @@ describe("hypervisor", () => {
   test("connections that only send messages still count as hanging", async () => {
     await abandonOne();
     await abandonOne();
-    childAt(0).say({ kind: "result", connection: 1, call: 1 });
+    childAt(0).emit({ kind: "result", connection: 1, call: 1 });
     await clock.pass(3000);
     await hypervisor.open(uri);
     expect(children).toHaveLength(2);
@@ -300,7 +300,7 @@ describe("hypervisor", () => {
 
   test("a child that breaks the protocol is replaced", async () => {
     const connection = await hypervisor.open(uri);
-    childAt(0).say({ kind: "nonsense" });
+    childAt(0).emit({ kind: "nonsense" });
     expect((await connection.closed).reason).toContain("SIGKILL");
     expect(logger.lines).toContainEqual(
       expect.objectContaining({
@@ -355,10 +355,10 @@ describe("hypervisor", () => {
   test("a child that cannot be started is started again after a wait", async () => {
     startError = new Error("no memory");
     for (const attempt of [1, 2]) {
-      expect(await failureOf(hypervisor.open(uri))).toBe("LIBVIRT_UNREACHABLE");
+      expect(await describeFailure(hypervisor.open(uri))).toBe("LIBVIRT_UNREACHABLE");
       expect(starts).toHaveLength(attempt);
     }
-    const third = failureOf(hypervisor.open(uri));
+    const third = describeFailure(hypervisor.open(uri));
     await settle();
     expect(starts).toHaveLength(2);
     await clock.pass(500);
@@ -372,7 +372,7 @@ describe("hypervisor", () => {
       childAt(index).kill();
       await settle();
     }
-    const third = failureOf(hypervisor.open(uri));
+    const third = describeFailure(hypervisor.open(uri));
     await settle();
     await hypervisor.close();
     expect(await third).toBe("LIBVIRT_UNREACHABLE");
@@ -398,7 +398,7 @@ describe("hypervisor", () => {
   test("an open has its own deadline where the caller names one", async () => {
     await hypervisor.open(uri);
     childAt(0).isAnswering = false;
-    const failure = failureOf(hypervisor.open(uri, { timeoutMs: 77 }));
+    const failure = describeFailure(hypervisor.open(uri, { timeoutMs: 77 }));
     await settle();
     await clock.pass(77);
     expect(await failure).toBe("LIBVIRT_TIMED_OUT");
@@ -407,14 +407,14 @@ describe("hypervisor", () => {
   test("replies of one connection do not reach another, nor ones of unknown connections", async () => {
     const first = await hypervisor.open(uri);
     const second = await hypervisor.open(uri);
-    const seen: string[] = [];
-    first.onEvent(({ domain }) => seen.push(`first ${domain}`));
-    second.onEvent(({ domain }) => seen.push(`second ${domain}`));
+    const observed: string[] = [];
+    first.onEvent(({ domain }) => observed.push(`first ${domain}`));
+    second.onEvent(({ domain }) => observed.push(`second ${domain}`));
     for (const connection of [1, 2, 3]) {
       const event = { kind: "agentConnected", domain: `d${String(connection)}` } as const;
-      childAt(0).say({ kind: "event", connection, event });
+      childAt(0).emit({ kind: "event", connection, event });
     }
-    expect(seen).toEqual(["first d1", "second d2"]);
+    expect(observed).toEqual(["first d1", "second d2"]);
   });
 
   test.each([
@@ -464,7 +464,7 @@ describe("hypervisor", () => {
   test("connections that hung and then ended are not counted", async () => {
     await abandonOne();
     await clock.pass(3000);
-    childAt(0).say({ kind: "ended", connection: 1 });
+    childAt(0).emit({ kind: "ended", connection: 1 });
     await abandonOne();
     await clock.pass(3000);
     await hypervisor.open(uri);
@@ -473,12 +473,12 @@ describe("hypervisor", () => {
 
   test("a child that was replaced may end without an effect on the next one", async () => {
     await hypervisor.open(uri);
-    childAt(0).say({ kind: "nonsense" });
+    childAt(0).emit({ kind: "nonsense" });
     const second = await hypervisor.open(uri);
     await settle();
     const found = second.findDomain("x");
     await settle();
-    childAt(1).say({ kind: "result", connection: 2, call: 1 });
+    childAt(1).emit({ kind: "result", connection: 2, call: 1 });
     expect(await found).toBeUndefined();
     await hypervisor.open(uri);
     expect(children).toHaveLength(2);

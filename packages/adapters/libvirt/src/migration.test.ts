@@ -27,33 +27,33 @@ test("numbers are those of libvirt-domain.h", () => {
 describe("what is asked", () => {
   const LEAST = 1 | 2 | 8 | 32;
   test.each([
-    { name: "the ways only", given: {}, flags: LEAST, want: [] },
+    { name: "the ways only", parameters: {}, flags: LEAST, want: [] },
     {
       name: "the domain as the other one has it",
-      given: { liveXml: "<live/>", configXml: "<config/>" },
+      parameters: { liveXml: "<live/>", configXml: "<config/>" },
       flags: LEAST,
       want: ["destination_xml", "<live/>", "persistent_xml", "<config/>"],
     },
     {
       name: "a limit, and a guest that may be slowed down",
-      given: { bandwidthMibPerSecond: 64, throttles: true },
+      parameters: { bandwidthMibPerSecond: 64, throttles: true },
       flags: LEAST | 8192,
       want: ["bandwidth", "64"],
     },
     {
-      name: "disks that nobody vouches for",
-      given: { allowsUnsafe: true },
+      name: "disks that may be unsafe to migrate",
+      parameters: { allowsUnsafe: true },
       flags: LEAST | 512,
       want: [],
     },
     {
       name: "disks that are copied along",
-      given: { disks: { uri: "unix:///d", targets: ["vda", "vdb"] } },
+      parameters: { disks: { uri: "unix:///d", targets: ["vda", "vdb"] } },
       flags: LEAST | 128,
       want: ["disks_uri", "unix:///d", "migrate_disks", "vda", "migrate_disks", "vdb"],
     },
-  ])("is $name", ({ given, flags, want }) => {
-    expect(migrationArguments("vm1", { ...WAYS, ...given })).toEqual([
+  ])("is $name", ({ parameters, flags, want }) => {
+    expect(migrationArguments("vm1", { ...WAYS, ...parameters })).toEqual([
       "vm1",
       WAYS.peerUri,
       String(flags),
@@ -65,12 +65,12 @@ describe("what is asked", () => {
 });
 
 test.each([
-  { name: "no answer", given: undefined, want: { state: "unknown" } },
-  { name: "no job", given: { type: "none" }, want: { state: "none" } },
-  { name: "a state that nobody knows", given: { type: "odd" }, want: { state: "unknown" } },
+  { name: "no answer", job: undefined, want: { state: "unknown" } },
+  { name: "no job", job: { type: "none" }, want: { state: "none" } },
+  { name: "an unknown state", job: { type: "odd" }, want: { state: "unknown" } },
   {
     name: "a move, in numbers",
-    given: {
+    job: {
       type: "running",
       operation: "5",
       time_elapsed: "1200",
@@ -100,7 +100,7 @@ test.each([
   },
   {
     name: "what comes in, and what is no number",
-    given: {
+    job: {
       type: "running",
       operation: "4",
       data_total: "-1",
@@ -110,13 +110,13 @@ test.each([
     },
     want: { state: "running", move: "in" },
   },
-])("a job: $name", ({ given, want }) => {
-  expect(parseJob(given)).toEqual(want);
+])("a job: $name", ({ job, want }) => {
+  expect(parseJob(job)).toEqual(want);
 });
 
 test("a connection that breaks in a move may be the one between the daemons", () => {
   const error = { number: 1, domain: 7, level: 2, message: "client socket is closed" };
-  const codeOf = (call: string): string => toAppError(error, { call }).code;
-  expect(codeOf("virDomainMigrateToURI3")).toBe("LIBVIRT_PEER_LOST");
-  expect(codeOf("virDomainSuspend")).toBe("LIBVIRT_CONNECTION_LOST");
+  const findCode = (call: string): string => toAppError(error, { call }).code;
+  expect(findCode("virDomainMigrateToURI3")).toBe("LIBVIRT_PEER_LOST");
+  expect(findCode("virDomainSuspend")).toBe("LIBVIRT_CONNECTION_LOST");
 });

@@ -39,8 +39,8 @@ export function migrationArguments(name: string, migration: Migration): readonly
     ["disks_uri", disks?.uri],
     ...(disks?.targets ?? []).map((target) => ["migrate_disks", target] as const),
   ];
-  const given = parameters.flatMap(([key, value]) => (value === undefined ? [] : [key, value]));
-  return [name, peerUri, String(migrationFlags(migration)), ...given];
+  const values = parameters.flatMap(([key, value]) => (value === undefined ? [] : [key, value]));
+  return [name, peerUri, String(migrationFlags(migration)), ...values];
 }
 
 /** Source: libvirt VIR_DOMAIN_JOB_* */

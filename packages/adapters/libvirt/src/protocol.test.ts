@@ -95,17 +95,17 @@ describe("what the child says", () => {
       want: { kind: "migrationIteration", domain: "d", iteration: 3 },
     },
     {
-      name: "the end of a job that tells for how long the guest stood still",
+      name: "the end of a job with the downtime of the guest",
       event: { kind: "jobCompleted", domain: "d", detail: 136 },
       want: { kind: "jobCompleted", domain: "d", downtimeMs: 136 },
     },
     {
-      name: "the end of one for which it never stood still",
+      name: "the end of a job without downtime",
       event: { kind: "jobCompleted", domain: "d", detail: 0 },
       want: { kind: "jobCompleted", domain: "d", downtimeMs: 0 },
     },
     {
-      name: "the end of one that does not",
+      name: "the end of a job with unknown downtime",
       event: { kind: "jobCompleted", domain: "d", detail: -1 },
       want: { kind: "jobCompleted", domain: "d" },
     },
@@ -114,7 +114,7 @@ describe("what the child says", () => {
     expect(reply).toEqual({ kind: "event", connection: 1, event: want });
   });
 
-  test("a domain that has left says so, and nothing else does", () => {
+  test("parses `left` and `leaving`, and no other move", () => {
     const domain = { name: "d", uuid: "u", state: "shutoff", persistent: true };
     for (const move of ["left", "leaving"]) {
       expect(parseDomain({ ...domain, move })).toEqual({ ...domain, move });
@@ -123,12 +123,12 @@ describe("what the child says", () => {
   });
 
   test.each([
-    { name: "a disk error", given: { hasDiskError: true }, want: { hasDiskError: true } },
-    { name: "no disk error", given: { hasDiskError: 1 }, want: {} },
-    { name: "no configuration on disk", given: { persistent: 1 }, want: { persistent: false } },
-  ])("a domain with $name", ({ given, want }) => {
+    { name: "a disk error", info: { hasDiskError: true }, want: { hasDiskError: true } },
+    { name: "no disk error", info: { hasDiskError: 1 }, want: {} },
+    { name: "no configuration on disk", info: { persistent: 1 }, want: { persistent: false } },
+  ])("a domain with $name", ({ info, want }) => {
     const domain = { name: "d", uuid: "u", state: "paused", persistent: true };
-    expect(parseDomain({ ...domain, ...given })).toStrictEqual({ ...domain, ...want });
+    expect(parseDomain({ ...domain, ...info })).toStrictEqual({ ...domain, ...want });
   });
 
   test("a long message is cut", () => {
@@ -202,12 +202,12 @@ describe("what the child says", () => {
 });
 
 describe("what an agent says of itself", () => {
-  const told = (info: unknown): string => JSON.stringify({ return: info });
+  const buildReply = (info: unknown): string => JSON.stringify({ return: info });
   const PING = { name: "guest-ping", enabled: true, "success-response": true };
   test.each<{ name: string; value: unknown; want: object }>([
     {
       name: "is its version and its commands",
-      value: told({
+      value: buildReply({
         version: "7.2.0",
         supported_commands: [null, PING, 7, { name: "guest-exec", enabled: 1 }],
       }),
@@ -222,13 +222,13 @@ describe("what an agent says of itself", () => {
     },
     {
       name: "without commands is its version",
-      value: told({ version: "1", supported_commands: "all" }),
+      value: buildReply({ version: "1", supported_commands: "all" }),
       want: { "agent.version": "1", "agent.command.count": "0" },
     },
-    { name: "as something else is nothing", value: told([1]), want: {} },
+    { name: "as something else is nothing", value: buildReply([1]), want: {} },
     {
       name: "as a text that was cut is nothing",
-      value: told({ version: "1" }).slice(0, 20),
+      value: buildReply({ version: "1" }).slice(0, 20),
       want: {},
     },
     { name: "as no text is nothing", value: 7, want: {} },
@@ -237,15 +237,15 @@ describe("what an agent says of itself", () => {
   });
 
   test.each([
-    { value: told("thawed"), want: { "freeze.status": "thawed" } },
-    { value: told({}), want: {} },
+    { value: buildReply("thawed"), want: { "freeze.status": "thawed" } },
+    { value: buildReply({}), want: {} },
     { value: "no JSON", want: {} },
   ])("of what is frozen: $want", ({ value, want }) => {
     expect(parseGuestFreeze(value)).toEqual(want);
   });
 
   test("has at most 256 commands", () => {
-    const value = told({ supported_commands: Array.from({ length: 300 }, () => PING) });
+    const value = buildReply({ supported_commands: Array.from({ length: 300 }, () => PING) });
     expect(parseGuestAgent(value)["agent.command.count"]).toBe("256");
   });
 });

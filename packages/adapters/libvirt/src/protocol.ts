@@ -124,8 +124,8 @@ function parseAnswer(message: JsonObject, connection: number): Reply | undefined
 
 function parseEvent(event: unknown, connection: number): Reply | undefined {
   if (!isJsonObject(event) || typeof event["domain"] !== "string") return undefined;
-  const told = toEvent(event, event["domain"]);
-  return told && { kind: "event", connection, event: told };
+  const parsed = toEvent(event, event["domain"]);
+  return parsed && { kind: "event", connection, event: parsed };
 }
 
 function toEvent(event: JsonObject, domain: string): HypervisorEvent | undefined {

@@ -17,19 +17,20 @@ interface SocketLocation {
 /** Errors of openat2 for a symbolic link, a path out of the directory, and a file instead of a directory. */
 const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
-function refusedError(place: SocketLocation, reason: string, cause?: unknown): AppError {
-  const path = `${place.directory}/${place.path}`;
+function refusedError(location: SocketLocation, reason: string, cause?: unknown): AppError {
+  const path = `${location.directory}/${location.path}`;
   return new AppError("OS_PATH_REFUSED", { path, reason }, { cause });
 }
 
 /** Opened with O_PATH; the caller closes it. */
-function openInode(place: SocketLocation): number {
-  const directory = openSync(place.directory, constants.O_RDONLY | constants.O_DIRECTORY);
+function openInode(location: SocketLocation): number {
+  const directory = openSync(location.directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
-    return osNative().openBeneath(directory, place.path, "path");
+    return osNative().openBeneath(directory, location.path, "path");
   } catch (error) {
     const errno = errnoOf(error);
-    if (REFUSED_ERRNOS.includes(errno)) throw refusedError(place, `openat2: ${errno ?? ""}`, error);
+    if (REFUSED_ERRNOS.includes(errno))
+      throw refusedError(location, `openat2: ${errno ?? ""}`, error);
     throw error;
   } finally {
     closeSync(directory);
@@ -49,15 +50,15 @@ function connectTo(inode: number): Promise<Socket> {
 }
 
 /** Follows no links. The socket is paused until it is read. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
-export async function connectUnixSocket(place: SocketLocation): Promise<Socket> {
+export async function connectUnixSocket(location: SocketLocation): Promise<Socket> {
   let inode: number | undefined;
   try {
-    inode = openInode(place);
+    inode = openInode(location);
     const stat = fstatSync(inode);
-    if (!stat.isSocket()) throw refusedError(place, "not a socket");
+    if (!stat.isSocket()) throw refusedError(location, "not a socket");
     return await connectTo(inode);
   } catch (error) {
-    throw toFileError(error, "connect", `${place.directory}/${place.path}`);
+    throw toFileError(error, "connect", `${location.directory}/${location.path}`);
   } finally {
     if (inode !== undefined) closeSync(inode);
   }
@@ -79,10 +80,10 @@ export function isSocketServed(path: string): Promise<boolean> {
 }
 
 /** Clients of an ended process are refused, and see when by the file's time. @throws AppError with OS_FILE_FAILED */
-export async function publishSocket(made: string, path: string): Promise<void> {
+export async function publishSocket(socketPath: string, path: string): Promise<void> {
   try {
-    await chmod(made, SOCKET_MODE);
-    await rename(made, path);
+    await chmod(socketPath, SOCKET_MODE);
+    await rename(socketPath, path);
   } catch (error) {
     throw toFileError(error, "rename", path);
   }
@@ -165,7 +166,8 @@ function openOnlySocket(directoryFd: number, volume: SocketLocation): number {
     }
     const [first, second] = found;
     if (second !== undefined) throw refusedError(volume, "more than one socket in it");
-    if (first === undefined) throw Object.assign(new Error("no socket in it"), { code: "ENOENT" });
+    if (first === undefined)
+      throw Object.assign(new Error("it contains no socket"), { code: "ENOENT" });
     return first;
   } catch (error) {
     for (const fd of found) closeSync(fd);

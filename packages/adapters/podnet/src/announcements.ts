@@ -41,9 +41,9 @@ interface ArpRequest {
 }
 
 function buildArpRequest(mac: Uint8Array, question: ArpRequest): Uint8Array {
-  const { type, operation, address, targetMac: askedMac } = question;
+  const { type, operation, address, targetMac: queriedMac } = question;
   const kinds = Buffer.from([0, 1, 8, 0, 6, 4]);
-  const ends = [mac, address, askedMac, address];
+  const ends = [mac, address, queriedMac, address];
   return buildFrame(BROADCAST_MAC, mac, [u16(type), kinds, u16(operation), ...ends]);
 }
 

@@ -13,13 +13,13 @@ const IPV6 = {
 };
 
 /** The arguments for a NIC, without those of every server. */
-function saidOf(nic: ServedNic): readonly string[] {
+function listOptions(nic: ServedNic): readonly string[] {
   const all = dnsmasqArguments(nic);
   return all.slice(all.indexOf("--dhcp-ignore=tag:!known") + 1);
 }
 
 test("a NIC with IPv4 has its own range, host and options", () => {
-  expect(saidOf(SERVED_NIC)).toEqual([
+  expect(listOptions(SERVED_NIC)).toEqual([
     "--interface=k6t-c0ffee",
     "--dhcp-host=02:00:00:00:5e:01,10.9.0.5,infinite",
     "--shared-network=k6t-c0ffee,10.9.0.5",
@@ -32,7 +32,7 @@ test("a NIC with IPv4 has its own range, host and options", () => {
 
 test("a NIC with IPv6 has a range for each subnet, and its router's lifetime", () => {
   const nic = { ...SERVED_NIC, lease: { ipv6: IPV6 } };
-  expect(saidOf(nic)).toEqual([
+  expect(listOptions(nic)).toEqual([
     "--enable-ra",
     "--interface=k6t-c0ffee",
     "--dhcp-host=02:00:00:00:5e:01,[fd09::5],[fd0a::5],infinite",
@@ -41,17 +41,17 @@ test("a NIC with IPv6 has a range for each subnet, and its router's lifetime", (
     "--ra-param=k6t-c0ffee,mtu:1400,0,9000",
   ]);
   const lease = { ipv6: { ...IPV6, isRouter: false } };
-  expect(saidOf({ ...nic, mtu: 1279, lease })).toContain("--ra-param=k6t-c0ffee,mtu:off,0,0");
+  expect(listOptions({ ...nic, mtu: 1279, lease })).toContain("--ra-param=k6t-c0ffee,mtu:off,0,0");
 });
 
 test("a value of a private option is given byte for byte", () => {
-  const valuesOf = (value: string): string | undefined =>
-    saidOf({ ...SERVED_NIC, options: { privateOptions: [{ option: 224, value }] } })
+  const findValues = (value: string): string | undefined =>
+    listOptions({ ...SERVED_NIC, options: { privateOptions: [{ option: 224, value }] } })
       .at(-1)
       ?.split(",")
       .slice(2)
       .join(",");
-  expect(["a", "10.0.0.1", "a,b"].map(valuesOf)).toEqual([
+  expect(["a", "10.0.0.1", "a,b"].map(findValues)).toEqual([
     "97",
     "31:30:2e:30:2e:30:2e:31",
     "61:2c:62",

@@ -59,16 +59,16 @@ function netmaskText(length: number): string {
 }
 
 /** dnsmasq tags requests with the name of the interface that received them. */
-function option({ bridgeName }: ServedNic, ...words: readonly string[]): string {
-  return `--dhcp-option=${[`tag:${bridgeName}`, ...words].join(",")}`;
+function option({ bridgeName }: ServedNic, ...values: readonly string[]): string {
+  return `--dhcp-option=${[`tag:${bridgeName}`, ...values].join(",")}`;
 }
 
 /** All routes in one option, which replaces the router option for clients that know it. Source: RFC 3442 */
 function routeOptions(nic: ServedNic, routes: readonly NicRoute[]): readonly string[] {
-  const words = routes.flatMap(({ destination, gateway = "0.0.0.0" }) => [destination, gateway]);
+  const values = routes.flatMap(({ destination, gateway = "0.0.0.0" }) => [destination, gateway]);
   const router = routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
   const classless =
-    words.length === 0 ? [] : [option(nic, "option:classless-static-route", ...words)];
+    values.length === 0 ? [] : [option(nic, "option:classless-static-route", ...values)];
   // A router option without a value sends none. Without the option, dnsmasq would announce itself.
   return [option(nic, "option:router", ...(router === undefined ? [] : [router])), ...classless];
 }
@@ -154,7 +154,7 @@ function hostArgument({ mac, lease }: ServedNic): string {
 const OPTION_VALUE = /^[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$/;
 
 function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
-  const bad = [bridgeName, mac, hostname].find((word) => !OPTION_VALUE.test(word));
+  const bad = [bridgeName, mac, hostname].find((value) => !OPTION_VALUE.test(value));
   if (bad === undefined) return;
   const reason = `${JSON.stringify(bad)} is not a valid word of a DHCP option`;
   throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
@@ -200,22 +200,23 @@ const UIDS_PER_NAMESPACE = 256;
 const NAMESPACES = 0x10_0000;
 
 class UserPool {
-  readonly #taken = new Map<string, Set<number>>();
+  readonly #usedUids = new Map<string, Set<number>>();
 
   /** Assigns the first free user of the namespace. Servers share users once the block is used up. */
   assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
-    const taken = this.#taken.get(inode) ?? new Set();
-    this.#taken.set(inode, taken);
+    const usedUids = this.#usedUids.get(inode) ?? new Set();
+    this.#usedUids.set(inode, usedUids);
     let slot = 0;
-    while (taken.has(slot)) slot += 1;
-    taken.add(slot);
+    while (usedUids.has(slot)) slot += 1;
+    usedUids.add(slot);
     const block = Math.max(Number(inode) - FIRST_INODE, 0) % NAMESPACES;
     const user = FIRST_UID + block * UIDS_PER_NAMESPACE + (slot % UIDS_PER_NAMESPACE);
     return {
       user: String(user),
       release: () => {
-        taken.delete(slot);
-        if (taken.size === 0 && this.#taken.get(inode) === taken) this.#taken.delete(inode);
+        usedUids.delete(slot);
+        if (usedUids.size === 0 && this.#usedUids.get(inode) === usedUids)
+          this.#usedUids.delete(inode);
       },
     };
   }

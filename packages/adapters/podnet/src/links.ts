@@ -62,8 +62,8 @@ function onOff(value: boolean): string {
 }
 
 function printFlooding(flooding: boolean): string {
-  const words = ["flood", "mcast_flood", "bcast_flood"].map((name) => `${name} ${onOff(flooding)}`);
-  return `type bridge_slave ${words.join(" ")}`;
+  const flags = ["flood", "mcast_flood", "bcast_flood"].map((name) => `${name} ${onOff(flooding)}`);
+  return `type bridge_slave ${flags.join(" ")}`;
 }
 
 function printGroups(passes: boolean): string {
@@ -121,7 +121,7 @@ export function printLinkChange(change: LinkChange): string {
   return print(change);
 }
 
-export function textOf(value: unknown): string {
+export function toText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 

@@ -5,9 +5,9 @@ import { createFakeClock, createFakeProcessRunner } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";
 import {
-  kernelOf,
+  createKernel,
   LivingKernel,
-  type Sketch,
+  type KernelOptions,
   type SketchedEntry,
   type SketchedLink,
 } from "./testing/kernel-words.ts";
@@ -46,7 +46,7 @@ function state(
   links: readonly SketchedLink[],
   forwarding: readonly SketchedEntry[] = [],
   rules?: number,
-): Sketch {
+): KernelOptions {
   return { links, forwarding, ...(rules === undefined ? {} : { rules }) };
 }
 
@@ -55,55 +55,59 @@ type Answer = string | Partial<CommandResult>;
 
 /** A program that was run in the namespace: its words, and its standard input where it had one. */
 interface Ran {
-  readonly words: string;
+  readonly command: string;
   readonly stdin?: string;
 }
 
 const ENTER = "nsenter --net=/proc/self/fd/3 ";
 
-function ranOf({ argv, stdin }: Command): Ran {
-  const words = argv.join(" ").replace(ENTER, "");
-  return stdin === undefined || stdin === "" ? { words } : { words, stdin };
+function toRan({ argv, stdin }: Command): Ran {
+  const command = argv.join(" ").replace(ENTER, "");
+  return stdin === undefined || stdin === "" ? { command } : { command, stdin };
 }
 
 /**
  * What is seen, look by look, and what is answered to a command, first to its first run; the last stays. Nothing is printed
  * by the others.
  */
-function networkOf(
-  states: readonly Sketch[],
+function createNetwork(
+  states: readonly KernelOptions[],
   script: Readonly<Record<string, readonly Answer[]>> = {},
 ): {
   readonly network: PodNetwork;
   readonly commands: readonly Command[];
   readonly ran: () => readonly Ran[];
 } {
-  const left = new Map(Object.entries(script).map(([words, answers]) => [words, [...answers]]));
+  const remaining = new Map(
+    Object.entries(script).map(([words, answers]) => [words, [...answers]]),
+  );
   const play = (command: Command): Partial<CommandResult> => {
-    const answers = left.get(ranOf(command).words) ?? [];
+    const answers = remaining.get(toRan(command).command) ?? [];
     const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? "";
     return typeof answer === "string" ? { stdout: answer } : answer;
   };
   const clock = createFakeClock();
   const runner = createFakeProcessRunner({ nsenter: play }, clock);
   const { commands } = runner;
-  let looks = -1;
-  const netlink = kernelOf(() => states[Math.max(0, Math.min(looks, states.length - 1))] ?? {});
+  let observations = -1;
+  const netlink = createKernel(
+    () => states[Math.max(0, Math.min(observations, states.length - 1))] ?? {},
+  );
   const counted: Netlink = {
     ...netlink,
     // Whoever looks asks for links once, and for rules.
     talk: (netns, protocol, messages) => {
-      if (protocol === "route") looks += 1;
+      if (protocol === "route") observations += 1;
       return netlink.talk(netns, protocol, messages);
     },
   };
   const network = createPodNetwork({ runner, netlink: counted });
-  return { network, commands, ran: () => commands.map(ranOf) };
+  return { network, commands, ran: () => commands.map(toRan) };
 }
 
 /** A network in a namespace that changes as it is told. */
-function livingIn(sketch: Sketch, refused: Readonly<Record<string, number>> = {}) {
-  const kernel = new LivingKernel(sketch, refused);
+function livingIn(options: KernelOptions, refused: Readonly<Record<string, number>> = {}) {
+  const kernel = new LivingKernel(options, refused);
   const runner = createFakeProcessRunner({}, createFakeClock());
   const network = createPodNetwork({ runner, netlink: kernel.netlink });
   return { network, kernel, commands: runner.commands };
@@ -117,7 +121,7 @@ describe("wiring a tap", () => {
     const nic = { ...NIC, addresses: ["10.0.0.2/24"] };
     const { network, kernel, commands } = livingIn(state([nic]));
     await network.wireTap(NETNS, WIRING);
-    expect(kernel.told).toEqual([
+    expect(kernel.requests).toEqual([
       "newLink 0",
       ...LINK_SET(3, 2),
       "makeTap tap1",
@@ -134,14 +138,14 @@ describe("wiring a tap", () => {
   test("changes nothing when all is there", async () => {
     const { network, kernel } = livingIn(state([ENSLAVED, BRIDGE, TAP], [FORWARDED]));
     await network.wireTap(NETNS, WIRING);
-    expect(kernel.told).toEqual([]);
+    expect(kernel.requests).toEqual([]);
   });
 
   test("looks again at what is forwarded when links of a wired NIC were set", async () => {
     const down = { ...BRIDGE, flags: ["noArp"] } as const;
     const { network, kernel } = livingIn(state([ENSLAVED, down, TAP]));
     await network.wireTap(NETNS, WIRING);
-    expect(kernel.told).toEqual(["newLink 3", "newNeighbour 4"]);
+    expect(kernel.requests).toEqual(["newLink 3", "newNeighbour 4"]);
   });
 
   test.each([
@@ -159,7 +163,7 @@ describe("wiring a tap", () => {
       },
     },
   ])("$name is refused, and nothing is changed", async ({ links, error }) => {
-    const { network, ran } = networkOf([state(links)]);
+    const { network, ran } = createNetwork([state(links)]);
     await expect(network.wireTap(NETNS, WIRING)).rejects.toMatchObject(error);
     expect(ran()).toEqual([]);
   });
@@ -167,7 +171,7 @@ describe("wiring a tap", () => {
   test.each(["", "-x", "two words", "a\nlink del b", "tap1;"])(
     "of the name %j, which is no word of a batch, is refused before anything is run",
     async (tapName) => {
-      const { network, ran } = networkOf([]);
+      const { network, ran } = createNetwork([]);
       const message = `${JSON.stringify(tapName)} is not a valid link name`;
       const refused = { code: "PODNET_ARGUMENT_INVALID", details: { reason: message } };
       await expect(network.wireTap(NETNS, { ...WIRING, tapName })).rejects.toMatchObject(refused);
@@ -186,13 +190,13 @@ describe("wiring a tap", () => {
         ) as string,
       },
     });
-    expect(kernel.told).toEqual(["newLink 0", "newLink 3"]);
+    expect(kernel.requests).toEqual(["newLink 0", "newLink 3"]);
   });
 });
 
 test("a look tells the links, and whether a wiring is complete", async () => {
   const both = [state([ENSLAVED, BRIDGE, TAP], [FORWARDED]), state([NIC])];
-  const { network } = networkOf(both);
+  const { network } = createNetwork(both);
   const wired = await network.look(NETNS);
   expect(wired.links.map(({ name }) => name)).toEqual(["k6t-1", "pod1", "tap1"]);
   expect(wired.isWired(WIRING)).toBe(true);
@@ -206,29 +210,30 @@ describe("the rules of a namespace", () => {
   test("are read once for each generation of them, while the handle is the same", async () => {
     const links = [ENSLAVED, BRIDGE, TAP];
     const states = [1, 1, 2].map((rules) => state(links, [FORWARDED], rules));
-    const { network, ran } = networkOf(states, { [RULES]: [guarded, ""] });
-    const seen: boolean[] = [];
-    while (seen.length < states.length) seen.push((await network.look(NETNS)).isWired(WIRING));
-    expect(seen).toEqual([false, false, true]);
-    expect(ran()).toEqual([{ words: RULES }, { words: RULES }]);
+    const { network, ran } = createNetwork(states, { [RULES]: [guarded, ""] });
+    const observed: boolean[] = [];
+    while (observed.length < states.length)
+      observed.push((await network.look(NETNS)).isWired(WIRING));
+    expect(observed).toEqual([false, false, true]);
+    expect(ran()).toEqual([{ command: RULES }, { command: RULES }]);
     await network.look({ ...NETNS });
     expect(ran()).toHaveLength(3);
   });
 
   test("are not read where there are none", async () => {
-    const { network, ran } = networkOf([state([ENSLAVED, BRIDGE, TAP], [FORWARDED])]);
+    const { network, ran } = createNetwork([state([ENSLAVED, BRIDGE, TAP], [FORWARDED])]);
     expect((await network.look(NETNS)).isWired(WIRING)).toBe(true);
     expect(ran()).toEqual([]);
   });
 });
 
 test("the list of links has all of them, by name", async () => {
-  const { network } = networkOf([state([TAP, NIC])]);
+  const { network } = createNetwork([state([TAP, NIC])]);
   expect((await network.listLinks(NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
 });
 
 test("a look at a namespace of which nothing is said tells no links", async () => {
-  const { network } = networkOf([]);
+  const { network } = createNetwork([]);
   expect((await network.look(NETNS)).links).toEqual([]);
 });
 
@@ -238,37 +243,37 @@ describe("unwiring a tap", () => {
   test("removes the tap, then the bridge", async () => {
     const { network, kernel } = livingIn(all);
     await network.unwireTap(NETNS, WIRING);
-    expect(kernel.told).toEqual(["deleteLink 4", "deleteLink 3"]);
+    expect(kernel.requests).toEqual(["deleteLink 4", "deleteLink 3"]);
   });
 
   test("changes nothing when neither is there", async () => {
     const { network, kernel } = livingIn(state([NIC]));
     await network.unwireTap(NETNS, WIRING);
-    expect(kernel.told).toEqual([]);
+    expect(kernel.requests).toEqual([]);
   });
 
   test("of which somebody else removed the tap meanwhile removes the bridge", async () => {
     const { network, kernel } = livingIn(all, { "deleteLink 4": 19 });
     await network.unwireTap(NETNS, WIRING);
-    expect(kernel.told).toEqual(["deleteLink 4", "deleteLink 3"]);
+    expect(kernel.requests).toEqual(["deleteLink 4", "deleteLink 3"]);
   });
 
   test("of which nothing could be removed fails", async () => {
     const { network, kernel } = livingIn(all, { "deleteLink 4": 1, "deleteLink 3": 1 });
     kernel.keeps = true;
     await expect(network.unwireTap(NETNS, WIRING)).rejects.toMatchObject({ code: "PODNET_FAILED" });
-    expect(kernel.told).toEqual(["deleteLink 4"]);
+    expect(kernel.requests).toEqual(["deleteLink 4"]);
   });
 });
 
 describe("removing a NIC past its plugin", () => {
   const DELETE = "ip link delete dev pod1";
-  const there = [state([NIC])];
+  const existing = [state([NIC])];
   const refused = { exitCode: 2, stderr: "Operation not supported" };
 
   test.each<{
     name: string;
-    states: readonly Sketch[];
+    states: readonly KernelOptions[];
     script?: Readonly<Record<string, readonly Answer[]>>;
     ran: readonly string[];
   }>([
@@ -277,27 +282,27 @@ describe("removing a NIC past its plugin", () => {
       states: [state([TAP])],
       ran: [],
     },
-    { name: "deletes it", states: there, ran: [DELETE] },
+    { name: "deletes it", states: existing, ran: [DELETE] },
     {
       name: "that goes meanwhile is success",
-      states: [...there, state([])],
+      states: [...existing, state([])],
       script: { [DELETE]: [refused] },
       ran: [DELETE],
     },
     {
       name: "that is a card gives it back to the machine",
-      states: there,
+      states: existing,
       script: { [DELETE]: [refused] },
       ran: [DELETE, "ip link set dev pod1 netns 1"],
     },
   ])("$name", async ({ states, script, ran: wanted }) => {
-    const { network, ran } = networkOf(states, script);
+    const { network, ran } = createNetwork(states, script);
     await network.removeLink(NETNS, "pod1");
-    expect(ran().map(({ words }) => words)).toEqual(wanted);
+    expect(ran().map(({ command: words }) => words)).toEqual(wanted);
   });
 
   test("that can neither be deleted nor given back fails", async () => {
-    const { network } = networkOf(there, {
+    const { network } = createNetwork(existing, {
       [DELETE]: [refused],
       "ip link set dev pod1 netns 1": [refused],
     });

@@ -25,8 +25,8 @@ import {
 /** Names and MACs become part of rules and sysctl paths, so other characters are rejected. */
 const VALID_NAME = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
 
-function assertValidNames(words: readonly string[]): void {
-  const bad = words.find((word) => !VALID_NAME.test(word));
+function assertValidNames(names: readonly string[]): void {
+  const bad = names.find((name) => !VALID_NAME.test(name));
   if (bad !== undefined) {
     throw new AppError("PODNET_ARGUMENT_INVALID", {
       reason: `${JSON.stringify(bad)} is not a valid link name`,
@@ -86,7 +86,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
       assertValidNames([nic.podInterfaceName, nic.mac]);
       await netlink.sendFrames(netns, nic.podInterfaceName, buildAnnouncements(nic));
     },
-    giveBack: (netns, lent) => restoreNic(toPod(access, netns), lent),
+    giveBack: (netns, nic) => restoreNic(toPod(access, netns), nic),
     removeLink: (netns, name) => removeLink(access, netns, name),
     restoreName: async (netns, nic) => {
       assertValidNames([nic.name, nic.before, ...(nic.mac === undefined ? [] : [nic.mac])]);

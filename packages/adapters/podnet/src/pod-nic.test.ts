@@ -41,6 +41,6 @@ test.each([
   },
   { name: "had what is no address", addresses: ["10.0.0.2/24 dev eth0", ""], want: [] },
 ])("a NIC that $name", ({ want, mac, addresses }) => {
-  const lent = { name: "net1", ...(mac !== undefined && { mac }), addresses };
-  expect(planNicRestore(LINK, lent)).toEqual(want);
+  const borrowed = { name: "net1", ...(mac !== undefined && { mac }), addresses };
+  expect(planNicRestore(LINK, borrowed)).toEqual(want);
 });

@@ -10,14 +10,14 @@ import type {
   ProcessRunner,
   RenamedNic,
 } from "@patchbay/core/interfaces";
-import { type LinkChange, parseList, textOf } from "./links.ts";
+import { type LinkChange, parseList, toText } from "./links.ts";
 import { queryLinks, queryNic } from "./netlink/queries.ts";
 import type { StateSources } from "./netlink/netns-state.ts";
 import { runIn } from "./run-in.ts";
 import type { Pod } from "./wiring/wirers.ts";
 
 function parseNeighborMac(text: string): string | undefined {
-  const mac = textOf(parseList(text)[0]?.["lladdr"]);
+  const mac = toText(parseList(text)[0]?.["lladdr"]);
   return mac === "" ? undefined : mac;
 }
 
@@ -77,11 +77,11 @@ export function planNicRestore(
 }
 
 /** Continues after a refused change. @throws AppError with PODNET_FAILED, the first refusal */
-export async function restoreNic(pod: Pod, lent: BorrowedNic): Promise<void> {
-  const link = (await pod.listLinks()).find(({ name }) => name === lent.name);
+export async function restoreNic(pod: Pod, borrowed: BorrowedNic): Promise<void> {
+  const link = (await pod.listLinks()).find(({ name }) => name === borrowed.name);
   if (link === undefined) return;
   const refusals: unknown[] = [];
-  for (const change of planNicRestore(link, lent)) {
+  for (const change of planNicRestore(link, borrowed)) {
     await pod.applyChanges([change]).catch((error: unknown) => refusals.push(error));
   }
   if (refusals.length > 0) throw refusals[0];

@@ -19,9 +19,9 @@ interface Told {
 /** An API server that allows or forbids lists of all namespaces. */
 function clientOf(mayList: boolean): PanelDeps["client"] & { readonly seen: unknown[] } {
   const seen: unknown[] = [];
-  const client: Pick<KubeClient, "ask" | "reflect" | "openStream" | "server"> = {
+  const client: Pick<KubeClient, "exchange" | "reflect" | "openStream" | "server"> = {
     server: "https://test",
-    ask: (request) => {
+    exchange: (request) => {
       seen.push(request);
       const text = JSON.stringify({ status: { allowed: mayList } });
       return Promise.resolve({ status: 201, text, warnings: ["old field"] });
@@ -105,11 +105,11 @@ test.each([true, false])(
   "tells the page whether the API server responds: %s",
   async (isAnswering) => {
     const client = clientOf(true);
-    const ask: KubeClient["ask"] = (request) =>
+    const ask: KubeClient["exchange"] = (request) =>
       request.path === "/version" && !isAnswering
         ? Promise.reject(new Error("no answer in time"))
-        : client.ask(request);
-    const told = await firstLines(await open({ ...client, ask }), 7);
+        : client.exchange(request);
+    const told = await firstLines(await open({ ...client, exchange: ask }), 7);
     expect(told.at(-1)).toEqual({ kind: "pulse", isAnswering });
   },
 );

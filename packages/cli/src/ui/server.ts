@@ -14,7 +14,7 @@ import { GuestStreams, offeredKey } from "./streams.ts";
 import { streamChanges, type WatchScope } from "./watches.ts";
 
 export interface PanelDeps {
-  readonly client: Pick<KubeClient, "ask" | "reflect" | "openStream" | "server">;
+  readonly client: Pick<KubeClient, "exchange" | "reflect" | "openStream" | "server">;
   /** By path. */
   readonly files: ReadonlyMap<string, PanelFile>;
   readonly scope: WatchScope;
@@ -162,7 +162,7 @@ class PanelServer implements Panel {
   ): Promise<void> {
     const body = await readBody(request);
     const contentType = readHeader(request, "content-type") ?? JSON_TYPE;
-    const { status, text, warnings } = await this.#deps.client.ask({
+    const { status, text, warnings } = await this.#deps.client.exchange({
       ...call,
       ...(body !== undefined && { body, contentType }),
       timeoutMs: 30_000,

@@ -29,10 +29,10 @@ interface AccessReview {
 }
 
 async function mayListEverywhere(
-  client: Pick<KubeClient, "ask">,
+  client: Pick<KubeClient, "exchange">,
   { group, resource }: ResourceType<KubeObject>,
 ): Promise<boolean> {
-  const { status, text } = await client.ask({
+  const { status, text } = await client.exchange({
     method: "POST",
     path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
     body: {
@@ -53,7 +53,7 @@ export interface WatchScope {
 }
 
 async function namespaceOf(
-  client: Pick<KubeClient, "ask">,
+  client: Pick<KubeClient, "exchange">,
   type: ResourceType<KubeObject>,
   { onlyIn, namespace }: WatchScope,
 ): Promise<string | undefined> {
@@ -62,7 +62,7 @@ async function namespaceOf(
 }
 
 export interface WatchDeps {
-  readonly client: Pick<KubeClient, "ask" | "reflect">;
+  readonly client: Pick<KubeClient, "exchange" | "reflect">;
   readonly clock: Pick<Clock, "sleep">;
 }
 
@@ -76,7 +76,7 @@ async function streamPulses(
 ): Promise<void> {
   while (!ended.aborted) {
     const isAnswering = await client
-      .ask({ method: "GET", path: "/version", timeoutMs: PULSE_MS })
+      .exchange({ method: "GET", path: "/version", timeoutMs: PULSE_MS })
       .then(() => true)
       .catch(() => false);
     send({ kind: "pulse", isAnswering });

@@ -31,25 +31,25 @@ afterEach(() => {
   stop.abort();
 });
 
-async function ask(path: string): Promise<string> {
+async function get(path: string): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${String(port)}${path}`);
   return `${String(answer.status)} ${await answer.text()}`;
 }
 
 test("a service lives before it does its work, and then does", async () => {
-  expect(await ask("/healthz")).toBe("200 ok");
-  expect(await ask("/readyz")).toBe("503 not ready");
+  expect(await get("/healthz")).toBe("200 ok");
+  expect(await get("/readyz")).toBe("503 not ready");
   isReady = true;
-  expect(await ask("/readyz?verbose")).toBe("200 ok");
+  expect(await get("/readyz?verbose")).toBe("200 ok");
 });
 
 test("one that stands still says so", async () => {
   isLive = false;
-  expect(await ask("/healthz")).toBe("503 stands still");
+  expect(await get("/healthz")).toBe("503 stands still");
 });
 
 test("nothing else is told", async () => {
-  expect(await ask("/metrics")).toBe("404 not found");
+  expect(await get("/metrics")).toBe("404 not found");
 });
 
 test("metrics are served where the caller passes them, and a failure is reported", async () => {
@@ -73,15 +73,15 @@ test("a service that ends is asked no more", async () => {
   stop.abort();
   await eventually(
     () =>
-      ask("/readyz").then(
-        (said) => said.startsWith("503"),
+      get("/readyz").then(
+        (response) => response.startsWith("503"),
         () => true,
       ),
     { withinMs: 5000 },
   );
   await eventually(
     () =>
-      ask("/healthz").then(
+      get("/healthz").then(
         () => false,
         () => true,
       ),
@@ -93,8 +93,8 @@ test("at a socket is told the same", async () => {
   const socketPath = join(tmpdir(), `health-${randomUUID()}`);
   const until = { log, signal: stop.signal };
   expect(await serveHealth(socketPath, answers, until)).toBeUndefined();
-  const asked = request({ socketPath, path: "/healthz", agent: false });
-  const [answer] = (await once(asked.end(), "response")) as [IncomingMessage];
+  const clientRequest = request({ socketPath, path: "/healthz", agent: false });
+  const [answer] = (await once(clientRequest.end(), "response")) as [IncomingMessage];
   answer.resume();
   expect(answer.statusCode).toBe(200);
 });
@@ -107,11 +107,11 @@ test("a port that is taken is told, and without one nobody listens", async () =>
 
 test("a service that is leaving lives, and is not ready", async () => {
   isReady = true;
-  const leave = new AbortController();
-  const until = { log, leaving: leave.signal, signal: stop.signal };
+  const drain = new AbortController();
+  const until = { log, leaving: drain.signal, signal: stop.signal };
   port = await serveHealth(0, answers, until);
-  expect(await ask("/readyz")).toBe("200 ok");
-  leave.abort();
-  expect(await ask("/readyz")).toBe("503 not ready");
-  expect(await ask("/healthz")).toBe("200 ok");
+  expect(await get("/readyz")).toBe("200 ok");
+  drain.abort();
+  expect(await get("/readyz")).toBe("503 not ready");
+  expect(await get("/healthz")).toBe("200 ok");
 });

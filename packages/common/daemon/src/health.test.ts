@@ -40,7 +40,7 @@ test("what it rests on is asked each time, and told once", async () => {
   health.ready();
   expect(await health.isReady()).toBe(true);
   problem = "no runtime";
-  for (let ask = 0; ask < 3; ask += 1) expect(await health.isReady()).toBe(false);
+  for (let attempt = 0; attempt < 3; attempt += 1) expect(await health.isReady()).toBe(false);
   problem = undefined;
   expect(await health.isReady()).toBe(true);
   expect(log.lines).toMatchObject([
@@ -69,6 +69,6 @@ test("a service whose loop stands still does not live, which is told once; waiti
   await clock.advance(1000 * LIMIT_MS);
   expect(health.isLive()).toBe(true);
   expect(log.lines).toMatchObject([
-    { level: "error", message: "a loop stands still", fields: { reason: "pod ns1/pod1" } },
+    { level: "error", message: "a loop is stuck", fields: { reason: "pod ns1/pod1" } },
   ]);
 });

@@ -14,7 +14,7 @@ export interface Health {
   /** Adds a line to `/readyz`, which anyone may read. */
   addNote(note: () => string): void;
   /** Version of the KubeVirt object in use, for `/healthz` at the metrics port. */
-  tellConfig(version: () => string): void;
+  reportConfig(version: () => string): void;
 }
 
 export class DaemonHealth implements Health {
@@ -46,7 +46,7 @@ export class DaemonHealth implements Health {
     this.#notes.push(note);
   }
 
-  tellConfig(version: () => string): void {
+  reportConfig(version: () => string): void {
     this.#configVersion = version;
   }
 
@@ -65,17 +65,17 @@ export class DaemonHealth implements Health {
 
   /** `/healthz`: no loop is stuck. */
   isLive(): boolean {
-    const still = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
+    const standstill = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
     this.#logOnce(
-      "a loop stands still",
-      still === undefined ? undefined : `${still.loop} ${still.key}`,
+      "a loop is stuck",
+      standstill === undefined ? undefined : `${standstill.loop} ${standstill.key}`,
     );
-    return still === undefined;
+    return standstill === undefined;
   }
 
   /** `/readyz`: the service has started, its loops have processed their first listings, and its dependencies work. */
   async isReady(): Promise<boolean> {
-    if (!this.#hasStarted || !this.#loops.every((loop) => loop.isUnderWay())) return false;
+    if (!this.#hasStarted || !this.#loops.every((loop) => loop.isStarted())) return false;
     const problems = await Promise.all(this.#checks.map((check) => check().catch(messageOf)));
     const problem = problems.find((found) => found !== undefined);
     this.#logOnce("the service is not ready for its work", problem);

@@ -10,13 +10,13 @@ const BEARER = { username: "prometheus", groups: ["monitoring"], uid: "7" };
 
 /** An API server that answers reviews so, and what it was asked. */
 function answering(tokenStatus: object, accessStatus: object) {
-  const asked: KubeObject[] = [];
+  const reviews: KubeObject[] = [];
   const create: Store["create"] = (type, object) => {
-    asked.push(object);
+    reviews.push(object);
     const status = type.resource === "tokenreviews" ? tokenStatus : accessStatus;
     return Promise.resolve({ ...object, status });
   };
-  return { store: { ...createFakeStore(), create }, asked };
+  return { store: { ...createFakeStore(), create }, reviews };
 }
 
 test.each([
@@ -31,9 +31,9 @@ test.each([
 });
 
 test("the bearer is asked for as the API server names it", async () => {
-  const { store, asked } = answering({ authenticated: true, user: BEARER }, { allowed: true });
+  const { store, reviews } = answering({ authenticated: true, user: BEARER }, { allowed: true });
   await createAccessCheck(store, createFakeClock())("t");
-  expect(asked).toMatchObject([
+  expect(reviews).toMatchObject([
     { kind: "TokenReview", spec: { token: "t" } },
     {
       kind: "SubjectAccessReview",
@@ -48,26 +48,26 @@ test("the bearer is asked for as the API server names it", async () => {
 });
 
 test("an answer counts for a minute, and for its token alone", async () => {
-  const { store, asked } = answering({ authenticated: true, user: BEARER }, { allowed: true });
+  const { store, reviews } = answering({ authenticated: true, user: BEARER }, { allowed: true });
   const clock = createFakeClock();
-  const ask = createAccessCheck(store, clock);
-  await ask("t");
+  const checkAccess = createAccessCheck(store, clock);
+  await checkAccess("t");
   await clock.advance(59_000);
-  await ask("t");
-  expect(asked).toHaveLength(2);
-  await ask("u");
-  expect(asked).toHaveLength(4);
+  await checkAccess("t");
+  expect(reviews).toHaveLength(2);
+  await checkAccess("u");
+  expect(reviews).toHaveLength(4);
   await clock.advance(2_000);
-  await ask("t");
-  expect(asked).toHaveLength(6);
+  await checkAccess("t");
+  expect(reviews).toHaveLength(6);
 });
 
 test("no more answers are kept than who collects metrics needs", async () => {
-  const { store, asked } = answering({ error: "unknown" }, {});
-  const ask = createAccessCheck(store, createFakeClock());
-  for (let index = 0; index < 65; index += 1) await ask(String(index));
-  await ask("64");
-  expect(asked).toHaveLength(65);
-  await ask("0");
-  expect(asked).toHaveLength(66);
+  const { store, reviews } = answering({ error: "unknown" }, {});
+  const checkAccess = createAccessCheck(store, createFakeClock());
+  for (let index = 0; index < 65; index += 1) await checkAccess(String(index));
+  await checkAccess("64");
+  expect(reviews).toHaveLength(65);
+  await checkAccess("0");
+  expect(reviews).toHaveLength(66);
 });

@@ -53,13 +53,14 @@ const CACHE_SIZE_MAX = 64;
 const NO_METADATA = { name: "" };
 
 async function review(store: Store, token: string): Promise<MetricsAccess> {
-  const asked = await store.create(TOKEN_REVIEWS, {
+  const tokenReview = await store.create(TOKEN_REVIEWS, {
     apiVersion: "authentication.k8s.io/v1",
     kind: "TokenReview",
     metadata: NO_METADATA,
     spec: { token },
   });
-  const { authenticated, user: { username, groups = [], uid, extra } = {} } = asked.status ?? {};
+  const { authenticated, user: { username, groups = [], uid, extra } = {} } =
+    tokenReview.status ?? {};
   if (authenticated !== true || username === undefined) return "unknown";
   const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
     apiVersion: "authorization.k8s.io/v1",

@@ -19,13 +19,13 @@ afterEach(() => {
 
 async function serve(
   print: () => Promise<string>,
-  askForAccess?: AccessCheck,
+  checkAccess?: AccessCheck,
 ): Promise<{ readonly port: number; readonly server: string }> {
   const metrics = { print, contentType: CONTENT };
   const served = {
     metrics,
     health: NO_CONFIG,
-    ...(askForAccess !== undefined && { askForAccess }),
+    ...(checkAccess !== undefined && { checkAccess }),
   };
   const port = await serveMetrics(WHERE, served, {
     clock: createClock(),
@@ -97,18 +97,18 @@ describe("metrics that not everybody may read", () => {
   const secret = (): Promise<string> => Promise.resolve("secret");
 
   /** Status and text of the answer; 0: the connection was not over TLS. */
-  function ask(port: number, authorization?: string): Promise<readonly [number, string]> {
+  function get(port: number, authorization?: string): Promise<readonly [number, string]> {
     const { promise, resolve, reject } = Promise.withResolvers<readonly [number, string]>();
     const headers = authorization === undefined ? {} : { authorization };
     const options = { port, path: "/metrics", headers, rejectUnauthorized: false, agent: false };
-    const asked = request({ host: "127.0.0.1", ...options }, (response) => {
+    const clientRequest = request({ host: "127.0.0.1", ...options }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
       response.on("end", () => {
         resolve([response.statusCode ?? 0, text]);
       });
     });
-    asked.on("error", reject).end();
+    clientRequest.on("error", reject).end();
     return promise;
   }
 
@@ -125,7 +125,7 @@ describe("metrics that not everybody may read", () => {
         ? Promise.resolve(token)
         : Promise.reject(new Error("away")),
     );
-    const [status, text] = await ask(port, authorization);
+    const [status, text] = await get(port, authorization);
     expect([status, text === "secret"]).toEqual([code, code === 200]);
   });
 

@@ -28,25 +28,25 @@ interface MetricsAddress {
 interface ServedMetrics {
   readonly metrics: Pick<Metrics, "print" | "contentType">;
   /** If set, serves over TLS to bearers of tokens that it grants access; otherwise over plain HTTP to everyone. */
-  readonly askForAccess?: AccessCheck;
+  readonly checkAccess?: AccessCheck;
   /** Serves the configuration version at `/healthz` to everyone, like KubeVirt's services at their metrics port. */
   readonly health: Pick<DaemonHealth, "isLive" | "configVersion">;
 }
 
-function sendError(response: ServerResponse, code: number, why: string): void {
+function sendError(response: ServerResponse, code: number, reason: string): void {
   const challenge = code === 401 ? { "www-authenticate": "Bearer" } : {};
-  response.writeHead(code, { "content-type": "text/plain", ...challenge }).end(why);
+  response.writeHead(code, { "content-type": "text/plain", ...challenge }).end(reason);
 }
 
 /** Responds to unauthorized requests; returns whether to continue. */
 async function authorize(
   request: IncomingMessage,
   response: ServerResponse,
-  askForAccess: AccessCheck | undefined,
+  checkAccess: AccessCheck | undefined,
 ): Promise<boolean> {
-  if (askForAccess === undefined) return true;
+  if (checkAccess === undefined) return true;
   const [, token] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
-  const access = token === undefined ? "unknown" : await askForAccess(token);
+  const access = token === undefined ? "unknown" : await checkAccess(token);
   if (access === "unknown") sendError(response, 401, "a token of the cluster is needed");
   if (access === "forbidden")
     sendError(response, 403, "the role patchbay:metrics-reader is needed");
@@ -63,10 +63,10 @@ function sendConfigHealth(response: ServerResponse, health: ServedMetrics["healt
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-function createMetricsListener({ metrics, askForAccess, health }: ServedMetrics, log: Logger) {
+function createMetricsListener({ metrics, checkAccess, health }: ServedMetrics, log: Logger) {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      if (!(await authorize(request, response, askForAccess))) return;
+      if (!(await authorize(request, response, checkAccess))) return;
       const text = await metrics.print();
       response.writeHead(200, { "content-type": metrics.contentType }).end(text);
     } catch (error) {
@@ -111,7 +111,7 @@ export async function serveMetrics(
   const { clock, log, signal } = deps;
   const listener = createMetricsListener(served, log);
   const server =
-    served.askForAccess === undefined
+    served.checkAccess === undefined
       ? createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, listener)
       : await createSecureServer(listener, clock);
   server.maxConnections = CONNECTIONS_MAX;

@@ -43,13 +43,13 @@ function stopSignals(
   { drainMs = 0 }: DaemonSettings,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): Pick<DaemonContext, "leaving" | "signal"> {
-  const leave = new AbortController();
+  const drain = new AbortController();
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.once(name, () => {
       log.info("stopping", { signal: name, ...(drainMs > 0 && { drainMs }) });
       const reason = new Error(`stopped by ${name}`);
-      leave.abort(reason);
+      drain.abort(reason);
       if (drainMs === 0) stop.abort(reason);
       else
         void clock.sleep(drainMs, stop.signal).then(() => {
@@ -57,7 +57,7 @@ function stopSignals(
         });
     });
   }
-  return { leaving: leave.signal, signal: stop.signal };
+  return { leaving: drain.signal, signal: stop.signal };
 }
 
 /** Waits until the service ends, after a stop for a limited time, because a server may never respond. */
@@ -110,8 +110,12 @@ async function runUntilStopped(
     ...(flags.healthSocket !== undefined && { printMetrics: () => metrics.print() }),
   };
   await serveHealth(flags.healthSocket ?? flags.healthPort, answers, until);
-  const askForAccess = createAccessCheck(client.store, clock);
-  const served = { metrics, health, ...(flags.metricsSecure === true && { askForAccess }) };
+  const checkAccess = createAccessCheck(client.store, clock);
+  const served = {
+    metrics,
+    health,
+    ...(flags.metricsSecure === true && { checkAccess }),
+  };
   await serveMetrics(flags, served, { clock, log, signal });
   const ready = (): void => {
     health.ready();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { conditionsOf } from "./conditions.ts";
+import { buildConditions } from "./conditions.ts";
 
 test.each([
   { webhook: "mutate.virt-api.patchbay.io", want: ["spec-is-new", "may-lack-something"] },
@@ -10,5 +10,5 @@ test.each([
   { webhook: "migrations.virt-api.patchbay.io", want: ["spec-is-new"] },
   { webhook: "another.io", want: [] },
 ])("$webhook is asked by the conditions $want", ({ webhook, want }) => {
-  expect(conditionsOf(webhook).map(({ name }) => name)).toEqual(want);
+  expect(buildConditions(webhook).map(({ name }) => name)).toEqual(want);
 });

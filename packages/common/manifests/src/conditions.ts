@@ -33,8 +33,8 @@ const BY_VIRT_HANDLER: MatchCondition = {
 
 /** A label or an annotation; empty if it is missing. */
 function valueExpression(object: string, place: "labels" | "annotations", key: string): string {
-  const words = `${object}.metadata.${place}`;
-  return `(has(${words}) && '${key}' in ${words} ? ${words}['${key}'] : '')`;
+  const path = `${object}.metadata.${place}`;
+  return `(has(${path}) && '${key}' in ${path} ? ${path}['${key}'] : '')`;
 }
 
 function isChanged(place: "labels" | "annotations", key: string): string {
@@ -60,6 +60,6 @@ const CONDITIONS: Readonly<Record<string, readonly MatchCondition[]>> = {
 };
 
 /** Conditions of the webhook with that name, for example `mutate.virt-api.patchbay.io`. */
-export function conditionsOf(webhook: string): readonly MatchCondition[] {
+export function buildConditions(webhook: string): readonly MatchCondition[] {
   return CONDITIONS[webhook.split(".", 1)[0] ?? ""] ?? [];
 }

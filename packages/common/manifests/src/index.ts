@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { conditionsOf } from "./conditions.ts";
+export { buildConditions } from "./conditions.ts";
 export { forServerVersion } from "./install/app-armor.ts";
 export { install, type ObjectResult } from "./install/install.ts";
 export { findSettings } from "./install/preserved-settings.ts";

@@ -13,7 +13,7 @@ import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { applyManifests, parseManifests, readManifests } from "./manifests.ts";
-import { rightsOf } from "./testing.ts";
+import { listRights } from "./testing.ts";
 import { isRole, type Role } from "./types.ts";
 
 const files = createFiles();
@@ -21,7 +21,7 @@ const base = parseManifests(await readManifests(files, "rights"));
 const standalone = parseManifests(await readManifests(files, "standalone"), "node1");
 const roles = standalone.filter(isRole);
 
-function roleOf(name: string): Role {
+function findRole(name: string): Role {
   const found = roles.find(({ metadata }) => metadata.name === name);
   if (found === undefined) throw new Error(`there is no role ${name}`);
   return found;
@@ -29,7 +29,7 @@ function roleOf(name: string): Role {
 
 /** Rights of a role, as `verb resource`. */
 function rightsIn(name: string): readonly string[] {
-  const role = roleOf(name);
+  const role = findRole(name);
   const binding = {
     apiVersion: role.apiVersion,
     kind: "ClusterRoleBinding",
@@ -37,7 +37,7 @@ function rightsIn(name: string): readonly string[] {
     roleRef: { kind: role.kind, name },
     subjects: [{ kind: "User", name: "somebody" }],
   };
-  return rightsOf([role, binding]).map(({ verb, resource }) => `${verb} ${resource}`);
+  return listRights([role, binding]).map(({ verb, resource }) => `${verb} ${resource}`);
 }
 
 function named(objects: readonly KubeObject[], kind: string): readonly string[] {
@@ -54,11 +54,11 @@ describe("the components", () => {
       "kubevirt.io:default",
       "instancetype.kubevirt.io:view",
     ]);
-    for (const name of accounts) expect(roleOf(`patchbay:${name}`).rules).not.toEqual([]);
+    for (const name of accounts) expect(findRole(`patchbay:${name}`).rules).not.toEqual([]);
   });
 
   test("are known by the names that their certificates carry", () => {
-    const users = [...new Set(rightsOf(base).map(({ user }) => user))];
+    const users = [...new Set(listRights(base).map(({ user }) => user))];
     expect(users).toEqual([
       ...accounts.map((name) => `system:serviceaccount:patchbay:${name}`),
       "system:authenticated",
@@ -81,7 +81,9 @@ describe("the components", () => {
 
   test("of the API reads no pods but those of the agents", () => {
     const user = "system:serviceaccount:patchbay:virt-api";
-    const pods = rightsOf(base).filter((right) => right.user === user && right.resource === "pods");
+    const pods = listRights(base).filter(
+      (right) => right.user === user && right.resource === "pods",
+    );
     expect(pods).toEqual(
       ["get", "list"].map((verb) => ({ user, verb, resource: "pods", namespace: "patchbay" })),
     );
@@ -98,8 +100,8 @@ describe("the components", () => {
 const reviews = ["tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
 
 test("a cluster adds virt-api's own certificates, whom to tell of them, who leads and who reads metrics", async () => {
-  const known = rightsOf(base).map((right) => JSON.stringify(right));
-  const added = rightsOf(parseManifests(await readManifests(files, "base"))).filter(
+  const known = listRights(base).map((right) => JSON.stringify(right));
+  const added = listRights(parseManifests(await readManifests(files, "base"))).filter(
     (right) => !known.includes(JSON.stringify(right)),
   );
   const lines = added.map(({ user, verb, resource, namespace = "" }) =>
@@ -130,9 +132,9 @@ test("a cluster adds virt-api's own certificates, whom to tell of them, who lead
 test("beside KubeVirt there is net-agent alone, with the rights that it has everywhere", async () => {
   const only = parseManifests(await readManifests(files, "net-agent-only"));
   const user = "system:serviceaccount:patchbay:net-agent";
-  const everywhere = rightsOf(base).filter((right) => right.user === user);
+  const everywhere = listRights(base).filter((right) => right.user === user);
   const ofMetrics = reviews.map((resource) => ({ user, verb: "create", resource }));
-  expect(rightsOf(only)).toEqual([...everywhere, ...ofMetrics]);
+  expect(listRights(only)).toEqual([...everywhere, ...ofMetrics]);
   expect(named(only, "DaemonSet")).toEqual(["net-agent"]);
   expect(named(only, "Deployment")).toEqual([]);
   expect(named(only, "CustomResourceDefinition")).toEqual([
@@ -144,7 +146,7 @@ test("beside KubeVirt there is net-agent alone, with the rights that it has ever
 describe("the standalone machine", () => {
   test("has the base, and the rights of its node's user", () => {
     expect(standalone).toEqual(expect.arrayContaining([...base]));
-    const node = rightsOf(standalone).filter(({ user }) => user === "system:node:node1");
+    const node = listRights(standalone).filter(({ user }) => user === "system:node:node1");
     expect(node).toContainEqual({
       user: "system:node:node1",
       verb: "patch",
@@ -155,13 +157,13 @@ describe("the standalone machine", () => {
   });
 
   test("lets a node bind no pods: that is an account's own", () => {
-    const binding = rightsOf(standalone).filter(({ resource }) => resource === "pods/binding");
+    const binding = listRights(standalone).filter(({ resource }) => resource === "pods/binding");
     const user = "system:serviceaccount:patchbay:binder";
     expect(binding).toEqual([{ user, verb: "create", resource: "pods/binding" }]);
   });
 
   test("lets node-runtime change its own node only", () => {
-    const { rules } = roleOf("patchbay:node-runtime");
+    const { rules } = findRole("patchbay:node-runtime");
     const nodes = rules.filter(({ resources = [] }) =>
       resources.some((name) => /^nodes/.test(name)),
     );
@@ -195,7 +197,7 @@ describe("the roles of people", () => {
   });
 
   test("who is known at all asks for the version, sees what the cluster offers, and nothing of a VM", () => {
-    const rights = rightsOf(base).filter(({ user }) => user === "system:authenticated");
+    const rights = listRights(base).filter(({ user }) => user === "system:authenticated");
     const offered = ["virtualmachineclusterinstancetypes", "virtualmachineclusterpreferences"];
     expect(new Set(rights.map(({ verb, resource }) => `${verb} ${resource}`))).toEqual(
       new Set([
@@ -217,7 +219,7 @@ describe("the roles of people", () => {
   });
 
   test.each(["admin", "edit", "view"])("%s is added to Kubernetes' role of that name", (name) => {
-    expect(roleOf(`kubevirt.io:${name}`).metadata.labels).toMatchObject({
+    expect(findRole(`kubevirt.io:${name}`).metadata.labels).toMatchObject({
       [`rbac.authorization.k8s.io/aggregate-to-${name}`]: "true",
     });
   });
@@ -304,8 +306,8 @@ test("a role of another version gets the rules and labels of this one", async ()
 });
 
 test("a kind that no manifest has is refused", async () => {
-  const stranger = { apiVersion: "v1", kind: "Stranger", metadata: { name: "one" } };
-  await expect(applyManifests(createFakeStore(), [stranger])).rejects.toMatchObject({
+  const unknownKind = { apiVersion: "v1", kind: "Stranger", metadata: { name: "one" } };
+  await expect(applyManifests(createFakeStore(), [unknownKind])).rejects.toMatchObject({
     code: "API_MALFORMED",
   });
 });

@@ -9,7 +9,7 @@ interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
 }
 
-interface ContainerOf {
+interface ContainerSpec {
   readonly name: string;
   readonly image: string;
   readonly imagePullPolicy: string;
@@ -45,7 +45,7 @@ interface Workload extends KubeObject {
         readonly hostNetwork?: boolean;
         readonly hostIPC?: boolean;
         readonly securityContext: Readonly<Record<string, unknown>>;
-        readonly containers: readonly ContainerOf[];
+        readonly containers: readonly ContainerSpec[];
         readonly volumes?: readonly {
           readonly name: string;
           readonly hostPath?: { readonly path: string; readonly type: string };
@@ -63,7 +63,7 @@ function isWorkload(object: KubeObject): object is Workload {
 
 const workloads = objects.filter(isWorkload);
 
-function podOf(name: string) {
+function findPodSpec(name: string) {
   const found = workloads.find(({ metadata }) => metadata.name === name);
   const [container] = found?.spec.template.spec.containers ?? [];
   if (found === undefined || container === undefined) throw new Error(`there is no ${name}`);
@@ -71,8 +71,8 @@ function podOf(name: string) {
 }
 
 /** `path>mountPath flags` of each directory of the host. */
-function hostPathsOf(name: string): readonly string[] {
-  const { spec, container } = podOf(name);
+function listHostPaths(name: string): readonly string[] {
+  const { spec, container } = findPodSpec(name);
   return (container.volumeMounts ?? []).flatMap((mount) => {
     const path = spec.volumes?.find((volume) => volume.name === mount.name)?.hostPath?.path;
     if (path === undefined) return [];
@@ -100,7 +100,7 @@ test("there are the four services, and a second one of those that no node has fo
 });
 
 describe.each(workloads.map(({ metadata }) => metadata.name))("%s", (name) => {
-  const { spec, container } = podOf(name);
+  const { spec, container } = findPodSpec(name);
 
   test("runs under its own account, of the product's image", () => {
     expect(spec.serviceAccountName).toBe(name);
@@ -194,17 +194,19 @@ test.each([
     ],
   },
 ])("$name runs as $user", ({ name, user, add, hostPID, hostPaths }) => {
-  const { spec, container } = podOf(name);
+  const { spec, container } = findPodSpec(name);
   const context = { ...spec.securityContext, ...container.securityContext };
   expect(context).toMatchObject({ runAsUser: user });
   expect(context["runAsNonRoot"]).toBe(user === 0 ? undefined : true);
   expect(container.securityContext.capabilities.add ?? []).toEqual(add);
   expect(spec.hostPID).toBe(hostPID);
-  expect(hostPathsOf(name)).toEqual(hostPaths);
+  expect(listHostPaths(name)).toEqual(hostPaths);
 });
 
 test("nobody but root reads virt-handler's key", () => {
-  const volume = podOf("virt-handler").spec.volumes?.find(({ name }) => name === "certificates");
+  const volume = findPodSpec("virt-handler").spec.volumes?.find(
+    ({ name }) => name === "certificates",
+  );
   expect(volume).toMatchObject({ secret: { defaultMode: 0o400 } });
 });
 

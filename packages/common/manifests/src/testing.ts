@@ -28,7 +28,7 @@ function isBinding(object: KubeObject): object is Binding {
   return object.kind === "ClusterRoleBinding" || object.kind === "RoleBinding";
 }
 
-function userOf(subject: Binding["subjects"][number]): string {
+function findUser(subject: Binding["subjects"][number]): string {
   return subject.kind === "ServiceAccount"
     ? `system:serviceaccount:${subject.namespace ?? ""}:${subject.name}`
     : subject.name;
@@ -57,7 +57,7 @@ function rightsOfRule(user: string, rule: Rule): readonly Right[] {
 }
 
 /** What the bindings among the objects grant by the roles among them, verb by verb. */
-export function rightsOf(objects: readonly KubeObject[]): readonly Right[] {
+export function listRights(objects: readonly KubeObject[]): readonly Right[] {
   const roles = objects.filter(isRole);
   return objects.filter(isBinding).flatMap(({ metadata: { namespace }, roleRef, subjects }) => {
     const bound = roles.filter(
@@ -66,7 +66,7 @@ export function rightsOf(objects: readonly KubeObject[]): readonly Right[] {
     const where = namespace === undefined ? {} : { namespace };
     return subjects.flatMap((subject) =>
       bound
-        .flatMap(({ rules }) => rules.flatMap((rule) => rightsOfRule(userOf(subject), rule)))
+        .flatMap(({ rules }) => rules.flatMap((rule) => rightsOfRule(findUser(subject), rule)))
         .map((right) => ({ ...right, ...where })),
     );
   });

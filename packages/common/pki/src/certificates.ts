@@ -81,7 +81,7 @@ export function isIssuedFor(certPem: string, authorityPem: string, host: string)
 }
 
 /** @throws AppError with PKI_PEM_INVALID if either cannot be read */
-export function isKeyOf(certPem: string, keyPem: string): boolean {
+export function isMatchingKey(certPem: string, keyPem: string): boolean {
   try {
     return read(certPem).checkPrivateKey(createPrivateKey(keyPem));
   } catch (error) {
@@ -133,13 +133,17 @@ function findProblem({ certPem, keyPem }: IssuedCertificate): string | undefined
 
 /** @throws AppError with PKI_PEM_INVALID if certificate or key cannot be read, or do not match */
 export function loadAuthority(pem: IssuedCertificate, clock: Pick<Clock, "now">): Authority {
-  const what = "certificate authority";
+  const problem = "certificate authority";
   let reason: string | undefined;
   try {
     reason = findProblem(pem);
   } catch (error) {
-    throw new AppError("PKI_PEM_INVALID", { what, reason: messageOf(error) }, { cause: error });
+    throw new AppError(
+      "PKI_PEM_INVALID",
+      { what: problem, reason: messageOf(error) },
+      { cause: error },
+    );
   }
-  if (reason !== undefined) throw new AppError("PKI_PEM_INVALID", { what, reason });
+  if (reason !== undefined) throw new AppError("PKI_PEM_INVALID", { what: problem, reason });
   return { ...pem, clock };
 }

@@ -5,7 +5,7 @@ import type { Clock } from "@patchbay/base";
 export const MS_PER_DAY = 86_400_000;
 
 /** `ms` since 1970, in the type of the certificate library. */
-export function dateOf(ms: number): Date {
+export function toDate(ms: number): Date {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, does not read the clock
   return new Date(ms);
 }

@@ -4,7 +4,7 @@ export {
   createAuthority,
   readCertificateEnd,
   isIssuedFor,
-  isKeyOf,
+  isMatchingKey,
   issueCertificate,
   loadAuthority,
   isIssuedForAddress,

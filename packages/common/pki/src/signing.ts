@@ -19,7 +19,7 @@ import {
 } from "@peculiar/x509";
 import {
   type CertificateRequest,
-  dateOf,
+  toDate,
   type IssuedCertificate,
   MS_PER_DAY,
   pemOfKey,
@@ -67,8 +67,8 @@ export async function signAuthority(
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: randomSerial(),
     name: [{ CN: [commonName] }],
-    notBefore: dateOf(nowMs - CLOCK_SKEW_MS),
-    notAfter: dateOf(endMs),
+    notBefore: toDate(nowMs - CLOCK_SKEW_MS),
+    notAfter: toDate(endMs),
     signingAlgorithm: KEY_ALGORITHM,
     keys,
     extensions: [
@@ -130,8 +130,8 @@ async function sign(
     serialNumber: randomSerial(),
     subject: [...organizations, { CN: [request.commonName] }],
     issuer: authority.subjectName,
-    notBefore: dateOf(nowMs - CLOCK_SKEW_MS),
-    notAfter: dateOf(end),
+    notBefore: toDate(nowMs - CLOCK_SKEW_MS),
+    notAfter: toDate(end),
     signingAlgorithm: KEY_ALGORITHM,
     publicKey,
     signingKey: await importKey(issuer.keyPem),

@@ -5,7 +5,7 @@ import type { Step } from "@patchbay/kube";
 import { expect, test } from "vitest";
 import { createFailures, type Failures } from "./failures.ts";
 
-const STEP = { scope: "uid-1", name: "add net1", circumstances: "blue" };
+const STEP = { scope: "uid-1", name: "add net1", inputs: "blue" };
 const OTHER = { ...STEP, name: "add net2" };
 const REFUSED = new AppError("CNI_PLUGIN_FAILED", {
   plugin: "ptp",
@@ -88,15 +88,15 @@ test.each([
     isNew: true,
   },
   { name: "an error of nobody's", next: new TypeError("x"), isNew: true },
-  { name: "other circumstances", next: REFUSED, circumstances: "red", isNew: true },
+  { name: "other inputs", next: REFUSED, inputs: "red", isNew: true },
   { name: "the same after ten minutes", next: REFUSED, afterMs: 600_000, isNew: true },
   { name: "the same just before", next: REFUSED, afterMs: 599_999, isNew: false },
-])("$name: reported again: $isNew", ({ next, circumstances = "blue", afterMs = 0, isNew }) => {
+])("$name: reported again: $isNew", ({ next, inputs = "blue", afterMs = 0, isNew }) => {
   const scene = new Scene();
   scene.nowMs = 1_000_000;
   const first = fail(scene.failures, STEP, REFUSED).error;
   scene.nowMs += afterMs;
-  const second = fail(scene.failures, { ...STEP, circumstances }, next).error;
+  const second = fail(scene.failures, { ...STEP, inputs }, next).error;
   expect(second === first).toBe(!isNew);
 });
 

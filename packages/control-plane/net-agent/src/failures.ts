@@ -92,11 +92,11 @@ class StepFailures implements Failures {
   }
 
   /** Returns the earlier report, unless the failure differs or the report is too old. */
-  #storeReport({ scope, name, circumstances }: Step, kind: string, error: AttachmentError): Report {
+  #storeReport({ scope, name, inputs }: Step, kind: string, error: AttachmentError): Report {
     const steps = this.#reports.get(scope) ?? new Map<string, Report>();
     this.#reports.set(scope, steps);
     const nowMs = this.#clock.monotonicMs();
-    const key = JSON.stringify([kind, circumstances]);
+    const key = JSON.stringify([kind, inputs]);
     const previous = steps.get(name);
     if (previous?.key === key && nowMs - previous.sinceMs < REPORT_MAX_AGE_MS) return previous;
     const report = { key, error, sinceMs: nowMs };

@@ -35,15 +35,10 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
-  const buildInputs = (key: string): string => serializeInputs(pods.find(parseKey(key)));
+  const readInputs = (key: string): string => serializeInputs(pods.find(parseKey(key)));
   // Keeps one namespace from delaying the others when all pods start after a reboot.
-  const findNamespace = (key: string): string => parseKey(key).namespace ?? "";
-  const queue = createQueue({
-    clock,
-    concurrency,
-    circumstancesOf: buildInputs,
-    groupOf: findNamespace,
-  });
+  const toGroup = (key: string): string => parseKey(key).namespace ?? "";
+  const queue = createQueue({ clock, concurrency, readInputs, toGroup });
   const batchStats = createBatchStats(parts, () => queue.length === 0);
   const state = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
   const deps = { ...parts, ...state, cni: batchStats.cni };

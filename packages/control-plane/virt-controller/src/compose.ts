@@ -261,11 +261,11 @@ function createDeps(
 
 /** Queue of VMs and VMIs, which share their keys. */
 function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): Queue {
-  const circumstancesOf = (key: string): string => {
+  const readInputs = (key: string): string => {
     const object = parseKey(key);
     return specVersionOf(caches.vms.find(object)) + specVersionOf(caches.vmis.find(object));
   };
-  const queue = createQueue({ clock, concurrency, circumstancesOf });
+  const queue = createQueue({ clock, concurrency, readInputs });
   wake(caches.vms, queue, toKey);
   wake(caches.vmis, queue, toKey);
   wake(caches.pods, queue, findVmiKey);
@@ -344,7 +344,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   forgetDeleted(caches.migrations, deps);
   await Promise.all([startCaches(caches, signal), services.start(signal)]);
   reportLeader(context, leadership);
-  health.tellConfig(() => configVersionOf(caches.kubevirts.list()[0]));
+  health.reportConfig(() => configVersionOf(caches.kubevirts.list()[0]));
   metrics.addSource(() => Promise.resolve(collectMetrics(caches)));
   context.ready();
   await leadership.campaign(signal).catch(() => undefined); // rejects only when the signal is aborted

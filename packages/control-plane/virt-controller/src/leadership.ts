@@ -57,7 +57,7 @@ export async function createLeadership(
   const key = { namespace, name: LEASE_NAME };
   const elector = createElector({ key, identity, store, leases, clock, log });
   return {
-    store: fencedStore(store, () => elector.writesLeftMs()),
+    store: fencedStore(store, () => elector.remainingWriteMs()),
     isLeading: () => elector.isLeading(),
     describe: () =>
       elector.isLeading() ? `leading as ${identity}` : describeHolder(elector.holder()),

@@ -289,7 +289,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   await Promise.all([vmis.synced(), kubevirts.synced()]);
   const node = openRuntime(context, flags);
   health.addCheck(() => node.findProblem());
-  health.tellConfig(() => configVersionOf(kubevirts.list()[0]));
+  health.reportConfig(() => configVersionOf(kubevirts.list()[0]));
   void node.answered.then(() => {
     if (!signal.aborted) context.ready();
   });

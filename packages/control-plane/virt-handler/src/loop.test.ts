@@ -150,7 +150,7 @@ describe("a running VM with its NIC", () => {
     const passes = await rest();
     await node.clock.advance(24 * 3600 * 1000);
     expect(node.results).toHaveLength(passes);
-    expect(node.linkWatch.countOf(NETNS)).toBe(1);
+    expect(node.linkWatch.count(NETNS)).toBe(1);
   });
 
   test.each([
@@ -221,6 +221,6 @@ describe("a running VM with its NIC", () => {
     await node.clock.advance(1_000);
     await eventually(() => node.results.includes("failed"), SOON);
     await node.clock.advance(3_000);
-    await eventually(() => node.linkWatch.countOf(NETNS) === 1, SOON);
+    await eventually(() => node.linkWatch.count(NETNS) === 1, SOON);
   });
 });

@@ -95,9 +95,9 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   metrics.addSource(() => Promise.resolve(plugs.families()));
   metrics.addSource(createTrafficSource(parts.linkCounters, deps));
   metrics.addSource(createMigrationMetrics(deps));
-  const circumstancesOf = (key: string): string => serializeInputs(vmis.find(parseKey(key)));
+  const readInputs = (key: string): string => serializeInputs(vmis.find(parseKey(key)));
   await deps.addressStore.retainPods(listActivePodUids(vmis.list()));
-  const queue = createQueue({ clock, concurrency, circumstancesOf });
+  const queue = createQueue({ clock, concurrency, readInputs });
   const wake = (key: string): void => {
     queue.add(key);
   };

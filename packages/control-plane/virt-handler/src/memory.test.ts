@@ -7,8 +7,8 @@ import { aScheduledVmi } from "./testing/scene.ts";
 const FIRST = "uid-1";
 const OTHER = "uid-2";
 
-function stepOf(scope: string): { scope: string; name: string; circumstances: string } {
-  return { scope, name: "attachDevice one", circumstances: "" };
+function stepOf(scope: string): { scope: string; name: string; inputs: string } {
+  return { scope, name: "attachDevice one", inputs: "" };
 }
 
 function vmiOf(uid: string): ReturnType<typeof aScheduledVmi> {

@@ -17,7 +17,7 @@ import {
   createCache,
   keyOf,
   printKey,
-  statesOf,
+  listStates,
   type KubeClient,
   type StartableCache,
 } from "@patchbay/kube";
@@ -93,17 +93,17 @@ export function wakeServices(
 ): void {
   for (const named of [services, endpoints] as readonly Cache<KubeObject>[]) {
     named.onChange((change) => {
-      for (const object of statesOf(change)) add(printKey(keyOf(object)));
+      for (const object of listStates(change)) add(printKey(keyOf(object)));
     });
   }
   slices.onChange((change) => {
-    for (const slice of statesOf(change)) {
+    for (const slice of listStates(change)) {
       const key = serviceKeyOf(slice);
       if (key !== undefined) add(key);
     }
   });
   pods.onChange((change) => {
-    const states = statesOf(change);
+    const states = listStates(change);
     for (const service of services.list()) {
       const concerns = isSelecting(service) && states.some((pod) => selects(service, pod));
       if (concerns) add(printKey(keyOf(service)));

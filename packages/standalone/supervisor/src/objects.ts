@@ -18,7 +18,7 @@ import {
   type ResourceType,
 } from "@patchbay/api";
 import {
-  conditionsOf,
+  buildConditions,
   applyManifests,
   applyObject,
   parseManifests,
@@ -205,7 +205,7 @@ function toRule(webhook: Webhook): object {
 
 function toWebhook(webhook: Webhook, address: VirtApiAddress): object {
   const { name, path, isRequired, labels } = webhook;
-  const conditions = conditionsOf(name);
+  const conditions = buildConditions(name);
   return {
     name: `${name}.virt-api.patchbay.io`,
     clientConfig: {

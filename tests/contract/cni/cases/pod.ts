@@ -6,7 +6,7 @@ import {
   type NetworkStatus,
   type NetworksAnnotation,
 } from "@patchbay/api";
-import { networkStatusesOf } from "@patchbay/cni";
+import { buildNetworkStatuses } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import {
   mergeNetworkStatus,
@@ -100,7 +100,7 @@ const reportStatus: Judge = ({ input, expected }) => {
   // The row omits the requested name, which is the first entry's.
   const isAuxiliary = first?.interface === "example1";
   const requested = isAuxiliary ? "example0" : (first?.interface ?? "net1");
-  return { entries: networkStatusesOf(parsed, networkName as string, requested) };
+  return { entries: buildNetworkStatuses(parsed, networkName as string, requested) };
 };
 
 const updateStatus: Judge = ({ input }) => {

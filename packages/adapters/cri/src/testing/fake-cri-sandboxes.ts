@@ -16,11 +16,11 @@ export class FakeCriSandboxes {
     const { answers } = this.#server;
     answers["Version"] = () => ({ runtimeName: "told", runtimeVersion: "1" });
     answers["ListPodSandbox"] = ({ filter }) => ({
-      items: this.#list(uidOf(filter)).map(toWire),
+      items: this.#list(findUid(filter)).map(toWire),
     });
     answers["PodSandboxStatus"] = ({ podSandboxId }) => {
       const found = [...this.#sandboxes.values()].find(({ id }) => id === podSandboxId);
-      return found === undefined ? {} : { status: toWire(found), info: infoOf(found) };
+      return found === undefined ? {} : { status: toWire(found), info: buildInfo(found) };
     };
     for (const [method, answer] of Object.entries(answers)) {
       answers[method] = (request) => {
@@ -32,9 +32,9 @@ export class FakeCriSandboxes {
 
   /** Resolves when the server listens. */
   static async start(): Promise<FakeCriSandboxes> {
-    const told = new FakeCriSandboxes();
-    await told.#server.start();
-    return told;
+    const sandboxes = new FakeCriSandboxes();
+    await sandboxes.#server.start();
+    return sandboxes;
   }
 
   /** For `--cri-endpoint`. */
@@ -62,7 +62,7 @@ export class FakeCriSandboxes {
   }
 }
 
-function uidOf(filter: unknown): string | undefined {
+function findUid(filter: unknown): string | undefined {
   const labels = isJsonObject(filter) ? filter["labelSelector"] : undefined;
   const uid = isJsonObject(labels) ? labels[UID_LABEL] : undefined;
   return typeof uid === "string" ? uid : undefined;
@@ -74,7 +74,7 @@ function toWire({ id, podUid: uid, pod }: Sandbox): object {
   return { id, metadata, state, createdAt: "1", labels: { [UID_LABEL]: uid }, annotations: {} };
 }
 
-function infoOf({ netnsPath: path }: Sandbox): Readonly<Record<string, string>> {
+function buildInfo({ netnsPath: path }: Sandbox): Readonly<Record<string, string>> {
   const namespaces = [{ type: "network", path }];
   return { info: JSON.stringify({ runtimeSpec: { linux: { namespaces } } }) };
 }

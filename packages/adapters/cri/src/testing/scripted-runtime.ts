@@ -32,7 +32,7 @@ export type Stream = (stream: ServerWritableStream<object, object>) => void;
 
 const PROTOS = ["cri.proto", "containerd-events.proto", "containerd-tasks.proto"];
 
-function definitionsOf(): Readonly<Record<string, ServiceDefinition>> {
+function buildDefinitions(): Readonly<Record<string, ServiceDefinition>> {
   const loaded = PROTOS.map((file) =>
     loadSync(fileURLToPath(new URL(`../../proto/${file}`, import.meta.url)), {
       longs: String,
@@ -70,7 +70,7 @@ export class ScriptedRuntime {
 
   async start(): Promise<void> {
     const server = new Server();
-    const definitions = definitionsOf();
+    const definitions = buildDefinitions();
     for (const name of this.#services) {
       const service = definitions[name];
       if (service === undefined) throw new Error(`no service ${name}`);

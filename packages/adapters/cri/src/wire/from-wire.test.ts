@@ -160,15 +160,15 @@ const NO_NETWORK = {
 };
 
 test.each([
-  { name: "none", given: [READY, { ...READY, type: "NetworkReady" }], want: undefined },
+  { name: "none", conditions: [READY, { ...READY, type: "NetworkReady" }], want: undefined },
   {
     name: "the network",
-    given: [READY, NO_NETWORK],
+    conditions: [READY, NO_NETWORK],
     want: "NetworkPluginNotReady: cni plugin not initialized",
   },
-  { name: "what is not told", given: [READY], want: "NetworkReady is missing" },
-])("what is wrong with a runtime: $name", ({ given, want }) => {
-  expect(toProblem(given)).toBe(want);
+  { name: "what is not told", conditions: [READY], want: "NetworkReady is missing" },
+])("what is wrong with a runtime: $name", ({ conditions, want }) => {
+  expect(toProblem(conditions)).toBe(want);
 });
 
 test("what a container wrote is a number, and none before it was measured", () => {

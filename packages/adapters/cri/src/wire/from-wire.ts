@@ -88,7 +88,7 @@ export function toSandboxSummary(sandbox: WireSandbox): SandboxSummary {
   };
 }
 
-function ipsOf({ network }: WireSandboxStatus): readonly string[] {
+function listIps({ network }: WireSandboxStatus): readonly string[] {
   if (network === null) return [];
   return [network.ip, ...network.additionalIps.map(({ ip }) => ip)].filter((ip) => ip !== "");
 }
@@ -101,7 +101,7 @@ export function toSandboxStatus(answer: WireSandboxStatusResponse): SandboxStatu
   if (status.linux?.namespaces?.options?.network === "NODE") return { ...known, ips: [] };
   // Falls back to the namespace of the sandbox's process.
   const path = netnsPath ?? (pid === undefined ? undefined : `/proc/${String(pid)}/ns/net`);
-  return { ...known, ips: ipsOf(status), ...(path === undefined ? {} : { netnsPath: path }) };
+  return { ...known, ips: listIps(status), ...(path === undefined ? {} : { netnsPath: path }) };
 }
 
 function toContainerParts(

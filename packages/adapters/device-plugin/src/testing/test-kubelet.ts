@@ -67,7 +67,7 @@ class Endpoint {
 
   call<Answer>(method: string, request: object): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const { path, requestSerialize, responseDeserialize } = definitionOf(method);
+    const { path, requestSerialize, responseDeserialize } = findDefinition(method);
     const answer = (error: ServiceError | null, response?: Answer): void => {
       if (error === null) resolve(response as Answer);
       else reject(error);
@@ -77,7 +77,7 @@ class Endpoint {
   }
 
   watch(check: (devices: readonly Device[]) => void): void {
-    const { path, requestSerialize, responseDeserialize } = definitionOf("ListAndWatch");
+    const { path, requestSerialize, responseDeserialize } = findDefinition("ListAndWatch");
     const stream = this.#client.makeServerStreamRequest<object, { devices: readonly Device[] }>(
       path,
       requestSerialize,
@@ -97,7 +97,7 @@ class Endpoint {
     this.#stream = stream;
   }
 
-  get isThere(): boolean {
+  get hasSocket(): boolean {
     return existsSync(this.#socket);
   }
 
@@ -107,7 +107,7 @@ class Endpoint {
   }
 }
 
-function definitionOf(method: string): ServiceClientConstructor["service"][string] {
+function findDefinition(method: string): ServiceClientConstructor["service"][string] {
   const found = services.DevicePlugin.service[method];
   if (found === undefined) throw new Error(`no method ${method}`);
   return found;

@@ -10,7 +10,7 @@ export interface ServedHook {
   /** The domain as it is to be. @throws what the hook fails with */
   readonly onDefineDomain?: (domainXml: string, vmi: string) => string | Promise<string>;
   /** cloud-init's data as it is to be. */
-  readonly preCloudInitIso?: (given: CloudInitTexts) => CloudInitTexts;
+  readonly preCloudInitIso?: (input: CloudInitTexts) => CloudInitTexts;
   readonly shutdown?: () => void;
 }
 
@@ -25,7 +25,7 @@ interface CloudInitParams {
   readonly cloudInitNoCloudSource: Buffer;
 }
 
-function preCloudInitIso({ preCloudInitIso: change = (given) => given }: ServedHook) {
+function preCloudInitIso({ preCloudInitIso: change = (input) => input }: ServedHook) {
   return (call: ServerUnaryCall<CloudInitParams, object>, answer: sendUnaryData<object>): void => {
     const { cloudInitData, cloudInitNoCloudSource } = call.request;
     const { data, noCloudSource } = change({

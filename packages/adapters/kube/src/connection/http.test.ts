@@ -9,45 +9,45 @@ import { classifyRequest, type HttpMethod, parseWarnings } from "./http.ts";
 
 const cases: readonly {
   name: string;
-  given: string | readonly string[] | undefined;
+  header: string | readonly string[] | undefined;
   want: string[];
 }[] = [
-  { name: "no header", given: undefined, want: [] },
-  { name: "one", given: '299 - "unknown field \\"spec.x\\""', want: ['unknown field "spec.x"'] },
-  { name: "two in one header", given: '299 - "a, b", 299 kube "c"', want: ["a, b", "c"] },
-  { name: "two headers", given: ['299 - "a"', '299 - "b"'], want: ["a", "b"] },
-  { name: "another code, or no text", given: ['199 - "a"', "299 - a"], want: [] },
+  { name: "no header", header: undefined, want: [] },
+  { name: "one", header: '299 - "unknown field \\"spec.x\\""', want: ['unknown field "spec.x"'] },
+  { name: "two in one header", header: '299 - "a, b", 299 kube "c"', want: ["a, b", "c"] },
+  { name: "two headers", header: ['299 - "a"', '299 - "b"'], want: ["a", "b"] },
+  { name: "another code, or no text", header: ['199 - "a"', "299 - a"], want: [] },
 ];
-test.each(cases)("warnings of $name", ({ given, want }) => {
-  expect(parseWarnings(given)).toEqual(want);
+test.each(cases)("warnings of $name", ({ header, want }) => {
+  expect(parseWarnings(header)).toEqual(want);
 });
 
-test("a client logs what the server warns of, once an hour", async () => {
-  await using server = await startScriptedServer((response, seen) => {
+test("logs warnings of the server once an hour", async () => {
+  await using server = await startScriptedServer((response, request) => {
     response.setHeader("warning", ['299 - "unknown field \\"spec.x\\""', '299 - "old"']);
-    json(200, { metadata: { name: "p" } })(response, seen);
+    json(200, { metadata: { name: "p" } })(response, request);
   });
   const logger = createFakeLogger();
   const clock = createFakeClock();
   const client = createKubeClient(server.config, { logger, clock });
   const find = (): Promise<unknown> => client.store.find(PODS, { namespace: "ns", name: "p" });
   for (let i = 0; i < 5; i += 1) await find();
-  const said = (): readonly unknown[] => logger.lines.map(({ fields }) => fields["reason"]);
-  expect(said()).toEqual(['unknown field "spec.x"', "old"]);
+  const listReasons = (): readonly unknown[] => logger.lines.map(({ fields }) => fields["reason"]);
+  expect(listReasons()).toEqual(['unknown field "spec.x"', "old"]);
   expect(logger.lines[0]).toMatchObject({
     level: "warn",
     fields: { method: "GET", path: "/api/v1/namespaces/ns/pods/p" },
   });
   await clock.advance(3_600_000);
   await find();
-  expect(said()).toHaveLength(4);
+  expect(listReasons()).toHaveLength(4);
   await client.close();
 });
 
-test("what a server warns of a dry run is not logged: nothing is made", async () => {
-  await using server = await startScriptedServer((response, seen) => {
+test("warnings about a dry run are not logged, because it creates nothing", async () => {
+  await using server = await startScriptedServer((response, request) => {
     response.setHeader("warning", '299 - "spec.volumes[2].image is dropped"');
-    json(201, { metadata: { name: "p" } })(response, seen);
+    json(201, { metadata: { name: "p" } })(response, request);
   });
   const logger = createFakeLogger();
   const client = createKubeClient(server.config, { logger, clock: createFakeClock() });
@@ -98,7 +98,7 @@ test("a client names its program, and each request is counted by its kind", asyn
     onRequest: (kind) => counted.push(kind),
   });
   await client.store.find(PODS, { namespace: "ns", name: "p" });
-  expect(server.seen[0]?.headers["user-agent"]).toBe("virt-api (patchbay)");
+  expect(server.requests[0]?.headers["user-agent"]).toBe("virt-api (patchbay)");
   expect(counted).toEqual([{ verb: "get", resource: "pods" }]);
   await client.close();
 });
@@ -108,19 +108,19 @@ test("a body is written as Go writes it, so that what a JSON patch tests is equa
   const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
   const operations = [{ op: "test", path: "/status/reason", value: "a->b <nil> &\u2028" }] as const;
   await client.store.patch(PODS, { namespace: "ns", name: "p" }, { type: "json", operations });
-  expect(server.seen[0]?.body).toBe(
+  expect(server.requests[0]?.body).toBe(
     String.raw`[{"op":"test","path":"/status/reason","value":"a-\u003eb \u003cnil\u003e \u0026\u2028"}]`,
   );
   await client.close();
 });
 
-test("whoever only passes a request on gets the answer as it is: a refusal, and what is warned of", async () => {
+test("a forwarded request returns the response unchanged, with refusals and warnings", async () => {
   await using server = await startScriptedServer((response) => {
     response.writeHead(409, { warning: '299 - "spec.old is not known"' });
     response.end('{"kind":"Status"}');
   });
   const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
-  const answer = await client.ask({
+  const answer = await client.exchange({
     method: "PUT",
     path: "/x",
     query: { dryRun: "All" },

@@ -24,7 +24,7 @@ function base64(text: string): string {
 }
 
 /** A kubeconfig with one context; the lines belong to cluster and user. */
-function kubeconfigOf(cluster: readonly string[], user: readonly string[]): string {
+function buildKubeconfig(cluster: readonly string[], user: readonly string[]): string {
   const indent = (lines: readonly string[]): string =>
     lines.map((line) => `    ${line}`).join("\n");
   return `apiVersion: v1
@@ -58,7 +58,7 @@ describe("a kubeconfig", () => {
       "as: someone",
     ];
     const config = await loadKubeConfig({
-      kubeconfig: write("config", kubeconfigOf(cluster, user)),
+      kubeconfig: write("config", buildKubeconfig(cluster, user)),
     });
     expect(config).toMatchObject({
       server: "https://example.test:6443",
@@ -81,7 +81,7 @@ describe("a kubeconfig", () => {
     write("cert.pem", "CERT");
     write("key.pem", "KEY");
     write("token", "one\n");
-    const text = kubeconfigOf(
+    const text = buildKubeconfig(
       ["certificate-authority: ca.pem"],
       ["client-certificate: cert.pem", "client-key: key.pem", "tokenFile: token"],
     );
@@ -98,7 +98,10 @@ describe("a kubeconfig", () => {
   });
 
   test("with user and password", async () => {
-    const text = kubeconfigOf(["insecure-skip-tls-verify: true"], ["username: a", "password: b"]);
+    const text = buildKubeconfig(
+      ["insecure-skip-tls-verify: true"],
+      ["username: a", "password: b"],
+    );
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     expect(config.skipTlsVerify).toBe(true);
     expect(await config.readCredentials()).toEqual({ username: "a", password: "b" });
@@ -107,7 +110,7 @@ describe("a kubeconfig", () => {
   test("with an exec plugin", async () => {
     const status = { token: "from-plugin", clientCertificateData: "CERT", clientKeyData: "KEY" };
     const credential = JSON.stringify({ status });
-    const text = kubeconfigOf(
+    const text = buildKubeconfig(
       [],
       [
         "exec:",
@@ -145,7 +148,7 @@ users:
   });
 
   test("with several users, one of whom has a token in a file", async () => {
-    const text = kubeconfigOf([], ["token: mine"]).replace(
+    const text = buildKubeconfig([], ["token: mine"]).replace(
       "users:\n",
       "users:\n- { name: other, user: { tokenFile: none } }\n",
     );
@@ -154,7 +157,7 @@ users:
   });
 
   test("with empty words, which are none", async () => {
-    const text = kubeconfigOf([], ["token: ''", "username: a"]);
+    const text = buildKubeconfig([], ["token: ''", "username: a"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     expect(await config.readCredentials()).toStrictEqual({ username: "a" });
   });
@@ -163,7 +166,7 @@ users:
     const runs = join(directory, "runs");
     const script = `echo run >> ${runs}; echo '{"status":{"token":"t"}}'`;
     const user = ["exec:", "  command: sh", `  args: ['-c', ${JSON.stringify(script)}]`];
-    const config = await loadKubeConfig({ kubeconfig: write("config", kubeconfigOf([], user)) });
+    const config = await loadKubeConfig({ kubeconfig: write("config", buildKubeconfig([], user)) });
     await config.readCredentials();
     await config.readCredentials();
     expect(readFileSync(runs, "utf8")).toBe("run\n");
@@ -190,12 +193,12 @@ users:
     },
     {
       name: "names a cluster that is not there",
-      text: kubeconfigOf([], ["token: a"]).replace("cluster: c,", "cluster: x,"),
+      text: buildKubeconfig([], ["token: a"]).replace("cluster: c,", "cluster: x,"),
       reason: "there is no cluster x",
     },
     {
       name: "uses a login that is not supported",
-      text: kubeconfigOf([], ["auth-provider: { name: gcp }"]),
+      text: buildKubeconfig([], ["auth-provider: { name: gcp }"]),
       reason: "auth-provider is not supported",
     },
   ])("that $name is refused with the reason", async ({ text, reason }) => {
@@ -208,7 +211,7 @@ users:
   });
 
   test("that names a missing file is refused when the credentials are read", async () => {
-    const text = kubeconfigOf(["certificate-authority: none.pem"], ["token: a"]);
+    const text = buildKubeconfig(["certificate-authority: none.pem"], ["token: a"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     await expect(config.readCredentials()).rejects.toMatchObject({
       code: "KUBE_CONFIG_INVALID",
@@ -217,7 +220,7 @@ users:
   });
 
   test("whose plugin fails is refused", async () => {
-    const text = kubeconfigOf([], ["exec: { command: 'false' }"]);
+    const text = buildKubeconfig([], ["exec: { command: 'false' }"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     await expect(config.readCredentials()).rejects.toMatchObject({
       code: "KUBE_CONFIG_INVALID",

@@ -78,9 +78,9 @@ class ExecPlugin {
     const library = await import("@kubernetes/client-node/dist/exec_auth.js");
     // The library caches credentials in the instance.
     if (isRefused || this.#auth === undefined) this.#auth = new library.ExecAuth();
-    const given: ExecOptions = {};
-    await this.#auth.applyAuthentication(this.#user, given);
-    const { cert, key, headers } = given;
+    const received: ExecOptions = {};
+    await this.#auth.applyAuthentication(this.#user, received);
+    const { cert, key, headers } = received;
     return { cert, key, token: headers?.["Authorization"]?.replace(/^Bearer /, "") };
   }
 }

@@ -17,7 +17,7 @@ beforeEach(() => {
   reads = [];
 });
 
-function poolOf(change: Partial<KubeConfig> = {}): ConnectionPool {
+function createPool(change: Partial<KubeConfig> = {}): ConnectionPool {
   const readCredentials = (isRefused?: boolean): Promise<Credentials> => {
     reads.push(isRefused);
     const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? {};
@@ -31,38 +31,38 @@ function poolOf(change: Partial<KubeConfig> = {}): ConnectionPool {
 
 describe("headers", () => {
   const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
-  test.each<{ name: string; given: Credentials; want: Record<string, string> }>([
-    { name: "are none for a certificate", given: { cert: "C" }, want: {} },
-    { name: "carry a token", given: { token: "t" }, want: { authorization: "Bearer t" } },
+  test.each<{ name: string; credentials: Credentials; want: Record<string, string> }>([
+    { name: "are none for a certificate", credentials: { cert: "C" }, want: {} },
+    { name: "carry a token", credentials: { token: "t" }, want: { authorization: "Bearer t" } },
     {
       name: "carry a name and a password",
-      given: { username: "u", password: "p" },
+      credentials: { username: "u", password: "p" },
       want: { authorization: basic("u:p") },
     },
     {
       name: "carry a name without a password",
-      given: { username: "u" },
+      credentials: { username: "u" },
       want: { authorization: basic("u:") },
     },
     {
       name: "carry the token where there is both",
-      given: { token: "t", username: "u", password: "p" },
+      credentials: { token: "t", username: "u", password: "p" },
       want: { authorization: "Bearer t" },
     },
-  ])("$name", async ({ given, want }) => {
-    answers = [given];
-    expect((await poolOf().transport()).headers).toStrictEqual(want);
+  ])("$name", async ({ credentials, want }) => {
+    answers = [credentials];
+    expect((await createPool().transport()).headers).toStrictEqual(want);
   });
 
   test("say whom the caller acts as", async () => {
-    const { headers } = await poolOf({ impersonate: "someone" }).transport();
+    const { headers } = await createPool({ impersonate: "someone" }).transport();
     expect(headers).toStrictEqual({ "impersonate-user": "someone" });
   });
 });
 
 describe("credentials", () => {
   test("are read once a minute", async () => {
-    const pool = poolOf();
+    const pool = createPool();
     await pool.transport();
     await clock.advance(59_999);
     await pool.transport();
@@ -73,7 +73,7 @@ describe("credentials", () => {
   });
 
   test("are read anew once, with a word that they were refused", async () => {
-    const pool = poolOf();
+    const pool = createPool();
     await pool.transport();
     pool.expire();
     await pool.transport();
@@ -84,14 +84,14 @@ describe("credentials", () => {
 
   test("that cannot be read at first fail the call, and the next reads again", async () => {
     answers = [new Error("gone"), { token: "t" }];
-    const pool = poolOf();
+    const pool = createPool();
     await expect(pool.transport()).rejects.toThrow("gone");
     expect((await pool.transport()).headers).toEqual({ authorization: "Bearer t" });
   });
 
   test("that cannot be read later are used as they were", async () => {
     answers = [{ token: "t" }, new Error("gone")];
-    const pool = poolOf();
+    const pool = createPool();
     const first = await pool.transport();
     await clock.advance(60_000);
     expect(await pool.transport()).toBe(first);
@@ -104,27 +104,27 @@ describe("connections", () => {
     { name: "another certificate", change: { cert: "C2" }, isKept: false },
     { name: "another key", change: { key: "K2" }, isKept: false },
     { name: "another authority", change: { ca: "A2" }, isKept: false },
-  ])("are kept with $name: $isKept", async ({ change, isKept }) => {
-    const given = { ca: "A", cert: "C", key: "K", token: "t" };
-    answers = [given, { ...given, ...change }];
-    const pool = poolOf();
+  ])("are kept with $name: $isKept", async ({ change, isKept: isReused }) => {
+    const credentials = { ca: "A", cert: "C", key: "K", token: "t" };
+    answers = [credentials, { ...credentials, ...change }];
+    const pool = createPool();
     const first = await pool.transport();
     await clock.advance(60_000);
     const second = await pool.transport();
-    expect(first.dispatcher === second.dispatcher).toBe(isKept);
+    expect(first.dispatcher === second.dispatcher).toBe(isReused);
   });
 
   test("go through a proxy where one is named", async () => {
-    const proxied = await poolOf({ proxyUrl: "http://proxy.test:3128" }).transport();
+    const proxied = await createPool({ proxyUrl: "http://proxy.test:3128" }).transport();
     expect(proxied.dispatcher).toBeInstanceOf(ProxyAgent);
-    expect((await poolOf().transport()).dispatcher).toBeInstanceOf(Agent);
+    expect((await createPool().transport()).dispatcher).toBeInstanceOf(Agent);
   });
 
   test("end with the pool, and one that was never used ends too", async () => {
-    const pool = poolOf();
+    const pool = createPool();
     const { dispatcher } = await pool.transport();
     await pool.destroy();
     expect(dispatcher).toMatchObject({ destroyed: true });
-    await expect(poolOf().destroy()).resolves.toBeUndefined();
+    await expect(createPool().destroy()).resolves.toBeUndefined();
   });
 });

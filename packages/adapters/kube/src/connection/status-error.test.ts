@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { parseStatus, toStatusError } from "./status-error.ts";
 
 const DENIED = 'admission webhook "judge.example" denied the request: not today';
-const asked = { verb: "patch", resource: "pods", object: "ns/one" };
+const request = { verb: "patch", resource: "pods", object: "ns/one" };
 
 describe("the code", () => {
   test.each([
@@ -30,7 +30,7 @@ describe("the code", () => {
     },
   ])("of $name is $want", ({ status, message, want }) => {
     const text = JSON.stringify({ kind: "Status", message });
-    expect(toStatusError({ status, text }, { ...asked, hasTest: true }).code).toBe(want);
+    expect(toStatusError({ status, text }, { ...request, hasTest: true }).code).toBe(want);
   });
 
   test.each([
@@ -39,13 +39,13 @@ describe("the code", () => {
     { name: "the first server fault", status: 423, text: "", want: "KUBE_SERVER_FAILED" },
     { name: "a path that is not known", status: 404, text: "not found", want: "KUBE_NOT_FOUND" },
   ])("of $name is $want", ({ status, text, want }) => {
-    expect(toStatusError({ status, text }, asked).code).toBe(want);
+    expect(toStatusError({ status, text }, request).code).toBe(want);
   });
 });
 
 describe("the details", () => {
-  const detailsOf = (status: number, body: unknown): unknown =>
-    toStatusError({ status, text: JSON.stringify(body) }, asked).details;
+  const readDetails = (status: number, body: unknown): unknown =>
+    toStatusError({ status, text: JSON.stringify(body) }, request).details;
   const cause = (reason: string, field?: string, message?: string): object => ({
     reason,
     field,
@@ -53,8 +53,8 @@ describe("the details", () => {
   });
 
   test("say what was asked and what was answered, and no more", () => {
-    expect(detailsOf(403, { kind: "Status", message: "no" })).toStrictEqual({
-      ...asked,
+    expect(readDetails(403, { kind: "Status", message: "no" })).toStrictEqual({
+      ...request,
       status: 403,
       message: "no",
     });
@@ -67,8 +67,8 @@ describe("the details", () => {
       cause("FieldValueInvalid", undefined, "worst"),
       cause("FieldValueInvalid"),
     ];
-    expect(detailsOf(422, { kind: "Status", message: "no", details: { causes } })).toStrictEqual({
-      ...asked,
+    expect(readDetails(422, { kind: "Status", message: "no", details: { causes } })).toStrictEqual({
+      ...request,
       status: 422,
       message: "no",
       causes: "spec.x: bad\nworse\nworst\nFieldValueInvalid",
@@ -78,13 +78,13 @@ describe("the details", () => {
 
   test("have no word for causes of several kinds", () => {
     const causes = [cause("FieldValueInvalid", "a", "b"), cause("FieldValueRequired", "c", "d")];
-    const details = detailsOf(422, { kind: "Status", details: { causes } });
+    const details = readDetails(422, { kind: "Status", details: { causes } });
     expect(details).not.toHaveProperty("causeType");
     expect(details).toHaveProperty("causes", "a: b\nc: d");
   });
 
   test("carry when to come again", () => {
-    expect(detailsOf(429, { kind: "Status", details: { retryAfterSeconds: 3 } })).toHaveProperty(
+    expect(readDetails(429, { kind: "Status", details: { retryAfterSeconds: 3 } })).toHaveProperty(
       "retryAfterSeconds",
       3,
     );
@@ -92,8 +92,8 @@ describe("the details", () => {
 
   test("show the beginning of an answer that is no Status", () => {
     const text = `  ${"x".repeat(301)} `;
-    const { details } = toStatusError({ status: 502, text }, asked);
-    expect(details).toStrictEqual({ ...asked, status: 502, message: "x".repeat(300) });
+    const { details } = toStatusError({ status: 502, text }, request);
+    expect(details).toStrictEqual({ ...request, status: 502, message: "x".repeat(300) });
   });
 });
 

@@ -72,12 +72,12 @@ function findCode(
   status: StatusBody | undefined,
   request: RequestDescription,
 ): ErrorCode {
-  const told = CODE_BY_REASON[status?.reason ?? ""];
-  if (told !== undefined) return told;
+  const codeByReason = CODE_BY_REASON[status?.reason ?? ""];
+  if (codeByReason !== undefined) return codeByReason;
   const refusal =
     httpStatus === 409 || httpStatus === 422 ? findRefusalCode(status, request) : undefined;
-  const other = httpStatus > 422 ? "KUBE_SERVER_FAILED" : "KUBE_REFUSED";
-  return refusal ?? CODE_BY_STATUS[httpStatus] ?? other;
+  const codeByStatus = httpStatus > 422 ? "KUBE_SERVER_FAILED" : "KUBE_REFUSED";
+  return refusal ?? CODE_BY_STATUS[httpStatus] ?? codeByStatus;
 }
 
 /** Its details contain `status` (HTTP), `message`, `causes` (a line each), and `causeType` if all causes share one. */

@@ -13,16 +13,16 @@ import {
   json,
   key,
   pod,
-  type Seen,
+  type RecordedRequest,
   startScriptedServer,
 } from "../testing/scripted-server.ts";
 import { ConflictCounter } from "./object-store.ts";
 
 /** Runs `use` against a server that answers so; what it was asked. */
-async function ask(
+async function runAgainst(
   answer: Answer,
   use: (store: Store, client: KubeClient) => Promise<unknown>,
-): Promise<readonly Seen[]> {
+): Promise<readonly RecordedRequest[]> {
   await using server = await startScriptedServer(answer);
   const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
   try {
@@ -30,13 +30,16 @@ async function ask(
   } finally {
     await client.close();
   }
-  return server.seen;
+  return server.requests;
 }
 
 /** The error that the call throws. */
-async function errorOf(answer: Answer, use: (store: Store) => Promise<unknown>): Promise<unknown> {
+async function catchError(
+  answer: Answer,
+  use: (store: Store) => Promise<unknown>,
+): Promise<unknown> {
   try {
-    await ask(answer, use);
+    await runAgainst(answer, use);
   } catch (error) {
     return error;
   }
@@ -48,7 +51,7 @@ describe("a call", () => {
   test.each<{
     name: string;
     use: (store: Store) => Promise<unknown>;
-    want: Partial<Omit<Seen, "query">> & { query?: string; type?: string };
+    want: Partial<Omit<RecordedRequest, "query">> & { query?: string; type?: string };
   }>([
     {
       name: "find",
@@ -113,16 +116,16 @@ describe("a call", () => {
       },
     },
   ])("$name asks the right thing", async ({ use, want }) => {
-    const [seen] = await ask(json(200, pod), use);
+    const [requests] = await runAgainst(json(200, pod), use);
     const { query, type, ...rest } = want;
-    expect(seen).toMatchObject({ ...rest, headers: { authorization: "Bearer abc" } });
-    expect(seen?.query.toString()).toBe(query ?? "");
-    expect(seen?.headers["content-type"]).toBe(type ?? seen?.headers["content-type"]);
+    expect(requests).toMatchObject({ ...rest, headers: { authorization: "Bearer abc" } });
+    expect(requests?.query.toString()).toBe(query ?? "");
+    expect(requests?.headers["content-type"]).toBe(type ?? requests?.headers["content-type"]);
   });
 
   test("a list gives its items the kind that the server leaves out", async () => {
     const list = { kind: "PodList", apiVersion: "v1", metadata: {}, items: [{ metadata: key }] };
-    await ask(json(200, list), async (store) => {
+    await runAgainst(json(200, list), async (store) => {
       const { items } = await store.list(PODS, { namespace: "ns" });
       expect(items).toEqual([{ apiVersion: "v1", kind: "Pod", metadata: key }]);
     });
@@ -140,7 +143,7 @@ describe("a call", () => {
 describe("what is not there", () => {
   test("is undefined when the server says NotFound", async () => {
     const missing = failure(404, "NotFound", { details: { name: "one", kind: "pods" } });
-    await ask(missing, async (store) => {
+    await runAgainst(missing, async (store) => {
       expect(await store.find(PODS, key)).toBeUndefined();
     });
   });
@@ -150,13 +153,13 @@ describe("what is not there", () => {
     { name: "group", answer: unknownPath },
     { name: "kind", answer: failure(404, "NotFound", { details: {} }) },
   ])("is an error when the server does not know the $name", async ({ answer }) => {
-    const error = await errorOf(answer, (store) => store.find(PODS, key));
+    const error = await catchError(answer, (store) => store.find(PODS, key));
     expect(error).toMatchObject({ code: "KUBE_NOT_FOUND" });
   });
 
   test("is deleted already", async () => {
-    const seen = await ask(failure(404, "NotFound"), (store) => store.delete(PODS, key));
-    expect(seen).toHaveLength(1);
+    const requests = await runAgainst(failure(404, "NotFound"), (store) => store.delete(PODS, key));
+    expect(requests).toHaveLength(1);
   });
 });
 
@@ -181,7 +184,7 @@ describe("a refusal", () => {
     { name: "server fault", answer: failure(500, "InternalError"), want: "KUBE_SERVER_FAILED" },
     { name: "no JSON", answer: json(200, undefined), want: "API_MALFORMED" },
   ])("$name is $want", async ({ answer, want }) => {
-    const error = await errorOf(answer, (store) => store.patch(PODS, key, tested));
+    const error = await catchError(answer, (store) => store.patch(PODS, key, tested));
     expect(error).toMatchObject({ code: want });
   });
 
@@ -193,7 +196,9 @@ describe("a refusal", () => {
     { name: "a patch that tests nothing", patch: untested, want: "KUBE_REFUSED" },
     { name: "a merge patch", patch: merged, want: "KUBE_REFUSED" },
   ])("of $name without causes is $want", async ({ patch, want }) => {
-    const error = await errorOf(failure(422, "Invalid"), (store) => store.patch(PODS, key, patch));
+    const error = await catchError(failure(422, "Invalid"), (store) =>
+      store.patch(PODS, key, patch),
+    );
     expect(error).toMatchObject({ code: want });
   });
 
@@ -225,7 +230,7 @@ describe("a refusal", () => {
       want: { verb: "patch", object: "ns/one" },
     },
   ])("says what was asked: $name", async ({ use, want }) => {
-    const error = await errorOf(failure(403, "Forbidden"), use);
+    const error = await catchError(failure(403, "Forbidden"), use);
     expect(error).toMatchObject({ details: { resource: "pods", status: 403, ...want } });
   });
 
@@ -233,20 +238,21 @@ describe("a refusal", () => {
     { name: "get", use: (store) => store.find(PODS, key) },
     { name: "list", use: (store) => store.list(PODS) },
   ])("is also a redirection: $name", async ({ use }) => {
-    const error = await errorOf(failure(300, "Elsewhere"), use);
+    const error = await catchError(failure(300, "Elsewhere"), use);
     expect(error).toMatchObject({ code: "KUBE_REFUSED", details: { status: 300 } });
   });
 
   test("of a name that is another answer's is none that the object is missing", async () => {
-    const error = await errorOf(failure(403, "Forbidden", { details: { name: "one" } }), (store) =>
-      store.find(PODS, key),
+    const error = await catchError(
+      failure(403, "Forbidden", { details: { name: "one" } }),
+      (store) => store.find(PODS, key),
     );
     expect(error).toMatchObject({ code: "KUBE_FORBIDDEN" });
   });
 
   test("that is no JSON says what it is the answer to", async () => {
     const page: Answer = (response) => response.writeHead(200).end("<html>");
-    const error = await errorOf(page, (store) => store.find(PODS, key));
+    const error = await catchError(page, (store) => store.find(PODS, key));
     expect(error).toMatchObject({
       code: "API_MALFORMED",
       details: {
@@ -258,7 +264,7 @@ describe("a refusal", () => {
   });
 
   test("carries message and causes, one line each", async () => {
-    const error = await errorOf(failure(422, "Invalid", causes), (store) =>
+    const error = await catchError(failure(422, "Invalid", causes), (store) =>
       store.create(PODS, pod),
     );
     expect(error).toMatchObject({
@@ -287,7 +293,7 @@ describe("a server that cannot be reached", () => {
   });
 
   test("does not answer within the deadline", async () => {
-    const error = await errorOf(
+    const error = await catchError(
       () => undefined,
       (store) => store.find(PODS, key, { timeoutMs: 50 }),
     );
@@ -299,18 +305,18 @@ describe("a server that cannot be reached", () => {
 
   test("an abort of the caller keeps its reason", async () => {
     const signal = AbortSignal.abort(new Error("stop"));
-    const error = await errorOf(json(200, pod), (store) => store.find(PODS, key, { signal }));
+    const error = await catchError(json(200, pod), (store) => store.find(PODS, key, { signal }));
     expect(error).toMatchObject({ message: "stop" });
   });
 
   test("a read whose connection broke is sent once more, a write is not", async () => {
     let requests = 0;
-    const breakFirst: Answer = (response, seen) => {
+    const breakFirst: Answer = (response, request) => {
       requests += 1;
       if (requests % 2 === 1) response.socket?.destroy();
-      else json(200, pod)(response, seen);
+      else json(200, pod)(response, request);
     };
-    await ask(breakFirst, async (store) => {
+    await runAgainst(breakFirst, async (store) => {
       expect(await store.find(PODS, key)).toEqual(pod);
       await expect(store.create(PODS, pod)).rejects.toMatchObject({ code: "KUBE_UNREACHABLE" });
     });
@@ -321,9 +327,9 @@ describe("a server that cannot be reached", () => {
 describe("credentials", () => {
   test("are read anew when the server refuses them", async () => {
     const tokens = ["old", "new"];
-    await using server = await startScriptedServer((response, seen) => {
-      const isNew = seen.headers.authorization === "Bearer new";
-      (isNew ? json(200, pod) : failure(401, "Unauthorized"))(response, seen);
+    await using server = await startScriptedServer((response, request) => {
+      const isNew = request.headers.authorization === "Bearer new";
+      (isNew ? json(200, pod) : failure(401, "Unauthorized"))(response, request);
     });
     const config = {
       ...server.config,
@@ -332,7 +338,7 @@ describe("credentials", () => {
     const client = createKubeClient(config, { logger: createFakeLogger(), clock });
     expect(await client.store.find(PODS, key)).toEqual(pod);
     expect(await client.store.find(PODS, key)).toEqual(pod);
-    expect(server.seen).toHaveLength(3);
+    expect(server.requests).toHaveLength(3);
     await client.close();
   });
 });
@@ -359,7 +365,7 @@ describe("credentials that cannot be read for a moment", () => {
 
 describe("a raw request", () => {
   test("reaches a subresource and gives status and text", async () => {
-    const seen = await ask(
+    const requests = await runAgainst(
       (response) => response.writeHead(202).end(),
       async (_store, client) => {
         const path = "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b/start";
@@ -370,12 +376,12 @@ describe("a raw request", () => {
         });
       },
     );
-    expect(seen[0]).toMatchObject({ method: "PUT", body: "{}" });
+    expect(requests[0]).toMatchObject({ method: "PUT", body: "{}" });
   });
 
   test("that is refused says what was asked", async () => {
     const path = "/apis/x/y";
-    await ask(failure(300, "Elsewhere"), async (_store, client) => {
+    await runAgainst(failure(300, "Elsewhere"), async (_store, client) => {
       await expect(client.requestRaw({ method: "PUT", path })).rejects.toMatchObject({
         details: { verb: "put", resource: path, status: 300 },
       });
@@ -383,12 +389,15 @@ describe("a raw request", () => {
   });
 
   test("without a body says nothing of one", async () => {
-    const [seen] = await ask(json(200, {}), async (_store, client) => {
+    const [requests] = await runAgainst(json(200, {}), async (_store, client) => {
       await client.requestRaw({ method: "GET", path: "/version" });
     });
-    expect(seen?.headers).toMatchObject({ accept: "application/json", "user-agent": "patchbay" });
-    expect(seen?.headers).not.toHaveProperty("content-type");
-    expect(seen).toMatchObject({ path: "/version", body: "" });
+    expect(requests?.headers).toMatchObject({
+      accept: "application/json",
+      "user-agent": "patchbay",
+    });
+    expect(requests?.headers).not.toHaveProperty("content-type");
+    expect(requests).toMatchObject({ path: "/version", body: "" });
   });
 });
 
@@ -397,14 +406,14 @@ describe("writes that lose every race", () => {
   const refused = failure(422, "Invalid", { message: "the test of /a failed" });
 
   /** The codes of patches in turn; each says how it is answered. */
-  async function codesOf(answers: readonly Answer[]): Promise<readonly unknown[]> {
-    const left = [...answers];
-    await using server = await startScriptedServer((...asked) => {
-      left.shift()?.(...asked);
+  async function collectCodes(answers: readonly Answer[]): Promise<readonly unknown[]> {
+    const remaining = [...answers];
+    await using server = await startScriptedServer((...exchange) => {
+      remaining.shift()?.(...exchange);
     });
     const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
     const codes: unknown[] = [];
-    while (left.length > 0) {
+    while (remaining.length > 0) {
       const outcome: unknown = await client.store
         .patch(PODS, key, patch)
         .catch((error: unknown) => error);
@@ -415,14 +424,14 @@ describe("writes that lose every race", () => {
   }
 
   test("are told as a fault from the fifth in a row on", async () => {
-    const codes = await codesOf(Array.from({ length: 6 }, () => refused));
-    const [lost, told] = ["KUBE_CONFLICT", "KUBE_WRITES_LOST"];
-    expect(codes).toEqual([lost, lost, lost, lost, told, told]);
+    const codes = await collectCodes(Array.from({ length: 6 }, () => refused));
+    const [lost, repeated] = ["KUBE_CONFLICT", "KUBE_WRITES_LOST"];
+    expect(codes).toEqual([lost, lost, lost, lost, repeated, repeated]);
   });
 
   test("are counted anew after one that was done", async () => {
     const four = Array.from({ length: 4 }, () => refused);
-    const codes = await codesOf([...four, json(200, pod), ...four]);
+    const codes = await collectCodes([...four, json(200, pod), ...four]);
     expect(new Set(codes)).toEqual(new Set(["KUBE_CONFLICT", "ok"]));
   });
 

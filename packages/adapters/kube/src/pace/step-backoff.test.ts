@@ -3,17 +3,17 @@ import { type FakeClock, createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { createStepBackoff, type StepBackoff, type Step } from "./step-backoff.ts";
 
-const step: Step = { scope: "uid-1", name: "attach:net1", circumstances: "generation 1" };
+const step: Step = { scope: "uid-1", name: "attach:net1", inputs: "generation 1" };
 
-function setUp(random = 0): { clock: FakeClock; pauses: StepBackoff<string> } {
+function setUp(random = 0): { clock: FakeClock; backoff: StepBackoff<string> } {
   const clock = createFakeClock();
-  return { clock, pauses: createStepBackoff<string>({ clock, random: () => random }) };
+  return { clock, backoff: createStepBackoff<string>({ clock, random: () => random }) };
 }
 
-/** One attempt, as [code, circumstances]. */
-type Attempt = readonly [code: string, circumstances: string];
+/** One attempt, as [code, inputs]. */
+type Attempt = readonly [code: string, inputs: string];
 
-const seconds = (pauses: readonly number[]): readonly number[] => pauses.map((ms) => ms / 1000);
+const seconds = (delaysMs: readonly number[]): readonly number[] => delaysMs.map((ms) => ms / 1000);
 
 describe("pauses of a step", () => {
   const same: readonly Attempt[] = Array.from({ length: 8 }, () => ["REFUSED", "1"]);
@@ -31,7 +31,7 @@ describe("pauses of a step", () => {
         want: [1, 2, 1, 2],
       },
       {
-        name: "begin anew under other circumstances",
+        name: "restart when the inputs change",
         attempts: [
           ["A", "1"],
           ["A", "1"],
@@ -40,7 +40,7 @@ describe("pauses of a step", () => {
         want: [1, 2, 1],
       },
       {
-        name: "grow in the end when the circumstances are others each time",
+        name: "grow eventually although the inputs change each time",
         attempts: Array.from({ length: 12 }, (_, at) => ["A", String(at)]),
         want: [1, 1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60],
       },
@@ -51,49 +51,49 @@ describe("pauses of a step", () => {
       },
     ];
   test.each(cases)("$name", ({ attempts, want }) => {
-    const { pauses } = setUp();
-    const got = attempts.map(([code, circumstances]) =>
-      pauses.fail({ ...step, circumstances }, { code, shown: "" }),
+    const { backoff } = setUp();
+    const delays = attempts.map(([code, inputs]) =>
+      backoff.fail({ ...step, inputs }, { code, shown: "" }),
     );
-    expect(seconds(got)).toEqual(want);
+    expect(seconds(delays)).toEqual(want);
   });
 
   test("are random by a fifth", () => {
-    expect(setUp(1).pauses.fail(step, { code: "A", shown: "" })).toBe(800);
+    expect(setUp(1).backoff.fail(step, { code: "A", shown: "" })).toBe(800);
   });
 
   test("are as long as asked for where only a change helps", () => {
-    expect(setUp().pauses.fail(step, { code: "A", shown: "", atLeastMs: 5000 })).toBe(5000);
+    expect(setUp().backoff.fail(step, { code: "A", shown: "", atLeastMs: 5000 })).toBe(5000);
   });
 
   test("hold the step, with the words of the last failure, until they are over", async () => {
-    const { clock, pauses } = setUp();
-    expect(pauses.findHeld(step)).toBeUndefined();
-    pauses.fail(step, { code: "A", shown: "MAC 02:00" });
-    pauses.fail(step, { code: "A", shown: "MAC 02:01" });
+    const { clock, backoff } = setUp();
+    expect(backoff.findHeld(step)).toBeUndefined();
+    backoff.fail(step, { code: "A", shown: "MAC 02:00" });
+    backoff.fail(step, { code: "A", shown: "MAC 02:01" });
     await clock.advance(1500);
-    expect(pauses.findHeld(step)).toEqual({ shown: "MAC 02:01", pauseMs: 500, failures: 2 });
+    expect(backoff.findHeld(step)).toEqual({ shown: "MAC 02:01", pauseMs: 500, failures: 2 });
     await clock.advance(500);
-    expect(pauses.findHeld(step)).toBeUndefined();
+    expect(backoff.findHeld(step)).toBeUndefined();
   });
 
-  test("end when the circumstances change, and hold no other step", () => {
-    const { pauses } = setUp();
-    pauses.fail(step, { code: "A", shown: "" });
-    expect(pauses.findHeld({ ...step, circumstances: "generation 2" })).toBeUndefined();
-    expect(pauses.findHeld({ ...step, name: "attach:net2" })).toBeUndefined();
-    expect(pauses.findHeld({ ...step, scope: "uid-2" })).toBeUndefined();
-    expect(pauses.findHeld(step)).toBeDefined();
+  test("end when the inputs change, and hold no other step", () => {
+    const { backoff } = setUp();
+    backoff.fail(step, { code: "A", shown: "" });
+    expect(backoff.findHeld({ ...step, inputs: "generation 2" })).toBeUndefined();
+    expect(backoff.findHeld({ ...step, name: "attach:net2" })).toBeUndefined();
+    expect(backoff.findHeld({ ...step, scope: "uid-2" })).toBeUndefined();
+    expect(backoff.findHeld(step)).toBeDefined();
   });
 
-  test("let through about two attempts a minute when the circumstances differ at each look", async () => {
-    const { clock, pauses } = setUp();
+  test("permit about two attempts a minute when the inputs change at each attempt", async () => {
+    const { clock, backoff } = setUp();
     let attempts = 0;
-    for (let look = 0; look < 36_000; look += 1) {
-      const now = { ...step, circumstances: String(look) };
-      if (pauses.findHeld(now) === undefined) {
+    for (let attempt = 0; attempt < 36_000; attempt += 1) {
+      const now = { ...step, inputs: String(attempt) };
+      if (backoff.findHeld(now) === undefined) {
         attempts += 1;
-        pauses.fail(now, { code: "A", shown: "" });
+        backoff.fail(now, { code: "A", shown: "" });
       }
       await clock.advance(100);
     }
@@ -101,57 +101,57 @@ describe("pauses of a step", () => {
   });
 
   test("begin anew after a success", () => {
-    const { pauses } = setUp();
-    pauses.fail(step, { code: "A", shown: "" });
-    pauses.fail(step, { code: "A", shown: "" });
-    pauses.succeed(step);
-    expect(pauses.findHeld(step)).toBeUndefined();
-    expect(pauses.fail(step, { code: "A", shown: "" })).toBe(1000);
+    const { backoff } = setUp();
+    backoff.fail(step, { code: "A", shown: "" });
+    backoff.fail(step, { code: "A", shown: "" });
+    backoff.succeed(step);
+    expect(backoff.findHeld(step)).toBeUndefined();
+    expect(backoff.fail(step, { code: "A", shown: "" })).toBe(1000);
   });
 
   test("are forgotten with their scope, or with their names", () => {
-    const { pauses } = setUp();
+    const { backoff } = setUp();
     const other = { ...step, name: "attach:net2" };
     for (const one of [step, other, { ...step, scope: "uid-2" }]) {
-      pauses.fail(one, { code: "A", shown: "" });
+      backoff.fail(one, { code: "A", shown: "" });
     }
-    pauses.retain("uid-1", ["attach:net2"]);
-    expect(pauses.findHeld(step)).toBeUndefined();
-    expect(pauses.findHeld(other)).toBeDefined();
-    pauses.forget("uid-1");
-    expect(pauses.findHeld(other)).toBeUndefined();
-    expect(pauses.findHeld({ ...step, scope: "uid-2" })).toBeDefined();
+    backoff.retain("uid-1", ["attach:net2"]);
+    expect(backoff.findHeld(step)).toBeUndefined();
+    expect(backoff.findHeld(other)).toBeDefined();
+    backoff.forget("uid-1");
+    expect(backoff.findHeld(other)).toBeUndefined();
+    expect(backoff.findHeld({ ...step, scope: "uid-2" })).toBeDefined();
   });
 
   test("are news again after their scope was forgotten", () => {
-    const { pauses } = setUp();
+    const { backoff } = setUp();
     const fail = (at: number): number =>
-      pauses.fail({ ...step, circumstances: String(at) }, { code: "A", shown: "" });
+      backoff.fail({ ...step, inputs: String(at) }, { code: "A", shown: "" });
     for (let at = 0; at < 8; at += 1) fail(at);
     expect(fail(8)).toBeGreaterThan(1000);
-    pauses.forget("uid-1");
-    pauses.forget("uid-1"); // nothing is left of it
+    backoff.forget("uid-1");
+    backoff.forget("uid-1"); // nothing is left of it
     expect([fail(9), fail(10), fail(11)]).toEqual([1000, 1000, 1000]);
   });
 
   test("of the step that failed again last are remembered the longest", () => {
-    const { pauses } = setUp();
+    const { backoff } = setUp();
     const fail = (scope: string): number =>
-      pauses.fail({ ...step, scope }, { code: "A", shown: "" });
+      backoff.fail({ ...step, scope }, { code: "A", shown: "" });
     for (let i = 0; i < 10_000; i += 1) fail(`uid ${String(i)}`);
     fail("uid 0");
     fail("one more"); // in place of uid 1
-    const isHeld = (scope: string): boolean => pauses.findHeld({ ...step, scope }) !== undefined;
+    const isHeld = (scope: string): boolean => backoff.findHeld({ ...step, scope }) !== undefined;
     expect(["uid 0", "uid 1", "uid 2"].map(isHeld)).toEqual([true, false, true]);
   });
 
   test("are remembered for so many steps only", () => {
-    const { pauses } = setUp();
-    pauses.fail(step, { code: "A", shown: "" });
+    const { backoff } = setUp();
+    backoff.fail(step, { code: "A", shown: "" });
     for (let i = 0; i < 10_000; i += 1) {
-      pauses.fail({ ...step, scope: `uid ${String(i)}` }, { code: "A", shown: "" });
+      backoff.fail({ ...step, scope: `uid ${String(i)}` }, { code: "A", shown: "" });
     }
-    expect(pauses.findHeld(step)).toBeUndefined();
-    expect(pauses.findHeld({ ...step, scope: "uid 9999" })).toBeDefined();
+    expect(backoff.findHeld(step)).toBeUndefined();
+    expect(backoff.findHeld({ ...step, scope: "uid 9999" })).toBeDefined();
   });
 });

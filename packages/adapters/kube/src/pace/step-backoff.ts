@@ -17,7 +17,7 @@ export interface Step {
   /** Name of the step, the same at each attempt, for example `attachDevice` and the iface's name. */
   readonly name: string;
   /** Inputs of the step, for example the generation of the spec, without times or error messages. */
-  readonly circumstances: string;
+  readonly inputs: string;
 }
 
 export interface Failure<T> {
@@ -64,13 +64,13 @@ const STEPS_MAX = 10_000;
 
 interface Entry<T> {
   readonly code: string;
-  readonly circumstances: string;
+  readonly inputsHash: string;
   readonly failures: number;
   readonly untilMs: number;
   readonly shown: T;
 }
 
-class StepPauses<T> implements StepBackoff<T> {
+class ScopedStepBackoff<T> implements StepBackoff<T> {
   readonly #clock: Clock;
   readonly #range: BackoffRange;
   readonly #random: Random;
@@ -86,14 +86,14 @@ class StepPauses<T> implements StepBackoff<T> {
   }
 
   fail(step: Step, { code, shown, atLeastMs = 0 }: Failure<T>): number {
-    const circumstances = hashInputs(step);
+    const inputsHash = hashInputs(step);
     const last = this.#entries.get(stepId(step));
-    const hasChanged = last?.code !== code || last.circumstances !== circumstances;
-    const beginsAnew = last === undefined || (hasChanged && this.#changeLimit.take(stepId(step)));
-    const failures = beginsAnew ? 1 : last.failures + 1;
+    const hasChanged = last?.code !== code || last.inputsHash !== inputsHash;
+    const isRestarted = last === undefined || (hasChanged && this.#changeLimit.take(stepId(step)));
+    const failures = isRestarted ? 1 : last.failures + 1;
     const pauseMs = Math.max(atLeastMs, backoffMs(failures, this.#range, this.#random));
     const untilMs = this.#clock.monotonicMs() + pauseMs;
-    this.#set(step, { code, circumstances, failures, untilMs, shown });
+    this.#set(step, { code, inputsHash, failures, untilMs, shown });
     return pauseMs;
   }
 
@@ -101,8 +101,7 @@ class StepPauses<T> implements StepBackoff<T> {
     const entry = this.#entries.get(stepId(step));
     if (entry === undefined) return undefined;
     const pauseMs = entry.untilMs - this.#clock.monotonicMs();
-    const hasChanged =
-      entry.circumstances !== hashInputs(step) && this.#changeLimit.has(stepId(step));
+    const hasChanged = entry.inputsHash !== hashInputs(step) && this.#changeLimit.has(stepId(step));
     if (pauseMs <= 0 || hasChanged) return undefined;
     return { shown: entry.shown, pauseMs, failures: entry.failures };
   }
@@ -147,11 +146,11 @@ function stepId({ scope, name }: Pick<Step, "scope" | "name">): string {
 }
 
 /** Hashed, because the inputs may be as long as a spec. */
-function hashInputs({ circumstances }: Step): string {
-  return hash("sha256", circumstances, "base64");
+function hashInputs({ inputs }: Step): string {
+  return hash("sha256", inputs, "base64");
 }
 
 /** Delays grow with repeated failures. Another code or other inputs restart the backoff, but only a few times. */
 export function createStepBackoff<T>(options: PauseOptions): StepBackoff<T> {
-  return new StepPauses<T>(options);
+  return new ScopedStepBackoff<T>(options);
 }

@@ -8,7 +8,7 @@ import type { Clock } from "@patchbay/base";
 import type { KubeConfig } from "../connection/kubeconfig.ts";
 
 /** What was asked. */
-export interface Seen {
+export interface RecordedRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -17,12 +17,12 @@ export interface Seen {
 }
 
 /** Answers one request. */
-export type Answer = (response: ServerResponse, seen: Seen) => void;
+export type Answer = (response: ServerResponse, request: RecordedRequest) => void;
 
 /** A running server. */
 export interface ScriptedServer extends AsyncDisposable {
   readonly config: KubeConfig;
-  readonly seen: readonly Seen[];
+  readonly requests: readonly RecordedRequest[];
   /** How many connections were made. */
   readonly connections: () => number;
   /** Breaks all connections. */
@@ -30,7 +30,7 @@ export interface ScriptedServer extends AsyncDisposable {
   /** Breaks all connections and refuses new ones. */
   readonly stop: () => Promise<void>;
   /** Takes connections again, at the same address. */
-  readonly startAgain: () => Promise<void>;
+  readonly restart: () => Promise<void>;
 }
 
 /** The key of `pod`. */
@@ -83,7 +83,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
 
 /** Starts a server that gives every request to `answer`. */
 export async function startScriptedServer(answer: Answer): Promise<ScriptedServer> {
-  const seen: Seen[] = [];
+  const requests: RecordedRequest[] = [];
   const sockets = new Set<Socket>();
   let connections = 0;
   const server = createServer((request, response) => {
@@ -91,7 +91,7 @@ export async function startScriptedServer(answer: Answer): Promise<ScriptedServe
       const url = new URL(request.url ?? "/", "http://localhost");
       const { method = "", headers } = request;
       const one = { method, path: url.pathname, query: url.searchParams, headers, body };
-      seen.push(one);
+      requests.push(one);
       answer(response, one);
     });
   });
@@ -118,11 +118,11 @@ export async function startScriptedServer(answer: Answer): Promise<ScriptedServe
       skipTlsVerify: false,
       readCredentials: () => Promise.resolve({ token: "abc" }),
     },
-    seen,
+    requests,
     connections: () => connections,
     cut,
     stop,
-    startAgain: () => listen(port),
+    restart: () => listen(port),
     [Symbol.asyncDispose]: stop,
   };
 }

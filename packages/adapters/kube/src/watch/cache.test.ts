@@ -37,7 +37,7 @@ test("there is no wait when the process was told to end before", async () => {
   await expect(waitForCaches([NEVER], AbortSignal.abort())).resolves.toBeUndefined();
 });
 
-function podOf(
+function buildPod(
   name: string,
   resourceVersion: string,
   more: { uid?: string; node?: string } = {},
@@ -51,7 +51,7 @@ function podOf(
   };
 }
 
-function toWord(change: Change<Pod>): string {
+function describeChange(change: Change<Pod>): string {
   if (change.kind === "deleted") return `-${change.previous.metadata.name}`;
   const { name, resourceVersion } = change.current.metadata;
   return `${change.kind === "added" ? "+" : "~"}${name}@${resourceVersion ?? ""}`;
@@ -60,7 +60,7 @@ function toWord(change: Change<Pod>): string {
 interface Setting {
   readonly cache: StartableCache<Pod>;
   readonly source: Subject<Reflection<Pod>>;
-  readonly words: string[];
+  readonly changes: string[];
   readonly abort: AbortController;
   readonly logger: FakeLogger;
 }
@@ -72,11 +72,11 @@ function setUp(): Setting {
     logger,
     indexes: { node: (pod) => (pod.spec.nodeName === undefined ? [] : [pod.spec.nodeName]) },
   });
-  const words: string[] = [];
-  cache.onChange((change) => words.push(toWord(change)));
+  const changes: string[] = [];
+  cache.onChange((change) => changes.push(describeChange(change)));
   const abort = new AbortController();
   cache.start(abort.signal);
-  return { cache, source, words, abort, logger };
+  return { cache, source, changes, abort, logger };
 }
 
 describeCacheContract("fed by a watch", (indexes) => {
@@ -97,50 +97,56 @@ describeCacheContract("fed by a watch", (indexes) => {
 
 describe("a cache", () => {
   test("is in step after the first list", async () => {
-    const { cache, source, words } = setUp();
-    source.next({ kind: "listed", objects: [podOf("b", "2"), podOf("a", "1")] });
+    const { cache, source, changes } = setUp();
+    source.next({ kind: "listed", objects: [buildPod("b", "2"), buildPod("a", "1")] });
     await cache.synced();
-    expect(words).toEqual(["+b@2", "+a@1"]);
+    expect(changes).toEqual(["+b@2", "+a@1"]);
     expect(cache.list().map((pod) => pod.metadata.name)).toEqual(["a", "b"]);
     expect(cache.find({ namespace: "ns", name: "a" })?.metadata.resourceVersion).toBe("1");
     expect(cache.find({ namespace: "other", name: "a" })).toBeUndefined();
   });
 
-  test("tells what changed, and keeps quiet when nothing did", () => {
-    const { source, words } = setUp();
-    source.next({ kind: "applied", object: podOf("a", "1") });
-    source.next({ kind: "applied", object: podOf("a", "1") });
-    source.next({ kind: "applied", object: podOf("a", "2") });
-    source.next({ kind: "removed", object: podOf("a", "3") });
-    source.next({ kind: "removed", object: podOf("a", "3") });
-    expect(words).toEqual(["+a@1", "~a@2", "-a"]);
+  test("reports changes only", () => {
+    const { source, changes } = setUp();
+    source.next({ kind: "applied", object: buildPod("a", "1") });
+    source.next({ kind: "applied", object: buildPod("a", "1") });
+    source.next({ kind: "applied", object: buildPod("a", "2") });
+    source.next({ kind: "removed", object: buildPod("a", "3") });
+    source.next({ kind: "removed", object: buildPod("a", "3") });
+    expect(changes).toEqual(["+a@1", "~a@2", "-a"]);
   });
 
-  test("a new list tells only the difference", () => {
-    const { source, words } = setUp();
-    source.next({ kind: "listed", objects: [podOf("a", "1"), podOf("b", "1"), podOf("c", "1")] });
-    words.length = 0;
-    source.next({ kind: "listed", objects: [podOf("b", "1"), podOf("c", "4"), podOf("d", "5")] });
-    expect(words).toEqual(["-a", "~c@4", "+d@5"]);
+  test("a new list reports only differences", () => {
+    const { source, changes } = setUp();
+    source.next({
+      kind: "listed",
+      objects: [buildPod("a", "1"), buildPod("b", "1"), buildPod("c", "1")],
+    });
+    changes.length = 0;
+    source.next({
+      kind: "listed",
+      objects: [buildPod("b", "1"), buildPod("c", "4"), buildPod("d", "5")],
+    });
+    expect(changes).toEqual(["-a", "~c@4", "+d@5"]);
   });
 
   test("an object that was made anew is a deleted and an added one", () => {
-    const { source, words } = setUp();
-    source.next({ kind: "applied", object: podOf("a", "1") });
-    source.next({ kind: "applied", object: podOf("a", "2", { uid: "other" }) });
-    expect(words).toEqual(["+a@1", "-a", "+a@2"]);
+    const { source, changes } = setUp();
+    source.next({ kind: "applied", object: buildPod("a", "1") });
+    source.next({ kind: "applied", object: buildPod("a", "2", { uid: "other" }) });
+    expect(changes).toEqual(["+a@1", "-a", "+a@2"]);
   });
 
   test("finds objects by index, in order, and follows their changes", () => {
     const { cache, source } = setUp();
     const namesOn = (node: string): readonly string[] =>
       cache.listBy("node", node).map((pod) => pod.metadata.name);
-    source.next({ kind: "applied", object: podOf("b", "1", { node: "n1" }) });
-    source.next({ kind: "applied", object: podOf("a", "1", { node: "n1" }) });
-    source.next({ kind: "applied", object: podOf("c", "1") });
+    source.next({ kind: "applied", object: buildPod("b", "1", { node: "n1" }) });
+    source.next({ kind: "applied", object: buildPod("a", "1", { node: "n1" }) });
+    source.next({ kind: "applied", object: buildPod("c", "1") });
     expect(namesOn("n1")).toEqual(["a", "b"]);
-    source.next({ kind: "applied", object: podOf("a", "2", { node: "n2" }) });
-    source.next({ kind: "removed", object: podOf("b", "2") });
+    source.next({ kind: "applied", object: buildPod("a", "2", { node: "n2" }) });
+    source.next({ kind: "removed", object: buildPod("b", "2") });
     expect(namesOn("n1")).toEqual([]);
     expect(namesOn("n2")).toEqual(["a"]);
     expect(() => cache.listBy("none", "x")).toThrow("there is no index none");
@@ -150,10 +156,10 @@ describe("a cache", () => {
     const { cache, source } = setUp();
     const namesOn = (node: string): readonly string[] =>
       cache.listBy("node", node).map((pod) => pod.metadata.name);
-    source.next({ kind: "applied", object: podOf("a", "1", { node: "n1" }) });
-    source.next({ kind: "applied", object: podOf("b", "1", { node: "n1" }) });
-    source.next({ kind: "removed", object: podOf("a", "2") });
-    source.next({ kind: "applied", object: podOf("a", "3", { uid: "other", node: "n2" }) });
+    source.next({ kind: "applied", object: buildPod("a", "1", { node: "n1" }) });
+    source.next({ kind: "applied", object: buildPod("b", "1", { node: "n1" }) });
+    source.next({ kind: "removed", object: buildPod("a", "2") });
+    source.next({ kind: "applied", object: buildPod("a", "3", { uid: "other", node: "n2" }) });
     expect([namesOn("n1"), namesOn("n2"), namesOn("n3")]).toEqual([["b"], ["a"], []]);
   });
 
@@ -170,23 +176,23 @@ describe("a cache", () => {
     const synced = cache.synced().then(() => {
       isSynced = true;
     });
-    source.next({ kind: "applied", object: podOf("a", "1") });
+    source.next({ kind: "applied", object: buildPod("a", "1") });
     await settle();
     expect(isSynced).toBe(false);
     source.next({ kind: "listed", objects: [] });
     await synced;
   });
 
-  test("a listener that throws keeps the change from nobody", () => {
-    const { cache, source, words, logger } = setUp();
+  test("a listener that throws does not keep others from receiving the change", () => {
+    const { cache, source, changes, logger } = setUp();
     const fault = new Error("fault");
     cache.onChange(() => {
       throw fault;
     });
     const later: string[] = [];
-    cache.onChange((change) => later.push(toWord(change)));
-    source.next({ kind: "applied", object: podOf("a", "1") });
-    expect(words).toEqual(["+a@1"]);
+    cache.onChange((change) => later.push(describeChange(change)));
+    source.next({ kind: "applied", object: buildPod("a", "1") });
+    expect(changes).toEqual(["+a@1"]);
     expect(later).toEqual(["+a@1"]);
     expect(logger.lines).toMatchObject([
       { level: "error", fields: { reason: "fault", err: fault } },
@@ -194,21 +200,21 @@ describe("a cache", () => {
   });
 
   test("is fed no more after the abort, nor a listener after its end", () => {
-    const { cache, source, words, abort } = setUp();
-    const seen: string[] = [];
-    const stop = cache.onChange((change) => seen.push(toWord(change)));
+    const { cache, source, changes, abort } = setUp();
+    const observed: string[] = [];
+    const stop = cache.onChange((change) => observed.push(describeChange(change)));
     stop();
-    source.next({ kind: "applied", object: podOf("a", "1") });
+    source.next({ kind: "applied", object: buildPod("a", "1") });
     abort.abort();
-    source.next({ kind: "applied", object: podOf("b", "1") });
-    expect(words).toEqual(["+a@1"]);
-    expect(seen).toEqual([]);
+    source.next({ kind: "applied", object: buildPod("b", "1") });
+    expect(changes).toEqual(["+a@1"]);
+    expect(observed).toEqual([]);
   });
 });
 
 describe("a specification", () => {
   function withGeneration(resourceVersion: string, generation: number | undefined): Pod {
-    const pod = podOf("a", resourceVersion);
+    const pod = buildPod("a", resourceVersion);
     const metadata = { ...pod.metadata, ...(generation !== undefined && { generation }) };
     return { ...pod, metadata };
   }
@@ -217,18 +223,18 @@ describe("a specification", () => {
     { name: "of the same generation is the same object", before: 1, after: 1, isKept: true },
     { name: "of another generation is another", before: 1, after: 2, isKept: false },
     {
-      name: "of which nobody counts generations is another",
+      name: "without a generation is another object",
       before: undefined,
       after: undefined,
       isKept: false,
     },
-  ])("$name", ({ before, after, isKept }) => {
+  ])("$name", ({ before, after, isKept: isReused }) => {
     const { cache, source } = setUp();
     const [first, second] = [withGeneration("1", before), withGeneration("2", after)];
     source.next({ kind: "listed", objects: [first] });
     source.next({ kind: "applied", object: second });
     const found = cache.find({ namespace: "ns", name: "a" });
     expect(found).toEqual(second);
-    expect(found?.spec === first.spec).toBe(isKept);
+    expect(found?.spec === first.spec).toBe(isReused);
   });
 });

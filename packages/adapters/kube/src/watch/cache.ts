@@ -75,8 +75,8 @@ export class ObjectIndex<T> {
   }
 
   #postingKeys(object: T): readonly string[] {
-    return Object.entries(this.#functions).flatMap(([index, valuesOf]) =>
-      valuesOf(object).map((value) => postingKey(index, value)),
+    return Object.entries(this.#functions).flatMap(([index, listValues]) =>
+      listValues(object).map((value) => postingKey(index, value)),
     );
   }
 }
@@ -86,7 +86,7 @@ function postingKey(index: string, value: string): string {
 }
 
 /** The states before and after a change, as far as they exist. */
-export function statesOf<T extends KubeObject>(change: Change<T>): readonly T[] {
+export function listStates<T extends KubeObject>(change: Change<T>): readonly T[] {
   return [
     ...(change.kind === "added" ? [] : [change.previous]),
     ...(change.kind === "deleted" ? [] : [change.current]),

@@ -26,7 +26,7 @@ describeCacheContract("joined, told by the first", (indexes) => {
 
 const KEY = { namespace: "ns", name: "a" };
 
-function objectOf(resourceVersion: string, uid = "uid"): KubeObject {
+function buildObject(resourceVersion: string, uid = "uid"): KubeObject {
   return { apiVersion: "v1", kind: "Thing", metadata: { ...KEY, uid, resourceVersion } };
 }
 
@@ -36,69 +36,69 @@ describe("what goes over from one watch to another", () => {
   let clock: ReturnType<typeof createFakeClock>;
   let cache: Cache<KubeObject>;
   let stop: AbortController;
-  let told: string[];
+  let changes: string[];
 
   beforeEach(() => {
     [lasting, passing] = [createFakeCache(), createFakeCache()];
     clock = createFakeClock();
     stop = new AbortController();
     cache = joinCaches([lasting, passing], clock, stop.signal);
-    told = [];
+    changes = [];
     cache.onChange((change) => {
       const object = change.kind === "deleted" ? change.previous : change.current;
-      told.push(`${change.kind} ${object.metadata.resourceVersion ?? ""}`);
+      changes.push(`${change.kind} ${object.metadata.resourceVersion ?? ""}`);
     });
   });
 
   test("is never gone, whichever tells first", async () => {
-    passing.put(objectOf("1"));
+    passing.put(buildObject("1"));
     passing.take(KEY);
-    lasting.put(objectOf("2"));
+    lasting.put(buildObject("2"));
     await clock.advance(LONG_MS);
-    expect(told).toEqual(["added 1", "updated 2"]);
-    expect(cache.find(KEY)).toEqual(objectOf("2"));
+    expect(changes).toEqual(["added 1", "updated 2"]);
+    expect(cache.find(KEY)).toEqual(buildObject("2"));
   });
 
   test("is the newest of both, and none is told twice", () => {
-    passing.put(objectOf("1"));
-    lasting.put(objectOf("2"));
-    passing.put(objectOf("2"));
+    passing.put(buildObject("1"));
+    lasting.put(buildObject("2"));
+    passing.put(buildObject("2"));
     passing.take(KEY);
-    expect(told).toEqual(["added 1", "updated 2"]);
-    expect(cache.list()).toEqual([objectOf("2")]);
+    expect(changes).toEqual(["added 1", "updated 2"]);
+    expect(cache.list()).toEqual([buildObject("2")]);
   });
 
   test("is gone in a moment when it goes nowhere, and at once when it leaves the lasting one", async () => {
-    passing.put(objectOf("1"));
+    passing.put(buildObject("1"));
     passing.take(KEY);
-    expect(cache.find(KEY)).toEqual(objectOf("1"));
+    expect(cache.find(KEY)).toEqual(buildObject("1"));
     await clock.advance(LONG_MS);
     expect(cache.find(KEY)).toBeUndefined();
-    lasting.put(objectOf("2"));
+    lasting.put(buildObject("2"));
     lasting.take(KEY);
-    expect(told).toEqual(["added 1", "deleted 1", "added 2", "deleted 2"]);
+    expect(changes).toEqual(["added 1", "deleted 1", "added 2", "deleted 2"]);
   });
 
   test("stays as the other has it", () => {
-    lasting.put(objectOf("1"));
-    passing.put(objectOf("2"));
+    lasting.put(buildObject("1"));
+    passing.put(buildObject("2"));
     lasting.take(KEY);
-    expect(told).toEqual(["added 1", "updated 2"]);
+    expect(changes).toEqual(["added 1", "updated 2"]);
   });
 
   test("is gone before another of its name comes", async () => {
-    passing.put(objectOf("1"));
+    passing.put(buildObject("1"));
     passing.take(KEY);
-    lasting.put(objectOf("2", "other"));
+    lasting.put(buildObject("2", "other"));
     await clock.advance(LONG_MS);
-    expect(told).toEqual(["added 1", "deleted 1", "added 2"]);
+    expect(changes).toEqual(["added 1", "deleted 1", "added 2"]);
   });
 
   test("is not waited for at the end", async () => {
-    passing.put(objectOf("1"));
+    passing.put(buildObject("1"));
     passing.take(KEY);
     stop.abort(new Error("stopped"));
     await clock.advance(LONG_MS);
-    expect(told).toEqual(["added 1"]);
+    expect(changes).toEqual(["added 1"]);
   });
 });

@@ -87,14 +87,14 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     );
   }
 
-  async #removeLater(key: ObjectKey, left: T): Promise<void> {
+  async #removeLater(key: ObjectKey, removed: T): Promise<void> {
     try {
       await this.#clock.sleep(REMOVAL_DELAY_MS, this.#signal);
     } catch {
       return; // aborted
     }
-    const isStill = this.#objects.get(printKey(key))?.metadata.uid === left.metadata.uid;
-    if (isStill) this.#update(key, "gone");
+    const isUnchanged = this.#objects.get(printKey(key))?.metadata.uid === removed.metadata.uid;
+    if (isUnchanged) this.#update(key, "gone");
   }
 
   #remove(name: string, previous: T): void {

@@ -40,7 +40,7 @@ test("the last write counts, and is forgotten once the cache has it", () => {
   expect(writes.isBehind(version("11"))).toBe(false);
 });
 
-test("who asks again with what was answered does not make the write be forgotten", () => {
+test("reading the returned object again does not forget the write", () => {
   const writes = createMutationCache();
   const written = version("10");
   writes.note(written);
@@ -48,7 +48,7 @@ test("who asks again with what was answered does not make the write be forgotten
   expect(writes.newest(version("9"))).toBe(written);
 });
 
-test("a server whose versions are no numbers holds nobody up", () => {
+test("non-numeric versions never count as behind", () => {
   const writes = createMutationCache();
   writes.note(version("a10"));
   expect(writes.isBehind(version("a9"))).toBe(false);
@@ -68,24 +68,24 @@ test("the newest is what was written last, until the cache has it", () => {
 test.each([
   {
     name: "the cache tells of it",
-    tell: (cache: FakeCache<KubeObject>) => {
+    emit: (cache: FakeCache<KubeObject>) => {
       cache.put(version("10"));
     },
   },
   {
     name: "the object is gone",
-    tell: (cache: FakeCache<KubeObject>) => {
+    emit: (cache: FakeCache<KubeObject>) => {
       cache.take({ name: "a" });
     },
   },
-])("a write is forgotten when $name", ({ tell }) => {
+])("a write is forgotten when $name", ({ emit }) => {
   const cache = createFakeCache<KubeObject>();
   cache.put(version("9"));
   const writes = createMutationCache(cache);
   writes.note(version("10"));
   cache.put(version("8"));
   expect(writes.isBehind(version("9"))).toBe(true);
-  tell(cache);
+  emit(cache);
   expect(writes.isBehind(version("9"))).toBe(false);
 });
 
@@ -116,7 +116,7 @@ function find() {
   return createCachedReader(store, ownWrites, [{ type: PODS, cache: pods }]).find(PODS, KEY);
 }
 
-test("what the cache has is not asked for", async () => {
+test("objects in the cache are not read from the server", async () => {
   pods.put(podAt("1"));
   expect((await find())?.metadata.resourceVersion).toBe("1");
   expect(store.calls).toEqual([]);
@@ -130,14 +130,14 @@ test("what this process wrote is known before the cache hears of it", async () =
   expect((await find())?.metadata.resourceVersion).toBe("3");
 });
 
-test("whether what the cache does not have is there, the server is asked", async () => {
+test("objects missing from the cache are read from the server", async () => {
   expect(await find()).toBeUndefined();
   store.put(PODS, podAt("1"));
   expect((await find())?.metadata.name).toBe("a");
   expect(store.calls).toEqual(["get pods ns/a", "get pods ns/a"]);
 });
 
-test("a kind without a cache is asked for", async () => {
+test("a kind without a cache is read from the server", async () => {
   const reader = createCachedReader(store, ownWrites, [{ type: PODS, cache: pods }]);
   pods.put(podAt("1"));
   expect(await reader.find(CONFIG_MAPS, KEY)).toBeUndefined();

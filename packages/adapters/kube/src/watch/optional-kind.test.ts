@@ -23,8 +23,8 @@ const KUBEVIRT = {
 const LONGEST_PAUSE_MS = 300_000;
 const LIST = json(200, { metadata: { resourceVersion: "5" }, items: [KUBEVIRT] });
 
-interface Seen {
-  readonly told: readonly string[];
+interface Observed {
+  readonly reflections: readonly string[];
   /** What was waited between requests, milliseconds. */
   readonly pausesMs: readonly number[];
   readonly warnings: number;
@@ -35,11 +35,11 @@ interface Seen {
 /** What is told until the answers are used up and `isEnough`. */
 async function reflect(
   answers: readonly Answer[],
-  { isOptional, isEnough }: { isOptional: boolean; isEnough: (seen: Seen) => boolean },
-): Promise<Seen> {
-  const left = [...answers];
-  await using server = await startScriptedServer((response, seen) => {
-    (left.shift() ?? lines())(response, seen);
+  { isOptional, isEnough }: { isOptional: boolean; isEnough: (observed: Observed) => boolean },
+): Promise<Observed> {
+  const remaining = [...answers];
+  await using server = await startScriptedServer((response, request) => {
+    (remaining.shift() ?? lines())(response, request);
   });
   const logger = createFakeLogger();
   const random = () => 0; // the longest pauses, which are not waited for
@@ -53,21 +53,21 @@ async function reflect(
     },
   };
   const client = createKubeClient(server.config, { logger, clock: hasty, random });
-  const told: string[] = [];
+  const reflections: string[] = [];
   const subscription = client.reflect(KUBEVIRTS, { isOptional }).subscribe((reflection) => {
     const objects = reflection.kind === "listed" ? reflection.objects : [reflection.object];
-    told.push([reflection.kind, ...objects.map(({ metadata }) => metadata.name)].join(" "));
+    reflections.push([reflection.kind, ...objects.map(({ metadata }) => metadata.name)].join(" "));
   });
-  const look = (): Seen => ({
-    told,
+  const observe = (): Observed => ({
+    reflections,
     pausesMs,
     warnings: logger.lines.filter(({ level }) => level === "warn").length,
-    requests: server.seen.length,
+    requests: server.requests.length,
   });
-  await eventually(() => isEnough(look()));
+  await eventually(() => isEnough(observe()));
   subscription.unsubscribe();
   await client.close();
-  return look();
+  return observe();
 }
 
 test.each([
@@ -75,41 +75,41 @@ test.each([
   { name: "may not be read", answer: NO_RIGHT },
 ])("a kind that $name has no objects, until it has", async ({ answer }) => {
   const answers = [answer, answer, answer, answer, LIST];
-  const isEnough = ({ told }: Seen): boolean => told.length === 2;
-  const seen = await reflect(answers, { isOptional: true, isEnough });
-  expect(seen.told).toEqual(["listed", "listed kubevirt"]);
-  expect(seen.warnings).toBe(0);
+  const isEnough = ({ reflections }: Observed): boolean => reflections.length === 2;
+  const observed = await reflect(answers, { isOptional: true, isEnough });
+  expect(observed.reflections).toEqual(["listed", "listed kubevirt"]);
+  expect(observed.warnings).toBe(0);
   // Who starts waits for the third answer; nobody waits for what comes later.
-  expect(seen.pausesMs.slice(0, 4)).toEqual([50, 100, 3200, 6400]);
+  expect(observed.pausesMs.slice(0, 4)).toEqual([50, 100, 3200, 6400]);
 });
 
 test("twice may be a mistake of a server that starts", async () => {
-  const isEnough = ({ told }: Seen): boolean => told.length === 1;
-  const seen = await reflect([NO_RIGHT, NO_RIGHT, LIST], { isOptional: true, isEnough });
-  expect(seen.told).toEqual(["listed kubevirt"]);
+  const isEnough = ({ reflections }: Observed): boolean => reflections.length === 1;
+  const observed = await reflect([NO_RIGHT, NO_RIGHT, LIST], { isOptional: true, isEnough });
+  expect(observed.reflections).toEqual(["listed kubevirt"]);
 });
 
 test("what was seen is not gone because a later request is refused, which is warned of", async () => {
   const refusals = Array.from({ length: 4 }, () => NO_RIGHT);
-  const isEnough = ({ requests }: Seen): boolean => requests > 5;
-  const seen = await reflect([LIST, ...refusals], { isOptional: true, isEnough });
-  expect(seen.told).toEqual(["listed kubevirt"]);
-  expect(seen.warnings).toBe(1);
+  const isEnough = ({ requests }: Observed): boolean => requests > 5;
+  const observed = await reflect([LIST, ...refusals], { isOptional: true, isEnough });
+  expect(observed.reflections).toEqual(["listed kubevirt"]);
+  expect(observed.warnings).toBe(1);
 });
 
 test("a kind that must be there is waited for, and warned of", async () => {
-  const isEnough = ({ told }: Seen): boolean => told.length === 1;
+  const isEnough = ({ reflections }: Observed): boolean => reflections.length === 1;
   const answers = [NO_KIND, NO_KIND, NO_KIND, LIST];
-  const seen = await reflect(answers, { isOptional: false, isEnough });
-  expect(seen.told).toEqual(["listed kubevirt"]);
-  expect(seen.warnings).toBe(1);
+  const observed = await reflect(answers, { isOptional: false, isEnough });
+  expect(observed.reflections).toEqual(["listed kubevirt"]);
+  expect(observed.warnings).toBe(1);
 });
 
 test("a server that does not answer has said nothing", async () => {
   const broken = failure(500, "InternalError");
-  const isEnough = ({ told }: Seen): boolean => told.length === 1;
+  const isEnough = ({ reflections }: Observed): boolean => reflections.length === 1;
   const answers = [broken, broken, broken, broken, LIST];
-  const seen = await reflect(answers, { isOptional: true, isEnough });
-  expect(seen.told).toEqual(["listed kubevirt"]);
-  expect(seen.warnings).toBe(1);
+  const observed = await reflect(answers, { isOptional: true, isEnough });
+  expect(observed.reflections).toEqual(["listed kubevirt"]);
+  expect(observed.warnings).toBe(1);
 });

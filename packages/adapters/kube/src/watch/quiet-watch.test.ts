@@ -39,7 +39,7 @@ interface Watched {
 
 let watched: Watched;
 
-function take(client: KubeClient, names: string[]): () => void {
+function nextRequest(client: KubeClient, names: string[]): () => void {
   const subscription = client.reflect(PODS).subscribe((reflection) => {
     if (reflection.kind === "applied") names.push(reflection.object.metadata.name);
   });
@@ -52,22 +52,22 @@ async function setUp(): Promise<Watched> {
   const watches: ServerResponse[] = [];
   const answers: Answer[] = [];
   let lists = 0;
-  const server = await startScriptedServer((response, seen) => {
-    if (!seen.query.has("watch")) {
+  const server = await startScriptedServer((response, request) => {
+    if (!request.query.has("watch")) {
       lists += 1;
-      list(response, seen);
+      list(response, request);
       return;
     }
     watches.push(response);
     const answer = answers.shift();
-    if (answer !== undefined) answer(response, seen);
+    if (answer !== undefined) answer(response, request);
     else response.flushHeaders();
   });
   const clock = createFakeClock();
   const logger = createFakeLogger();
   const client = createKubeClient(server.config, { logger, clock, random: () => 0 });
   const names: string[] = [];
-  const end = take(client, names);
+  const end = nextRequest(client, names);
   const stop = async (): Promise<void> => {
     end();
     await client.close();
@@ -80,7 +80,7 @@ async function setUp(): Promise<Watched> {
   return { server, clock, watches, lists: () => lists, names, warnings, answerNext, stop };
 }
 
-function tell(response: ServerResponse | undefined, name: string, resourceVersion: string): void {
+function emit(response: ServerResponse | undefined, name: string, resourceVersion: string): void {
   const object = { metadata: { namespace: "ns", name, uid: name, resourceVersion } };
   response?.write(`${JSON.stringify({ type: "ADDED", object })}\n`);
 }
@@ -94,9 +94,9 @@ async function pass(ms: number): Promise<void> {
 /** The wait that a broken watch keeps now; the watch's own end is later. */
 async function waitNow(): Promise<number> {
   const { clock } = watched;
-  const left = (): number => (clock.dueMs[0] ?? Infinity) - clock.monotonicMs();
-  await eventually(() => left() <= 10_000);
-  return left();
+  const remainingMs = (): number => (clock.dueMs[0] ?? Infinity) - clock.monotonicMs();
+  await eventually(() => remainingMs() <= 10_000);
+  return remainingMs();
 }
 
 beforeAll(() => {
@@ -120,11 +120,11 @@ test("a watch that is silent until the server ends it is left alone, and then go
   const { watches, names } = watched;
   await pass(5 * MINUTE_MS);
   expect(watches).toHaveLength(1);
-  tell(watches[0], "first", "6");
+  emit(watches[0], "first", "6");
   await eventually(() => names.length === 1);
   watches[0]?.end();
   await eventually(() => watches.length === 2); // without that any time passes
-  tell(watches[1], "second", "7");
+  emit(watches[1], "second", "7");
   await eventually(() => names.length === 2);
   expect(watched.lists()).toBe(1);
 });
@@ -136,11 +136,11 @@ test("ten silent minutes are no fault", async () => {
     if (minute === 4) watches[0]?.end(); // as it was asked to
     await eventually(() => watches.length === (minute < 4 ? 1 : 2));
   }
-  tell(watches[1], "late", "6");
+  emit(watches[1], "late", "6");
   await eventually(() => names.length === 1);
-  const asked = server.seen.filter(({ query }) => query.has("watch"));
-  expect(asked.map(({ query }) => query.get("timeoutSeconds"))).toEqual(["300", "300"]);
-  expect(asked.map(({ query }) => query.get("resourceVersion"))).toEqual(["5", "5"]);
+  const requested = server.requests.filter(({ query }) => query.has("watch"));
+  expect(requested.map(({ query }) => query.get("timeoutSeconds"))).toEqual(["300", "300"]);
+  expect(requested.map(({ query }) => query.get("resourceVersion"))).toEqual(["5", "5"]);
   expect(watched.lists()).toBe(1);
   expect(watched.warnings()).toBe(0);
 });
@@ -159,7 +159,7 @@ test("a server that restarts is followed again after one short wait, and listed 
   for (let attempt = 0; attempt < 6; attempt += 1) {
     waits.push(await waitNow());
     if (attempt === 5) {
-      await server.startAgain();
+      await server.restart();
       answerNext(failure(410, "Expired"));
     }
     await pass(waits.at(-1) ?? 0);
@@ -167,7 +167,7 @@ test("a server that restarts is followed again after one short wait, and listed 
   expect(waits).toEqual([800, 1600, 3200, 6400, 10_000, 10_000]);
   await eventually(() => watches.length === 3); // refused with 410, listed, watched: no time passes between
   expect(watched.lists()).toBe(2);
-  tell(watches[2], "after", "9");
+  emit(watches[2], "after", "9");
   await eventually(() => names.length === 1);
 
   await pass(MINUTE_MS);

@@ -24,28 +24,28 @@ function thing(more: object): { apiVersion: string; kind: string; metadata: type
 const APPLIED = { "kubectl.kubernetes.io/last-applied-configuration": "{}" };
 
 test.each([
-  { name: "field managers", given: { managedFields: [{ manager: "m" }] }, want: {} },
-  { name: "what was applied", given: { annotations: APPLIED }, want: { annotations: {} } },
+  { name: "field managers", input: { managedFields: [{ manager: "m" }] }, want: {} },
+  { name: "what was applied", input: { annotations: APPLIED }, want: { annotations: {} } },
   {
     name: "no other annotation",
-    given: { annotations: { ...APPLIED, a: "b" } },
+    input: { annotations: { ...APPLIED, a: "b" } },
     want: { annotations: { a: "b" } },
   },
   {
     name: "nothing else",
-    given: { labels: { a: "b" }, finalizers: ["f"] },
+    input: { labels: { a: "b" }, finalizers: ["f"] },
     want: { labels: { a: "b" }, finalizers: ["f"] },
   },
-])("is left out: $name", ({ given, want }) => {
-  const whole = { ...thing(given), spec: { a: 1 } };
+])("is left out: $name", ({ input, want }) => {
+  const whole = { ...thing(input), spec: { a: 1 } };
   expect(withoutBookkeeping(whole)).toEqual({ ...thing(want), spec: { a: 1 } });
 });
 
-function podOf(name: string, resourceVersion: string): object {
+function buildPod(name: string, resourceVersion: string): object {
   return { metadata: { namespace: "ns", name, uid: `uid-${name}`, resourceVersion } };
 }
 
-function listOf(resourceVersion: string, pods: readonly object[], next?: string): Answer {
+function buildList(resourceVersion: string, pods: readonly object[], next?: string): Answer {
   const metadata = { resourceVersion, ...(next !== undefined && { continue: next }) };
   return json(200, { kind: "PodList", apiVersion: "v1", metadata, items: pods });
 }
@@ -55,7 +55,7 @@ function event(type: string, object: object): string {
 }
 
 /** What a reflector tells, as words: `list a,b`, `+a@3`, `-a`. */
-function toWord(reflection: Reflection<Pod>): string {
+function describeReflection(reflection: Reflection<Pod>): string {
   if (reflection.kind === "listed") {
     return `list ${reflection.objects.map((pod) => pod.metadata.name).join(",")}`;
   }
@@ -64,7 +64,7 @@ function toWord(reflection: Reflection<Pod>): string {
 }
 
 interface Reflected {
-  readonly words: readonly string[];
+  readonly reflections: readonly string[];
   readonly server: ScriptedServer;
   readonly warnings: () => number;
   readonly stop: () => void;
@@ -77,10 +77,10 @@ async function reflect(
 ): Promise<void> {
   const lists = [...script.lists];
   const watches = [...script.watches];
-  await using server = await startScriptedServer((response, seen) => {
-    const answers = seen.query.has("watch") ? watches : lists;
+  await using server = await startScriptedServer((response, request) => {
+    const answers = request.query.has("watch") ? watches : lists;
     const answer = answers.shift() ?? lines();
-    answer(response, seen);
+    answer(response, request);
   });
   const logger = createFakeLogger();
   const client = createKubeClient(server.config, {
@@ -89,16 +89,16 @@ async function reflect(
     random: () => 0.99, // nearly no wait between attempts
     watchTimes: { headersMs: 1000, serverSeconds: 300, overdueMs: 30_000 },
   });
-  const words: string[] = [];
+  const reflections: string[] = [];
   const subscription = client.reflect(PODS, { namespace: "ns" }).subscribe((reflection) => {
-    words.push(toWord(reflection));
+    reflections.push(describeReflection(reflection));
   });
   const stop = (): void => {
     subscription.unsubscribe();
   };
   const warnings = (): number => logger.lines.filter(({ level }) => level === "warn").length;
   try {
-    await use({ words, server, warnings, stop });
+    await use({ reflections, server, warnings, stop });
   } finally {
     stop();
     await client.close();
@@ -106,13 +106,13 @@ async function reflect(
 }
 
 function watchVersions(server: ScriptedServer): readonly (string | null)[] {
-  return server.seen
+  return server.requests
     .filter(({ query }) => query.has("watch"))
     .map(({ query }) => query.get("resourceVersion"));
 }
 
 function listCount(server: ScriptedServer): number {
-  return server.seen.filter(({ query }) => !query.has("watch")).length;
+  return server.requests.filter(({ query }) => !query.has("watch")).length;
 }
 
 test("keeps neither field managers nor what its caller does not read", async () => {
@@ -121,20 +121,20 @@ test("keeps neither field managers nor what its caller does not read", async () 
     const metadata = { namespace: "ns", name, uid: name, resourceVersion: "6", managedFields };
     return { metadata, spec: { nodeName: "n", containers: [] } };
   };
-  const answers = [listOf("5", [stored("a")]), lines(event("ADDED", stored("b")))];
-  await using server = await startScriptedServer((response, seen) => {
-    (answers.shift() ?? lines())(response, seen);
+  const answers = [buildList("5", [stored("a")]), lines(event("ADDED", stored("b")))];
+  await using server = await startScriptedServer((response, request) => {
+    (answers.shift() ?? lines())(response, request);
   });
   const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
-  const seen: Pod[] = [];
+  const observed: Pod[] = [];
   const trim = (pod: Pod): Pod => ({ ...pod, spec: { containers: [] } });
-  const subscription = client.reflect(PODS, { trim }).subscribe((told) => {
-    seen.push(...(told.kind === "listed" ? told.objects : [told.object]));
+  const subscription = client.reflect(PODS, { trim }).subscribe((reflection) => {
+    observed.push(...(reflection.kind === "listed" ? reflection.objects : [reflection.object]));
   });
-  await eventually(() => seen.length === 2);
+  await eventually(() => observed.length === 2);
   subscription.unsubscribe();
   await client.close();
-  for (const pod of seen) {
+  for (const pod of observed) {
     expect(pod.spec).toEqual({ containers: [] });
     expect(pod.metadata).not.toHaveProperty("managedFields");
   }
@@ -143,19 +143,19 @@ test("keeps neither field managers nor what its caller does not read", async () 
 describe("a reflector", () => {
   test("lists, then watches from there with bookmarks", async () => {
     const script = {
-      lists: [listOf("5", [podOf("a", "3")])],
+      lists: [buildList("5", [buildPod("a", "3")])],
       watches: [
         lines(
-          event("ADDED", podOf("b", "6")),
-          event("MODIFIED", podOf("a", "7")),
-          event("DELETED", podOf("b", "8")),
+          event("ADDED", buildPod("b", "6")),
+          event("MODIFIED", buildPod("a", "7")),
+          event("DELETED", buildPod("b", "8")),
         ),
       ],
     };
-    await reflect(script, async ({ words, server }) => {
-      await eventually(() => words.length === 4);
-      expect(words).toEqual(["list a", "+b@6", "+a@7", "-b"]);
-      const watch = server.seen[1];
+    await reflect(script, async ({ reflections, server }) => {
+      await eventually(() => reflections.length === 4);
+      expect(reflections).toEqual(["list a", "+b@6", "+a@7", "-b"]);
+      const watch = server.requests[1];
       expect(watch?.path).toBe("/api/v1/namespaces/ns/pods");
       expect(watch?.query.get("resourceVersion")).toBe("5");
       expect(watch?.query.get("allowWatchBookmarks")).toBe("true");
@@ -165,30 +165,30 @@ describe("a reflector", () => {
 
   test("reads a list page by page", async () => {
     const script = {
-      lists: [listOf("5", [podOf("a", "1")], "next"), listOf("5", [podOf("b", "2")])],
+      lists: [buildList("5", [buildPod("a", "1")], "next"), buildList("5", [buildPod("b", "2")])],
       watches: [],
     };
-    await reflect(script, async ({ words, server }) => {
-      await eventually(() => words.length === 1);
-      expect(words).toEqual(["list a,b"]);
-      expect(server.seen[0]?.query.get("limit")).toBe("500");
-      expect(server.seen[1]?.query.get("continue")).toBe("next");
+    await reflect(script, async ({ reflections, server }) => {
+      await eventually(() => reflections.length === 1);
+      expect(reflections).toEqual(["list a,b"]);
+      expect(server.requests[0]?.query.get("limit")).toBe("500");
+      expect(server.requests[1]?.query.get("continue")).toBe("next");
     });
   });
 
   test("lists without pages when the server lost its place between two", async () => {
     const script = {
       lists: [
-        listOf("5", [podOf("a", "1")], "next"),
+        buildList("5", [buildPod("a", "1")], "next"),
         failure(410, "Expired"),
-        listOf("9", [podOf("a", "1"), podOf("b", "2")]),
+        buildList("9", [buildPod("a", "1"), buildPod("b", "2")]),
       ],
       watches: [],
     };
-    await reflect(script, async ({ words, server }) => {
-      await eventually(() => words.length === 1);
-      expect(words).toEqual(["list a,b"]);
-      expect(server.seen[2]?.query.has("limit")).toBe(false);
+    await reflect(script, async ({ reflections, server }) => {
+      await eventually(() => reflections.length === 1);
+      expect(reflections).toEqual(["list a,b"]);
+      expect(server.requests[2]?.query.has("limit")).toBe(false);
     });
   });
 
@@ -200,34 +200,34 @@ describe("a reflector", () => {
   }[] = [
     {
       name: "a clean end",
-      first: (response, seen) => {
-        lines(event("ADDED", podOf("b", "6")))(response, seen);
+      first: (response, request) => {
+        lines(event("ADDED", buildPod("b", "6")))(response, request);
         response.end();
       },
       want: "6",
     },
     {
       name: "a reset",
-      first: lines(event("ADDED", podOf("b", "6"))),
-      breakOff: async ({ words, server }) => {
-        await eventually(() => words.includes("+b@6"));
+      first: lines(event("ADDED", buildPod("b", "6"))),
+      breakOff: async ({ reflections, server }) => {
+        await eventually(() => reflections.includes("+b@6"));
         server.cut();
       },
       want: "6",
     },
     {
       name: "a cut within a line",
-      first: (response, seen) => {
-        lines(event("ADDED", podOf("b", "6")))(response, seen);
+      first: (response, request) => {
+        lines(event("ADDED", buildPod("b", "6")))(response, request);
         response.end('{"type":"MODIFIED","obj');
       },
       want: "6",
     },
     {
       name: "a bookmark",
-      first: (response, seen) => {
-        const added = event("ADDED", podOf("b", "6"));
-        lines(added, event("BOOKMARK", { metadata: { resourceVersion: "99" } }))(response, seen);
+      first: (response, request) => {
+        const added = event("ADDED", buildPod("b", "6"));
+        lines(added, event("BOOKMARK", { metadata: { resourceVersion: "99" } }))(response, request);
         response.end();
       },
       want: "99",
@@ -242,13 +242,13 @@ describe("a reflector", () => {
     "goes on where it was after $name, without a list",
     async ({ first, breakOff, want }) => {
       const script = {
-        lists: [listOf("5", [])],
-        watches: [first, lines(event("ADDED", podOf("c", "100")))],
+        lists: [buildList("5", [])],
+        watches: [first, lines(event("ADDED", buildPod("c", "100")))],
       };
       await reflect(script, async (reflected) => {
         await breakOff?.(reflected);
-        const { words, server } = reflected;
-        await eventually(() => words.includes("+c@100"));
+        const { reflections, server } = reflected;
+        await eventually(() => reflections.includes("+c@100"));
         expect(watchVersions(server)[1]).toBe(want);
         expect(listCount(server)).toBe(1);
       });
@@ -270,12 +270,12 @@ describe("a reflector", () => {
   ];
   test.each(relists)("lists again when $name", async ({ first }) => {
     const script = {
-      lists: [listOf("5", [podOf("a", "1")]), listOf("50", [podOf("b", "2")])],
+      lists: [buildList("5", [buildPod("a", "1")]), buildList("50", [buildPod("b", "2")])],
       watches: [first],
     };
-    await reflect(script, async ({ words, server }) => {
-      await eventually(() => words.length === 2);
-      expect(words).toEqual(["list a", "list b"]);
+    await reflect(script, async ({ reflections, server }) => {
+      await eventually(() => reflections.length === 2);
+      expect(reflections).toEqual(["list a", "list b"]);
       await eventually(() => watchVersions(server).length === 2);
       expect(watchVersions(server)).toEqual(["5", "50"]);
     });
@@ -284,29 +284,29 @@ describe("a reflector", () => {
   test("goes on trying while the server fails, and warns the third time, the sixth, the twelfth", async () => {
     const failed = failure(503, "ServiceUnavailable");
     const script = {
-      lists: [...Array.from({ length: 7 }, () => failed), listOf("5", [podOf("a", "1")])],
+      lists: [...Array.from({ length: 7 }, () => failed), buildList("5", [buildPod("a", "1")])],
       watches: [],
     };
-    await reflect(script, async ({ words, warnings }) => {
-      await eventually(() => words.length === 1);
+    await reflect(script, async ({ reflections, warnings }) => {
+      await eventually(() => reflections.length === 1);
       expect(warnings()).toBe(2);
     });
   });
 
   test("a character that is cut in two arrives whole", async () => {
-    const bytes = Buffer.from(`${event("ADDED", podOf("grün", "6"))}\n`);
+    const bytes = Buffer.from(`${event("ADDED", buildPod("grün", "6"))}\n`);
     const cut = bytes.indexOf("ü") + 1;
     const script = {
-      lists: [listOf("5", [])],
+      lists: [buildList("5", [])],
       watches: [
         (response: Parameters<Answer>[0]) => {
           response.write(bytes.subarray(0, cut), () => response.write(bytes.subarray(cut)));
         },
       ],
     };
-    await reflect(script, async ({ words }) => {
-      await eventually(() => words.length === 2);
-      expect(words[1]).toBe("+grün@6");
+    await reflect(script, async ({ reflections }) => {
+      await eventually(() => reflections.length === 2);
+      expect(reflections[1]).toBe("+grün@6");
     });
   });
 
@@ -314,22 +314,22 @@ describe("a reflector", () => {
     const pending = Promise.withResolvers<() => void>();
     const script = {
       lists: [
-        (response: Parameters<Answer>[0], seen: Parameters<Answer>[1]) => {
+        (response: Parameters<Answer>[0], request: Parameters<Answer>[1]) => {
           pending.resolve(() => {
-            listOf("5", [podOf("a", "1")])(response, seen);
+            buildList("5", [buildPod("a", "1")])(response, request);
           });
         },
       ],
       watches: [],
     };
-    await reflect(script, async ({ words, server, stop }) => {
+    await reflect(script, async ({ reflections, server, stop }) => {
       const answer = await pending.promise;
       stop();
       stop();
       answer();
       await clock.sleep(50, new AbortController().signal);
-      expect(words).toEqual([]);
-      expect(server.seen).toHaveLength(1);
+      expect(reflections).toEqual([]);
+      expect(server.requests).toHaveLength(1);
     });
   });
 });

@@ -24,11 +24,11 @@ function without<T extends object>(object: T, name: string): T {
 export function withoutBookkeeping<T extends KubeObject>(object: T): T {
   const metadata: ObjectMeta = without(object.metadata, MANAGED_FIELDS);
   const { annotations } = metadata;
-  const kept =
+  const retained =
     annotations === undefined
       ? metadata
       : { ...metadata, annotations: without(annotations, LAST_APPLIED_ANNOTATION) };
-  return { ...object, metadata: kept };
+  return { ...object, metadata: retained };
 }
 
 export type Reflection<T extends KubeObject> =
@@ -42,7 +42,7 @@ interface Selection {
   readonly fieldSelector?: string;
 }
 
-export interface Wanted<T extends KubeObject> extends Selection {
+export interface ReflectOptions<T extends KubeObject> extends Selection {
   /** Drops unused fields of each object as it arrives, before the whole list is there. Default: none. */
   readonly trim?: (object: T) => T;
   /** If the kind is missing or may not be read, reports an empty list and retries every five minutes. Default: waits. */
@@ -95,17 +95,17 @@ class Subscription<T extends KubeObject> {
   #answer: "none" | "missing" | "listed" = "none";
 
   constructor(
-    source: { readonly type: ResourceType<T>; readonly wanted: Wanted<T> },
+    source: { readonly type: ResourceType<T>; readonly options: ReflectOptions<T> },
     deps: ReflectorDeps,
-    tell: (reflection: Reflection<T>) => void,
+    emit: (reflection: Reflection<T>) => void,
   ) {
     this.#type = source.type;
-    const { trim, isOptional = false, ...selection } = source.wanted;
+    const { trim, isOptional = false, ...selection } = source.options;
     this.#isOptional = isOptional;
     this.#selection = selection;
     this.#trim = trim ?? ((object) => object);
     this.#deps = deps;
-    this.#emit = tell;
+    this.#emit = emit;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -186,10 +186,14 @@ class Subscription<T extends KubeObject> {
     }
   }
 
-  #emitEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", seen: KubeObject): void {
+  #emitEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", received: KubeObject): void {
     if (type === "BOOKMARK") return;
     // The server enforces the type of objects at this path.
-    const object = { ...seen, apiVersion: apiVersionOf(this.#type), kind: this.#type.kind } as T;
+    const object = {
+      ...received,
+      apiVersion: apiVersionOf(this.#type),
+      kind: this.#type.kind,
+    } as T;
     this.#emit({
       kind: type === "DELETED" ? "removed" : "applied",
       object: this.#trimObject(object),
@@ -216,8 +220,8 @@ class Subscription<T extends KubeObject> {
       attempt: this.#failures,
       reason: messageOf(error),
     };
-    const isTold = Number.isInteger(Math.log2(this.#failures / WARN_FROM_FAILURES));
-    const isWarned = isTold && this.#failures >= WARN_FROM_FAILURES && !isMissing;
+    const isLogged = Number.isInteger(Math.log2(this.#failures / WARN_FROM_FAILURES));
+    const isWarned = isLogged && this.#failures >= WARN_FROM_FAILURES && !isMissing;
     if (isWarned) logger.warn("watch broken", fields);
     else logger.debug("watch broken", fields);
   }
@@ -257,12 +261,12 @@ class Subscription<T extends KubeObject> {
  */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,
-  wanted: Wanted<T>,
+  options: ReflectOptions<T>,
   deps: ReflectorDeps,
 ): Observable<Reflection<T>> {
   return new Observable((subscriber) => {
     const abort = new AbortController();
-    const reflecting = new Subscription({ type, wanted }, deps, (reflection) => {
+    const reflecting = new Subscription({ type, options }, deps, (reflection) => {
       if (!abort.signal.aborted) subscriber.next(reflection);
     });
     void reflecting.run(abort.signal);

@@ -152,10 +152,10 @@ export class WatchConnection {
     const seconds = Math.round(times.serverSeconds * (1 + random()));
     const overdue = new AbortController();
     const closed = new AbortController();
-    const giveUp = (): void => {
+    const abandon = (): void => {
       overdue.abort();
     };
-    clock.sleep(seconds * 1000 + times.overdueMs, closed.signal).then(giveUp, () => undefined);
+    clock.sleep(seconds * 1000 + times.overdueMs, closed.signal).then(abandon, () => undefined);
     try {
       const ended = AbortSignal.any([signal, overdue.signal]);
       yield* this.#read(this.#request(target, seconds, ended), onOpen);

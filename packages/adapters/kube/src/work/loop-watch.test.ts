@@ -18,9 +18,9 @@ beforeEach(() => {
 
 describe("the first listing has been acted on", () => {
   test("not before the loop begins, and at once when nothing waits", () => {
-    expect(watch.isUnderWay()).toBe(false);
+    expect(watch.isStarted()).toBe(false);
     watch.start([]);
-    expect(watch.isUnderWay()).toBe(true);
+    expect(watch.isStarted()).toBe(true);
   });
 
   test.each([
@@ -37,18 +37,18 @@ describe("the first listing has been acted on", () => {
   ])("$name: $want", ({ passes, want }) => {
     watch.start(["a", "b"]);
     for (const [key, hasWorked] of Object.entries(passes)) watch.begin(key).end(hasWorked);
-    expect(watch.isUnderWay()).toBe(want);
+    expect(watch.isStarted()).toBe(want);
   });
 
   test("and stays so, whatever fails afterwards", () => {
     watch.start(["a"]);
     watch.begin("a").end(true);
     watch.begin("b").end(false);
-    expect(watch.isUnderWay()).toBe(true);
+    expect(watch.isStarted()).toBe(true);
   });
 });
 
-describe("a loop stands still", () => {
+describe("a loop is stuck", () => {
   test("when a pass goes on for longer than it can, and no longer when it ends after all", async () => {
     watch.start([]);
     const pass = watch.begin("a");
@@ -103,7 +103,7 @@ describe("a reconciler that is watched", () => {
     });
     for (const want of [false, false, true]) {
       await settle();
-      expect(watch.isUnderWay()).toBe(want);
+      expect(watch.isStarted()).toBe(want);
       passes.at(-1)?.resolve(done());
     }
     stop.abort();
@@ -113,8 +113,8 @@ describe("a reconciler that is watched", () => {
   test("stands still in the key whose pass hangs, and progresses with its steps", async () => {
     const hangs = Promise.withResolvers<ReturnType<typeof done>>();
     let progressed: (() => void) | undefined;
-    const running = run((_key, _signal, tellProgressed) => {
-      progressed = tellProgressed;
+    const running = run((_key, _signal, reportProgress) => {
+      progressed = reportProgress;
       return hangs.promise;
     });
     await settle();

@@ -57,7 +57,7 @@ export class LoopWatch {
   }
 
   /** Whether each key of the first listing has had a pass and one succeeded. A single failing object does not matter. */
-  isUnderWay(): boolean {
+  isStarted(): boolean {
     return this.#first?.size === 0 && this.#hasWorked;
   }
 

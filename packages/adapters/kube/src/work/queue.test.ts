@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { createQueue, FairQueue, type Queue, specVersionOf } from "./queue.ts";
 
 /** Keys are GROUP/NAME. */
-function lineOf(...keys: readonly string[]): FairQueue {
+function buildQueue(...keys: readonly string[]): FairQueue {
   const line = new FairQueue((key) => key.split("/")[0] ?? "");
   for (const key of keys) line.add(key);
   return line;
@@ -45,24 +45,24 @@ describe("a fair line", () => {
       want: ["a/1", "b/1", "a/2", "b/2", "a/3"],
     },
   ])("$name", ({ keys, want }) => {
-    const line = lineOf(...keys);
+    const line = buildQueue(...keys);
     expect(line.size).toBe(want.length);
     expect(takeAll(line)).toEqual(want);
     expect(line.size).toBe(0);
   });
 
   test("a group that comes again comes behind the others", () => {
-    const line = lineOf("a/1", "b/1", "b/2");
+    const line = buildQueue("a/1", "b/1", "b/2");
     expect(line.take()).toBe("a/1");
     line.add("a/2");
     expect(takeAll(line)).toEqual(["b/1", "a/2", "b/2"]);
   });
 
-  test("whoever waits is served once, after no more of another group than there are of its own before it, and one", () => {
+  test("serves each key once, after at most one more key of another group than of its own before it", () => {
     const key = fc.tuple(fc.constantFrom("a", "b", "c"), fc.nat(9)).map((parts) => parts.join("/"));
     fc.assert(
       fc.property(fc.array(key), (keys) => {
-        const taken = takeAll(lineOf(...keys));
+        const taken = takeAll(buildQueue(...keys));
         expect(taken.toSorted()).toEqual([...new Set(keys)].toSorted());
         taken.forEach((one, place) => {
           const before = taken.slice(0, place);
@@ -103,13 +103,13 @@ describe("a queue", () => {
   });
 
   test("gives keys of several groups by turns", async () => {
-    const queue = createQueue({ clock: createFakeClock(), groupOf: (key) => key.slice(0, 1) });
+    const queue = createQueue({ clock: createFakeClock(), toGroup: (key) => key.slice(0, 1) });
     for (const key of ["a1", "a2", "a3", "b1"]) queue.add(key);
     expect(queue.waiting()).toEqual(["a1", "a2", "a3", "b1"]);
     expect(await drain(queue)).toEqual(["a1", "b1", "a2", "a3"]);
   });
 
-  test("gives a key to who waits for it", async () => {
+  test("resolves a waiting take when a key is added", async () => {
     const { queue } = setUp();
     const taken = queue.take(never);
     queue.add("a");
@@ -130,7 +130,7 @@ describe("a queue", () => {
     expect(queue.figures().adds).toBe(6);
   });
 
-  test("tells how long a key waited, and what it looks like", async () => {
+  test("reports how long a key was queued, and its own statistics", async () => {
     const { clock, queue } = setUp();
     queue.add("a");
     queue.add("b");
@@ -175,7 +175,7 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["b", "a"]);
   });
 
-  test("who waits and aborts gets no key", async () => {
+  test("an aborted take gets no key", async () => {
     const { queue } = setUp();
     const abort = new AbortController();
     const refused = queue.take(abort.signal);
@@ -205,7 +205,7 @@ describe("a queue", () => {
     expect(waits.at(-1)).toBe(60_000);
     expect(queue.retry("b", lost)).toBe(100);
     queue.forget("a");
-    expect(queue.failuresOf("a")).toBe(0);
+    expect(queue.countFailures("a")).toBe(0);
     expect(queue.retry("a", lost)).toBe(100);
     await settle();
   });
@@ -215,7 +215,7 @@ describe("a queue", () => {
     expect(queue.retry("a", lost)).toBe(50);
   });
 
-  test("a success takes back the retry, not a time that was asked for", async () => {
+  test("a success cancels the retry, but not a requested time", async () => {
     const { clock, queue } = setUp();
     queue.retry("a", lost);
     queue.addAfter("a", 5000);
@@ -241,13 +241,13 @@ describe("a queue", () => {
     expect(await drain(queue)).toEqual(["a"]);
   });
 
-  test("runs a key that failed at once when its circumstances change", async () => {
+  test("runs a key that failed at once when its inputs change", async () => {
     const clock = createFakeClock();
     let generation = 1;
     const queue = createQueue({
       clock,
       random: () => 0,
-      circumstancesOf: () => String(generation),
+      readInputs: () => String(generation),
     });
     for (let i = 0; i < 20; i += 1) {
       queue.add("a");
@@ -273,7 +273,7 @@ describe("a queue", () => {
     expect(clock.dueMs).toEqual([3200]);
   });
 
-  test("who waits and has got a key may abort without harm to others", async () => {
+  test("an abort after a take has resolved does not affect others", async () => {
     const { queue } = setUp();
     const abort = new AbortController();
     const taken = queue.take(abort.signal);
@@ -285,7 +285,7 @@ describe("a queue", () => {
     expect(await other).toBe("b");
   });
 
-  test("gives nothing to who has aborted already", async () => {
+  test("rejects a take whose signal is already aborted", async () => {
     const { queue } = setUp();
     queue.add("a");
     await expect(queue.take(AbortSignal.abort(new Error("stop")))).rejects.toThrow("stop");

@@ -16,14 +16,14 @@ import { createStepBackoff, type StepBackoff, type Step } from "../pace/step-bac
 
 /** A queue whose groups take turns, so that a group with many keys does not delay the others. */
 export class FairQueue {
-  readonly #groupOf: (key: string) => string;
+  readonly #toGroup: (key: string) => string;
   /** In the order of their turns; none is empty. */
   readonly #groups = new Map<string, Set<string>>();
   #size = 0;
 
-  /** `groupOf` must be constant for a key. */
-  constructor(groupOf: (key: string) => string) {
-    this.#groupOf = groupOf;
+  /** `toGroup` must be constant for a key. */
+  constructor(toGroup: (key: string) => string) {
+    this.#toGroup = toGroup;
   }
 
   get size(): number {
@@ -31,13 +31,13 @@ export class FairQueue {
   }
 
   has(key: string): boolean {
-    return this.#groups.get(this.#groupOf(key))?.has(key) === true;
+    return this.#groups.get(this.#toGroup(key))?.has(key) === true;
   }
 
   /** Appends the key to its group, unless it is already queued. */
   add(key: string): void {
     if (this.has(key)) return;
-    const group = this.#groupOf(key);
+    const group = this.#toGroup(key);
     const keys = this.#groups.get(group) ?? new Set();
     this.#groups.set(group, keys.add(key));
     this.#size += 1;
@@ -59,7 +59,7 @@ export class FairQueue {
   }
 
   remove(key: string): boolean {
-    const group = this.#groupOf(key);
+    const group = this.#toGroup(key);
     const keys = this.#groups.get(group);
     if (keys?.delete(key) !== true) return false;
     this.#size -= 1;
@@ -80,9 +80,9 @@ interface QueueOptions {
   readonly backoff?: BackoffRange;
   readonly random?: Random;
   /** Inputs that the loop does not write, such as the generation. A change ends the delay of a failed key. Default: none. */
-  readonly circumstancesOf?: (key: string) => string;
+  readonly readInputs?: (key: string) => string;
   /** Group of a key; groups take turns, so that the many keys of one owner do not delay others. Default: one group. */
-  readonly groupOf?: (key: string) => string;
+  readonly toGroup?: (key: string) => string;
 }
 
 /** Identifies the wanted state of an object: its uid, its generation and its deletion. */
@@ -122,8 +122,8 @@ interface KeyTimer {
 export class Queue {
   readonly concurrency: number;
   readonly #clock: Clock;
-  readonly #circumstancesOf: (key: string) => string;
-  readonly #pauses: StepBackoff<undefined>;
+  readonly #readInputs: (key: string) => string;
+  readonly #backoff: StepBackoff<undefined>;
   readonly #earlyWakes: TokenBuckets;
   readonly #waiting: FairQueue;
   readonly #backlog: FairQueue;
@@ -144,12 +144,12 @@ export class Queue {
   constructor(options: QueueOptions) {
     this.concurrency = options.concurrency ?? 1;
     this.#clock = options.clock;
-    const groupOf = options.groupOf ?? ((): string => "");
-    this.#waiting = new FairQueue(groupOf);
-    this.#backlog = new FairQueue(groupOf);
-    this.#circumstancesOf = options.circumstancesOf ?? (() => "");
+    const toGroup = options.toGroup ?? ((): string => "");
+    this.#waiting = new FairQueue(toGroup);
+    this.#backlog = new FairQueue(toGroup);
+    this.#readInputs = options.readInputs ?? (() => "");
     const { clock, random, backoff: range = BACKOFF } = options;
-    this.#pauses = createStepBackoff({ clock, range, ...(random !== undefined && { random }) });
+    this.#backoff = createStepBackoff({ clock, range, ...(random !== undefined && { random }) });
     this.#earlyWakes = createTokenBuckets(clock, EARLY_WAKE_LIMIT);
   }
 
@@ -187,7 +187,7 @@ export class Queue {
       this.#dirty.add(key);
       return;
     }
-    const held = this.#isWaiting(key) ? undefined : this.#pauses.findHeld(this.#toStep(key));
+    const held = this.#isWaiting(key) ? undefined : this.#backoff.findHeld(this.#toStep(key));
     if (held === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
     else this.#delay(this.#retries, key, held.pauseMs);
   }
@@ -199,7 +199,7 @@ export class Queue {
 
   /** Queues the key after a delay that grows with consecutive failures of the same code. Returns the delay in milliseconds. */
   retry(key: string, { code, retryAtLeastMs = 0 }: KeyFailure): number {
-    const pauseMs = this.#pauses.fail(this.#toStep(key), { code, shown: undefined });
+    const pauseMs = this.#backoff.fail(this.#toStep(key), { code, shown: undefined });
     const waitMs = Math.max(pauseMs, retryAtLeastMs);
     this.#retryCount += 1;
     this.#cancel(this.#retries, key);
@@ -208,13 +208,13 @@ export class Queue {
   }
 
   /** Consecutive failures of a key that waits for a retry. */
-  failuresOf(key: string): number {
-    return this.#pauses.findHeld(this.#toStep(key))?.failures ?? 0;
+  countFailures(key: string): number {
+    return this.#backoff.findHeld(this.#toStep(key))?.failures ?? 0;
   }
 
   /** Forgets the key's failures and cancels its retry. */
   forget(key: string): void {
-    this.#pauses.succeed(this.#toStep(key));
+    this.#backoff.succeed(this.#toStep(key));
     this.#cancel(this.#retries, key);
   }
 
@@ -245,7 +245,7 @@ export class Queue {
 
   /** The key's pass, as a step with backoff. */
   #toStep(key: string): Step {
-    return { scope: key, name: "pass", circumstances: this.#circumstancesOf(key) };
+    return { scope: key, name: "pass", inputs: this.#readInputs(key) };
   }
 
   #isWaiting(key: string): boolean {

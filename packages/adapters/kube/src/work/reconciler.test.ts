@@ -64,7 +64,7 @@ function start(
   return { clock, add, passes, lines: log.lines, results, seconds, queues, stop };
 }
 
-test("passes that wait for nothing let in what comes meanwhile: no backlog makes a loop deaf", async () => {
+test("passes without I/O yield to the event loop, even with a backlog", async () => {
   const BACKLOG = 1000;
   const [abort, timers] = [new AbortController(), createFakeClock()];
   // Each look at the time costs a millisecond, and so does a pass.
@@ -153,7 +153,7 @@ describe("a reconciler", () => {
       want: { dueMs: 60_000, level: "warn" },
     },
     {
-      name: "that nobody thought of is loud and tried again soon",
+      name: "without a code is logged as an error and retried soon",
       error: new TypeError("x is not a function"),
       want: { dueMs: 100, level: "error" },
     },
@@ -175,10 +175,10 @@ describe("a reconciler", () => {
   test("writes that are always lost are warned of, and told in an event on the object", async () => {
     const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "one", namespace: "ns" } };
     const details = { resource: "pods", object: "ns/one", count: 5, message: "the test failed" };
-    const told: unknown[] = [];
-    const teller: LostWriteReporter = {
+    const recorded: unknown[] = [];
+    const reporter: LostWriteReporter = {
       events: {
-        record: (object, note) => void told.push([object, note]),
+        record: (object, note) => void recorded.push([object, note]),
         flush: () => Promise.resolve(),
       },
       find: (resource, key) => (`${resource} ${key.name}` === "pods one" ? pod : undefined),
@@ -188,15 +188,15 @@ describe("a reconciler", () => {
       new AppError("KUBE_WRITES_LOST", { ...details, object: "ns/gone" }),
     ];
     const lost = new AppError("KUBE_WRITES_LOST", details);
-    const loop = start((_key, pass) => Promise.reject(errors[pass - 1] ?? lost), 1, teller);
+    const loop = start((_key, pass) => Promise.reject(errors[pass - 1] ?? lost), 1, reporter);
     loop.add("a");
     await settle();
     await loop.clock.advance(100);
-    expect(told).toEqual([]);
+    expect(recorded).toEqual([]);
     await loop.clock.advance(200);
     const message =
       "5 writes of pods ns/one in a row were refused because it had changed: the test failed";
-    expect(told).toEqual([[pod, { type: "Warning", reason: "WritesLost", message }]]);
+    expect(recorded).toEqual([[pod, { type: "Warning", reason: "WritesLost", message }]]);
     expect(loop.lines.at(-1)).toMatchObject({ level: "warn", fields: { reason: message } });
     await loop.stop();
   });
@@ -230,17 +230,17 @@ describe("a reconciler", () => {
   test.each<{ name: string; outcome: () => Promise<Next> }>([
     { name: "succeeds", outcome: () => Promise.resolve(done()) },
     { name: "fails", outcome: () => Promise.reject(new Error("no")) },
-  ])("the duration of a pass that $name is told in seconds", async ({ outcome }) => {
-    const gate = Promise.withResolvers<undefined>();
+  ])("the duration of a pass that $name is reported in seconds", async ({ outcome }) => {
+    const outcomeReady = Promise.withResolvers<undefined>();
     const loop = start(async (_key, pass) => {
-      if (pass === 1) await gate.promise;
+      if (pass === 1) await outcomeReady.promise;
       return outcome();
     });
     await loop.clock.advance(10_000);
     loop.add("a");
     await settle();
     await loop.clock.advance(2500);
-    gate.resolve(undefined);
+    outcomeReady.resolve(undefined);
     await settle();
     expect(loop.seconds).toEqual([2.5]);
     expect(loop.lines.map(({ fields }) => fields["durationMs"])).toEqual(
@@ -249,18 +249,18 @@ describe("a reconciler", () => {
     await loop.stop();
   });
 
-  test("a pass that fails after the stop is not told and not tried again", async () => {
-    const gate = Promise.withResolvers<Next>();
-    const loop = start(() => gate.promise);
+  test("a pass that fails after the stop is neither logged nor retried", async () => {
+    const pass = Promise.withResolvers<Next>();
+    const loop = start(() => pass.promise);
     loop.add("a");
     await settle();
     const stopped = loop.stop();
-    gate.reject(new Error("aborted"));
+    pass.reject(new Error("aborted"));
     await stopped;
     expect([loop.lines, loop.results, loop.clock.dueMs]).toEqual([[], [], []]);
   });
 
-  test("a loop whose passes nobody counts works too", async () => {
+  test("runs without metrics", async () => {
     const clock = createFakeClock();
     const queue = createQueue({ clock });
     const abort = new AbortController();
@@ -279,7 +279,7 @@ describe("a reconciler", () => {
     expect(log.lines).toEqual([]);
   });
 
-  test("a key that fails holds up no other", async () => {
+  test("a failing key does not delay others", async () => {
     const loop = start((key) =>
       key === "bad" ? Promise.reject(new Error("no")) : Promise.resolve(done()),
     );
@@ -306,11 +306,11 @@ describe("a reconciler", () => {
   });
 
   test("works on several keys at once, never on one key twice", async () => {
-    const gates = new Map<string, () => void>();
+    const passes = new Map<string, () => void>();
     const loop = start(
       (key) =>
         new Promise((resolve) => {
-          gates.set(key, () => {
+          passes.set(key, () => {
             resolve(done());
           });
         }),
@@ -321,20 +321,20 @@ describe("a reconciler", () => {
     loop.add("a");
     await settle();
     expect(loop.passes).toEqual(["a", "b"]);
-    gates.get("a")?.();
+    passes.get("a")?.();
     await settle();
     expect(loop.passes).toEqual(["a", "b", "c"]);
-    gates.get("b")?.();
-    gates.get("c")?.();
+    passes.get("b")?.();
+    passes.get("c")?.();
     await settle();
     expect(loop.passes).toEqual(["a", "b", "c", "a"]);
-    gates.get("a")?.();
+    passes.get("a")?.();
     await loop.stop();
   });
 
   test("stops when the pass that runs has ended", async () => {
-    const gate = Promise.withResolvers<Next>();
-    const loop = start(() => gate.promise);
+    const pass = Promise.withResolvers<Next>();
+    const loop = start(() => pass.promise);
     loop.add("a");
     await settle();
     let isStopped = false;
@@ -343,7 +343,7 @@ describe("a reconciler", () => {
     });
     await settle();
     expect(isStopped).toBe(false);
-    gate.resolve(after(1000));
+    pass.resolve(after(1000));
     await stopped;
     expect(loop.clock.dueMs).toEqual([]);
   });

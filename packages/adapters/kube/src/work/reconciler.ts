@@ -88,12 +88,12 @@ function logFailure(
 }
 
 /** Records an event on the object whose writes are lost. */
-function recordLostWrites(teller: LostWriteReporter | undefined, error: unknown): void {
-  if (teller === undefined || !isAppError(error, "KUBE_WRITES_LOST")) return;
+function recordLostWrites(reporter: LostWriteReporter | undefined, error: unknown): void {
+  if (reporter === undefined || !isAppError(error, "KUBE_WRITES_LOST")) return;
   const { resource, object: key } = error.details;
-  const object = teller.find(String(resource), parseKey(String(key)));
+  const object = reporter.find(String(resource), parseKey(String(key)));
   if (object === undefined) return;
-  teller.events.record(object, { type: "Warning", reason: "WritesLost", message: error.message });
+  reporter.events.record(object, { type: "Warning", reason: "WritesLost", message: error.message });
 }
 
 async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): Promise<void> {
@@ -116,7 +116,7 @@ async function pass(reconciler: Reconciler, key: string, signal: AbortSignal): P
     if (signal.aborted) return;
     const retryMs = requeue(reconciler, key, error);
     const durationMs = Math.round(clock.monotonicMs() - start);
-    logFailure(reconciler, error, { key, attempt: queue.failuresOf(key), retryMs, durationMs });
+    logFailure(reconciler, error, { key, attempt: queue.countFailures(key), retryMs, durationMs });
     recordLostWrites(reconciler.lostWrites, error);
     observe("failed");
   } finally {

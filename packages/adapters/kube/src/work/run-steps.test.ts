@@ -17,32 +17,32 @@ const BUSY = new AppError("LIBVIRT_BUSY", { reason: "busy" });
 const MISSING = new AppError("KUBE_NOT_FOUND", { reason: "gone" });
 
 let clock: FakeClock;
-let pauses: StepBackoff<string>;
-let tried: string[];
-let told: string[];
+let backoff: StepBackoff<string>;
+let attempts: string[];
+let reports: string[];
 let failing: Map<string, Error>;
 
 beforeEach(() => {
   clock = createFakeClock();
-  pauses = createStepBackoff({ clock, random: () => 0 });
-  tried = [];
-  told = [];
+  backoff = createStepBackoff({ clock, random: () => 0 });
+  attempts = [];
+  reports = [];
   failing = new Map();
 });
 
 function run(plan: readonly Action[], more: Partial<StepRules<Action, string>> = {}) {
   const perform = async ({ name }: Action): Promise<void> => {
-    tried.push(name);
+    attempts.push(name);
     await Promise.resolve();
     const error = failing.get(name);
     if (error !== undefined) throw error;
   };
   return runSteps(plan, perform, {
-    pauses,
-    stepOf: ({ name }) => ({ scope: "uid", name, circumstances: "" }),
+    backoff,
+    toStep: ({ name }) => ({ scope: "uid", name, inputs: "" }),
     explain: ({ name }) => ({ code: "CODE", shown: `${name} failed` }),
-    tell: ({ shown }) => {
-      told.push(shown);
+    report: ({ shown }) => {
+      reports.push(shown);
     },
     ...more,
   });
@@ -52,10 +52,10 @@ const [ONE, TWO, THREE] = [{ name: "one" }, { name: "two" }, { name: "three" }];
 
 test("a step that fails keeps no other from being done, and is told once", async () => {
   failing.set("two", BUSY);
-  const { done, failed, againMs, thrown } = await run([ONE, TWO, THREE]);
+  const { done, failed, retryInMs, thrown } = await run([ONE, TWO, THREE]);
   expect(done).toEqual([ONE, THREE]);
   expect(failed).toEqual([{ action: TWO, shown: "two failed", pauseMs: 1000, error: BUSY }]);
-  expect([againMs, thrown, told]).toEqual([1000, [], ["two failed"]]);
+  expect([retryInMs, thrown, reports]).toEqual([1000, [], ["two failed"]]);
 });
 
 test("it is left alone and shown meanwhile, and is tried again afterwards", async () => {
@@ -64,7 +64,7 @@ test("it is left alone and shown meanwhile, and is tried again afterwards", asyn
   await clock.advance(400);
   const held = await run([ONE]);
   expect(held.failed).toEqual([{ action: ONE, shown: "one failed", pauseMs: 600 }]);
-  expect([held.againMs, tried, told]).toEqual([600, ["one"], ["one failed"]]);
+  expect([held.retryInMs, attempts, reports]).toEqual([600, ["one"], ["one failed"]]);
   await clock.advance(600);
   failing.clear();
   expect((await run([ONE])).done).toEqual([ONE]);
@@ -83,23 +83,23 @@ test("what rests on a step that failed is skipped, and told by that step alone",
   const { done, failed } = await run([ONE, { name: "two", on: "one" }, THREE], { wait });
   expect(done).toEqual([THREE]);
   expect(failed.map(({ action }) => action.name)).toEqual(["one"]);
-  expect(tried).toEqual(["one", "three"]);
+  expect(attempts).toEqual(["one", "three"]);
 });
 
 test.each([
-  { pauseMs: 5, againMs: 5 },
-  { pauseMs: undefined, againMs: undefined },
+  { pauseMs: 5, retryInMs: 5 },
+  { pauseMs: undefined, retryInMs: undefined },
 ])(
   "what waits for something else is shown untried, pause $pauseMs",
-  async ({ pauseMs, againMs }) => {
+  async ({ pauseMs, retryInMs }) => {
     const result = await run([ONE], { wait: () => ({ shown: "waits", pauseMs }) });
     expect(result).toEqual({
       done: [],
       failed: [{ action: ONE, shown: "waits", pauseMs }],
-      againMs,
+      retryInMs,
       thrown: [],
     });
-    expect([tried, told]).toEqual([[], []]);
+    expect([attempts, reports]).toEqual([[], []]);
   },
 );
 
@@ -109,17 +109,17 @@ test("what says nothing of the step is thrown in the end, and the step is tried 
   const first = await run([ONE, TWO], { explain });
   expect(first).toMatchObject({ done: [TWO], failed: [], thrown: [BUSY] });
   await run([ONE], { explain });
-  expect(tried).toEqual(["one", "two", "one"]);
+  expect(attempts).toEqual(["one", "two", "one"]);
 });
 
 test("what has no step ends the plan, and so does what its words throw", async () => {
   failing.set("one", BUSY);
-  await expect(run([ONE, TWO], { stepOf: () => undefined })).rejects.toBe(BUSY);
+  await expect(run([ONE, TWO], { toStep: () => undefined })).rejects.toBe(BUSY);
   const explain = (_: Action, error: unknown): never => {
     throw error as Error;
   };
   await expect(run([ONE, TWO], { explain })).rejects.toBe(BUSY);
-  expect(tried).toEqual(["one", "one"]);
+  expect(attempts).toEqual(["one", "one"]);
 });
 
 test.each([

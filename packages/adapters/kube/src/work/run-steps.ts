@@ -23,15 +23,15 @@ export interface Explanation<T> {
 export type Waiting<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
-  readonly pauses: StepBackoff<T>;
+  readonly backoff: StepBackoff<T>;
   /** The step whose backoff applies; undefined if the action has none, so that its failure ends the plan. */
-  readonly stepOf: (action: A) => Step | undefined;
+  readonly toStep: (action: A) => Step | undefined;
   /** Undefined for errors unrelated to the step, which are thrown at the end. Errors of this function end the plan. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;
   /** Whether the action must wait because of failures in this run. Default: actions are independent. */
   readonly wait?: (action: A, failed: readonly FailedStep<A, T>[]) => Waiting<A, T> | undefined;
   /** Called at each failure, for logs and events. */
-  readonly tell?: (failed: FailedStep<A, T>) => void;
+  readonly report?: (failed: FailedStep<A, T>) => void;
 }
 
 export interface StepsResult<A, T> {
@@ -39,13 +39,13 @@ export interface StepsResult<A, T> {
   /** Includes steps that wait for a retry or for other steps. */
   readonly failed: readonly FailedStep<A, T>[];
   /** Milliseconds until the first retry; undefined if none is due. */
-  readonly againMs: number | undefined;
+  readonly retryInMs: number | undefined;
   /** Errors unrelated to the steps, to throw after the report. */
   readonly thrown: readonly unknown[];
 }
 
 /** The first of several errors determines the failure. */
-export function firstErrorOf(error: unknown): unknown {
+export function findFirstError(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error;
 }
 
@@ -69,14 +69,14 @@ class Run<A, T> {
   }
 
   #findWaiting(action: A): Waiting<A, T> | undefined {
-    const step = this.#rules.stepOf(action);
-    const held = step && this.#rules.pauses.findHeld(step);
+    const step = this.#rules.toStep(action);
+    const held = step && this.#rules.backoff.findHeld(step);
     return held && { shown: held.shown, pauseMs: held.pauseMs };
   }
 
   async #try(action: A): Promise<void> {
-    const { pauses, stepOf } = this.#rules;
-    const step = stepOf(action);
+    const { backoff, toStep } = this.#rules;
+    const step = toStep(action);
     try {
       await this.#perform(action);
     } catch (error) {
@@ -84,22 +84,22 @@ class Run<A, T> {
       this.#fail(action, step, error);
       return;
     }
-    if (step !== undefined) pauses.succeed(step);
+    if (step !== undefined) backoff.succeed(step);
     this.done.push(action);
   }
 
   #fail(action: A, step: Step, error: unknown): void {
-    const { pauses, explain, tell } = this.#rules;
+    const { backoff, explain, report } = this.#rules;
     const explained = explain(action, error);
     if (explained === undefined) {
       this.thrown.push(error);
       return;
     }
-    const atLeastMs = minRetryDelayMs(firstErrorOf(error));
-    const pauseMs = pauses.fail(step, { ...explained, atLeastMs });
+    const atLeastMs = minRetryDelayMs(findFirstError(error));
+    const pauseMs = backoff.fail(step, { ...explained, atLeastMs });
     const failed = { action, shown: explained.shown, pauseMs, error };
     this.failed.push(failed);
-    tell?.(failed);
+    report?.(failed);
   }
 }
 
@@ -112,8 +112,8 @@ export async function runSteps<A, T>(
   const run = new Run(perform, rules);
   for (const action of plan) await run.perform(action);
   const { done, failed, thrown } = run;
-  const againMs = earliest(failed.map(({ pauseMs }) => pauseMs));
-  return { done, failed, againMs, thrown };
+  const retryInMs = earliest(failed.map(({ pauseMs }) => pauseMs));
+  return { done, failed, retryInMs, thrown };
 }
 
 /** Undefined if all times are. */

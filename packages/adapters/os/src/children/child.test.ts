@@ -62,33 +62,33 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toEqual({ text });
   });
 
-  test("what is read together with being ready is kept, for whoever listens then", async () => {
+  test("messages read together with the ready message are delivered to the later listener", async () => {
     const directory = mkdtempSync(join(tmpdir(), "patchbay-child-"));
     onTestFinished(() => {
       rmSync(directory, { recursive: true });
     });
-    const said = join(directory, "said");
+    const outputPath = join(directory, "said");
     const starting = createChildStarter().start({
       module: hasty,
-      env: { SAID: said },
+      env: { SAID: outputPath },
       readyTimeoutMs: 20_000,
     });
     // Nothing is read before the child has said that it is ready, and all that follows.
     const deadline = performance.now() + 20_000;
-    while (!existsSync(said) && performance.now() < deadline);
+    while (!existsSync(outputPath) && performance.now() < deadline);
     const child = await starting;
     children.push(child);
-    const heard: unknown[][] = [[], []];
+    const received: unknown[][] = [[], []];
     const { promise: both, resolve } = Promise.withResolvers<undefined>();
     child.onMessage((message) => {
-      heard[0]?.push(message);
+      received[0]?.push(message);
       child.onMessage((next) => {
-        heard[1]?.push(next);
+        received[1]?.push(next);
         resolve(undefined);
       });
     });
     await both;
-    expect(heard).toEqual([["one"], ["two"]]);
+    expect(received).toEqual([["one"], ["two"]]);
   });
 
   test("a descriptor arrives with its token", async () => {
@@ -101,7 +101,7 @@ describe("child starter", () => {
     expect(await nextMessage(child)).toBe(ino);
   });
 
-  test("the end of a child is told with its reason", async () => {
+  test("the end of a child is reported with its reason", async () => {
     const child = await startChild();
     child.send("exit");
     expect(await child.ended).toBe("exit code 3");

@@ -190,9 +190,9 @@ describe("descriptors", () => {
   }
 
   function take(token: number): string {
-    const taken = theirs.takeDescriptor(token);
-    const name = basename(readlinkSync(`/proc/self/fd/${String(taken.fd)}`));
-    taken.close();
+    const descriptor = theirs.takeDescriptor(token);
+    const name = basename(readlinkSync(`/proc/self/fd/${String(descriptor.fd)}`));
+    descriptor.close();
     return name;
   }
 

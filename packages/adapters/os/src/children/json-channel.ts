@@ -98,7 +98,7 @@ export class JsonChannel implements ChildChannel {
       this.#descriptors.delete(token);
       return known;
     }
-    for (let turn = this.#descriptors.size; turn < DESCRIPTORS_MAX; turn += 1) {
+    for (let count = this.#descriptors.size; count < DESCRIPTORS_MAX; count += 1) {
       const received = this.#receive();
       if (received.token === token) return received.fd;
       this.#store(received);

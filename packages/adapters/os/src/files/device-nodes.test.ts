@@ -110,7 +110,7 @@ test.each([
 });
 
 describe("an earlier copy", () => {
-  const wanted = { source: "/dev/null", path: "/copy", uid: 107, gid: 108, mode: 0o600 };
+  const copy = { source: "/dev/null", path: "/copy", uid: 107, gid: 108, mode: 0o600 };
   const device = { rdev: 259, uid: 107, gid: 108, mode: 0o20600, type: "c" };
   const toStats = ({ type, ...stats }: typeof device): Stats =>
     // Only these members are read.
@@ -121,18 +121,18 @@ describe("an earlier copy", () => {
     }) as Stats;
 
   test.each([
-    { name: "the same device", given: {}, want: true },
-    { name: "a block device", given: { type: "b" }, want: false },
-    { name: "no device", given: { type: "-" }, want: false },
-    { name: "another device", given: { rdev: 260 }, want: false },
-    { name: "another user's", given: { uid: 0 }, want: false },
-    { name: "another group's", given: { gid: 0 }, want: false },
-    { name: "of another mode", given: { mode: 0o20666 }, want: false },
-  ])("that is $name is current: $want", ({ given, want }) => {
-    expect(isCopy(toStats({ ...device, ...given }), toStats(device), wanted)).toBe(want);
+    { name: "the same device", found: {}, want: true },
+    { name: "a block device", found: { type: "b" }, want: false },
+    { name: "no device", found: { type: "-" }, want: false },
+    { name: "another device", found: { rdev: 260 }, want: false },
+    { name: "another user's", found: { uid: 0 }, want: false },
+    { name: "another group's", found: { gid: 0 }, want: false },
+    { name: "of another mode", found: { mode: 0o20666 }, want: false },
+  ])("that is $name is current: $want", ({ found, want }) => {
+    expect(isCopy(toStats({ ...device, ...found }), toStats(device), copy)).toBe(want);
   });
 
   test("that is missing is not current", () => {
-    expect(isCopy(undefined, toStats(device), wanted)).toBe(false);
+    expect(isCopy(undefined, toStats(device), copy)).toBe(false);
   });
 });

@@ -55,7 +55,7 @@ describe("a lock", () => {
     expect(openLocks()).toBe(0);
   });
 
-  test("is one holder's, who is named, until it is given back", () => {
+  test("has one holder, which is named, until it is released", () => {
     const lock = taken(acquireFileLock(path));
     expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
     lock.release();
@@ -75,7 +75,7 @@ describe("a lock", () => {
     taken(acquireFileLock(path)).release();
   });
 
-  test("whose file somebody removed meanwhile is taken on the file that is there", () => {
+  test("is acquired on the current file if the previous one was removed meanwhile", () => {
     const first = taken(acquireFileLock(path));
     rmSync(path);
     const second = taken(acquireFileLock(path));

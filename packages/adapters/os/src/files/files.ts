@@ -153,12 +153,12 @@ class DirectoryWatch {
     this.#changed = changed;
   }
 
-  place(): void {
-    for (let turn = 0; turn < PLACEMENTS_MAX; turn += 1) {
-      const place = nearestDirectory(this.#directory);
-      if (isSameDirectory(this.#place, place)) return;
+  watchDeepest(): void {
+    for (let round = 0; round < PLACEMENTS_MAX; round += 1) {
+      const nearest = nearestDirectory(this.#directory);
+      if (isSameDirectory(this.#place, nearest)) return;
       this.close();
-      if (this.#watchPlace(place)) this.#place = place;
+      if (this.#watchPlace(nearest)) this.#place = nearest;
     }
     throw toFileError(new Error("the tree keeps changing"), "watch", this.#directory);
   }
@@ -169,9 +169,9 @@ class DirectoryWatch {
     this.#place = undefined;
   }
 
-  #watchPlace(place: WatchedDirectory): boolean {
+  #watchPlace(nearest: WatchedDirectory): boolean {
     try {
-      this.#watcher = watch(place.path, (event) => {
+      this.#watcher = watch(nearest.path, (event) => {
         if (event === "rename") this.#onRename();
       });
       this.#watcher.on("error", () => {
@@ -180,16 +180,16 @@ class DirectoryWatch {
       return true;
     } catch (error) {
       if (isMissing(error)) return false;
-      throw toFileError(error, "watch", place.path);
+      throw toFileError(error, "watch", nearest.path);
     }
   }
 
   #onRename(): void {
     const before = this.#place;
-    this.place();
-    const isHere = this.#place?.path === this.#directory;
-    const wasHere = before?.path === this.#directory;
-    if (isHere || wasHere) this.#changed();
+    this.watchDeepest();
+    const exists = this.#place?.path === this.#directory;
+    const existed = before?.path === this.#directory;
+    if (exists || existed) this.#changed();
   }
 }
 
@@ -197,7 +197,7 @@ class DirectoryWatch {
 export function watchDirectory(directory: string, changed: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
   const directoryWatch = new DirectoryWatch(directory, changed);
-  directoryWatch.place();
+  directoryWatch.watchDeepest();
   signal.addEventListener("abort", () => {
     directoryWatch.close();
   });

@@ -28,7 +28,7 @@ test("a whole line that is there is found, and the first of several", async () =
 
 /** Lets the reads that have begun end. */
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await readdir(directory);
+  for (let round = 0; round < 20; round += 1) await readdir(directory);
 }
 
 function openWatches(): number {

@@ -59,10 +59,10 @@ export async function openGrowingFile(path: string): Promise<GrowingFile | undef
 /** Watches changes and renames by inotify; the directory must exist. @throws AppError with OS_FILE_FAILED */
 export function watchFile(path: string, changed: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
-  const wanted = basename(path);
+  const fileName = basename(path);
   try {
     const watcher = watch(dirname(path), (_event, name) => {
-      if (name === wanted) changed();
+      if (name === fileName) changed();
     });
     watcher.on("error", changed);
     signal.addEventListener("abort", () => {

@@ -34,7 +34,10 @@ export function createLauncherDisks({ podsDir, uid }: LauncherDisksOptions): Lau
     replace(podUid, file, bytes) {
       const path = `${podUid}/${EMPTY_DIR_VOLUMES}/${DISKS_VOLUME}`;
       if (!FILE_NAME.test(file)) {
-        throw new AppError("OS_PATH_REFUSED", { path: file, reason: "it is no name of a disk" });
+        throw new AppError("OS_PATH_REFUSED", {
+          path: file,
+          reason: "it is not a valid disk name",
+        });
       }
       try {
         withPathBeneath({ root: podsDir, path }, "directory", (volume) => {

@@ -75,7 +75,7 @@ describe("watch of a launcher's path", () => {
     const directory = dirname(join(podsDir, ...names));
     mkdirSync(directory, { recursive: true });
     watchIt();
-    for (let turn = 0; turn < 5; turn += 1) {
+    for (let round = 0; round < 5; round += 1) {
       await expectWake(() => {
         rmSync(directory, { recursive: true });
       });

@@ -57,7 +57,7 @@ class LauncherWatch {
     this.#noise.reset();
     let last: ExistingDirectory | undefined;
     // Each turn goes at least one level deeper, unless the tree changes meanwhile, which triggers an event.
-    for (let turn = 0; turn <= this.#path.names.length; turn += 1) {
+    for (let round = 0; round <= this.#path.names.length; round += 1) {
       const place = findDeepestDirectory(this.#path);
       const isSame = place.depth === last?.depth && place.inode === last.inode;
       try {

@@ -123,9 +123,13 @@ class HostVhostSockets implements VhostSockets {
     withPathBeneath({ root, path: dirname(shownRelativeToRun(path)) }, "directory", (shown) => {
       const temporary = `${descriptorPath(shown)}/.${name}`;
       rmSync(temporary, { force: true });
-      withPathBeneath({ root, path: dirname(socketRelativeToRun(path)) }, "directory", (made) => {
-        linkSync(`${descriptorPath(made)}/${name}`, temporary);
-      });
+      withPathBeneath(
+        { root, path: dirname(socketRelativeToRun(path)) },
+        "directory",
+        (published) => {
+          linkSync(`${descriptorPath(published)}/${name}`, temporary);
+        },
+      );
       const isSame = isSameFile(lstatSync(temporary, BIGINT), fstatSync(judged, BIGINT));
       if (isSame) renameSync(temporary, `${descriptorPath(shown)}/${name}`);
       else rmSync(temporary, { force: true });

@@ -31,7 +31,7 @@ function startSleeper(): number {
   return child.pid ?? 0;
 }
 
-async function startTimeOf(pid: number): Promise<string> {
+async function readStartTime(pid: number): Promise<string> {
   return (await readProcessStartTime(pid)) ?? "";
 }
 
@@ -42,7 +42,7 @@ afterEach(() => {
 describe("process end", () => {
   test("the wait ends with the process", async () => {
     const pid = startSleeper();
-    const wait = waitForProcessEnd(pid, await startTimeOf(pid));
+    const wait = waitForProcessEnd(pid, await readStartTime(pid));
     process.kill(pid, "SIGKILL");
     await expect(wait).resolves.toBeUndefined();
   });
@@ -58,7 +58,7 @@ describe("process end", () => {
 
   test("an aborted wait rejects with the signal's reason", async () => {
     const pid = startSleeper();
-    const startTime = await startTimeOf(pid);
+    const startTime = await readStartTime(pid);
     const controller = new AbortController();
     const wait = waitForProcessEnd(pid, startTime, controller.signal);
     controller.abort(new Error("enough"));
@@ -70,7 +70,7 @@ describe("process end", () => {
   test("a process that is killed has ended afterwards, and one that is not there is no error", async () => {
     const pid = startSleeper();
     await killAndWait(pid);
-    expect(await isRunning({ pid, startTime: await startTimeOf(pid) })).toBe(false);
+    expect(await isRunning({ pid, startTime: await readStartTime(pid) })).toBe(false);
     await killAndWait(2 ** 22 + 1);
   });
 
@@ -89,18 +89,18 @@ describe("process end", () => {
 
   test("waits leave no descriptor and no thread behind", async () => {
     const pid = startSleeper();
-    const startTime = await startTimeOf(pid);
+    const startTime = await readStartTime(pid);
     const waitOnce = async (): Promise<void> => {
       const controller = new AbortController();
       const wait = waitForProcessEnd(pid, startTime, controller.signal);
-      expect(pidfdsOf(pid)).toHaveLength(1);
+      expect(listPidfds(pid)).toHaveLength(1);
       controller.abort(new Error("enough"));
       await expect(wait).rejects.toThrow("enough");
     };
     await waitOnce();
     const before = countThreads();
-    for (let turn = 0; turn < WAITS; turn += 1) await waitOnce();
-    expect(pidfdsOf(pid)).toEqual([]);
+    for (let round = 0; round < WAITS; round += 1) await waitOnce();
+    expect(listPidfds(pid)).toEqual([]);
     // Fewer where one of an earlier file has ended meanwhile.
     expect(countThreads()).toBeLessThanOrEqual(before);
   });
@@ -109,7 +109,7 @@ describe("process end", () => {
 const WAITS = 300;
 
 /** Descriptors of this process that name that one. Source: proc_pid_fdinfo(5), pidfd_open(2) */
-function pidfdsOf(pid: number): readonly string[] {
+function listPidfds(pid: number): readonly string[] {
   return readdirSync("/proc/self/fdinfo").filter((fd) => {
     try {
       return readFileSync(`/proc/self/fdinfo/${fd}`, "utf8").includes(`\nPid:\t${String(pid)}\n`);

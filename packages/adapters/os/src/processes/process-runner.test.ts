@@ -94,8 +94,8 @@ describe("a program's result", () => {
   test("the environment is the one that is given, or PATH only", async () => {
     const bare = await runner.run({ argv: ["env"], timeoutMs });
     expect(bare.stdout).toMatch(/^PATH=.*\n$/);
-    const given = await runner.run({ argv: ["/usr/bin/env"], env: { A: "1" }, timeoutMs });
-    expect(given.stdout).toBe("A=1\n");
+    const outcome = await runner.run({ argv: ["/usr/bin/env"], env: { A: "1" }, timeoutMs });
+    expect(outcome.stdout).toBe("A=1\n");
   });
 
   test("descriptors are inherited as 3, 4 in this order", async () => {

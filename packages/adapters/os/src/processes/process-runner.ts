@@ -304,8 +304,8 @@ class Run {
   }
 
   #texts(): Pick<CommandResult, "stdout" | "stderr"> {
-    const textOf = (chunks: readonly Buffer[]): string => Buffer.concat(chunks).toString("utf8");
-    return { stdout: textOf(this.#output.output), stderr: textOf(this.#output.errors) };
+    const toText = (chunks: readonly Buffer[]): string => Buffer.concat(chunks).toString("utf8");
+    return { stdout: toText(this.#output.output), stderr: toText(this.#output.errors) };
   }
 }
 

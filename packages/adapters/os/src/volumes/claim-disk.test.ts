@@ -94,7 +94,7 @@ describe("making the file of a claim", () => {
 });
 
 describe("mounting the files of a claim", () => {
-  const given = (group?: number) => ({
+  const buildVolume = (group?: number) => ({
     directory: at("mount"),
     ...(group === undefined ? {} : { group }),
   });
@@ -118,7 +118,7 @@ describe("mounting the files of a claim", () => {
   ])("$name", async ({ answers, want }) => {
     writeFileSync(at("v.img"), "");
     const { disk, lines } = machine(answers);
-    await disk.mount(at("v.img"), given());
+    await disk.mount(at("v.img"), buildVolume());
     expect(lines()).toEqual(want);
   });
 
@@ -126,7 +126,7 @@ describe("mounting the files of a claim", () => {
     writeFileSync(at("v.img"), "");
     const stdout = "first\n/v.img: UNEXPECTED INCONSISTENCY\n";
     const { disk, lines } = machine({ e2fsck: { exitCode: 4, stdout } });
-    await expect(disk.mount(at("v.img"), given())).rejects.toMatchObject({
+    await expect(disk.mount(at("v.img"), buildVolume())).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
       details: {
         reason:
@@ -165,7 +165,7 @@ describe("mounting the files of a claim", () => {
   test.each(["mount", "attach"] as const)("reports a missing file to %s", async (call) => {
     const { disk, lines } = machine();
     const calls = {
-      mount: () => disk.mount(at("v.img"), given()),
+      mount: () => disk.mount(at("v.img"), buildVolume()),
       attach: () => disk.attach(at("v.img")),
     };
     await expect(calls[call]()).rejects.toMatchObject({

@@ -104,7 +104,7 @@ class HostClaimDisk implements ClaimDisk {
     // Reuses an existing loop device and makes it permanent, because two devices over one file would not be coherent.
     const { stdout } = await this.#run("losetup", "--nooverlap", "--find", "--show", file);
     const device = stdout.trim();
-    await requireDeviceOf(device, file);
+    await requireLoopDevice(device, file);
     return device;
   }
 
@@ -122,8 +122,8 @@ class HostClaimDisk implements ClaimDisk {
     const argv = ["e2fsck", "-p", file] as const;
     const { exitCode, stdout } = await this.#runner.run({ argv, timeoutMs: CHECK_TIMEOUT_MS });
     if (exitCode < UNCORRECTED_EXIT_CODE) return;
-    const said = stdout.trim().split("\n").at(-1) ?? "";
-    const reason = `the file system in it is damaged (${said}): copy the file, then run e2fsck on it`;
+    const message = stdout.trim().split("\n").at(-1) ?? "";
+    const reason = `the file system in it is damaged (${message}): copy the file, then run e2fsck on it`;
     throw new AppError("OS_FILE_FAILED", { call: "mount", path: file, reason });
   }
 
@@ -170,7 +170,7 @@ async function requireExisting(path: string, call: string): Promise<void> {
 }
 
 /** Opens the device to check it, because a container runtime takes whatever is at its path. */
-async function requireDeviceOf(device: string, file: string): Promise<void> {
+async function requireLoopDevice(device: string, file: string): Promise<void> {
   try {
     await using opened = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
     const status = await opened.stat();

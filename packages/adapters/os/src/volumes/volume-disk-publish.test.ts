@@ -29,7 +29,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-function filesOf(texts: Readonly<Record<string, string>>, mode = 0o644) {
+function toFiles(texts: Readonly<Record<string, string>>, mode = 0o644) {
   const files = Object.entries(texts).map(([name, text]): [string, VolumeFile] => [
     name,
     { bytes: Buffer.from(text), mode, ...OWNER },
@@ -50,21 +50,21 @@ const visible = (): readonly string[] =>
   readdirSync(directory).filter((name) => !name.startsWith(".."));
 
 test.each([
-  { name: "the same files", next: filesOf({ a: "1", "deep/b": "2" }), want: false },
-  { name: "another text of the same length", next: filesOf({ a: "3", "deep/b": "2" }), want: true },
-  { name: "a longer text", next: filesOf({ a: "11", "deep/b": "2" }), want: true },
-  { name: "another mode", next: filesOf({ a: "1", "deep/b": "2" }, 0o600), want: true },
-  { name: "a file fewer", next: filesOf({ a: "1" }), want: true },
-  { name: "a file more", next: filesOf({ a: "1", "deep/b": "2", c: "3" }), want: true },
-  { name: "another name", next: filesOf({ a: "1", "deep/c": "2" }), want: true },
+  { name: "the same files", next: toFiles({ a: "1", "deep/b": "2" }), want: false },
+  { name: "another text of the same length", next: toFiles({ a: "3", "deep/b": "2" }), want: true },
+  { name: "a longer text", next: toFiles({ a: "11", "deep/b": "2" }), want: true },
+  { name: "another mode", next: toFiles({ a: "1", "deep/b": "2" }, 0o600), want: true },
+  { name: "a file fewer", next: toFiles({ a: "1" }), want: true },
+  { name: "a file more", next: toFiles({ a: "1", "deep/b": "2", c: "3" }), want: true },
+  { name: "another name", next: toFiles({ a: "1", "deep/c": "2" }), want: true },
   {
     name: "a directory instead of a file",
-    next: filesOf({ "a/b": "1", "deep/b": "2" }),
+    next: toFiles({ "a/b": "1", "deep/b": "2" }),
     want: true,
   },
-  { name: "no file", next: filesOf({}), want: true },
+  { name: "no file", next: toFiles({}), want: true },
 ])("a publication of $name is a change: $want", async ({ next, want }) => {
-  expect(await publishFiles(directory, filesOf({ a: "1", "deep/b": "2" }))).toBe(true);
+  expect(await publishFiles(directory, toFiles({ a: "1", "deep/b": "2" }))).toBe(true);
   const before = readlinkSync(at("..data"));
   expect(await publishFiles(directory, next)).toBe(want);
   expect(readlinkSync(at("..data")) === before).toBe(!want);
@@ -78,7 +78,7 @@ test.each([
 });
 
 test("directories of a publication may be entered by all users", async () => {
-  await publishFiles(directory, filesOf({ "deep/b": "2" }));
+  await publishFiles(directory, toFiles({ "deep/b": "2" }));
   for (const name of ["..data", "deep"]) expect(statSync(at(name)).mode & 0o777).toBe(0o755);
 });
 
@@ -111,18 +111,18 @@ test.each([
     },
   },
 ])("files are written again where $name", async ({ damage }) => {
-  await publishFiles(directory, filesOf({ a: "1" }));
+  await publishFiles(directory, toFiles({ a: "1" }));
   damage();
-  expect(await publishFiles(directory, filesOf({ a: "1" }))).toBe(true);
+  expect(await publishFiles(directory, toFiles({ a: "1" }))).toBe(true);
   expect(shown()).toEqual({ a: "1" });
   expect(visible()).toEqual(["a"]);
 });
 
 test("the inodes of links and of files stay where nothing changes", async () => {
-  await publishFiles(directory, filesOf({ a: "1" }));
+  await publishFiles(directory, toFiles({ a: "1" }));
   const inode = (): number => statSync(at("a")).ino;
   const before = inode();
-  expect(await publishFiles(directory, filesOf({ a: "1" }))).toBe(false);
+  expect(await publishFiles(directory, toFiles({ a: "1" }))).toBe(false);
   expect(inode()).toBe(before);
 });
 
@@ -130,14 +130,14 @@ test("what an interrupted publication left is removed", async () => {
   mkdirSync(at("..left"));
   symlinkSync("..left", at("..data_tmp"));
   mkdirSync(at("a/below"), { recursive: true });
-  expect(await publishFiles(directory, filesOf({ a: "1" }))).toBe(true);
+  expect(await publishFiles(directory, toFiles({ a: "1" }))).toBe(true);
   expect(shown()).toEqual({ a: "1" });
   expect(readdirSync(directory)).toHaveLength(3); // ..data, the directory that it names, a
 });
 
 test("an error other than a missing file is thrown", async () => {
   writeFileSync(at("..data"), "");
-  await expect(publishFiles(directory, filesOf({ a: "1" }))).rejects.toMatchObject({
+  await expect(publishFiles(directory, toFiles({ a: "1" }))).rejects.toMatchObject({
     code: "EINVAL",
   });
 });

@@ -54,7 +54,7 @@ function machine(answers: Readonly<Record<string, Partial<CommandResult>>> = {})
 }
 
 /** The access that the mount point has already. */
-function accessOf(path: string) {
+function readAccess(path: string) {
   const { uid, gid, mode } = statSync(path);
   return { uid, gid, mode: mode & 0o7777 };
 }
@@ -71,9 +71,9 @@ describe("a directory", () => {
     },
   ])("$name gets its access", async ({ prepare }) => {
     prepare();
-    for (let turn = 0; turn < 2; turn += 1) {
+    for (let round = 0; round < 2; round += 1) {
       await machine().disk.makeDirectory(at("deep/volume"), ACCESS);
-      expect(accessOf(at("deep/volume"))).toEqual(ACCESS);
+      expect(readAccess(at("deep/volume"))).toEqual(ACCESS);
     }
   });
 
@@ -91,18 +91,18 @@ describe("a file system in memory", () => {
   const options = `nosuid,nodev,mode=2750,${owner}`;
 
   test.each([
-    { name: "of a size", given: { sizeBytes: 4096 }, want: `${options},size=4096` },
-    { name: "without a size", given: {}, want: options },
-  ])("$name is mounted with its access", async ({ given, want }) => {
+    { name: "of a size", input: { sizeBytes: 4096 }, want: `${options},size=4096` },
+    { name: "without a size", input: {}, want: options },
+  ])("$name is mounted with its access", async ({ input, want }) => {
     const { disk, lines } = machine();
-    await disk.mountMemory(at("memory"), { access: ACCESS, ...given });
+    await disk.mountMemory(at("memory"), { access: ACCESS, ...input });
     expect(lines()).toEqual([`mount -t tmpfs -o ${want} tmpfs /memory`]);
-    expect(accessOf(at("memory"))).toEqual(ACCESS);
+    expect(readAccess(at("memory"))).toEqual(ACCESS);
   });
 
   test("that is mounted stays", async () => {
     const { disk, lines } = machine();
-    await disk.mountMemory(MOUNTED, { access: accessOf(MOUNTED) });
+    await disk.mountMemory(MOUNTED, { access: readAccess(MOUNTED) });
     expect(lines()).toEqual([]);
   });
 
@@ -121,7 +121,7 @@ describe("a file system in a file", () => {
 
   test("that is mounted stays", async () => {
     const { disk, lines } = machine();
-    await disk.mountImage(MOUNTED, { ...options(), access: accessOf(MOUNTED) });
+    await disk.mountImage(MOUNTED, { ...options(), access: readAccess(MOUNTED) });
     expect(lines()).toEqual([]);
   });
 

@@ -99,9 +99,9 @@ async function linkNames(directory: string, names: ReadonlySet<string>): Promise
   }
 }
 
-async function removeOthers(directory: string, keep: ReadonlySet<string>): Promise<void> {
+async function removeOthers(directory: string, retained: ReadonlySet<string>): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (!keep.has(name)) await rm(join(directory, name), { recursive: true, force: true });
+    if (!retained.has(name)) await rm(join(directory, name), { recursive: true, force: true });
   }
 }
 

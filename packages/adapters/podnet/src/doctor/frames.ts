@@ -44,8 +44,8 @@ function tests(
 }
 
 function bytesAt(offset: number, bytes: Buffer): readonly FrameTest[] {
-  const words = Array.from({ length: bytes.length / 4 }, (_none, at) => at * 4);
-  return tests(4, ...words.map((at) => [offset + at, bytes.readUInt32BE(at)] as const));
+  const offsets = Array.from({ length: bytes.length / 4 }, (_none, at) => at * 4);
+  return tests(4, ...offsets.map((at) => [offset + at, bytes.readUInt32BE(at)] as const));
 }
 
 function toMac(mac: string): readonly FrameTest[] {
@@ -63,10 +63,10 @@ export function padToMtu({ frame, ...known }: ProbeFrame, mtu: number): ProbeFra
 function arpRequest({ from, to, id }: ProbeEnds, address: Buffer, sender: Buffer): ProbeFrame {
   const kinds = Buffer.from([0, 1, 8, 0, 6, 4]);
   const ends = [macBytes(from), sender, Buffer.alloc(6), address];
-  const words = [u16(ARP), kinds, u16(1), ...ends, u32(id)];
+  const fields = [u16(ARP), kinds, u16(1), ...ends, u32(id)];
   const operationAt = 20;
   return {
-    frame: buildFrame(macBytes(to), macBytes(from), words),
+    frame: buildFrame(macBytes(to), macBytes(from), fields),
     probeTests: tests(2, [12, ARP], [operationAt, 1]).concat(tests(4, [42, id])),
     answerTests: [
       ...tests(2, [12, ARP], [operationAt, 2]),
@@ -95,14 +95,20 @@ function solicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame 
     u32(id),
     Buffer.alloc(2),
   ]);
-  const nobody = Buffer.alloc(16);
-  const summed = [nobody, group, u32(message.length), u32(ICMPV6), message];
+  const unspecified = Buffer.alloc(16);
+  const summed = [unspecified, group, u32(message.length), u32(ICMPV6), message];
   message.writeUInt16BE(internetChecksum(Buffer.concat(summed)), 2);
   const head = [Buffer.from([0x60, 0, 0, 0]), u16(message.length), Buffer.from([ICMPV6, 255])];
   const type = ETHERNET + 40;
   const ofIcmp = [...tests(2, [12, IPV6]), ...tests(1, [20, ICMPV6])];
   return {
-    frame: buildFrame(destination, macBytes(from), [u16(IPV6), ...head, nobody, group, message]),
+    frame: buildFrame(destination, macBytes(from), [
+      u16(IPV6),
+      ...head,
+      unspecified,
+      group,
+      message,
+    ]),
     probeTests: [...ofIcmp, ...tests(1, [type, solicits]), ...tests(4, [type + 26, id])],
     answerTests: [...ofIcmp, ...tests(1, [type, advertises]), ...bytesAt(type + 8, address)],
   };
@@ -110,10 +116,11 @@ function solicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame 
 
 /** Resolves an address. `sender`: the IPv4 sender, for hosts that ignore requests without one. */
 export function resolve(ends: ProbeEnds, address: string, sender = "0.0.0.0"): ProbeFrame {
-  const [asked, own] = [address, sender].map(parseIp);
-  if (asked === undefined || own === undefined) throw new Error(`${address} is not an IP address`);
-  const bytes = Buffer.from(addressBytes(asked));
-  return asked.version === 4
+  const [targetIp, own] = [address, sender].map(parseIp);
+  if (targetIp === undefined || own === undefined)
+    throw new Error(`${address} is not an IP address`);
+  const bytes = Buffer.from(addressBytes(targetIp));
+  return targetIp.version === 4
     ? arpRequest(ends, bytes, Buffer.from(addressBytes(own)))
     : solicitation(ends, bytes);
 }
@@ -185,14 +192,14 @@ export function connection(
   segment.writeUInt16BE(internetChecksum(Buffer.concat(summed)), 16);
   const head = ipv4Head(TCP, segment.length, ends);
   const at = ETHERNET + IPV4_HEAD;
-  const portsOf = (first: number, second: number): readonly FrameTest[] =>
+  const portTests = (first: number, second: number): readonly FrameTest[] =>
     tests(2, [at, first], [at + 2, second]);
   return {
     frame: buildFrame(macBytes(to), macBytes(from), [u16(IPV4), head, segment]),
-    probeTests: [...ipv4Tests(TCP), ...portsOf(port, UNUSED_PORT), ...tests(4, [at + 4, id])],
+    probeTests: [...ipv4Tests(TCP), ...portTests(port, UNUSED_PORT), ...tests(4, [at + 4, id])],
     answerTests: [
       ...ipv4Tests(TCP),
-      ...portsOf(UNUSED_PORT, port),
+      ...portTests(UNUSED_PORT, port),
       ...tests(4, [at + 8, (id + 1) >>> 0]),
     ],
   };

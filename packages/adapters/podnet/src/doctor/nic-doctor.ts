@@ -35,7 +35,7 @@ import {
   SERIES_MS,
   SERIES_MAX,
 } from "./send-probes.ts";
-import { findLacks } from "./wiring-faults.ts";
+import { findWiringFaults } from "./wiring-faults.ts";
 import {
   firstProbes,
   laterProbes,
@@ -96,8 +96,8 @@ async function podGateway(
   { netlink }: StateSources,
   { pod, wiring }: ExaminedNic,
 ): Promise<string | undefined> {
-  const given = await queryNic(netlink, pod, wiring.podInterfaceName);
-  return given?.routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
+  const podNic = await queryNic(netlink, pod, wiring.podInterfaceName);
+  return podNic?.routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
 }
 
 function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): boolean {
@@ -263,7 +263,7 @@ function isRoutedByNode({ target }: ProbeFacts): boolean {
 }
 
 /** The node's default route, unless it leads back to the guest's network. */
-async function findWayOut(
+async function findDefaultRoute(
   netlink: DoctorSources["netlink"],
   { nic, links }: ProbeFacts,
 ): Promise<NodeRoute | undefined> {
@@ -281,7 +281,7 @@ async function tryForwarding(
   const { nic, newId } = grounds;
   const source = findSourceIpv4(grounds);
   if (!isRoutedByNode(grounds) || by === undefined || source === undefined) return {};
-  const route = await findWayOut(netlink, grounds);
+  const route = await findDefaultRoute(netlink, grounds);
   if (route === undefined || clock.monotonicMs() + FORWARDED_MS > endMs) return {};
   const ends = { pod: nic.pod, node: nic.node, nic: nic.wiring.podInterfaceName };
   const from = { mac: outsideMac(grounds), source, via: by, newId };
@@ -323,7 +323,7 @@ async function examine(
   return {
     isBridged: nic.wiring.kind === "bridge",
     links,
-    lacks: findLacks(state, nic.wiring),
+    lacks: findWiringFaults(state, nic.wiring),
     traces,
     losses,
     ...causes,

@@ -21,7 +21,7 @@ import {
   HEAD,
   IFLA,
   RTM,
-  viewOf,
+  toView,
 } from "../netlink/rtnetlink.ts";
 
 interface LinkWithIndices extends PathLink {
@@ -49,16 +49,16 @@ interface Vlans {
 }
 
 function decodeVlans(messages: readonly Message[]): ReadonlyMap<number, Vlans> {
-  const told = messages.filter(
+  const portMessages = messages.filter(
     ({ type, body }) => type === RTM.newLink && body.length >= HEAD.link,
   );
   return new Map(
-    told.map((message) => {
+    portMessages.map((message) => {
       const spec = decodeAttributes(message.body, HEAD.link).get(AF_SPEC) ?? new Uint8Array();
       const rows = findValues(spec, VLAN_INFO).map((row) => Buffer.from(row));
       const untagged = rows.find((row) => (row.readUInt16LE(0) & IS_UNTAGGED_VLAN) !== 0);
       return [
-        viewOf(message).getInt32(4, true),
+        toView(message).getInt32(4, true),
         {
           vlans: rows.map((row) => row.readUInt16LE(2)),
           ...(untagged === undefined ? {} : { untaggedVlan: untagged.readUInt16LE(2) }),
@@ -71,9 +71,9 @@ function decodeVlans(messages: readonly Message[]): ReadonlyMap<number, Vlans> {
 function decodeLinkWithIndices(
   message: Message,
 ): readonly Omit<LinkWithIndices, "addresses" | "master" | "vlans">[] {
-  const words = decodeLinkFields(message);
-  if (words === undefined) return [];
-  const { base, attributes, data, port } = words;
+  const fields = decodeLinkFields(message);
+  if (fields === undefined) return [];
+  const { base, attributes, data, port } = fields;
   const state = findNumber(port, PORT_STATE) ?? FORWARDING;
   return [
     {
@@ -140,14 +140,14 @@ export async function readPathLinks(
   { pod, node }: { readonly pod: NetnsHandle; readonly node: NetnsHandle },
   wiring: ObservedWiring,
 ): Promise<PathLinks> {
-  const [inPod, there] = await Promise.all([listLinks(netlink, pod), listLinks(netlink, node)]);
+  const [inPod, onNode] = await Promise.all([listLinks(netlink, pod), listLinks(netlink, node)]);
   const named = (name: string): LinkWithIndices | undefined =>
     inPod.find((link) => link.name === name);
   const nic = named(wiring.podInterfaceName);
   const tap = named(wiring.tapName);
   const bridge = wiring.kind === "tap" ? undefined : named(wiring.bridgeName);
   return {
-    ...locateOnNode(nic, there),
+    ...locateOnNode(nic, onNode),
     ...(tap === undefined ? {} : { tap }),
     ...(bridge === undefined ? {} : { podBridge: bridge }),
     ...(nic === undefined ? {} : { podNic: nic }),

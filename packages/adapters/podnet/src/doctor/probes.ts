@@ -182,10 +182,10 @@ function guestProbes(grounds: ProbeFacts, by: string | undefined): readonly Prob
 const SERIES_LENGTH = 10;
 
 export function seriesProbes(grounds: ProbeFacts, traces: readonly FrameTrace[]): readonly Probe[] {
-  const answerOf = (probe: ProbeName): string | undefined =>
+  const findAnswer = (probe: ProbeName): string | undefined =>
     traces.find((trace) => trace.probe === probe)?.by[0];
-  const by = answerOf("outward");
-  const ofGuest = answerOf("inward") === undefined ? undefined : guestEnds(grounds, by);
+  const by = findAnswer("outward");
+  const ofGuest = findAnswer("inward") === undefined ? undefined : guestEnds(grounds, by);
   const toGuest = (): readonly Probe[] => {
     if (ofGuest === undefined) return [];
     const { from, mac, addresses } = ofGuest;
@@ -210,12 +210,12 @@ function large(probes: readonly Probe[], probe: ProbeName, mtu: number): readonl
 
 export function laterProbes(grounds: ProbeFacts, traces: readonly FrameTrace[]): readonly Probe[] {
   const mtu = findMtu(grounds);
-  const answerOf = (probe: ProbeName): string | undefined =>
+  const findAnswer = (probe: ProbeName): string | undefined =>
     traces.find((trace) => trace.probe === probe)?.by[0];
-  const by = answerOf("outward");
+  const by = findAnswer("outward");
   const outward = outwardProbes(grounds).filter(({ probe }) => probe === "outward");
   return [
-    ...(answerOf("inward") === undefined
+    ...(findAnswer("inward") === undefined
       ? []
       : [...large(inwardProbes(grounds), "inwardLarge", mtu), ...guestProbes(grounds, by)]),
     ...(by === undefined

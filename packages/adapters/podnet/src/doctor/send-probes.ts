@@ -66,9 +66,9 @@ function answeringMac(probe: ProbeName, frame: Uint8Array): string {
 function recordFrames(
   trails: Trails,
   { probes, ears }: { readonly probes: readonly Probe[]; readonly ears: readonly CapturePoint[] },
-  heard: HeardFrames,
+  captured: HeardFrames,
 ): void {
-  for (const { port, frame } of heard.frames) {
+  for (const { port, frame } of captured.frames) {
     const hop = ears[port]?.hop;
     if (hop === undefined) continue;
     for (const { probe, frame: sent } of probes) {
@@ -81,7 +81,7 @@ function recordFrames(
     }
   }
   for (const [at, { probe }] of probes.entries()) {
-    const errno = heard.unsent[at] ?? 0;
+    const errno = captured.unsent[at] ?? 0;
     const trail = getTrail(trails, probe);
     trail.times += 1;
     if (errno !== 0) trail.refused = describeErrno(errno);
@@ -124,8 +124,8 @@ export async function sendProbes(
       answerTests,
       probeTests,
     ]);
-    const heard = await netlink.exchangeFrames({ ports: ears, sends, tests, ms: EXCHANGE_MS });
-    recordFrames(trails, { probes: open, ears }, heard);
+    const captured = await netlink.exchangeFrames({ ports: ears, sends, tests, ms: EXCHANGE_MS });
+    recordFrames(trails, { probes: open, ears }, captured);
   }
   return [...trails].flatMap(([probe, trail]) => toTrace(probe, trail));
 }
@@ -140,7 +140,7 @@ export async function countLosses(
   for (let round = 1; round <= SERIES_MAX; round += 1) {
     const probes = next.probes();
     if (probes.length === 0 || clock.monotonicMs() + SERIES_MS > next.untilMs) break;
-    const heard = await netlink.exchangeFrames({
+    const captured = await netlink.exchangeFrames({
       ports: ears,
       sends: probes.map(({ from, frame: { frame } }) => {
         return { port: ears.findIndex(({ hop }) => hop === from), frame };
@@ -149,7 +149,7 @@ export async function countLosses(
       ms: SERIES_MS,
     });
     const hops = ears.map(({ hop }) => hop);
-    const counts = countSeries(probes, hops, heard);
+    const counts = countSeries(probes, hops, captured);
     counted = round === 1 ? counts : addSeries(counted, counts);
     if (counts.every(isWholeSeries)) break;
   }
@@ -175,13 +175,16 @@ function countSeries(
   return COUNTED.flatMap((probe) => {
     const own = probes.filter((each) => each.probe === (probe satisfies ProbeName));
     if (own.length === 0) return [];
-    const seen = (test: "probeTests" | "answerTests"): readonly HopName[] =>
+    const listHops = (test: "probeTests" | "answerTests"): readonly HopName[] =>
       own.flatMap(({ frame: sentFrame }) => {
         const found = frames.filter(({ frame }) => matches(frame, sentFrame[test]));
         return [...new Set(found.flatMap(({ port }) => hops[port] ?? []))];
       });
     const sent = own.length;
-    const [asked, answered] = [count(seen("probeTests"), sent), count(seen("answerTests"), sent)];
+    const [asked, answered] = [
+      count(listHops("probeTests"), sent),
+      count(listHops("answerTests"), sent),
+    ];
     return [{ probe, sent, asked, answered }];
   });
 }

@@ -18,8 +18,8 @@ import {
   NUD,
   RTA,
   RTM,
-  ipVersionOf,
-  viewOf,
+  readIpVersion,
+  toView,
 } from "../netlink/rtnetlink.ts";
 import { runIn } from "../run-in.ts";
 
@@ -34,22 +34,22 @@ const NEIGHBORS = [AF_INET, AF_INET6].map((family) =>
 );
 const DESTINATION = 1;
 
-interface SeenNeighbor extends Omit<FixedNeighbor, "at"> {
+interface ObservedNeighbor extends Omit<FixedNeighbor, "at"> {
   readonly isFixed: boolean;
 }
 
 function decodeNeighbor(
   message: Message,
   names: ReadonlyMap<number, string>,
-): readonly SeenNeighbor[] {
+): readonly ObservedNeighbor[] {
   if (message.type !== RTM.newNeighbour || message.body.length < HEAD.neighbour) return [];
-  const view = viewOf(message);
+  const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.neighbour);
   const [address, mac] = [attributes.get(DESTINATION), attributes.get(NDA.mac)];
   const link = names.get(view.getInt32(4, true));
   if (address === undefined || mac === undefined || link === undefined) return [];
   const isFixed = (view.getUint16(8, true) & NUD.permanent) !== 0;
-  return [{ link, address: addressText(ipVersionOf(view), address), mac: macText(mac), isFixed }];
+  return [{ link, address: addressText(readIpVersion(view), address), mac: macText(mac), isFixed }];
 }
 
 function linkNames(messages: readonly Message[]): ReadonlyMap<number, string> {
@@ -60,7 +60,7 @@ function linkNames(messages: readonly Message[]): ReadonlyMap<number, string> {
 async function listNeighbors(
   netlink: Netlink,
   netns: NetnsHandle,
-): Promise<readonly SeenNeighbor[]> {
+): Promise<readonly ObservedNeighbor[]> {
   const messages = await dump(netlink, netns, [...LINKS, ...NEIGHBORS]);
   const names = linkNames(messages);
   return messages.flatMap((message) => decodeNeighbor(message, names));
@@ -73,8 +73,8 @@ export async function readNeighbors(
 ): Promise<readonly FixedNeighbor[]> {
   const all = await Promise.all(
     PLACES.map(async (at) => {
-      const seen = await listNeighbors(netlink, places[at]);
-      return seen
+      const neighbors = await listNeighbors(netlink, places[at]);
+      return neighbors
         .filter(({ isFixed, address }) => isFixed && addresses.includes(address))
         .map(({ link, address, mac }) => ({ at, link, address, mac }));
     }),
@@ -116,11 +116,11 @@ interface Hop {
 
 function decodeDefaultRoute(message: Message, names: ReadonlyMap<number, string>): readonly Hop[] {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return [];
-  const view = viewOf(message);
+  const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.route);
   const via = attributes.get(RTA.gateway);
   const link = names.get(findNumber(attributes, RTA.link) ?? 0);
-  const isDefault = ipVersionOf(view) === 4 && view.getUint8(1) === 0;
+  const isDefault = readIpVersion(view) === 4 && view.getUint8(1) === 0;
   if (!isDefault || via === undefined || link === undefined) return [];
   return [{ link, gateway: addressText(4, via) }];
 }
@@ -130,7 +130,7 @@ function isRouteThrough(message: Message, index: number): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
   const attributes = decodeAttributes(message.body, HEAD.route);
   if (findNumber(attributes, RTA.link) !== index) return false;
-  const version = ipVersionOf(viewOf(message));
+  const version = readIpVersion(toView(message));
   const destination = attributes.get(RTA.destination);
   const text = destination === undefined ? "" : addressText(version, destination);
   return version === 4 || !/^f(?:e80|f)/.test(text);
@@ -180,17 +180,17 @@ function decodeQdiscFilter(
 ): readonly Omit<FrameFilter, "at">[] {
   if (message.type !== NEW_QDISC || message.body.length < TC_HEAD) return [];
   const kind = findText(decodeAttributes(message.body, TC_HEAD), TC_KIND);
-  const link = names.get(viewOf(message).getInt32(4, true));
+  const link = names.get(toView(message).getInt32(4, true));
   if (link === undefined || !FILTERING_QDISCS.includes(kind)) return [];
   return [{ link, command: `tc -s qdisc show dev ${link}` }];
 }
 
 function decodeXdp(message: Message): readonly Omit<FrameFilter, "at">[] {
-  const words = decodeLinkFields(message);
-  const xdp = decodeAttributes(words?.attributes.get(IFLA_XDP));
+  const fields = decodeLinkFields(message);
+  const xdp = decodeAttributes(fields?.attributes.get(IFLA_XDP));
   const attached = xdp.get(XDP_ATTACHED)?.[0] ?? 0;
-  if (words === undefined || attached === 0) return [];
-  return [{ link: words.base.name, command: `ip -d link show dev ${words.base.name}` }];
+  if (fields === undefined || attached === 0) return [];
+  return [{ link: fields.base.name, command: `ip -d link show dev ${fields.base.name}` }];
 }
 
 const DROPS = /\b(drop|reject)\b/;

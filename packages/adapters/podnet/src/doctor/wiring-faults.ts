@@ -10,9 +10,9 @@ import { planAddresses, planLinks, planSysctls } from "../wiring/masquerade-plan
 import type { NetnsState } from "../netlink/netns-state.ts";
 import { answersCommands, guardCommands } from "../wiring/wirers.ts";
 
-const LACK_BY_SETTING = ["master", "mac", "learning", "up"] as const;
+const FAULT_BY_SETTING = ["master", "mac", "learning", "up"] as const;
 
-const LACK_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringFault["what"]>>> = {
+const FAULT_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringFault["what"]>>> = {
   addBridge: "link",
   addTap: "link",
   replaceForwarding: "entry",
@@ -20,15 +20,15 @@ const LACK_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringFault["wha
 };
 
 function classify(change: LinkChange): WiringFault["what"] {
-  if (change.op !== "setLink") return LACK_BY_CHANGE[change.op] ?? "other";
-  return LACK_BY_SETTING.find((name) => change.settings[name] !== undefined) ?? "other";
+  if (change.op !== "setLink") return FAULT_BY_CHANGE[change.op] ?? "other";
+  return FAULT_BY_SETTING.find((name) => change.settings[name] !== undefined) ?? "other";
 }
 
-function toLack(change: LinkChange): WiringFault {
+function toFault(change: LinkChange): WiringFault {
   return { link: change.link, what: classify(change), words: printLinkChange(change) };
 }
 
-function listChangeLacks(
+function listChangeFaults(
   { links, forwarding, sysctls, tables }: NetnsState,
   wiring: ObservedWiring,
 ): readonly WiringFault[] {
@@ -36,7 +36,7 @@ function listChangeLacks(
   if (wiring.kind === "tap" || nic === undefined) return [];
   const entries = planForwarding(wiring, forwarding);
   if (wiring.kind === "bridge") {
-    return [...planWiring(nic, links, { ...wiring, ...ANY_TAP }), ...entries].map(toLack);
+    return [...planWiring(nic, links, { ...wiring, ...ANY_TAP }), ...entries].map(toFault);
   }
   const changes = [
     ...planLinks(links, { ...wiring, ...ANY_TAP }),
@@ -48,10 +48,10 @@ function listChangeLacks(
     ? []
     : [natTableName(wiring.podInterfaceName).name];
   const ofPod = [...nat, ...set].map((words) => ({ link: "", what: "rules" as const, words }));
-  return [...changes.map(toLack), ...ofPod];
+  return [...changes.map(toFault), ...ofPod];
 }
 
-function listRuleLacks(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
+function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
   const guard = guardCommands(state, wiring) === "" ? [] : [wiring.tapName];
   const answers =
     wiring.kind === "bridge" && answersCommands(state, wiring) !== "" ? [wiring.bridgeName] : [];
@@ -61,13 +61,16 @@ function listRuleLacks(state: NetnsState, wiring: ObservedWiring): readonly Wiri
 }
 
 /** Omits parts that are missing only because another one is. */
-export function findLacks(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
-  const all = [...listChangeLacks(state, wiring), ...listRuleLacks(state, wiring)];
+export function findWiringFaults(
+  state: NetnsState,
+  wiring: ObservedWiring,
+): readonly WiringFault[] {
+  const all = [...listChangeFaults(state, wiring), ...listRuleFaults(state, wiring)];
   const hasBridge = wiring.kind === "tap" || state.links.has(wiring.bridgeName);
   const isLoose = ({ link }: WiringFault): boolean =>
-    all.some((lack) => lack.link === link && lack.what === "master");
-  return all.filter((lack) => {
-    if (lack.what === "learning" || lack.what === "entry") return hasBridge && !isLoose(lack);
-    return lack.what !== "master" || hasBridge;
+    all.some((fault) => fault.link === link && fault.what === "master");
+  return all.filter((fault) => {
+    if (fault.what === "learning" || fault.what === "entry") return hasBridge && !isLoose(fault);
+    return fault.what !== "master" || hasBridge;
   });
 }

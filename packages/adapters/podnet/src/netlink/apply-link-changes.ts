@@ -93,11 +93,11 @@ function portParts(types: readonly number[], value: Uint8Array): LinkParts {
 type Settings = Required<LinkSettings>;
 
 const SETTING_ENCODERS: {
-  readonly [Name in keyof Settings]: (value: Settings[Name], indexOf: IndexLookup) => LinkParts;
+  readonly [Name in keyof Settings]: (value: Settings[Name], toIndex: IndexLookup) => LinkParts;
 } = {
   mac: (mac) => ({ parts: [attribute(IFLA.address, macBytes(mac))] }),
   mtu: (mtu) => ({ parts: [attribute(IFLA.mtu, u32(mtu))] }),
-  master: (name, indexOf) => ({ parts: [attribute(IFLA.master, u32(indexOf(name)))] }),
+  master: (name, toIndex) => ({ parts: [attribute(IFLA.master, u32(toIndex(name)))] }),
   arp: (value) => ({ set: value ? 0 : FLAGS.noArp, mask: FLAGS.noArp }),
   addressGeneration: () => ({
     parts: [nested(IFLA_AF_SPEC, nested(AF_INET6, attribute(ADDR_GEN_MODE, u8(GEN_NONE))))],
@@ -112,20 +112,20 @@ const SETTING_ENCODERS: {
 function encodeSetting(
   name: keyof Settings,
   settings: LinkSettings,
-  indexOf: IndexLookup,
+  toIndex: IndexLookup,
 ): LinkParts {
   const value = settings[name];
   if (value === undefined) return {};
   const encode = SETTING_ENCODERS[name] as (
     value: Settings[keyof Settings],
-    indexOf: IndexLookup,
+    toIndex: IndexLookup,
   ) => LinkParts;
-  return encode(value, indexOf);
+  return encode(value, toIndex);
 }
 
-function settingsParts(settings: LinkSettings, indexOf: IndexLookup): LinkParts {
+function settingsParts(settings: LinkSettings, toIndex: IndexLookup): LinkParts {
   const names = Object.keys(SETTING_ENCODERS) as (keyof Settings)[];
-  const all = names.map((name) => encodeSetting(name, settings, indexOf));
+  const all = names.map((name) => encodeSetting(name, settings, toIndex));
   return {
     parts: all.flatMap(({ parts = [] }) => parts),
     set: all.reduce((bits, { set = 0 }) => bits | set, 0),
@@ -180,7 +180,7 @@ function forwardingMessage(
 }
 
 /** @throws AppError with PODNET_ARGUMENT_INVALID if an address cannot be parsed, and errors of `indexOf` */
-export function encodeChange(change: SingleMessageChange, indexOf: IndexLookup): Uint8Array {
+export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup): Uint8Array {
   const { link } = change;
   switch (change.op) {
     case "addBridge": {
@@ -188,23 +188,23 @@ export function encodeChange(change: SingleMessageChange, indexOf: IndexLookup):
       return linkMessage({ type: RTM.newLink, flags: CREATE | EXCLUSIVE }, { parts });
     }
     case "makePlain":
-      return linkMessage({ type: RTM.newLink, index: indexOf(link) }, { parts: [PLAIN] });
+      return linkMessage({ type: RTM.newLink, index: toIndex(link) }, { parts: [PLAIN] });
     case "setLink": {
-      const parts = settingsParts(change.settings, indexOf);
-      return linkMessage({ type: RTM.newLink, index: indexOf(link) }, parts);
+      const parts = settingsParts(change.settings, toIndex);
+      return linkMessage({ type: RTM.newLink, index: toIndex(link) }, parts);
     }
     case "deleteLink":
-      return linkMessage({ type: RTM.deleteLink, index: indexOf(link) }, {});
+      return linkMessage({ type: RTM.deleteLink, index: toIndex(link) }, {});
     case "addAddress": {
       const bits = change.flags.reduce((sum, flag) => sum | ADDRESS_FLAGS[flag], 0);
-      const at = { address: change.address, index: indexOf(link), bits };
+      const at = { address: change.address, index: toIndex(link), bits };
       return addressMessage({ type: RTM.newAddress, flags: CREATE | EXCLUSIVE }, at);
     }
     case "deleteAddress":
-      return removeAddressMessage(change.address, indexOf(link));
+      return removeAddressMessage(change.address, toIndex(link));
     case "replaceForwarding":
     case "deleteForwarding":
-      return forwardingMessage(change, indexOf(link));
+      return forwardingMessage(change, toIndex(link));
   }
 }
 

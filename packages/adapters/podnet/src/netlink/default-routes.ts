@@ -30,8 +30,8 @@ import {
   MAIN_TABLE,
   RTA,
   RTM,
-  ipVersionOf,
-  viewOf,
+  readIpVersion,
+  toView,
 } from "./rtnetlink.ts";
 
 /** Offsets in struct rtmsg. */
@@ -45,7 +45,7 @@ const [EXISTS, MISSING] = [17, 3];
 
 function isDefault(message: Message): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
-  const view = viewOf(message);
+  const view = toView(message);
   const table =
     findNumber(decodeAttributes(message.body, HEAD.route), RTA.table) ?? view.getUint8(AT.table);
   return (
@@ -57,13 +57,13 @@ function isDefault(message: Message): boolean {
 }
 
 function encodeRoute({ body }: Message): string {
-  const words = Buffer.from(body);
-  words.writeUInt32LE(words.readUInt32LE(AT.flags) & SETTABLE_FLAGS, AT.flags);
-  return words.toString("base64");
+  const request = Buffer.from(body);
+  request.writeUInt32LE(request.readUInt32LE(AT.flags) & SETTABLE_FLAGS, AT.flags);
+  return request.toString("base64");
 }
 
 function decodeRoute(message: Message, names: ReadonlyMap<number, string>): DefaultRoute {
-  const version = ipVersionOf(viewOf(message));
+  const version = readIpVersion(toView(message));
   const attributes = decodeAttributes(message.body, HEAD.route);
   const gateway = attributes.get(RTA.gateway);
   return {

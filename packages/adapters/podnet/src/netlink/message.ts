@@ -138,8 +138,8 @@ export function macBytes(mac: string): Uint8Array {
 
 /** Describes a number of errno(3), for example `operation not permitted (EPERM)`. */
 export function describeErrno(errno: number): string {
-  const [name, words] = getSystemErrorMap().get(-errno) ?? [];
-  return name === undefined || words === undefined
+  const [name, description] = getSystemErrorMap().get(-errno) ?? [];
+  return name === undefined || description === undefined
     ? `error ${String(errno)}`
-    : `${words} (${name})`;
+    : `${description} (${name})`;
 }

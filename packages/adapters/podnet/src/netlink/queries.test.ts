@@ -2,7 +2,7 @@
 // What of the kernel's words becomes a link, an address, an entry, and when is it asked again?
 import { createFakeNetlink } from "@patchbay/podnet/testing";
 import { describe, expect, test } from "vitest";
-import { kernelOf, type Sketch, type SketchedLink } from "../testing/kernel-words.ts";
+import { createKernel, type KernelOptions, type SketchedLink } from "../testing/kernel-words.ts";
 import { queryForwarding, queryLinks, queryRules } from "./queries.ts";
 
 const NETNS = { fd: 8, inode: "42" };
@@ -38,7 +38,7 @@ const LOOPBACK: SketchedLink = {
 
 describe("links", () => {
   test("are told with all that wiring sets, sorted by name", async () => {
-    const netlink = kernelOf(() => ({ links: [LOOPBACK, NIC, BRIDGE, TAP] }));
+    const netlink = createKernel(() => ({ links: [LOOPBACK, NIC, BRIDGE, TAP] }));
     const other = {
       addresses: [],
       flooding: true,
@@ -100,27 +100,27 @@ describe("links", () => {
   test.each(["forwardDelay", "spanningTree", "snooping"] as const)(
     "of a bridge that differs in %s alone are not plain",
     async (name) => {
-      const netlink = kernelOf(() => ({ links: [{ ...BRIDGE, bridge: { [name]: 1 } }] }));
+      const netlink = createKernel(() => ({ links: [{ ...BRIDGE, bridge: { [name]: 1 } }] }));
       expect((await queryLinks(netlink, NETNS))[0]?.plain).toBe(false);
     },
   );
 
   test("tell of a tap that takes several queues", async () => {
-    const netlink = kernelOf(() => ({ links: [{ ...TAP, takesMany: true }] }));
+    const netlink = createKernel(() => ({ links: [{ ...TAP, takesMany: true }] }));
     expect((await queryLinks(netlink, NETNS))[0]?.takesQueues).toBe("many");
   });
 
   test("that change while they are told are asked for again", async () => {
-    const states: Sketch[] = [{ links: [NIC], isInterrupted: true }, { links: [NIC, TAP] }];
-    let asked = 0;
-    const netlink = kernelOf(() => states[Math.floor(asked++ / 2)] ?? {});
+    const states: KernelOptions[] = [{ links: [NIC], isInterrupted: true }, { links: [NIC, TAP] }];
+    let requests = 0;
+    const netlink = createKernel(() => states[Math.floor(requests++ / 2)] ?? {});
     expect((await queryLinks(netlink, NETNS)).map(({ name }) => name)).toEqual(["pod1", "tap1"]);
   });
 
   test("that never stand still are taken as they are in the end", async () => {
-    const netlink = kernelOf(() => ({ links: [NIC], isInterrupted: true }));
+    const netlink = createKernel(() => ({ links: [NIC], isInterrupted: true }));
     expect(await queryLinks(netlink, NETNS)).toHaveLength(1);
-    expect(netlink.said).toHaveLength(8);
+    expect(netlink.sent).toHaveLength(8);
   });
 
   test("that the kernel does not tell are an error", async () => {
@@ -129,7 +129,7 @@ describe("links", () => {
   });
 
   test("of an answer that is cut off in the middle are those before", async () => {
-    const whole = kernelOf(() => ({ links: [NIC, TAP] }));
+    const whole = createKernel(() => ({ links: [NIC, TAP] }));
     const [answer] = await whole.talk(NETNS, "route", [new Uint8Array([0, 0, 0, 0, 18, 0])]);
     const data = answer?.data.subarray(0, answer.data.length - 8) ?? new Uint8Array();
     const netlink = createFakeNetlink((_protocol, message) => (message[4] === 18 ? { data } : {}));
@@ -138,7 +138,7 @@ describe("links", () => {
 });
 
 test("forwarding entries are those of the bridge, not of the devices", async () => {
-  const netlink = kernelOf(() => ({
+  const netlink = createKernel(() => ({
     links: [NIC, BRIDGE, TAP],
     forwarding: [
       { mac: "33:33:00:00:00:01", index: 2, state: "permanent" },
@@ -160,10 +160,10 @@ describe("rules", () => {
     { name: "are none", rules: undefined, want: { generation: "00000001", hasTables: false } },
     { name: "have a generation", rules: 258, want: { generation: "00000102", hasTables: true } },
   ])("$name", async ({ rules, want }) => {
-    const sketch = rules === undefined ? {} : { rules };
+    const options = rules === undefined ? {} : { rules };
     expect(
       await queryRules(
-        kernelOf(() => sketch),
+        createKernel(() => options),
         NETNS,
       ),
     ).toEqual(want);

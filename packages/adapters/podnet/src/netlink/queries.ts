@@ -130,8 +130,8 @@ export async function queryRules(netlink: Netlink, netns: NetnsHandle): Promise<
   const answers = await netlink.talk(netns, "netfilter", RULES);
   if (answers.some(({ errno }) => errno !== 0)) return { generation: undefined, hasTables: true };
   const [first, tables] = answers.map(({ data }) => decodeMessages(data));
-  const told = first?.find(({ type }) => type === NEW_GENERATION);
-  const id = decodeAttributes(told?.body, NETFILTER_HEAD.length).get(GENERATION_ID);
+  const generation = first?.find(({ type }) => type === NEW_GENERATION);
+  const id = decodeAttributes(generation?.body, NETFILTER_HEAD.length).get(GENERATION_ID);
   return {
     generation: id === undefined ? undefined : Buffer.from(id).toString("hex"),
     hasTables: tables === undefined || tables.length > 0,

@@ -18,14 +18,19 @@ const NIC = 2;
 const V4 = Buffer.from([10, 0, 0, 2]);
 const V6 = Buffer.from("fd000000000000000000000000000002", "hex");
 
-interface AddressSketch {
+interface AddressOptions {
   readonly bytes?: Uint8Array;
   readonly index?: number;
   readonly scope?: number;
   readonly flags?: number;
 }
 
-function address({ bytes = V4, index = NIC, scope = 0, flags = ADDRESS.permanent }: AddressSketch) {
+function address({
+  bytes = V4,
+  index = NIC,
+  scope = 0,
+  flags = ADDRESS.permanent,
+}: AddressOptions) {
   const head = Buffer.alloc(HEAD.address);
   head.set([bytes.length === 4 ? AF_INET : AF_INET6, bytes.length * 6, 0, scope]);
   head.writeUInt32LE(index, 4);
@@ -33,7 +38,7 @@ function address({ bytes = V4, index = NIC, scope = 0, flags = ADDRESS.permanent
   return encodeMessage({ type: RTM.newAddress, flags: 0 }, Buffer.concat([head, ...parts]));
 }
 
-interface RouteSketch {
+interface RouteOptions {
   readonly to?: Uint8Array;
   readonly length?: number;
   readonly gateway?: Uint8Array;
@@ -44,9 +49,9 @@ interface RouteSketch {
   readonly family?: number;
 }
 
-function route(sketch: RouteSketch) {
-  const { to, length = 0, gateway, index = NIC, family = AF_INET } = sketch;
-  const { table = MAIN_TABLE, protocol = 3, flags = 0 } = sketch;
+function route(options: RouteOptions) {
+  const { to, length = 0, gateway, index = NIC, family = AF_INET } = options;
+  const { table = MAIN_TABLE, protocol = 3, flags = 0 } = options;
   const head = Buffer.alloc(HEAD.route);
   head.set([family, length, 0, 0, table, protocol]);
   head.writeUInt32LE(flags, 8);
@@ -58,57 +63,57 @@ function route(sketch: RouteSketch) {
   return encodeMessage({ type: RTM.newRoute, flags: 0 }, Buffer.concat([head, ...parts]));
 }
 
-function given(...messages: readonly Uint8Array[]) {
+function answering(...messages: readonly Uint8Array[]) {
   return decodeNicAddresses(decodeMessages(Buffer.concat(messages)), NIC);
 }
 
 describe("an address", () => {
-  test.each<{ name: string; sketch: AddressSketch; want: readonly string[] }>([
-    { name: "that was set is given", sketch: {}, want: ["10.0.0.2/24"] },
-    { name: "of IPv6 too", sketch: { bytes: V6 }, want: ["fd00::2/96"] },
-    { name: "of another NIC is not", sketch: { index: 3 }, want: [] },
-    { name: "of the link alone is not", sketch: { bytes: V6, scope: 253 }, want: [] },
-    { name: "that ends by itself is not", sketch: { flags: 0 }, want: [] },
+  test.each<{ name: string; options: AddressOptions; want: readonly string[] }>([
+    { name: "that was set is given", options: {}, want: ["10.0.0.2/24"] },
+    { name: "of IPv6 too", options: { bytes: V6 }, want: ["fd00::2/96"] },
+    { name: "of another NIC is not", options: { index: 3 }, want: [] },
+    { name: "of the link alone is not", options: { bytes: V6, scope: 253 }, want: [] },
+    { name: "that ends by itself is not", options: { flags: 0 }, want: [] },
     {
       name: "that changes by itself is not",
-      sketch: { bytes: V6, flags: ADDRESS.permanent | ADDRESS.temporary },
+      options: { bytes: V6, flags: ADDRESS.permanent | ADDRESS.temporary },
       want: [],
     },
     {
       name: "beside another of its network is",
-      sketch: { flags: ADDRESS.permanent | 0x01 },
+      options: { flags: ADDRESS.permanent | 0x01 },
       want: ["10.0.0.2/24"],
     },
-  ])("$name", ({ sketch, want }) => {
-    expect(given(address(sketch))).toEqual({ addresses: want, routes: [] });
+  ])("$name", ({ options: sketch, want }) => {
+    expect(answering(address(sketch))).toEqual({ addresses: want, routes: [] });
   });
 });
 
 describe("a route", () => {
   const gateway = Buffer.from([10, 0, 0, 1]);
 
-  test.each<{ name: string; sketch: RouteSketch; want: readonly object[] }>([
+  test.each<{ name: string; options: RouteOptions; want: readonly object[] }>([
     {
       name: "to everywhere is given",
-      sketch: { gateway },
+      options: { gateway },
       want: [{ destination: "0.0.0.0/0", gateway: "10.0.0.1" }],
     },
     {
       name: "to everywhere by IPv6 too",
-      sketch: { family: AF_INET6, gateway: V6 },
+      options: { family: AF_INET6, gateway: V6 },
       want: [{ destination: "::/0", gateway: "fd00::2" }],
     },
     {
       name: "to one on the link is",
-      sketch: { to: V4, length: 32 },
+      options: { to: V4, length: 32 },
       want: [{ destination: "10.0.0.2/32" }],
     },
-    { name: "by another NIC is not", sketch: { gateway, index: 3 }, want: [] },
-    { name: "of another table is not", sketch: { gateway, table: 255 }, want: [] },
-    { name: "that the kernel made of an address is not", sketch: { protocol: 2 }, want: [] },
-    { name: "that a router advertised is not", sketch: { protocol: 9 }, want: [] },
-    { name: "that is the kernel's copy is not", sketch: { gateway, flags: 0x200 }, want: [] },
-  ])("$name", ({ sketch, want }) => {
-    expect(given(route(sketch))).toEqual({ addresses: [], routes: want });
+    { name: "by another NIC is not", options: { gateway, index: 3 }, want: [] },
+    { name: "of another table is not", options: { gateway, table: 255 }, want: [] },
+    { name: "that the kernel made of an address is not", options: { protocol: 2 }, want: [] },
+    { name: "that a router advertised is not", options: { protocol: 9 }, want: [] },
+    { name: "that is the kernel's copy is not", options: { gateway, flags: 0x200 }, want: [] },
+  ])("$name", ({ options: sketch, want }) => {
+    expect(answering(route(sketch))).toEqual({ addresses: [], routes: want });
   });
 });

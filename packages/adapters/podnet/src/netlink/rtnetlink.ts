@@ -33,7 +33,7 @@ export const AF_INET = 2;
 export const AF_INET6 = 10;
 
 /** IP version of a message, whose body begins with the address family. */
-export function ipVersionOf(view: DataView): 4 | 6 {
+export function readIpVersion(view: DataView): 4 | 6 {
   return view.getUint8(0) === AF_INET ? 4 : 6;
 }
 
@@ -71,7 +71,7 @@ export function macText(bytes: Uint8Array | undefined): string {
   return [...(bytes ?? [])].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-export function viewOf({ body }: Message): DataView {
+export function toView({ body }: Message): DataView {
   return new DataView(body.buffer, body.byteOffset, body.length);
 }
 
@@ -96,7 +96,7 @@ interface LinkFields {
 
 export function decodeLinkFields(message: Message): LinkFields | undefined {
   if (message.type !== RTM.newLink || message.body.length < HEAD.link) return undefined;
-  const view = viewOf(message);
+  const view = toView(message);
   const flags = view.getUint32(8, true);
   const attributes = decodeAttributes(message.body, HEAD.link);
   const info = decodeAttributes(attributes.get(IFLA.info));
@@ -114,9 +114,9 @@ export function decodeLinkFields(message: Message): LinkFields | undefined {
 }
 
 function decodeLink(message: Message): DecodedLink | undefined {
-  const words = decodeLinkFields(message);
-  if (words === undefined) return undefined;
-  const { base, flags, attributes, data, port } = words;
+  const fields = decodeLinkFields(message);
+  if (fields === undefined) return undefined;
+  const { base, flags, attributes, data, port } = fields;
   return {
     link: {
       ...base,
@@ -145,11 +145,11 @@ interface DecodedAddress {
 /** On point-to-point links, the local address. */
 export function decodeAddress(message: Message): DecodedAddress | undefined {
   if (message.type !== RTM.newAddress || message.body.length < HEAD.address) return undefined;
-  const view = viewOf(message);
+  const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.address);
   const bytes = attributes.get(IFA.local) ?? attributes.get(IFA.address);
   if (bytes === undefined) return undefined;
-  const address = addressText(ipVersionOf(view), bytes);
+  const address = addressText(readIpVersion(view), bytes);
   return { index: view.getUint32(4, true), text: `${address}/${String(view.getUint8(1))}` };
 }
 
@@ -177,7 +177,7 @@ function decodeEntry(
   names: ReadonlyMap<number, string>,
 ): ForwardingEntry | undefined {
   if (message.type !== RTM.newNeighbour || message.body.length < HEAD.neighbour) return undefined;
-  const view = viewOf(message);
+  const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.neighbour);
   const device = names.get(view.getInt32(4, true));
   if (device === undefined || !attributes.has(NDA.master)) return undefined;
@@ -207,28 +207,28 @@ export const CLONED = 0x200;
 
 /** Excludes addresses that the kernel creates itself or that expire. */
 function isConfigured(message: Message): boolean {
-  const view = viewOf(message);
+  const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.address);
   const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(2);
-  const isTemporary = ipVersionOf(view) === 6 && (flags & ADDRESS.temporary) !== 0;
+  const isTemporary = readIpVersion(view) === 6 && (flags & ADDRESS.temporary) !== 0;
   const isGlobal = view.getUint8(3) === 0;
   return isGlobal && (flags & ADDRESS.permanent) !== 0 && !isTemporary;
 }
 
 function decodeConfiguredAddress(message: Message, index: number): readonly string[] {
-  const told = decodeAddress(message);
-  return told?.index === index && isConfigured(message) ? [told.text] : [];
+  const address = decodeAddress(message);
+  return address?.index === index && isConfigured(message) ? [address.text] : [];
 }
 
 function decodeConfiguredRoute(message: Message, index: number): readonly NicRoute[] {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return [];
-  const view = viewOf(message);
+  const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.route);
   const table = findNumber(attributes, RTA.table) ?? view.getUint8(4);
   const isOurs = table === MAIN_TABLE && findNumber(attributes, RTA.link) === index;
   const isMade = MADE_BY_KERNEL.includes(view.getUint8(5));
   if (!isOurs || isMade || (view.getUint32(8, true) & CLONED) !== 0) return [];
-  const version = ipVersionOf(view);
+  const version = readIpVersion(view);
   const all = new Uint8Array(IP_BITS[version] / 8);
   const to = addressText(version, attributes.get(RTA.destination) ?? all);
   const gateway = attributes.get(RTA.gateway);

@@ -11,32 +11,32 @@ const WIRING: AnswersWiring = {
 };
 const IPV6 = { addresses: ["fd09::/64"], gatewayMac: "02:00:00:00:00:09" };
 
-function rulesOf(wiring: AnswersWiring, chain: string): readonly string[] {
+function listRules(wiring: AnswersWiring, chain: string): readonly string[] {
   return answersTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
 }
 
 test("with IPv4 DHCP stays between guest and pod, and nothing else is heard or said", () => {
-  expect(rulesOf(WIRING, "inward")).toEqual([]);
-  expect(rulesOf(WIRING, "through")).toEqual([
+  expect(listRules(WIRING, "inward")).toEqual([]);
+  expect(listRules(WIRING, "through")).toEqual([
     'iifname "pod1" udp sport 67 drop',
     'oifname "pod1" udp dport 67 drop',
   ]);
-  expect(rulesOf(WIRING, "heard")).toEqual([
+  expect(listRules(WIRING, "heard")).toEqual([
     'iifname "tap1" udp dport 67 counter accept',
     'iifname "tap1" drop',
     'iifname "pod1" drop',
   ]);
-  expect(rulesOf(WIRING, "said")).toEqual(['oifname "pod1" drop']);
+  expect(listRules(WIRING, "said")).toEqual(['oifname "pod1" drop']);
 });
 
 test("with IPv6 routers of others are not heard, and what is for the router goes to the gateway", () => {
   const toBridge = 'iifname "tap1" ether daddr 5e:00:00:00:00:01';
-  expect(rulesOf({ ...WIRING, answers: IPV6 }, "inward")).toEqual([
+  expect(listRules({ ...WIRING, answers: IPV6 }, "inward")).toEqual([
     `${toBridge} ip6 daddr fe80::/10 accept`,
     `${toBridge} ip6 daddr fd09:: accept`,
     `${toBridge} ether type ip6 ether daddr set 02:00:00:00:00:09`,
   ]);
-  expect(rulesOf({ ...WIRING, answers: IPV6 }, "through")).toEqual([
+  expect(listRules({ ...WIRING, answers: IPV6 }, "through")).toEqual([
     'iifname "pod1" udp sport 547 drop',
     'iifname "pod1" icmpv6 type nd-router-advert drop',
     'oifname "pod1" udp dport 547 drop',
@@ -46,8 +46,8 @@ test("with IPv6 routers of others are not heard, and what is for the router goes
 
 test("without a gateway nothing is sent on", () => {
   const answers = { addresses: ["169.254.75.10/32", "fd09::/64"] };
-  expect(rulesOf({ ...WIRING, answers }, "inward")).toEqual([]);
-  expect(rulesOf({ ...WIRING, answers }, "through")).toEqual([
+  expect(listRules({ ...WIRING, answers }, "inward")).toEqual([]);
+  expect(listRules({ ...WIRING, answers }, "through")).toEqual([
     'iifname "pod1" udp sport 67 drop',
     'iifname "pod1" udp sport 547 drop',
     'iifname "pod1" icmpv6 type nd-router-advert drop',

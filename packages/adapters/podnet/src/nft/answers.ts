@@ -52,13 +52,13 @@ export function answersTable(wiring: AnswersWiring): Table {
   const { bridgeName, podInterfaceName, tapName, answers } = wiring;
   const addresses = answers.addresses.map((address) => address.split("/")[0] ?? "");
   const ipv6 = addresses.filter((address) => address.includes(":"));
-  const words = [
+  const texts = [
     ...(ipv6.length < addresses.length ? [IPV4] : []),
     ...(ipv6.length > 0 ? [IPV6] : []),
   ];
-  const questions = words.flatMap((family) => family.questions);
-  const answered = words.flatMap((family) => family.answers);
-  const heard = ipv6.length > 0 ? [...questions, NEIGHBOURS] : questions;
+  const questions = texts.flatMap((family) => family.questions);
+  const answered = texts.flatMap((family) => family.answers);
+  const matched = ipv6.length > 0 ? [...questions, NEIGHBOURS] : questions;
   const [toNetwork, fromNetwork, fromGuest] = [
     `oifname "${podInterfaceName}"`,
     `iifname "${podInterfaceName}"`,
@@ -85,7 +85,7 @@ export function answersTable(wiring: AnswersWiring): Table {
         name: "heard",
         hook: hook("input priority filter"),
         rules: [
-          ...heard.map((match) => `${fromGuest} ${acceptRule(match)}`),
+          ...matched.map((match) => `${fromGuest} ${acceptRule(match)}`),
           `${fromGuest} drop`,
           `${fromNetwork} drop`,
         ],

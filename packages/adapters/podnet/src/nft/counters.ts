@@ -42,9 +42,9 @@ const COUNTED_DROP = "counter drop";
 
 /** Adds a counter to each rule that drops, and a counting drop at the end of an open chain. */
 export function addDropCounters({ rules, ...chain }: Chain): Chain {
-  const told = rules.map((rule) => rule.replace(/(^| )drop$/, `$1${COUNTED_DROP}`));
+  const counted = rules.map((rule) => rule.replace(/(^| )drop$/, `$1${COUNTED_DROP}`));
   const isOpen = !FINAL_RULE.test(rules.at(-1) ?? "");
-  return { ...chain, rules: isOpen ? [...told, COUNTED_DROP] : told };
+  return { ...chain, rules: isOpen ? [...counted, COUNTED_DROP] : counted };
 }
 
 export type Refusal = Omit<RefusedFrames, "lately">;

@@ -9,7 +9,7 @@ const GUARD: SendGuard = { macs: [MAC], serves: false };
 const OWN: SendGuard = { ...GUARD, addresses: ["10.9.0.1", "fd09::1", "fe80::ff:fe00:5e01"] };
 
 /** Rules of a chain of the table for a guard; that those count which refuse is told in refusals.test.ts. */
-function rulesOf(guard: SendGuard, chain: string): readonly string[] {
+function listRules(guard: SendGuard, chain: string): readonly string[] {
   const found = guardTable("tap1", guard).chains.find(({ name }) => name === chain);
   const rules = found?.rules ?? [];
   return rules
@@ -26,14 +26,14 @@ describe("what a guest may send", () => {
 
   test("comes from the MACs that it has, and never is a word between switches", () => {
     const macs = [MAC, "00:00:5e:00:01:0a"];
-    expect(rulesOf({ ...OWN, macs }, "from-guest")).toEqual([
+    expect(listRules({ ...OWN, macs }, "from-guest")).toEqual([
       "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
       "ether daddr 01:00:0c:cc:cc:cc drop",
       "ether daddr 01:00:0c:cc:cc:cd drop",
       `ether saddr ${MAC} goto of-guest`,
       "ether saddr 00:00:5e:00:01:0a goto of-guest",
     ]);
-    expect(rulesOf({ ...OWN, macs }, "arp-sender").slice(4)).toEqual([
+    expect(listRules({ ...OWN, macs }, "arp-sender").slice(4)).toEqual([
       `arp saddr ether ${MAC} goto arp-address`,
       "arp saddr ether 00:00:5e:00:01:0a goto arp-address",
     ]);
@@ -61,55 +61,55 @@ describe("what a guest may send", () => {
       ],
     ],
   ])("claims its own addresses only: %s", (chain, want) => {
-    expect(rulesOf(OWN, chain)).toEqual(want);
+    expect(listRules(OWN, chain)).toEqual(want);
   });
 
   test("may be any address where its addresses are not known, and tagged then", () => {
-    expect(rulesOf(GUARD, "of-guest").slice(4)).toEqual([
+    expect(listRules(GUARD, "of-guest").slice(4)).toEqual([
       "ether type 8021ad drop",
       "vlan id 0 drop",
       "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
       "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
       "accept",
     ]);
-    expect(rulesOf(GUARD, "arp-sender").at(-1)).toBe(`arp saddr ether ${MAC} accept`);
+    expect(listRules(GUARD, "arp-sender").at(-1)).toBe(`arp saddr ether ${MAC} accept`);
     for (const chain of ["ipv4-source", "ipv6-source", "nd-source", "nd-probe", "nd-target"]) {
-      expect(rulesOf(GUARD, chain)).toEqual(["accept"]);
+      expect(listRules(GUARD, chain)).toEqual(["accept"]);
     }
-    expect(rulesOf(OWN, "of-guest")).not.toContain("accept");
+    expect(listRules(OWN, "of-guest")).not.toContain("accept");
   });
 
   test("is told without a name that a machine would have to look up", () => {
-    const words = guardTable("tap1", OWN).chains.flatMap(({ rules }) => rules);
-    expect(words.filter((rule) => /l4proto [a-z]|(protocol|nexthdr) [a-z]/.test(rule))).toEqual(
-      words.filter((rule) => rule.startsWith("meta protocol ip igmp type ")),
+    const allRules = guardTable("tap1", OWN).chains.flatMap(({ rules }) => rules);
+    expect(allRules.filter((rule) => /l4proto [a-z]|(protocol|nexthdr) [a-z]/.test(rule))).toEqual(
+      allRules.filter((rule) => rule.startsWith("meta protocol ip igmp type ")),
     );
   });
 
   test("names its own MACs as its link's, in messages of a length that says there is no other", () => {
     const macs = [MAC, "00:00:5e:00:01:0a"];
-    expect(rulesOf({ ...OWN, macs }, "nd-solicits")).toEqual([
+    expect(listRules({ ...OWN, macs }, "nd-solicits")).toEqual([
       "ip6 length 24 goto nd-probe",
       "ip6 length 32 @nh,512,64 0x101020000005e01 goto nd-probe",
       "ip6 length 32 @nh,512,64 0x10100005e00010a goto nd-probe",
       "ip6 length 32 @nh,512,16 0xe01 goto nd-probe",
     ]);
-    expect(rulesOf(OWN, "nd-advertises")).toEqual([
+    expect(listRules(OWN, "nd-advertises")).toEqual([
       "ip6 length 24 goto nd-target",
       "ip6 length 32 @nh,512,64 0x201020000005e01 goto nd-target",
     ]);
-    expect(rulesOf(OWN, "nd-asks-router")).toEqual([
+    expect(listRules(OWN, "nd-asks-router")).toEqual([
       "ip6 length 8 goto nd-source",
       "ip6 length 16 @nh,384,64 0x101020000005e01 goto nd-source",
     ]);
-    expect(rulesOf({ ...OWN, macs }, "rarp")).toEqual([
+    expect(listRules({ ...OWN, macs }, "rarp")).toEqual([
       "@nh,0,112 0x1080006040003020000005e01 @nh,112,112 0x20000005e0100000000 accept",
       "@nh,0,112 0x108000604000300005e00010a @nh,112,112 0x5e00010a00000000 accept",
     ]);
   });
 
   test("is of one header in fragments, and in one piece where the kernel looks for the last one", () => {
-    expect(rulesOf(OWN, "ipv6-fragment")).toEqual([
+    expect(listRules(OWN, "ipv6-fragment")).toEqual([
       "@nh,320,8 0x0 drop",
       "@nh,320,8 0x2b drop",
       "@nh,320,8 0x3c drop",
@@ -120,22 +120,22 @@ describe("what a guest may send", () => {
       "@nh,320,8 0x3a @nh,336,16 & 0xfff8 == 0x0 goto ipv6-first-icmp",
       "goto ipv6-source",
     ]);
-    expect(rulesOf(OWN, "ipv6-behind")[0]).toBe("meta length > 2048 drop");
+    expect(listRules(OWN, "ipv6-behind")[0]).toBe("meta length > 2048 drop");
   });
 
   test("is what a server and a router send where it may serve", () => {
     const serving = { ...GUARD, serves: true };
-    expect(rulesOf(serving, "ipv4")).toEqual(["goto ipv4-source"]);
+    expect(listRules(serving, "ipv4")).toEqual(["goto ipv4-source"]);
     const text = tableText(guardTable("tap1", serving));
     expect(text).not.toMatch(/547|0x223|frag|length > /);
     // 134 and 137 are not among what leads to a drop; neighbours' words are judged as ever.
-    expect(rulesOf(serving, "ipv6-icmp")).toEqual([
+    expect(listRules(serving, "ipv6-icmp")).toEqual([
       "@nh,320,8 0x85 goto nd-asks-router",
       "@nh,320,8 0x87 goto nd-solicits",
       "@nh,320,8 0x88 goto nd-advertises",
       "goto nd-source",
     ]);
-    expect(rulesOf(serving, "ipv6").join()).not.toContain("drop");
+    expect(listRules(serving, "ipv6").join()).not.toContain("drop");
   });
 
   test.each<[string, string]>([
@@ -146,15 +146,15 @@ describe("what a guest may send", () => {
       `@nh,384,128 & 0x${"f".repeat(30)}80 == 0xfd09${"0".repeat(28)} goto ipv6-source`,
     ],
   ])("may be of a prefix: %s", (address, want) => {
-    expect(rulesOf({ ...GUARD, addresses: [address] }, "nd-target")).toEqual([want]);
+    expect(listRules({ ...GUARD, addresses: [address] }, "nd-target")).toEqual([want]);
   });
 
   test("spells prefixes as the kernel prints them", () => {
     const addresses = ["10.9.0.77/24", "FE80:0::1/10"];
-    expect(rulesOf({ ...GUARD, addresses }, "arp-address")[0]).toBe(
+    expect(listRules({ ...GUARD, addresses }, "arp-address")[0]).toBe(
       "arp saddr ip 10.9.0.0/24 accept",
     );
-    expect(rulesOf({ ...GUARD, addresses }, "ipv6-source")[0]).toBe("ip6 saddr fe80::/10 accept");
+    expect(listRules({ ...GUARD, addresses }, "ipv6-source")[0]).toBe("ip6 saddr fe80::/10 accept");
   });
 
   test.each(["", "10.9.0.1; drop", "::/0", "10.9.0"])("%j is no address of a guest", (address) => {

@@ -8,7 +8,7 @@ const IPV6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
 const NEITHER: NatWiring = { podInterfaceName: "eth0", bridgeName: "k6t-eth0", ports: [] };
 const WIRING: NatWiring = { ...NEITHER, ipv4: IPV4, ipv6: IPV6 };
 
-function rulesOf(wiring: NatWiring, chain: string): readonly string[] {
+function listRules(wiring: NatWiring, chain: string): readonly string[] {
   return natTable(wiring).chains.find(({ name }) => name === chain)?.rules ?? [];
 }
 
@@ -63,11 +63,11 @@ describe("masquerade", () => {
       { protocol: "tcp", first: 80, last: 80 },
       { protocol: "udp", first: 5000, last: 5010 },
     ] as const;
-    expect(rulesOf({ ...NEITHER, ipv4: IPV4, ports }, "inward")).toEqual([
+    expect(listRules({ ...NEITHER, ipv4: IPV4, ports }, "inward")).toEqual([
       'iifname "eth0" meta pkttype host tcp dport 80 dnat ip to 10.0.2.2',
       'iifname "eth0" meta pkttype host udp dport 5000-5010 dnat ip to 10.0.2.2',
     ]);
-    expect(rulesOf({ ...NEITHER, ipv4: IPV4, ports }, "loopback")).toEqual([
+    expect(listRules({ ...NEITHER, ipv4: IPV4, ports }, "loopback")).toEqual([
       "ip daddr 127.0.0.1 tcp dport 80 dnat ip to 10.0.2.2",
       "ip daddr 127.0.0.1 udp dport 5000-5010 dnat ip to 10.0.2.2",
     ]);

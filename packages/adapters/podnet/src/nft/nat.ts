@@ -10,7 +10,7 @@ export type NatWiring = Pick<
 >;
 
 interface Side {
-  readonly word: "ip" | "ip6";
+  readonly family: "ip" | "ip6";
   readonly gateway: string;
   readonly guest: string;
 }
@@ -22,13 +22,13 @@ export function natTableName(podInterfaceName: string): TableName {
 /** Where programs in the pod reach the guest. The kernel does not route answers to `::1` in from another link. */
 const LOOPBACK = "127.0.0.1";
 
-function isIpv4({ word }: Side): boolean {
+function isIpv4({ family: word }: Side): boolean {
   return word === "ip";
 }
 
-function toSide(subnet: NatSubnet | undefined, word: Side["word"]): readonly Side[] {
+function toSide(subnet: NatSubnet | undefined, family: Side["family"]): readonly Side[] {
   if (subnet === undefined) return [];
-  return [{ word, gateway: subnet.gateway.split("/")[0] ?? "", guest: subnet.guest }];
+  return [{ family, gateway: subnet.gateway.split("/")[0] ?? "", guest: subnet.guest }];
 }
 
 function listSides({ ipv4, ipv6 }: NatWiring): readonly Side[] {
@@ -51,7 +51,7 @@ function dropRules(
   const own = ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
   // A peer that knows the guest's own address would bypass the list of ports.
   const past = sides.map(
-    ({ word, guest }) => `iifname "${podInterfaceName}" ${word} daddr ${guest} drop`,
+    ({ family: word, guest }) => `iifname "${podInterfaceName}" ${word} daddr ${guest} drop`,
   );
   return [...own, ...past];
 }
@@ -80,7 +80,7 @@ function acceptHook(type: Hook["type"], at: string): Pick<Chain, "hook"> {
 
 function inwardRules(wiring: NatWiring, sides: readonly Side[], match: string): readonly string[] {
   return sides.flatMap((side) =>
-    portMatches(wiring.ports).map((port) => `${match} ${port}dnat ${side.word} to ${side.guest}`),
+    portMatches(wiring.ports).map((port) => `${match} ${port}dnat ${side.family} to ${side.guest}`),
   );
 }
 
@@ -88,7 +88,7 @@ function inwardRules(wiring: NatWiring, sides: readonly Side[], match: string): 
 function outwardRules(wiring: NatWiring, sides: readonly Side[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const hiding = sides.map(
-    ({ word, guest }) => `oifname "${podInterfaceName}" ${word} saddr ${guest} masquerade`,
+    ({ family: word, guest }) => `oifname "${podInterfaceName}" ${word} saddr ${guest} masquerade`,
   );
   const asGateway = sides
     .filter(isIpv4)

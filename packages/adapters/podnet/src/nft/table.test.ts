@@ -51,9 +51,9 @@ describe("a table", () => {
   });
 
   test("is seen as nft prints it, among others", () => {
-    const seen = parseRuleset(`${FOREIGN}${PRINTED}${FOREIGN}`);
-    expect(hasTable(seen, TABLE)).toBe(true);
-    expect([...seen.keys()]).toEqual(["ip nat", "inet patchbay-eth0"]);
+    const parsed = parseRuleset(`${FOREIGN}${PRINTED}${FOREIGN}`);
+    expect(hasTable(parsed, TABLE)).toBe(true);
+    expect([...parsed.keys()]).toEqual(["ip nat", "inet patchbay-eth0"]);
   });
 
   test.each([

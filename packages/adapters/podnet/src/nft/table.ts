@@ -42,8 +42,8 @@ export function tableText(table: Table): string {
 
 /** Commands for `nft -f` that delete a table, whether or not it exists. */
 export function removalText({ family, name }: TableName): string {
-  const words = `table ${family} ${name}`;
-  return `${words}\ndelete ${words}\n`;
+  const tableName = `table ${family} ${name}`;
+  return `${tableName}\ndelete ${tableName}\n`;
 }
 
 /** Commands for `nft -f` that replace a table atomically. */
@@ -72,12 +72,12 @@ export function parseRuleset(text: string): RulesetTables {
   return tables;
 }
 
-export function hasTable(seen: RulesetTables, wanted: Table): boolean {
-  return seen.get(tableKey(wanted)) === tableText(wanted);
+export function hasTable(present: RulesetTables, wanted: Table): boolean {
+  return present.get(tableKey(wanted)) === tableText(wanted);
 }
 
-export function hasTableNamed(seen: RulesetTables, name: TableName): boolean {
-  return seen.has(tableKey(name));
+export function hasTableNamed(present: RulesetTables, name: TableName): boolean {
+  return present.has(tableKey(name));
 }
 
 export function macDigits(mac: string): string {

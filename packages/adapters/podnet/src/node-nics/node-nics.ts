@@ -28,7 +28,7 @@ import {
   findText,
   u32,
 } from "../netlink/message.ts";
-import { FLAGS, HEAD, IFLA, decodeLinks, macText, RTM, viewOf } from "../netlink/rtnetlink.ts";
+import { FLAGS, HEAD, IFLA, decodeLinks, macText, RTM, toView } from "../netlink/rtnetlink.ts";
 import {
   restoreAddressBody,
   saveAddresses,
@@ -91,7 +91,7 @@ function attributesByIndex(messages: readonly Message[]): ReadonlyMap<number, At
   );
   return new Map(
     links.map((message) => [
-      viewOf(message).getInt32(4, true),
+      toView(message).getInt32(4, true),
       decodeAttributes(message.body, HEAD.link),
     ]),
   );
@@ -186,7 +186,7 @@ function linkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreReques
   const hasOtherMac = normalizeMac(link.mac) !== normalizeMac(nic.mac);
   const isDown = isRenamed || hasOtherMac || !link.up;
   const up = { set: nic.up ? FLAGS.up : 0, mask: FLAGS.up };
-  const told: readonly (readonly [boolean, string, Uint8Array])[] = [
+  const requests: readonly (readonly [boolean, string, Uint8Array])[] = [
     [isRenamed, `name ${nic.name}`, linkMessage(index, DOWN, attribute(IFLA.name, nic.name))],
     [
       hasOtherMac,
@@ -205,7 +205,7 @@ function linkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreReques
     ],
     [isDown === nic.up, nic.up ? "up" : "down", linkMessage(index, up)],
   ];
-  return told
+  return requests
     .filter(([isMissing]) => isMissing)
     .map(([, description, message]) => ({ description, message }));
 }
@@ -214,18 +214,15 @@ function linkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreReques
 function addressRequests({ index: now }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const flags = ACK | CREATE | EXCLUSIVE;
   return [
-    ...nic.addresses.map((words) => ({
-      description: `address ${printAddress(words)}`,
+    ...nic.addresses.map((body) => ({
+      description: `address ${printAddress(body)}`,
       expectedErrno: EXISTS,
-      message: encodeMessage({ type: RTM.newAddress, flags }, restoreAddressBody(words, now)),
+      message: encodeMessage({ type: RTM.newAddress, flags }, restoreAddressBody(body, now)),
     })),
-    ...nic.routes.map((words) => ({
-      description: `route ${printRoute(words)}`,
+    ...nic.routes.map((body) => ({
+      description: `route ${printRoute(body)}`,
       expectedErrno: EXISTS,
-      message: encodeMessage(
-        { type: RTM.newRoute, flags },
-        restoreRouteBody(words, nic.index, now),
-      ),
+      message: encodeMessage({ type: RTM.newRoute, flags }, restoreRouteBody(body, nic.index, now)),
     })),
   ];
 }
@@ -275,16 +272,16 @@ class KernelNodeNics implements NodeNics {
     const links = decodeNics(await queryLinksAndRoutes(this.#options.netlink, host));
     const link = findNic(links, nic);
     if (link === undefined) return { kind: "absent" };
-    const lacks: string[] = [];
+    const faults: string[] = [];
     for (const { description, message, expectedErrno } of [
       ...linkRequests(link, nic),
       ...addressRequests(link, nic),
     ]) {
       const errno = await this.#send(host, message);
       if (errno !== 0 && errno !== expectedErrno)
-        lacks.push(`${description}: ${describeErrno(errno)}`);
+        faults.push(`${description}: ${describeErrno(errno)}`);
     }
-    return { kind: "there", lacks };
+    return { kind: "there", lacks: faults };
   }
 
   async #send(netns: NetnsHandle, message: Uint8Array): Promise<number> {

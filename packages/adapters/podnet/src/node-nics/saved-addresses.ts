@@ -9,11 +9,11 @@ import {
   decodeAddress,
   HEAD,
   IFA_FLAGS,
-  ipVersionOf,
+  readIpVersion,
   MAIN_TABLE,
   RTA,
   RTM,
-  viewOf,
+  toView,
 } from "../netlink/rtnetlink.ts";
 
 const ATTRIBUTE_HEADER_BYTES = 4;
@@ -31,15 +31,15 @@ const SETTABLE_ROUTE_FLAGS = 0x4;
 /** RTN_UNICAST: through a NIC, not a refusal. */
 const UNICAST = 1;
 /** RTPROT_REDIRECT, RTPROT_KERNEL, RTPROT_RA: routes that the kernel adds by itself. */
-const MADE_BY_KERNEL = [1, 2, 9];
+const KERNEL_PROTOCOLS = [1, 2, 9];
 const RTA_MULTIPATH = 9;
 /** Offsets in struct rtnexthop, and its length. */
 const NEXT_HOP = { length: 0, flags: 2, index: 4, bytes: 8 };
 
 /** Whether the kernel manages the address: link-local, temporary, or from a router advertisement. */
 function isKernelManaged(message: Message): boolean {
-  const view = viewOf(message);
-  if (ipVersionOf(view) === 4) return false;
+  const view = toView(message);
+  if (readIpVersion(view) === 4) return false;
   const attributes = decodeAttributes(message.body, HEAD.address);
   const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(AT.flags);
   return (
@@ -75,13 +75,13 @@ function eachNextHop(value: Buffer, change: (hop: Buffer) => void): void {
 }
 
 function encodeAddress({ body }: Message): string {
-  const words = Buffer.from(body);
-  words.writeUInt8(words.readUInt8(AT.flags) & SETTABLE_ADDRESS_FLAGS, AT.flags);
-  eachAttribute(words, HEAD.address, (type, value) => {
+  const request = Buffer.from(body);
+  request.writeUInt8(request.readUInt8(AT.flags) & SETTABLE_ADDRESS_FLAGS, AT.flags);
+  eachAttribute(request, HEAD.address, (type, value) => {
     if (type !== IFA_FLAGS) return;
     value.writeUInt32LE(value.readUInt32LE(0) & SETTABLE_ADDRESS_FLAGS, 0);
   });
-  return words.toString("base64");
+  return request.toString("base64");
 }
 
 /** Saves the addresses of a NIC in the order in which to restore them. The kernel lists IPv6 addresses newest first. */
@@ -90,7 +90,7 @@ export function saveAddresses(messages: readonly Message[], index: number): read
     (message) => decodeAddress(message)?.index === index && !isKernelManaged(message),
   );
   const [four, six] = [4, 6].map((version) =>
-    own.filter((message) => ipVersionOf(viewOf(message)) === version),
+    own.filter((message) => readIpVersion(toView(message)) === version),
   );
   return [...(four ?? []), ...(six ?? []).toReversed()].map(encodeAddress);
 }
@@ -107,27 +107,30 @@ function listLinkIndices({ body }: Message): readonly number[] {
 
 function isConfiguredRoute(message: Message): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
-  const view = viewOf(message);
+  const view = toView(message);
   const attributes = decodeAttributes(message.body, HEAD.route);
   const table = findNumber(attributes, RTA.table) ?? view.getUint8(ROUTE_AT.table);
   return (
     table === MAIN_TABLE &&
     view.getUint8(ROUTE_AT.type) === UNICAST &&
-    !MADE_BY_KERNEL.includes(view.getUint8(ROUTE_AT.protocol)) &&
+    !KERNEL_PROTOCOLS.includes(view.getUint8(ROUTE_AT.protocol)) &&
     (view.getUint32(ROUTE_AT.flags, true) & CLONED) === 0
   );
 }
 
 function encodeRoute({ body }: Message): string {
-  const words = Buffer.from(body);
-  words.writeUInt32LE(words.readUInt32LE(ROUTE_AT.flags) & SETTABLE_ROUTE_FLAGS, ROUTE_AT.flags);
-  eachAttribute(words, HEAD.route, (type, value) => {
+  const request = Buffer.from(body);
+  request.writeUInt32LE(
+    request.readUInt32LE(ROUTE_AT.flags) & SETTABLE_ROUTE_FLAGS,
+    ROUTE_AT.flags,
+  );
+  eachAttribute(request, HEAD.route, (type, value) => {
     if (type !== RTA_MULTIPATH) return;
     eachNextHop(value, (hop) => {
       hop.writeUInt8(hop.readUInt8(NEXT_HOP.flags) & SETTABLE_ROUTE_FLAGS, NEXT_HOP.flags);
     });
   });
-  return words.toString("base64");
+  return request.toString("base64");
 }
 
 function hasGateway({ body }: Message): boolean {
@@ -139,18 +142,18 @@ export function saveRoutes(messages: readonly Message[], index: number): readonl
   const own = messages.filter(
     (message) => isConfiguredRoute(message) && listLinkIndices(message).includes(index),
   );
-  const [near, far] = [own.filter((one) => !hasGateway(one)), own.filter(hasGateway)];
-  return [...near, ...far].map(encodeRoute);
+  const [direct, routed] = [own.filter((one) => !hasGateway(one)), own.filter(hasGateway)];
+  return [...direct, ...routed].map(encodeRoute);
 }
 
-export function restoreAddressBody(words: string, now: number): Uint8Array {
-  const body = Buffer.from(words, "base64");
+export function restoreAddressBody(saved: string, now: number): Uint8Array {
+  const body = Buffer.from(saved, "base64");
   body.writeUInt32LE(now, AT.index);
   return body;
 }
 
-export function restoreRouteBody(words: string, before: number, now: number): Uint8Array {
-  const body = Buffer.from(words, "base64");
+export function restoreRouteBody(saved: string, before: number, now: number): Uint8Array {
+  const body = Buffer.from(saved, "base64");
   const renumber = (bytes: Buffer, at: number): void => {
     if (bytes.readUInt32LE(at) === before) bytes.writeUInt32LE(now, at);
   };
@@ -164,14 +167,14 @@ export function restoreRouteBody(words: string, before: number, now: number): Ui
   return body;
 }
 
-export function printAddress(words: string): string {
-  const body = Buffer.from(words, "base64");
+export function printAddress(saved: string): string {
+  const body = Buffer.from(saved, "base64");
   return decodeAddress({ type: RTM.newAddress, isInterrupted: false, body })?.text ?? "";
 }
 
-export function printRoute(words: string): string {
-  const body = Buffer.from(words, "base64");
-  const version = ipVersionOf(viewOf({ type: RTM.newRoute, isInterrupted: false, body }));
+export function printRoute(saved: string): string {
+  const body = Buffer.from(saved, "base64");
+  const version = readIpVersion(toView({ type: RTM.newRoute, isInterrupted: false, body }));
   const attributes = decodeAttributes(body, HEAD.route);
   const [to, gateway] = [RTA.destination, RTA.gateway].map((type) => attributes.get(type));
   const length = String(body.readUInt8(ROUTE_AT.length));

@@ -15,10 +15,10 @@ export { describeNetlinkContract } from "./contracts/netlink.ts";
 export { describeNicDoctorContract } from "./contracts/nic-doctor.ts";
 export {
   describeNodeNicsContract,
-  LENT_HAS,
-  LENT_MAC,
-  LENT_PATH,
-  LENT_PCI,
+  BORROWED_ADDRESSES,
+  BORROWED_MAC,
+  BORROWED_PATH,
+  BORROWED_PCI,
   type NodeNicsScene,
 } from "./contracts/node-nics.ts";
 export { CAPTURED_LINK, describePacketCapturesContract } from "./contracts/packet-captures.ts";

@@ -57,7 +57,7 @@ export interface SketchedEntry {
 }
 
 /** What is in a namespace. */
-export interface Sketch {
+export interface KernelOptions {
   readonly links?: readonly SketchedLink[];
   readonly forwarding?: readonly SketchedEntry[];
   /** Generation of the rules; absent: there are no tables, and never were. */
@@ -67,7 +67,7 @@ export interface Sketch {
   readonly settings?: readonly string[];
 }
 
-function infoOf({
+function buildInfo({
   kind,
   bridge,
   takesMany,
@@ -104,7 +104,7 @@ function linkMessage(link: SketchedLink): Uint8Array {
     attribute(IFLA.address, macBytes(mac)),
     attribute(IFLA.mtu, u32(mtu)),
     ...(master === undefined ? [] : [attribute(IFLA.master, u32(master))]),
-    attribute(IFLA.info, Buffer.concat(infoOf(link))),
+    attribute(IFLA.info, Buffer.concat(buildInfo(link))),
   ];
   return encodeMessage({ type: RTM.newLink, flags: 0 }, Buffer.concat([head, ...parts]));
 }
@@ -138,7 +138,7 @@ function entryMessage({ mac, index, master, state }: SketchedEntry): Uint8Array 
 /** Source: linux/netfilter/nf_tables.h */
 const [GET_TABLE, NEW_TABLE, NEW_GENERATION] = [0x0a01, 0x0a00, 0x0a0f];
 
-function rulesAnswer({ rules }: Sketch, type: number): Uint8Array {
+function rulesAnswer({ rules }: KernelOptions, type: number): Uint8Array {
   if (type === GET_TABLE) {
     return rules === undefined
       ? new Uint8Array()
@@ -150,8 +150,8 @@ function rulesAnswer({ rules }: Sketch, type: number): Uint8Array {
   return encodeMessage({ type: NEW_GENERATION, flags: 0 }, body);
 }
 
-function routeAnswer(sketch: Sketch, type: number): Uint8Array {
-  const { links = [], forwarding = [] } = sketch;
+function routeAnswer(options: KernelOptions, type: number): Uint8Array {
+  const { links = [], forwarding = [] } = options;
   if (type === RTM.getLink) return Buffer.concat(links.map(linkMessage));
   if (type === RTM.getAddress) return Buffer.concat(links.flatMap(addressMessages));
   return Buffer.concat(forwarding.map(entryMessage));
@@ -171,26 +171,26 @@ const NAMES = Object.entries(RTM);
 /** A namespace that changes as it is told, as far as the names of links go, and notes what it was told. */
 export class LivingKernel {
   /** For example `newLink 3`. */
-  readonly told: string[] = [];
+  readonly requests: string[] = [];
   readonly netlink: Netlink;
   /** No link goes. */
   keeps = false;
   #links: readonly SketchedLink[];
 
   /** `refused`: what is refused, as it would be noted, with its errno. */
-  constructor(sketch: Sketch, refused: Readonly<Record<string, number>> = {}) {
-    this.#links = sketch.links ?? [];
-    const asked = kernelOf(() => ({ ...sketch, links: this.#links }));
+  constructor(options: KernelOptions, refused: Readonly<Record<string, number>> = {}) {
+    this.#links = options.links ?? [];
+    const kernel = createKernel(() => ({ ...options, links: this.#links }));
     this.netlink = {
-      ...asked,
+      ...kernel,
       makeTap: async (netns, tap) => {
-        await asked.makeTap(netns, tap);
-        this.told.push(`makeTap ${tap.name}`);
+        await kernel.makeTap(netns, tap);
+        this.requests.push(`makeTap ${tap.name}`);
         this.#add({ name: tap.name, kind: "tun" });
       },
       talk: async (netns, protocol, messages) => {
         const changes = messages.filter((message) => this.#isChange(protocol, message));
-        if (changes.length === 0) return asked.talk(netns, protocol, messages);
+        if (changes.length === 0) return kernel.talk(netns, protocol, messages);
         const answers: NetlinkAnswer[] = [];
         for (const message of changes) {
           const errno = refused[this.#take(message)] ?? 0;
@@ -220,23 +220,23 @@ export class LivingKernel {
     const view = new DataView(message.buffer, message.byteOffset, message.length);
     const name = NAMES.find(([, type]) => type === view.getUint16(4, true))?.[0] ?? "";
     const index = view.getInt32(MESSAGE_HEAD + 4, true);
-    const words = `${name} ${String(index)}`;
-    this.told.push(words);
+    const request = `${name} ${String(index)}`;
+    this.requests.push(request);
     const isMade = name === "newLink" && (view.getUint16(6, true) & CREATE) !== 0;
     const attributes = decodeAttributes(message, MESSAGE_HEAD + HEAD.link);
     if (isMade) this.#add({ name: findText(attributes, IFLA.name), kind: "bridge" });
     if (name === "deleteLink" && !this.keeps) this.#remove(index);
-    return words;
+    return request;
   }
 }
 
 /** Answers with what is there at that moment. */
-export function kernelOf(look: () => Sketch): FakeNetlink {
+export function createKernel(observe: () => KernelOptions): FakeNetlink {
   return createFakeNetlink((protocol, message) => {
-    const sketch = look();
+    const options = observe();
     const type = Buffer.from(message).readUInt16LE(4);
-    if (protocol === "netfilter") return { data: rulesAnswer(sketch, type) };
-    const data = routeAnswer(sketch, type);
-    return { data: sketch.isInterrupted === true ? interrupted(data) : data };
+    if (protocol === "netfilter") return { data: rulesAnswer(options, type) };
+    const data = routeAnswer(options, type);
+    return { data: options.isInterrupted === true ? interrupted(data) : data };
   });
 }

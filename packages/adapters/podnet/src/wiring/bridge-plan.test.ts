@@ -61,7 +61,7 @@ function index(...links: readonly WiredLink[]): ReadonlyMap<string, WiredLink> {
   return new Map(links.map((link) => [link.name, link]));
 }
 
-function wordsOf(changes: readonly LinkChange[]): readonly string[] {
+function printChanges(changes: readonly LinkChange[]): readonly string[] {
   return changes.map(printLinkChange);
 }
 
@@ -69,7 +69,7 @@ describe("frames for the next bridge", () => {
   const masks = (wiring: BridgeWiring, passesSwitchFrames: boolean): readonly string[] => {
     const [tap, nic] = [TAP, ENSLAVED].map((link) => ({ ...link, passesSwitchFrames }));
     if (tap === undefined || nic === undefined) return [];
-    return wordsOf(planWiring(nic, index(nic, tap, BRIDGE), wiring));
+    return printChanges(planWiring(nic, index(nic, tap, BRIDGE), wiring));
   };
   const both = (mask: string): readonly string[] =>
     ["tap1", "pod1"].map((name) => `ip link set ${name} type bridge_slave group_fwd_mask ${mask}`);
@@ -91,7 +91,7 @@ describe("frames for the next bridge", () => {
 
 describe("the plan to wire", () => {
   test("makes bridge, tap and port, in this order, from nothing", () => {
-    expect(wordsOf(planWiring(NIC, index(NIC), WIRING))).toEqual([
+    expect(printChanges(planWiring(NIC, index(NIC), WIRING))).toEqual([
       "ip link add k6t-1 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
       "ip link set k6t-1 address 5e:00:00:00:00:0a addrgenmode none arp off",
       "ip link set k6t-1 up",
@@ -109,19 +109,21 @@ describe("the plan to wire", () => {
   });
 
   test("is empty when all is there", () => {
-    expect(wordsOf(planWiring(ENSLAVED, index(ENSLAVED, BRIDGE, TAP), WIRING))).toEqual([]);
+    expect(printChanges(planWiring(ENSLAVED, index(ENSLAVED, BRIDGE, TAP), WIRING))).toEqual([]);
   });
 
   test("gives the NIC the guest's MAC when it has another", () => {
     const nic = { ...NIC, mac: "0a:00:00:00:00:01" };
-    expect(wordsOf(planWiring(nic, index(nic), WIRING))).toContain(
+    expect(printChanges(planWiring(nic, index(nic), WIRING))).toContain(
       `ip link set pod1 address ${MAC}`,
     );
   });
 
   test("gives the bridge its addresses, and a route to what is on the link where it answers for IPv6", () => {
     const addresses = ["169.254.75.10/32", "fd00:9::/64"];
-    const commands = wordsOf(planWiring(NIC, index(NIC), { ...WIRING, answers: { addresses } }));
+    const commands = printChanges(
+      planWiring(NIC, index(NIC), { ...WIRING, answers: { addresses } }),
+    );
     expect(commands.filter((command) => command.startsWith("ip addr add"))).toEqual([
       "ip addr add 169.254.75.10/32 dev k6t-1 noprefixroute",
       "ip addr add fd00:9::/64 dev k6t-1 nodad noprefixroute",
@@ -130,7 +132,7 @@ describe("the plan to wire", () => {
   });
 
   test("makes a tap of several queues for a NIC that has them", () => {
-    expect(wordsOf(planWiring(NIC, index(NIC), { ...WIRING, queues: 4 }))).toContain(
+    expect(printChanges(planWiring(NIC, index(NIC), { ...WIRING, queues: 4 }))).toContain(
       "ip tuntap add dev tap1 mode tap multi_queue user 107 group 107",
     );
   });
@@ -215,7 +217,7 @@ describe("the plan to wire", () => {
     },
   ])("mends a wiring that $name, which counts as none", ({ change, commands }) => {
     const { bridge, tap, nic } = { ...part, ...change };
-    expect(wordsOf(planWiring(nic, index(nic, bridge, tap), WIRING))).toEqual(commands);
+    expect(printChanges(planWiring(nic, index(nic, bridge, tap), WIRING))).toEqual(commands);
     expect(isWired(index(nic, bridge, tap), FORWARDED, WIRING)).toBe(false);
   });
 
@@ -243,7 +245,7 @@ describe("the plan to wire what awaits its guest", () => {
   const quiet = { ...TAP, flooding: false };
 
   test("lets nothing wait in the tap, and keeps the guest's MAC off the network", () => {
-    const commands = wordsOf(planWiring(NIC, index(NIC), awaited));
+    const commands = printChanges(planWiring(NIC, index(NIC), awaited));
     const silenced = "ip link set tap1 type bridge_slave flood off mcast_flood off bcast_flood off";
     expect(commands).toContain(silenced);
     expect(commands.indexOf(silenced)).toBeLessThan(commands.indexOf("ip link set tap1 up"));
@@ -257,7 +259,7 @@ describe("the plan to wire what awaits its guest", () => {
 
   test("leaves a NIC its own MAC", () => {
     const nic = { ...NIC, mac: "0a:00:00:00:00:01" };
-    expect(wordsOf(planWiring(nic, index(nic), awaited)).join()).not.toContain("pod1 address");
+    expect(printChanges(planWiring(nic, index(nic), awaited)).join()).not.toContain("pod1 address");
   });
 
   test("is seen in full, and is not that of a guest that is here", () => {
@@ -268,7 +270,7 @@ describe("the plan to wire what awaits its guest", () => {
   });
 
   test("becomes that of a guest that is here while the NIC stays up", () => {
-    expect(wordsOf(planWiring(other, index(other, BRIDGE, quiet), WIRING))).toEqual([
+    expect(printChanges(planWiring(other, index(other, BRIDGE, quiet), WIRING))).toEqual([
       "ip link set tap1 type bridge_slave flood on mcast_flood on bcast_flood on",
       `ip link set pod1 address ${MAC}`,
     ]);
@@ -277,14 +279,14 @@ describe("the plan to wire what awaits its guest", () => {
   test("does not take a MAC for it that the guest has", () => {
     const mac = "56:00:00:00:00:0a";
     const nic = { ...NIC, mac };
-    const commands = wordsOf(planWiring(nic, index(nic), { ...awaited, mac }));
+    const commands = printChanges(planWiring(nic, index(nic), { ...awaited, mac }));
     expect(commands.join()).toMatch(/pod1 address 52(?::[0-9a-f]{2}){5},/);
   });
 
   test("takes another MAC in each pod, and the same each time", () => {
     const macIn = (awaitedIn: string) =>
       /pod1 address (\S+)/.exec(
-        wordsOf(planWiring(NIC, index(NIC), { ...WIRING, awaitedIn })).join("\n"),
+        printChanges(planWiring(NIC, index(NIC), { ...WIRING, awaitedIn })).join("\n"),
       );
     expect(macIn("pod-2")?.[1]).toBe(AWAY);
     expect(macIn("pod-3")?.[1]).not.toBe(AWAY);
@@ -293,17 +295,17 @@ describe("the plan to wire what awaits its guest", () => {
 
 describe("the plan to forward", () => {
   const mac = MAC.toLowerCase();
-  const wanted = { mac, device: "tap1", state: "static" };
+  const entry = { mac, device: "tap1", state: "static" };
 
   test("moves the guest's MAC from the NIC to the tap when the NIC was just enslaved", () => {
-    expect(wordsOf(planForwarding(WIRING, undefined))).toEqual([
+    expect(printChanges(planForwarding(WIRING, undefined))).toEqual([
       `bridge fdb del ${mac} dev pod1 master`,
       `bridge fdb replace ${mac} dev tap1 master static`,
     ]);
   });
 
   test("is empty when the MAC is behind the tap", () => {
-    expect(wordsOf(planForwarding(WIRING, [wanted]))).toEqual([]);
+    expect(printChanges(planForwarding(WIRING, [entry]))).toEqual([]);
   });
 
   const other = "02:00:00:00:00:0b";
@@ -312,23 +314,23 @@ describe("the plan to forward", () => {
     { name: "are behind the NIC", more: { mac: other, device: "pod1", state: "" } },
     { name: "are behind the tap", more: { mac: other, device: "tap1", state: "" } },
   ])("leaves other MACs that $name alone", ({ more }) => {
-    expect(wordsOf(planForwarding(WIRING, [wanted, more]))).toEqual([]);
+    expect(printChanges(planForwarding(WIRING, [entry, more]))).toEqual([]);
   });
 
   test.each([
     {
       name: "only another MAC is behind the tap",
-      present: [{ ...wanted, mac: other }],
+      present: [{ ...entry, mac: other }],
       want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
     {
       name: "the MAC is behind another port",
-      present: [{ ...wanted, device: "tap2" }],
+      present: [{ ...entry, device: "tap2" }],
       want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
     {
       name: "the entry of the NIC is left",
-      present: [wanted, { mac, device: "pod1", state: "permanent" }],
+      present: [entry, { mac, device: "pod1", state: "permanent" }],
       want: [`bridge fdb del ${mac} dev pod1 master`],
     },
     {
@@ -337,16 +339,16 @@ describe("the plan to forward", () => {
       want: [`bridge fdb replace ${mac} dev tap1 master static`],
     },
   ])("repairs what is missing when $name", ({ present, want }) => {
-    expect(wordsOf(planForwarding(WIRING, present))).toEqual(want);
+    expect(printChanges(planForwarding(WIRING, present))).toEqual(want);
   });
 });
 
 test("the plan to unwire removes the tap before its bridge, and only what is there", () => {
-  expect(wordsOf(planUnwiring([ENSLAVED, BRIDGE, TAP], WIRING))).toEqual([
+  expect(printChanges(planUnwiring([ENSLAVED, BRIDGE, TAP], WIRING))).toEqual([
     "ip link del tap1",
     "ip link del k6t-1",
   ]);
-  expect(wordsOf(planUnwiring([NIC], WIRING))).toEqual([]);
+  expect(printChanges(planUnwiring([NIC], WIRING))).toEqual([]);
 });
 
 test.each(["ipvlan", "ipvtap"])("a NIC of kind %s cannot carry a VM", (kind) => {

@@ -70,16 +70,16 @@ function addressFlags(address: string): readonly AddressFlag[] {
 
 function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
   const { bridgeName: link, answers } = wiring;
-  const wanted = answers === undefined ? [] : listBridgeAddresses(answers, wiring.mac);
+  const addresses = answers === undefined ? [] : listBridgeAddresses(answers, wiring.mac);
   const present = bridge?.addresses ?? [];
   return [
     ...present
-      .filter((address) => !wanted.includes(address))
+      .filter((address) => !addresses.includes(address))
       .map((address) => ({
         isDone: false,
         change: { op: "deleteAddress", link, address } as const,
       })),
-    ...wanted.map((address) => ({
+    ...addresses.map((address) => ({
       isDone: present.includes(address),
       change: { op: "addAddress", link, address, flags: addressFlags(address) } as const,
     })),

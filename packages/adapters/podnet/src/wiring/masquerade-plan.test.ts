@@ -30,18 +30,18 @@ function bridgeWith(...addresses: readonly string[]): ReadonlyMap<string, WiredL
   return new Map([["k6t-eth0", { ...bridge, ...rest }]]);
 }
 
-function wordsOf(changes: readonly LinkChange[]): readonly string[] {
+function printChanges(changes: readonly LinkChange[]): readonly string[] {
   return changes.map(printLinkChange);
 }
 
 describe("the gateway's addresses", () => {
   test("are added that are missing", () => {
-    expect(wordsOf(planAddresses(bridgeWith(), WIRING))).toEqual([
+    expect(printChanges(planAddresses(bridgeWith(), WIRING))).toEqual([
       "ip addr add 10.0.2.1/24 dev k6t-eth0",
       "ip addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
       "ip addr add fe80::1/64 dev k6t-eth0 nodad",
     ]);
-    expect(wordsOf(planAddresses(bridgeWith("10.0.2.1/24", "fe80::1/64"), WIRING))).toEqual([
+    expect(printChanges(planAddresses(bridgeWith("10.0.2.1/24", "fe80::1/64"), WIRING))).toEqual([
       "ip addr add fd10:0:2::1/120 dev k6t-eth0 nodad",
     ]);
   });
@@ -49,7 +49,7 @@ describe("the gateway's addresses", () => {
   test("are those of the families that the pod has", () => {
     const { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports } = WIRING;
     const only = { kind, podInterfaceName, bridgeName, tapName, mac, mtu, ipv4, ports };
-    expect(wordsOf(planAddresses(bridgeWith("10.0.2.1/24"), only))).toEqual([]);
+    expect(printChanges(planAddresses(bridgeWith("10.0.2.1/24"), only))).toEqual([]);
   });
 });
 
@@ -77,8 +77,8 @@ describe("the settings of the namespace", () => {
   });
 
   test("of a module that is not loaded are not missed", () => {
-    const seen = parseSysctls(ALL.replace(/^bridge.*\n/, ""));
-    expect(planSysctls(seen, WIRING).map(({ path }) => path)).not.toContain(
+    const observed = parseSysctls(ALL.replace(/^bridge.*\n/, ""));
+    expect(planSysctls(observed, WIRING).map(({ path }) => path)).not.toContain(
       "bridge/bridge-nf-call-iptables",
     );
   });

@@ -63,38 +63,41 @@ function ipv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sysctl[
 }
 
 /** IPv6 forwarding applies to all NICs. With it, a NIC accepts router advertisements only if accept_ra is 2. */
-function ipv6Sysctls(seen: SysctlValues, wiring: Wiring): readonly Sysctl[] {
+function ipv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   const { bridgeName, podInterfaceName } = wiring;
   const routers = `ipv6/conf/${podInterfaceName}/accept_ra`;
   return [
     { path: `ipv6/conf/${bridgeName}/disable_ipv6`, value: "0" },
-    ...(seen.get(routers) === "1" ? [{ path: routers, value: "2" }] : []),
+    ...(observed.get(routers) === "1" ? [{ path: routers, value: "2" }] : []),
     { path: "ipv6/conf/all/forwarding", value: "1" },
   ];
 }
 
 /** Sysctls to set in the pod's namespace, in order, without bridge sysctls that the kernel lacks. */
-export function planSysctls(seen: SysctlValues, wiring: Wiring): readonly Sysctl[] {
+export function planSysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   return [
-    ...BRIDGE_NF_OFF.filter(({ path }) => seen.has(path)),
+    ...BRIDGE_NF_OFF.filter(({ path }) => observed.has(path)),
     ...(wiring.ipv4 === undefined ? [] : ipv4Sysctls(wiring)),
-    ...(wiring.ipv6 === undefined ? [] : ipv6Sysctls(seen, wiring)),
-  ].filter(({ path, value }) => seen.get(path) !== value);
+    ...(wiring.ipv6 === undefined ? [] : ipv6Sysctls(observed, wiring)),
+  ].filter(({ path, value }) => observed.get(path) !== value);
 }
 
 export function isRouted({ links, forwarding, sysctls }: NetnsState, wiring: Wiring): boolean {
-  const left = [
+  const previous = [
     ...planLinks(links, { ...wiring, ...ANY_TAP }),
     ...planAddresses(links, wiring),
     ...planSysctls(sysctls, wiring),
     ...planForwarding(wiring, forwarding),
   ];
-  return left.length === 0;
+  return previous.length === 0;
 }
 
-export function planSysctlReset(podInterfaceName: string, seen: SysctlValues): readonly Sysctl[] {
+export function planSysctlReset(
+  podInterfaceName: string,
+  observed: SysctlValues,
+): readonly Sysctl[] {
   return [
     { path: `ipv4/conf/${podInterfaceName}/forwarding`, value: "0" },
     { path: "ipv6/conf/all/forwarding", value: "0" },
-  ].filter(({ path, value }) => (seen.get(path) ?? value) !== value);
+  ].filter(({ path, value }) => (observed.get(path) ?? value) !== value);
 }

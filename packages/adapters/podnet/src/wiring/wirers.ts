@@ -137,9 +137,9 @@ async function unwireBridge(
     await pod.applyChanges(changes);
   } catch (error) {
     // Another process may have deleted a link meanwhile, so this continues with those that exist now.
-    const left = planUnwiring(await pod.listLinks(), wiring);
-    if (left.length === changes.length) throw error;
-    await pod.applyChanges(left);
+    const remaining = planUnwiring(await pod.listLinks(), wiring);
+    if (remaining.length === changes.length) throw error;
+    await pod.applyChanges(remaining);
   }
 }
 
@@ -251,6 +251,6 @@ export async function removeRules(
   if (hasTableNamed(tables, nat))
     await pod.setSysctls(planSysctlReset(wiring.podInterfaceName, sysctls));
   const own = wiring.kind === "tap" ? [] : [answersTableName(wiring.bridgeName)];
-  const left = [nat, ...own].filter((name) => hasTableNamed(tables, name));
-  await pod.applyRules(left.map(removalText).join(""));
+  const remaining = [nat, ...own].filter((name) => hasTableNamed(tables, name));
+  await pod.applyRules(remaining.map(removalText).join(""));
 }

@@ -54,7 +54,7 @@ async function runInstall(context: Context, input: Input): Promise<void> {
     await kit.install(store, {
       objects,
       dryRun,
-      tell: (outcome) => outcomes.push(outcome),
+      report: (outcome) => outcomes.push(outcome),
     });
     const { DEFINITIONS: type, isEstablished: isReached } = kit;
     const created = await kit.createKubeVirt(store, objects, {
@@ -118,7 +118,7 @@ export const install: Command = {
   run: runInstall,
 };
 
-function printRemoval({ name, kept, isRemovable = false }: Removal): string {
+function printRemoval({ name, blockedReason: kept, isRemovable = false }: Removal): string {
   if (kept === undefined) return `${name}: deleted\n`;
   const nextStep = isRemovable ? "; --with-objects deletes them too" : "";
   return `${name}: kept, ${kept}${nextStep}\n`;
@@ -131,10 +131,10 @@ async function runUninstall(context: Context, input: Input): Promise<void> {
   await withSession(context, (session) =>
     uninstallFrom(session.client.store, {
       withObjects: hasFlag(input, "withObjects"),
-      tell: (removal) => {
+      report: (removal) => {
         removals.push(removal);
       },
-      untilGone: (type, key) =>
+      waitUntilDeleted: (type, key) =>
         waitForObject(session, context, { type, key, isReached: (object) => object === undefined }),
     }),
   );

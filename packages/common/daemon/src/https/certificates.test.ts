@@ -14,13 +14,13 @@ const FILE = "/ca.pem";
 
 let ours: Authority;
 let renewed: Authority;
-let others: Authority;
+let otherAuthority: Authority;
 
 beforeAll(async () => {
   const clock = createClock();
   ours = await createAuthority("front-proxy-ca", clock);
   renewed = await createAuthority("front-proxy-ca-2", clock);
-  others = await createAuthority("others-ca", clock);
+  otherAuthority = await createAuthority("others-ca", clock);
 });
 
 async function certificate(authority: Authority, commonName = "proxy"): Promise<X509Certificate> {
@@ -79,7 +79,7 @@ describe("a client", () => {
 
   test("of another authority is not meant", async () => {
     const { authority } = await reading(ours.certPem);
-    expect(authority.vouchesFor(shown([await certificate(others)]))).toBe(false);
+    expect(authority.vouchesFor(shown([await certificate(otherAuthority)]))).toBe(false);
   });
 
   test("of another authority of the same name is not meant", async () => {
@@ -91,13 +91,13 @@ describe("a client", () => {
   test("is of the authority through those that sign for it", async () => {
     const { authority } = await reading(ours.certPem, ["leaf"]);
     const between = await certificate(ours, "between");
-    const leaf = await certificate(others, "leaf");
+    const leaf = await certificate(otherAuthority, "leaf");
     expect(authority.vouchesFor(shown([leaf, between]))).toBe(true);
-    expect(authority.vouchesFor(shown([leaf, await certificate(others)]))).toBe(false);
+    expect(authority.vouchesFor(shown([leaf, await certificate(otherAuthority)]))).toBe(false);
   });
 
   test("whose authority is its own issuer is judged once", async () => {
-    const { authority } = await reading(others.certPem);
+    const { authority } = await reading(otherAuthority.certPem);
     const leaf = await certificate(ours);
     const root = new X509Certificate(ours.certPem);
     const connection = shown([leaf, root]);
@@ -117,20 +117,20 @@ describe("a client", () => {
     const { authority, files } = await reading(ours.certPem);
     const connection = shown([await certificate(ours)]);
     const shownOne = connection.socket.getPeerX509Certificate();
-    let looks = 0;
+    let reads = 0;
     connection.socket.getPeerX509Certificate = () => {
-      looks += 1;
+      reads += 1;
       return shownOne;
     };
     expect([authority.vouchesFor(connection), authority.vouchesFor(connection)]).toEqual([
       true,
       true,
     ]);
-    expect(looks).toBe(1);
+    expect(reads).toBe(1);
     await files.writeAtomic(FILE, renewed.certPem);
     await authority.read();
     expect(authority.vouchesFor(connection)).toBe(false);
-    expect(looks).toBe(2);
+    expect(reads).toBe(2);
   });
 });
 
@@ -140,7 +140,7 @@ describe("the file", () => {
     expect(text).toContain("# the next");
     expect(authority.vouchesFor(shown([await certificate(ours)]))).toBe(true);
     expect(authority.vouchesFor(shown([await certificate(renewed)]))).toBe(true);
-    expect(authority.vouchesFor(shown([await certificate(others)]))).toBe(false);
+    expect(authority.vouchesFor(shown([await certificate(otherAuthority)]))).toBe(false);
   });
 
   test("counts anew once it is read anew, and nobody counts before", async () => {

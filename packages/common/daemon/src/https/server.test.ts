@@ -23,7 +23,7 @@ const WITHIN = { withinMs: 5000 };
 let authority: Authority;
 let files: FakeFiles;
 let stop: AbortController;
-let leave: AbortController;
+let drain: AbortController;
 let lines: string[];
 /** Requests that came and are not answered yet. */
 let answers: (() => void)[];
@@ -35,7 +35,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   files = createFakeFiles();
   stop = new AbortController();
-  leave = new AbortController();
+  drain = new AbortController();
   lines = [];
   answers = [];
   await renew();
@@ -79,7 +79,7 @@ function serve(
       certificate: certificateInFiles(files, FILES),
       clientAuthorities,
     },
-    { log: logger, leaving: leave.signal, signal: stop.signal },
+    { log: logger, leaving: drain.signal, signal: stop.signal },
   );
 }
 
@@ -132,12 +132,12 @@ describe("certificates that change", () => {
 
 test("who is leaving answers, and ends the connection with the answer", async () => {
   const { port } = await serve();
-  leave.abort();
-  const asked = request({ host: "127.0.0.1", port, rejectUnauthorized: false });
-  asked.end();
+  drain.abort();
+  const clientRequest = request({ host: "127.0.0.1", port, rejectUnauthorized: false });
+  clientRequest.end();
   await eventually(() => answers.length === 1, WITHIN);
   answers.pop()?.();
-  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  const [answer] = (await once(clientRequest, "response")) as [IncomingMessage];
   answer.resume();
   expect([answer.statusCode, answer.headers.connection]).toEqual([200, "close"]);
 });
@@ -187,13 +187,18 @@ test("a client that speaks no TLS is noted, and others go on", async () => {
 test("a connection is kept for longer than a minute of rest", async () => {
   const { port } = await serve();
   const { promise, resolve } = Promise.withResolvers<unknown>();
-  const asked = request({ port, host: "127.0.0.1", rejectUnauthorized: false, agent: false });
-  asked.setHeader("connection", "keep-alive");
-  asked.on("response", (response) => {
+  const clientRequest = request({
+    port,
+    host: "127.0.0.1",
+    rejectUnauthorized: false,
+    agent: false,
+  });
+  clientRequest.setHeader("connection", "keep-alive");
+  clientRequest.on("response", (response) => {
     response.resume();
     resolve(response.headers["keep-alive"]);
   });
-  asked.end();
+  clientRequest.end();
   await eventually(() => answers.length === 1, WITHIN);
   answers.pop()?.();
   expect(await promise).toBe("timeout=120");

@@ -9,10 +9,10 @@ import {
 } from "@patchbay/api";
 import { AppError, isAppError, isEqual } from "@patchbay/base";
 import type { Store, WriteOptions } from "@patchbay/core/interfaces";
-import { conditionsOf } from "../conditions.ts";
+import { buildConditions } from "../conditions.ts";
 import { findType, TYPES } from "../types.ts";
 import { carryOver, withoutBookkeeping, withNote } from "./merge-objects.ts";
-import { leaveUnlessKept } from "./uninstall-plugins.ts";
+import { requestPluginRemovalIfUnused } from "./uninstall-plugins.ts";
 import { isWorkload } from "./settings.ts";
 import { findConflicts, isOurs, isShared, describeObject } from "./foreign-objects.ts";
 
@@ -76,9 +76,9 @@ export interface ObjectResult {
 type Applied = Pick<ObjectResult, "change" | "differences">;
 
 function workloadDifferences(found: KubeObject, written: KubeObject): readonly string[] {
-  const specOf = (object: KubeObject & { readonly spec?: unknown }): JsonObject =>
+  const readSpec = (object: KubeObject & { readonly spec?: unknown }): JsonObject =>
     isJsonObject(object.spec) ? object.spec : {};
-  return specDifferences(specOf(found), specOf(written));
+  return specDifferences(readSpec(found), readSpec(written));
 }
 
 const ATTEMPTS = 5;
@@ -104,13 +104,13 @@ async function applyOnce(
 }
 
 async function apply(store: Store, object: KubeObject, options: WriteOptions): Promise<Applied> {
-  for (let left = ATTEMPTS - 1; ; left -= 1) {
+  for (let remaining = ATTEMPTS - 1; ; remaining -= 1) {
     try {
       return await applyOnce(store, object, options);
     } catch (error) {
       // Another client created or changed the object meanwhile; virt-api, for example, writes its CA bundle.
       const isLost = isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_ALREADY_EXISTS");
-      if (!isLost || left === 0) throw error;
+      if (!isLost || remaining === 0) throw error;
     }
   }
 }
@@ -120,7 +120,7 @@ function withConditions(object: KubeObject): KubeObject {
   const { webhooks } = object as WebhookConfiguration;
   if (webhooks === undefined) return object;
   const conditioned = webhooks.map((webhook) => {
-    const matchConditions = conditionsOf(webhook.name);
+    const matchConditions = buildConditions(webhook.name);
     return matchConditions.length === 0 ? webhook : { ...webhook, matchConditions };
   });
   const changed: WebhookConfiguration = { ...object, webhooks: conditioned };
@@ -161,17 +161,17 @@ async function canValidate(store: Store, object: KubeObject): Promise<boolean> {
 interface Installation {
   readonly objects: readonly KubeObject[];
   readonly dryRun: boolean;
-  readonly tell: (outcome: ObjectResult) => void;
+  readonly report: (outcome: ObjectResult) => void;
 }
 
 /** Idempotent. @throws AppError with INSTALL_NOT_OURS, before any change; errors of the store */
 export async function install(store: Store, installation: Installation): Promise<void> {
-  const { dryRun, tell } = installation;
-  const strangers = await findConflicts(store, installation.objects);
-  if (strangers.length > 0) {
-    throw new AppError("INSTALL_NOT_OURS", { objects: strangers.join(", ") });
+  const { dryRun, report } = installation;
+  const conflicts = await findConflicts(store, installation.objects);
+  if (conflicts.length > 0) {
+    throw new AppError("INSTALL_NOT_OURS", { objects: conflicts.join(", ") });
   }
-  if (!dryRun) await leaveUnlessKept(store, installation.objects);
+  if (!dryRun) await requestPluginRemovalIfUnused(store, installation.objects);
   const isConditioned = await supportsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
   for (const listed of inOrder(objects)) {
@@ -180,6 +180,6 @@ export async function install(store: Store, installation: Installation): Promise
     const applied: Applied = isChecked
       ? await apply(store, object, { dryRun, isStrict: true })
       : { change: "created" };
-    tell({ name: describeObject(object), ...applied, isChecked });
+    report({ name: describeObject(object), ...applied, isChecked });
   }
 }

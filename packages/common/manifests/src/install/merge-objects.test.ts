@@ -311,9 +311,9 @@ describe("a second install", () => {
     const store = createFakeStore();
     const results: ObjectResult[] = [];
     const run = async (options = {}): Promise<void> => {
-      const kept = await findSettings(store, manifests);
-      const objects = withSettings(manifests, { ...kept, ...options });
-      await install(store, { objects, dryRun: false, tell: (result) => results.push(result) });
+      const settings = await findSettings(store, manifests);
+      const objects = withSettings(manifests, { ...settings, ...options });
+      await install(store, { objects, dryRun: false, report: (result) => results.push(result) });
     };
     await run({ image: "r/p:1" });
     await edit(store);
@@ -329,7 +329,7 @@ describe("a second install", () => {
     ]);
     const stored = await store.find(DAEMON_SETS, { namespace: "patchbay", name: "net-agent" });
     const text = JSON.stringify(stored);
-    for (const kept of [
+    for (const settings of [
       '"--host-process=7"',
       '"--tenant-bridges=br1"',
       '"tolerations":[{"key":"gpu"},{',
@@ -337,7 +337,7 @@ describe("a second install", () => {
       '{"name":"proxy","image":"r/proxy:1"}',
       '"image":"r/p:1"',
     ]) {
-      expect(text).toContain(kept);
+      expect(text).toContain(settings);
     }
   });
 });

@@ -262,10 +262,10 @@ function withBundles(found: Fields, wanted: Fields): Fields {
   return { webhooks: merged };
 }
 
-function mergeSpecs(there: KubeObject, wanted: KubeObject): Fields {
-  const [found, spec] = [readFields({ ...there }, "spec"), readFields({ ...wanted }, "spec")];
+function mergeSpecs(existing: KubeObject, wanted: KubeObject): Fields {
+  const [found, spec] = [readFields({ ...existing }, "spec"), readFields({ ...wanted }, "spec")];
   if (wanted.kind === "APIService") return { spec: withBundle(found, spec) };
-  return isWorkload(wanted) ? { spec: mergeSpec(lastInstalled(there), found, spec) } : {};
+  return isWorkload(wanted) ? { spec: mergeSpec(lastInstalled(existing), found, spec) } : {};
 }
 
 /**
@@ -289,6 +289,6 @@ const BOOKKEEPING: readonly string[] = ["managedFields", "resourceVersion", "gen
 /** The object without bookkeeping, to detect real changes. */
 export function withoutBookkeeping(object: KubeObject): unknown {
   const { labels = {}, annotations = {}, ...rest } = object.metadata;
-  const kept = Object.entries(rest).filter(([name]) => !BOOKKEEPING.includes(name));
-  return { ...object, metadata: { ...Object.fromEntries(kept), labels, annotations } };
+  const retained = Object.entries(rest).filter(([name]) => !BOOKKEEPING.includes(name));
+  return { ...object, metadata: { ...Object.fromEntries(retained), labels, annotations } };
 }

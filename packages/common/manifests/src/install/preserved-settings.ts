@@ -77,9 +77,9 @@ export async function findSettings(
 ): Promise<InstallSettings> {
   const found: KubeObject[] = [];
   for (const object of objects.filter(isWorkload)) {
-    const there = await store.find(findType(object), object.metadata);
-    if (there !== undefined && isOurs(there)) {
-      found.push(withoutAdded({ ...there, kind: object.kind }, object));
+    const existing = await store.find(findType(object), object.metadata);
+    if (existing !== undefined && isOurs(existing)) {
+      found.push(withoutAdded({ ...existing, kind: object.kind }, object));
     }
   }
   return parseSettings(found);

@@ -22,42 +22,42 @@ function changes(settings: InstallSettings): readonly string[] {
 }
 
 describe("settings", () => {
-  test.each<{ name: string; given: InstallSettings; want: readonly string[] }>([
-    { name: "none", given: {}, want: [] },
-    { name: "an image", given: { image: "r/p:1" }, want: ['"image": "r/p:1"'] },
+  test.each<{ name: string; settings: InstallSettings; want: readonly string[] }>([
+    { name: "none", settings: {}, want: [] },
+    { name: "an image", settings: { image: "r/p:1" }, want: ['"image": "r/p:1"'] },
     {
       name: "a launcher's image",
-      given: { launcherImage: "r/l:1" },
+      settings: { launcherImage: "r/l:1" },
       want: ['"--launcher-image=r/l:1"'],
     },
     {
       name: "an image of hooks",
-      given: { sidecarShimImage: "r/s:1" },
+      settings: { sidecarShimImage: "r/s:1" },
       want: ['"--sidecar-shim-image=r/s:1"'],
     },
     {
       name: "another root directory of the kubelet",
-      given: { kubeletRootDir: "/data/kubelet/" },
+      settings: { kubeletRootDir: "/data/kubelet/" },
       want: ['"path": "/data/kubelet/pod-resources"', '"path": "/data/kubelet/pods"'],
     },
     {
       name: "dataplanes that are not root",
-      given: { dataplaneGroup: 1801 },
+      settings: { dataplaneGroup: 1801 },
       want: ['"--dataplane-group=1801"'],
     },
     {
       name: "somebody else who attaches networks",
-      given: { mode: "multus-dynamic" },
+      settings: { mode: "multus-dynamic" },
       want: ['"--mode=multus-dynamic"'],
     },
-  ])("$name: nothing else becomes another", ({ given, want }) => {
-    expect(changes(given)).toEqual(want);
+  ])("$name: nothing else becomes another", ({ settings, want }) => {
+    expect(changes(settings)).toEqual(want);
   });
 
   test("net-agent makes the networks of new pods where that is asked, from the host's network", () => {
-    const agentOf = (all: readonly KubeObject[]): KubeObject | undefined =>
+    const findAgent = (all: readonly KubeObject[]): KubeObject | undefined =>
       all.find(({ kind, metadata }) => kind === "DaemonSet" && metadata.name === "net-agent");
-    const agent = agentOf(withSettings(objects, { podCreation: true, mode: "alone" }));
+    const agent = findAgent(withSettings(objects, { podCreation: true, mode: "alone" }));
     expect(agent).toMatchObject({ spec: { template: { spec: { hostNetwork: true } } } });
     const text = JSON.stringify(agent);
     for (const part of [
@@ -72,12 +72,14 @@ describe("settings", () => {
     }
     expect(text.match(/--health-port/g)).toHaveLength(1);
     expect(text).not.toContain("8081");
-    const others = (all: readonly KubeObject[]): readonly KubeObject[] =>
-      all.filter((object) => object !== agentOf(all));
-    expect(others(withSettings(objects, { podCreation: true }))).toEqual(others(objects));
-    expect([agent, agentOf(objects)].map((one) => one !== undefined && isPodCreation(one))).toEqual(
-      [true, false],
+    const listOtherObjects = (all: readonly KubeObject[]): readonly KubeObject[] =>
+      all.filter((object) => object !== findAgent(all));
+    expect(listOtherObjects(withSettings(objects, { podCreation: true }))).toEqual(
+      listOtherObjects(objects),
     );
+    expect(
+      [agent, findAgent(objects)].map((one) => one !== undefined && isPodCreation(one)),
+    ).toEqual([true, false]);
   });
 
   test("reach all four services", () => {
@@ -98,14 +100,14 @@ describe("settings that a cluster has", () => {
   };
 
   test("are found in its workloads, each of them", () => {
-    const there = withSettings(objects, all).filter(isWorkload);
-    expect(parseSettings(there)).toEqual(all);
-    expect(withSettings(objects, parseSettings(there)).filter(isWorkload)).toEqual(there);
+    const workloads = withSettings(objects, all).filter(isWorkload);
+    expect(parseSettings(workloads)).toEqual(all);
+    expect(withSettings(objects, parseSettings(workloads)).filter(isWorkload)).toEqual(workloads);
   });
 
   test("of one that was installed without any change nothing", () => {
-    const there = objects.filter(isWorkload);
-    expect(withSettings(objects, parseSettings(there))).toEqual(objects);
+    const workloads = objects.filter(isWorkload);
+    expect(withSettings(objects, parseSettings(workloads))).toEqual(objects);
   });
 
   test("are none where there is nothing", () => {
@@ -135,12 +137,12 @@ describe("an object that is there", () => {
       metadata: { ...metadata, annotations: { a: "1" } },
       data: { "tls.key": "eA==" },
     };
-    const wanted = {
+    const expected = {
       apiVersion: "v1",
       kind: "Secret",
       metadata: { name: "a", labels: { b: "2" } },
     };
-    expect(carryOver(found, wanted)).toEqual({
+    expect(carryOver(found, expected)).toEqual({
       ...found,
       metadata: { ...metadata, labels: { mine: "1", b: "2" }, annotations: { a: "1" } },
     });
@@ -153,13 +155,13 @@ describe("an object that is there", () => {
     expect(carryOver(old, next)).toMatchObject({ spec: { caBundle: "c", group: "new" } });
     const webhooks = { apiVersion: "x/v1", kind: "MutatingWebhookConfiguration", metadata };
     const found = { webhooks: [{ name: "b", clientConfig: { url: "u", caBundle: "c" } }] };
-    const wanted = {
+    const expected = {
       webhooks: [
         { name: "a", clientConfig: { service: {} } },
         { name: "b", clientConfig: { service: {} } },
       ],
     };
-    expect(carryOver({ ...webhooks, ...found }, { ...webhooks, ...wanted })).toMatchObject({
+    expect(carryOver({ ...webhooks, ...found }, { ...webhooks, ...expected })).toMatchObject({
       webhooks: [
         { name: "a", clientConfig: { service: {} } },
         { name: "b", clientConfig: { service: {}, caBundle: "c" } },

@@ -6,7 +6,7 @@ import { createFiles } from "@patchbay/os";
 import { beforeEach, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../manifests.ts";
 import { findType } from "../types.ts";
-import { leaveRuntimes, leaveUnlessKept } from "./uninstall-plugins.ts";
+import { requestPluginRemoval, requestPluginRemovalIfUnused } from "./uninstall-plugins.ts";
 import { withSettings } from "./settings.ts";
 
 const plain = parseManifests(await readManifests(createFiles(), "net-agent-only"));
@@ -14,13 +14,13 @@ const inPlace = withSettings(plain, { podCreation: true });
 const labels = { "app.kubernetes.io/name": "net-agent" };
 let store: FakeStore;
 
-function agentOf(objects: readonly KubeObject[]): KubeObject {
+function findAgent(objects: readonly KubeObject[]): KubeObject {
   const found = objects.find(({ kind }) => kind === "DaemonSet");
   if (found === undefined) throw new Error("there is no DaemonSet");
   return found;
 }
 
-async function isTold(name: string, namespace = "patchbay"): Promise<boolean> {
+async function isMarked(name: string, namespace = "patchbay"): Promise<boolean> {
   const pod = await store.find(PODS, { namespace, name });
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
@@ -37,9 +37,9 @@ beforeEach(() => {
 });
 
 test("those of our own namespace, and of no other", async () => {
-  await leaveRuntimes(store);
-  expect(await isTold("agent-1")).toBe(true);
-  expect(await isTold("agent-1", "other")).toBe(false);
+  await requestPluginRemoval(store);
+  expect(await isMarked("agent-1")).toBe(true);
+  expect(await isMarked("agent-1", "other")).toBe(false);
 });
 
 test.each([
@@ -54,7 +54,7 @@ test.each([
   { name: "it is to begin", found: plain, next: inPlace, want: false },
   { name: "it is not there", found: undefined, next: plain, want: false },
 ])("an installation tells them where $name: $want", async ({ found, next, want }) => {
-  if (found !== undefined) store.put(findType(agentOf(found)), agentOf(found));
-  await leaveUnlessKept(store, next);
-  expect(await isTold("agent-1")).toBe(want);
+  if (found !== undefined) store.put(findType(findAgent(found)), findAgent(found));
+  await requestPluginRemovalIfUnused(store, next);
+  expect(await isMarked("agent-1")).toBe(want);
 });

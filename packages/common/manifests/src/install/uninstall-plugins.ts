@@ -9,7 +9,7 @@ import { isPodCreation } from "./pod-creation.ts";
 const AGENTS = "app.kubernetes.io/name=net-agent";
 
 /** Marks each pod of net-agent, so that its end removes the CNI plugin from its node. */
-export async function leaveRuntimes(store: Store): Promise<void> {
+export async function requestPluginRemoval(store: Store): Promise<void> {
   const { items } = await store.list(PODS, {
     namespace: names.SERVICES_NAMESPACE,
     labelSelector: AGENTS,
@@ -26,13 +26,16 @@ export async function leaveRuntimes(store: Store): Promise<void> {
 }
 
 /** Does so if the new installation no longer uses net-agent as the runtimes' plugin, but the existing one does. */
-export async function leaveUnlessKept(store: Store, objects: readonly KubeObject[]): Promise<void> {
+export async function requestPluginRemovalIfUnused(
+  store: Store,
+  objects: readonly KubeObject[],
+): Promise<void> {
   const [agent] = objects.filter(
     ({ kind, metadata }) => kind === "DaemonSet" && metadata.name === "net-agent",
   );
   if (agent === undefined || isPodCreation(agent)) return;
   const found = await store.find(findType(agent), agent.metadata);
   if (found !== undefined && isPodCreation({ ...found, kind: agent.kind })) {
-    await leaveRuntimes(store);
+    await requestPluginRemoval(store);
   }
 }

@@ -36,13 +36,14 @@ function put(): readonly KubeObject[] {
 }
 
 async function removed(withObjects = false): Promise<readonly string[]> {
-  const told: string[] = [];
+  const reports: string[] = [];
   await uninstall(store, {
     withObjects,
-    tell: ({ name, kept }) => told.push(kept === undefined ? name : `${name}: ${kept}`),
-    untilGone: () => Promise.resolve(),
+    report: ({ name, blockedReason: kept }) =>
+      reports.push(kept === undefined ? name : `${name}: ${kept}`),
+    waitUntilDeleted: () => Promise.resolve(),
   });
-  return told;
+  return reports;
 }
 
 test("the policy that keeps the dataplane goes, which has our mark, its binding first", async () => {
@@ -126,7 +127,7 @@ test.each([
     await install(store, {
       objects: [definition()],
       dryRun: false,
-      tell: ({ change }) => changes.push(change),
+      report: ({ change }) => changes.push(change),
     });
     expect(changes).toEqual([want]);
     expect(await store.find(DEFINITIONS, metadata)).toMatchObject({ spec: { of: "another" } });

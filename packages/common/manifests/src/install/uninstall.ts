@@ -11,7 +11,7 @@ import {
 import { AppError, isAppError } from "@patchbay/base";
 import type { ListOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { SEPARATE_TYPES, DEFINITIONS, TYPES } from "../types.ts";
-import { leaveRuntimes } from "./uninstall-plugins.ts";
+import { requestPluginRemoval } from "./uninstall-plugins.ts";
 import { KUBECTL_APPLIED } from "./merge-objects.ts";
 import { definesOurs, isShared, describeObject } from "./foreign-objects.ts";
 
@@ -22,7 +22,7 @@ const DESCRIBED_MAX = 5;
 export interface Removal {
   readonly name: string;
   /** Why it stays. Unset if it was deleted. */
-  readonly kept?: string;
+  readonly blockedReason?: string;
   /** Whether `withObjects` would delete it. Unset if it was deleted. */
   readonly isRemovable?: boolean;
 }
@@ -30,8 +30,8 @@ export interface Removal {
 export interface Uninstallation {
   /** Whether definitions are deleted with their objects. The definition of networks stays while there are any. */
   readonly withObjects: boolean;
-  readonly tell: (removal: Removal) => void;
-  readonly untilGone: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
+  readonly report: (removal: Removal) => void;
+  readonly waitUntilDeleted: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
 }
 
 /** Empty if the kind is not defined. */
@@ -104,37 +104,37 @@ function findSharedReason({ metadata }: Definition): string | undefined {
 async function removeDefinition(
   store: Store,
   definition: Definition,
-  { withObjects, tell, untilGone }: Uninstallation,
+  { withObjects, report, waitUntilDeleted }: Uninstallation,
 ): Promise<void> {
   const name = describeObject(definition);
   const isRemovable = !isShared(definition);
-  const kept =
+  const blockedReason =
     (isRemovable ? undefined : findSharedReason(definition)) ??
     (isRemovable && withObjects ? undefined : await findReasonToKeep(store, definition));
-  if (kept !== undefined) {
-    tell({ name, kept, isRemovable });
+  if (blockedReason !== undefined) {
+    report({ name, blockedReason, isRemovable });
     return;
   }
   await store.delete(DEFINITIONS, definition.metadata);
-  await untilGone(DEFINITIONS, definition.metadata);
-  tell({ name });
+  await waitUntilDeleted(DEFINITIONS, definition.metadata);
+  report({ name });
 }
 
 /** Webhooks and APIServices first, then pods and their dependencies; deleting the namespace deletes its contents. */
-function inOrder(): readonly ResourceType<KubeObject>[] {
-  const others = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
-  return [...SEPARATE_TYPES, ...others.toReversed(), NAMESPACES];
+function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
+  const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
+  return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
 }
 
 /** Idempotent. @throws AppError with INSTALL_IN_USE while VMs or VMIs exist, before any change; errors of the store */
 export async function uninstall(store: Store, how: Uninstallation): Promise<void> {
   await requireUnused(store);
-  await leaveRuntimes(store);
-  for (const type of inOrder()) {
+  await requestPluginRemoval(store);
+  for (const type of listTypesInOrder()) {
     for (const object of await listAll(store, type, { labelSelector: OURS })) {
       await store.delete(type, object.metadata, { propagationPolicy: "Background" });
-      if (type === NAMESPACES) await how.untilGone(type, object.metadata);
-      how.tell({ name: describeObject(object) });
+      if (type === NAMESPACES) await how.waitUntilDeleted(type, object.metadata);
+      how.report({ name: describeObject(object) });
     }
   }
   const definitions = await store.list(DEFINITIONS, { labelSelector: OURS });

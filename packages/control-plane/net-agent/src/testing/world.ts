@@ -134,7 +134,7 @@ export class World {
 
   /** Reason of the last failed ADD. */
   lastAddReason(interfaceName: string, uid = "uid-1"): string | undefined {
-    const step = { scope: uid, name: `add ${interfaceName}`, circumstances: "" };
+    const step = { scope: uid, name: `add ${interfaceName}`, inputs: "" };
     return this.#failures.lastReport(step)?.reason;
   }
 

@@ -4,7 +4,7 @@ import { names, type Secret } from "@patchbay/api";
 import {
   readCertificateEnd,
   isIssuedFor,
-  isKeyOf,
+  isMatchingKey,
   splitBundle,
   type IssuedCertificate,
   loadAuthority,
@@ -78,7 +78,7 @@ function ignoreInvalidPem<T>(read: () => T | undefined): T | undefined {
 
 function findAuthority({ bundlePem, caKeyPem: keyPem }: Contents): ValidCertificates["authority"] {
   const [certPem] = splitBundle(bundlePem);
-  if (certPem === undefined || !isKeyOf(certPem, keyPem)) return undefined;
+  if (certPem === undefined || !isMatchingKey(certPem, keyPem)) return undefined;
   return { certPem, keyPem, endMs: readCertificateEnd(certPem) };
 }
 
@@ -87,7 +87,7 @@ function findServing(
   authorityPem: string,
   host: string,
 ): ValidCertificates["serving"] {
-  const isValid = isIssuedFor(certPem, authorityPem, host) && isKeyOf(certPem, keyPem);
+  const isValid = isIssuedFor(certPem, authorityPem, host) && isMatchingKey(certPem, keyPem);
   return isValid ? { certPem, keyPem, endMs: readCertificateEnd(certPem) } : undefined;
 }
 

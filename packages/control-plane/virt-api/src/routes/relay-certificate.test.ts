@@ -4,7 +4,7 @@ import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { names } from "@patchbay/api";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
-import { createAuthority, isKeyOf, readCertificateSubject } from "@patchbay/pki";
+import { createAuthority, isMatchingKey, readCertificateSubject } from "@patchbay/pki";
 import { expect, test } from "vitest";
 import type { User } from "../callers.ts";
 import type { Deps } from "../deps.ts";
@@ -57,7 +57,7 @@ test.each([
     commonName: want,
     organizations: [names.RELAY_GROUP],
   });
-  expect(isKeyOf(certificate, KEYS.privateKey)).toBe(true);
+  expect(isMatchingKey(certificate, KEYS.privateKey)).toBe(true);
   const { publicKey } = new X509Certificate(authority.certPem);
   expect(new X509Certificate(certificate).verify(publicKey)).toBe(true);
 });

@@ -4,7 +4,7 @@ import type { KubeObject } from "@patchbay/api";
 import { isAppError, type ErrorCode } from "@patchbay/base";
 import { describeError, type StepFailure, type StepKind } from "@patchbay/core/status";
 import {
-  firstErrorOf,
+  findFirstError,
   keyOf,
   printKey,
   runSteps,
@@ -25,7 +25,7 @@ export interface Steps<A extends Action> {
 
 export interface PerformedSteps extends Pick<
   StepsResult<Action, StepFailure>,
-  "againMs" | "thrown"
+  "retryInMs" | "thrown"
 > {
   /** Includes steps that back off. */
   readonly failures: readonly StepFailure[];
@@ -44,7 +44,7 @@ function explain(
   { kind }: Action,
   error: unknown,
 ): { code: string; shown: StepFailure } | undefined {
-  const first = firstErrorOf(error);
+  const first = findFirstError(error);
   if (!isAppError(first) || TRANSIENT.includes(first.code)) return undefined;
   const { code } = first;
   return { code, shown: { step: kind, code, message: describeError(error) } };
@@ -59,7 +59,7 @@ export async function performSteps<A extends Action>(
   const stepOf = (action: A) => ({
     scope,
     name: action.kind,
-    circumstances: `${inputs} ${JSON.stringify(action)}`,
+    inputs: `${inputs} ${JSON.stringify(action)}`,
   });
   const logFailure = ({ shown }: FailedStep<A, StepFailure>): void => {
     log.warn("step failed", { object: printKey(keyOf(object)), ...shown });
@@ -69,13 +69,13 @@ export async function performSteps<A extends Action>(
     plan.map(({ kind }) => kind),
   );
   const result = await runSteps(plan, perform, {
-    pauses: stepBackoff,
-    stepOf,
+    backoff: stepBackoff,
+    toStep: stepOf,
     explain,
-    tell: logFailure,
+    report: logFailure,
   });
-  const { failed, againMs, thrown } = result;
-  return { failures: failed.map(({ shown }) => shown), againMs, thrown };
+  const { failed, retryInMs, thrown } = result;
+  return { failures: failed.map(({ shown }) => shown), retryInMs, thrown };
 }
 
 /** @throws the first collected error */

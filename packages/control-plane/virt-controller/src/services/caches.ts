@@ -27,7 +27,7 @@ import {
   createCache,
   keyOf,
   printKey,
-  statesOf,
+  listStates,
   type KubeClient,
   type StartableCache,
 } from "@patchbay/kube";
@@ -86,7 +86,7 @@ function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
     return request.kind === "asked" && selectsVmi(service, request.asked, vmi);
   };
   vmis.onChange((change) => {
-    const states = statesOf(change);
+    const states = listStates(change);
     const concerned = states.flatMap((vmi) =>
       listNetworkNames(vmi, {})
         .flatMap((network) => services.listBy(BY_NETWORK, network))
@@ -102,7 +102,7 @@ function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
 /** Wakes all Services for networks when the trusted namespaces change. */
 function wakeByTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
   kubevirts.onChange((change) => {
-    const [before, now] = statesOf(change).map(readTrustedNamespaces);
+    const [before, now] = listStates(change).map(readTrustedNamespaces);
     if (change.kind === "updated" && isEqual(before, now)) return;
     for (const service of services.list()) {
       if (parseServiceRequest(service).kind !== "none") add(serviceKey(service));
@@ -114,15 +114,15 @@ function wakeByTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
 export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {
-    const states = statesOf(change);
+    const states = listStates(change);
     const isRequesting = states.some((service) => parseServiceRequest(service).kind !== "none");
     if (isRequesting) for (const service of states) add(serviceKey(service));
   });
   slices.onChange((change) => {
-    for (const key of statesOf(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);
+    for (const key of listStates(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);
   });
   nads.onChange((change) => {
-    for (const { metadata } of statesOf(change)) {
+    for (const { metadata } of listStates(change)) {
       const network = `${metadata.namespace ?? ""}/${metadata.name}`;
       for (const service of services.listBy(BY_NETWORK, network)) add(serviceKey(service));
     }

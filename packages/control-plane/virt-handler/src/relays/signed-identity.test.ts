@@ -3,7 +3,7 @@
 import { isJsonObject, names } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 import { createFakeClock } from "@patchbay/os/testing";
-import { certifyKey, createAuthority, isKeyOf } from "@patchbay/pki";
+import { certifyKey, createAuthority, isMatchingKey } from "@patchbay/pki";
 import { expect, test } from "vitest";
 import { identityFromVirtApi } from "./node-identity.ts";
 
@@ -35,7 +35,7 @@ test("generates and signs a new key each time", async () => {
   const [first, second] = [await read(), await read()];
   expect(asked).toEqual(Array(2).fill("PUT /apis/subresources.kubevirt.io/v1/relaycertificate"));
   expect(first.authorityPem).toBe(authority.certPem);
-  expect(isKeyOf(first.certPem, first.keyPem)).toBe(true);
+  expect(isMatchingKey(first.certPem, first.keyPem)).toBe(true);
   expect(second.keyPem).not.toBe(first.keyPem);
 });
 

@@ -103,8 +103,8 @@ function podKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
 
-function toStep(pod: LauncherPod): { scope: string; name: string; circumstances: string } {
-  return { scope: podKey(pod), name: "session", circumstances: "" };
+function toStep(pod: LauncherPod): { scope: string; name: string; inputs: string } {
+  return { scope: podKey(pod), name: "session", inputs: "" };
 }
 
 export function withBackoff(sessions: Sessions, clock: Clock): Sessions {

@@ -325,12 +325,12 @@ describe("links of the launcher's namespace", () => {
 
   test("wake while no work runs, but not for observed changes", async () => {
     await sessions.use(POD, listener, async (session) => {
-      linkWatch.tell("42", tap);
+      linkWatch.emit("42", tap);
       await settle();
       session.markObserved();
     });
     expect(wakes).toBe(0);
-    linkWatch.tell("42", tap);
+    linkWatch.emit("42", tap);
     await settle();
     expect(wakes).toBe(1);
   });
@@ -340,7 +340,7 @@ describe("links of the launcher's namespace", () => {
       session.wakeOnlyFor((changes) => changes === "unknown");
       return Promise.resolve();
     });
-    linkWatch.tell("42", tap);
+    linkWatch.emit("42", tap);
     await settle();
     expect(wakes).toBe(0);
     linkWatch.overflow("42");
@@ -350,10 +350,10 @@ describe("links of the launcher's namespace", () => {
 
   test("are watched as long as the session lasts", async () => {
     await sessions.use(POD, listener, same);
-    expect(linkWatch.countOf("42")).toBe(1);
+    expect(linkWatch.count("42")).toBe(1);
     launchers.opened[0]?.die();
     await settle();
-    expect(linkWatch.countOf("42")).toBe(0);
+    expect(linkWatch.count("42")).toBe(0);
   });
 
   test("leave nothing open when they cannot be watched", async () => {
@@ -361,7 +361,7 @@ describe("links of the launcher's namespace", () => {
     await expect(sessions.use(POD, listener, same)).rejects.toThrow("no more");
     expect(launchers.opened[0]?.closed).toBe(1);
     await sessions.use(POD, listener, same);
-    expect(linkWatch.countOf("42")).toBe(1);
+    expect(linkWatch.count("42")).toBe(1);
   });
 });
 

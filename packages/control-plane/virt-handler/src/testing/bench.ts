@@ -167,7 +167,7 @@ class MemoryBench implements Bench {
   /** No timer ends, so a pause is over when a wake finds that its time has passed. */
   readonly #queue = createQueue({
     clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
-    circumstancesOf: () => serializeInputs(this.#vmis.find(KEY)),
+    readInputs: () => serializeInputs(this.#vmis.find(KEY)),
   });
   readonly #vmis = createFakeCache<VirtualMachineInstance>();
   #process: Deps | undefined;

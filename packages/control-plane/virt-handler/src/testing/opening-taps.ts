@@ -5,7 +5,7 @@ import type { HypervisorConnection } from "@patchbay/core/interfaces";
 import type { FakeDaemon } from "@patchbay/libvirt/testing";
 
 export interface Qemu {
-  readonly daemon: Pick<FakeDaemon, "xmlOf">;
+  readonly daemon: Pick<FakeDaemon, "readXml">;
   openTap(tapName: string): void | Promise<void>;
   /** Changes the domain XML that libvirt returns. */
   rewriteXml(xml: string): string;
@@ -27,12 +27,12 @@ export function openingTaps(connection: HypervisorConnection, qemu: Qemu): Hyper
       if (target !== "config") await openIn(`<domain><devices>${xml}</devices></domain>`);
     },
     resumeDomain: async (name) => {
-      await openIn(qemu.daemon.xmlOf(name, "live"));
+      await openIn(qemu.daemon.readXml(name, "live"));
       await connection.resumeDomain(name);
     },
     startDomain: async (name) => {
       await connection.startDomain(name);
-      await openIn(qemu.daemon.xmlOf(name, "live"));
+      await openIn(qemu.daemon.readXml(name, "live"));
     },
   };
   return new Proxy(connection, {

@@ -72,7 +72,7 @@ export function putNic(bench: Bench, name: Name): void {
 }
 
 export function devicesOf(bench: Bench): readonly string[] {
-  const parsed = parseDomain(bench.daemon.xmlOf("default_vm1", "live") ?? "<domain/>");
+  const parsed = parseDomain(bench.daemon.readXml("default_vm1", "live") ?? "<domain/>");
   return parsed.ok ? parsed.domain.nics.map(({ alias }) => alias) : [];
 }
 

@@ -71,9 +71,9 @@ test("a step that is held is known until the pod's specification changes", async
   const world = await aWorld();
   const { deps } = world;
   const shown = { reason: "r", message: "m" };
-  const circumstances = serializeInputs(aPod());
+  const inputs = serializeInputs(aPod());
   for (const name of ["volumes", "sandbox", "container compute", "container gone"]) {
-    deps.pauses.fail({ scope: UID, name, circumstances }, { code: "CRI_FAILED", shown });
+    deps.pauses.fail({ scope: UID, name, inputs }, { code: "CRI_FAILED", shown });
   }
   expect([...(await observe(UID, deps)).paused.keys()]).toEqual([
     "volumes",

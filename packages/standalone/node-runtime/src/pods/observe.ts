@@ -138,10 +138,10 @@ function observePaused(
     SANDBOX_STEP,
     ...containersOf(pod).map(({ name }) => containerStep(name)),
   ];
-  const circumstances = serializeInputs(pod);
+  const inputs = serializeInputs(pod);
   return new Map(
     names.flatMap((name) => {
-      const paused = pauses.findHeld({ scope: uid, name, circumstances });
+      const paused = pauses.findHeld({ scope: uid, name, inputs });
       return paused === undefined ? [] : [[name, paused] as const];
     }),
   );

@@ -97,7 +97,7 @@ class BackgroundPulls implements Pulls {
     }
     if (policy === "Never" && image !== undefined) return imageOfOtherPods(reference);
     if (policy === "Never" || isLocalName(reference)) return missingImage(reference);
-    const paused = this.#pauses.findHeld({ ...stepKey(use), circumstances: "" });
+    const paused = this.#pauses.findHeld({ ...stepKey(use), inputs: "" });
     return paused === undefined ? { kind: "absent" } : { kind: "failed", ...paused };
   }
 
@@ -152,7 +152,7 @@ class BackgroundPulls implements Pulls {
     } catch (error) {
       const message = `image ${image} cannot be pulled: ${messageOf(error)}; from a file, ${addCommand(image)}`;
       const shown = { reason: "ImagePullBackOff", message };
-      this.#pauses.fail({ ...stepKey(use), circumstances: "" }, { code: "pull", shown });
+      this.#pauses.fail({ ...stepKey(use), inputs: "" }, { code: "pull", shown });
       context.note({ type: "Warning", reason: "ErrImagePull", message });
     }
   }

@@ -87,12 +87,12 @@ function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): v
 }
 
 function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedAction, Reason> {
-  const circumstances = serializeInputs(facts.pod);
+  const inputs = serializeInputs(facts.pod);
   return {
-    pauses: deps.pauses,
-    stepOf: (action) => {
+    backoff: deps.pauses,
+    toStep: (action) => {
       const name = findStepName(action);
-      return name === undefined ? undefined : { scope: facts.uid, name, circumstances };
+      return name === undefined ? undefined : { scope: facts.uid, name, inputs };
     },
     explain: (action, error) => {
       if (!canPause(error)) throw error;
@@ -100,7 +100,7 @@ function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedActi
     },
     wait: (_, failed) =>
       failed.some(({ action }) => isRequiredByLaterSteps(action)) ? "skip" : undefined,
-    tell: (failed) => {
+    report: (failed) => {
       reportFailure(deps, facts, failed);
     },
   };
@@ -128,7 +128,7 @@ async function act(
   );
   await steps.catch(() => undefined);
   await progress.pendingVolumes?.catch(() => undefined); // no work of a pass outlives it
-  const { done, againMs } = await steps;
+  const { done, retryInMs: againMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);
   if (kinds.length > 0) deps.log.info("pod changed", { uid: facts.uid, plan: kinds, durationMs });

@@ -173,13 +173,13 @@ test("remains are logs of the pod and no others, its directory, and what is reme
     await world.files.writeAtomic(path, "");
   }
   deps.pauses.fail(
-    { scope: UID, name: "sandbox", circumstances: "x" },
+    { scope: UID, name: "sandbox", inputs: "x" },
     { code: "CRI_FAILED", shown: { reason: "r", message: "m" } },
   );
   await take({ kind: "removeRemains" });
   expect(world.files.paths).toEqual([`/logs/ns_b_0${UID}0/x`]);
   expect(kept).toEqual([[UID, []]]);
-  expect(deps.pauses.findHeld({ scope: UID, name: "sandbox", circumstances: "x" })).toBeUndefined();
+  expect(deps.pauses.findHeld({ scope: UID, name: "sandbox", inputs: "x" })).toBeUndefined();
 });
 
 test("a step that needs the object does nothing once that is gone", async () => {
@@ -275,7 +275,7 @@ test.each([
 
 /** The configuration with which the runtime made the pod's container. */
 async function madeOf(world: PodWorld) {
-  return world.runtime.containerConfigOf(await world.running());
+  return world.runtime.findContainerConfig(await world.running());
 }
 
 function withEnv(env: NonNullable<Pod["spec"]["containers"][number]["env"]>): Pod {

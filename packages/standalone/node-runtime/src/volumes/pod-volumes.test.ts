@@ -261,16 +261,16 @@ test("an image's files are shown, and a volume of another kind is refused", asyn
 test("a pod that asks for sockets has a directory of them until it goes", async () => {
   const { deps, sockets } = createVolumeBench();
   await prepareVolumes(deps, aPodWith([]));
-  expect(sockets.filesOf(UID)).toBeUndefined();
+  expect(sockets.listFiles(UID)).toBeUndefined();
   const resources = { limits: { "vhost-user.patchbay.io/sockets": "1" } };
   await prepareVolumes(
     deps,
     aPodWith([], { containers: [{ name: "main", image: "i", resources }] }),
   );
-  expect(sockets.filesOf(UID)).toEqual([]);
+  expect(sockets.listFiles(UID)).toEqual([]);
   sockets.put(UID, "one.sock");
   await removeVolumes(deps, UID);
-  expect(sockets.filesOf(UID)).toBeUndefined();
+  expect(sockets.listFiles(UID)).toBeUndefined();
 });
 
 test("removal gives back images, watches, tokens and mounts, and the directory; again without complaint", async () => {

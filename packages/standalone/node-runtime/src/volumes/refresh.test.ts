@@ -183,9 +183,9 @@ test("a loop that is watched has worked after its first pass", async () => {
   const bench = createVolumeBench(stop.current.signal);
   const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
   const watch = new LoopWatch("volumes", bench.clock);
-  expect(watch.isUnderWay()).toBe(false);
+  expect(watch.isStarted()).toBe(false);
   pods.put(POD);
   void refreshVolumes(bench.deps, { pods, uidIndex: "uid", watch }, stop.current.signal);
   await wait();
-  expect(watch.isUnderWay()).toBe(true);
+  expect(watch.isStarted()).toBe(true);
 });

@@ -24,7 +24,7 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
       await bench.close();
     });
 
-    test("makes the NIC that is asked for and says so", async () => {
+    test("creates the requested NIC and reports it", async () => {
       const request = bench.requestFor("net1");
       const result = await bench.cni.add(request);
       const nic = result.interfaces?.find((candidate) => candidate.name === "net1");
@@ -33,13 +33,13 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
       expect(await bench.listNics()).toEqual(["net1"]);
     });
 
-    test("makes several NICs in one sandbox", async () => {
+    test("creates several NICs in one sandbox", async () => {
       await bench.cni.add(bench.requestFor("net1"));
       await bench.cni.add(bench.requestFor("net2"));
       expect(await bench.listNics()).toEqual(["net1", "net2"]);
     });
 
-    test("takes the NIC away, and again without complaint", async () => {
+    test("removes the NIC, and succeeds again if it is gone", async () => {
       const request = bench.requestFor("net1");
       const result = await bench.cni.add(request);
       await bench.cni.del(request, result);
@@ -47,7 +47,7 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
       expect(await bench.listNics()).toEqual([]);
     });
 
-    test("takes the NIC away without the result of ADD", async () => {
+    test("removes the NIC without the result of ADD", async () => {
       const request = bench.requestFor("net1");
       await bench.cni.add(request);
       await bench.cni.del(request);
@@ -67,13 +67,13 @@ export function describeCniContract(name: string, make: () => Promise<CniBench>)
       });
     });
 
-    test("asks an older network neither for its status nor to free anything", async () => {
+    test("skips STATUS and GC for an older network", async () => {
       const { config } = bench.requestFor("net1");
       expect(await bench.cni.status(config)).toBe(false);
       expect(await bench.cni.gc(config, () => Promise.reject(new Error("listed")))).toBe(false);
     });
 
-    test("refuses a name that is taken and harms nothing", async () => {
+    test("rejects an interface name in use and changes nothing", async () => {
       const request = bench.requestFor("net1");
       await bench.cni.add(request);
       await expect(bench.cni.add(request)).rejects.toMatchObject({ code: "CNI_PLUGIN_FAILED" });
@@ -100,7 +100,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
     afterEach(async () => {
       await bench.close();
     });
-    const nameOf = (interfaceName: string): AttachmentName => {
+    const toName = (interfaceName: string): AttachmentName => {
       const { containerId } = bench.requestFor(interfaceName);
       return { containerId, interfaceName };
     };
@@ -108,7 +108,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
     test("frees what is held for attachments that are not there", async () => {
       const { config } = bench.requestFor("net1");
       for (const nic of ["net1", "net2", "net3"]) await bench.cni.add(bench.requestFor(nic));
-      const valid = [nameOf("net2"), nameOf("net9")];
+      const valid = [toName("net2"), toName("net9")];
       expect(await bench.cni.gc(config, () => Promise.resolve(valid))).toBe(true);
       expect(await bench.listHeld()).toEqual(["net2"]);
       expect(await bench.cni.gc(config, () => Promise.resolve([]))).toBe(true);
@@ -117,14 +117,14 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
 
     test("lists what is there when nothing is being attached, and attaches nothing meanwhile", async () => {
       const request = bench.requestFor("net1");
-      let seen: readonly string[] = [];
+      let observed: readonly string[] = [];
       const adding = bench.cni.add(request);
       const collecting = bench.cni.gc(request.config, async () => {
-        seen = await bench.listHeld();
-        return [nameOf("net1")];
+        observed = await bench.listHeld();
+        return [toName("net1")];
       });
       await Promise.all([adding, collecting]);
-      expect(seen).toEqual(["net1"]);
+      expect(observed).toEqual(["net1"]);
       expect(await bench.listHeld()).toEqual(["net1"]);
     });
 
@@ -138,7 +138,7 @@ export function describeNewCniContract(name: string, make: () => Promise<NewCniB
       expect(await bench.listHeld()).toEqual(["net1"]);
     });
 
-    test("says whether attachments can be made", async () => {
+    test("reports whether the network is ready", async () => {
       const { config } = bench.requestFor("net1");
       expect(await bench.cni.status(config)).toBe(true);
       bench.breakDown();

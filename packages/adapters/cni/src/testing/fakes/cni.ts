@@ -78,7 +78,7 @@ class MemoryCni implements FakeCni {
 
   async add(request: AttachmentRequest): Promise<CniResult> {
     await Promise.resolve();
-    const key = keyOf(request);
+    const key = toKey(request);
     this.#calls.push(`ADD ${key}`);
     const failure = this.#takeFailure("add");
     if (failure?.isHalf === false) throw failure.error;
@@ -88,7 +88,7 @@ class MemoryCni implements FakeCni {
       throw new AppError("CNI_PLUGIN_FAILED", { plugin, command: "ADD", message, cniCode: 999 });
     }
     this.#attached.set(key, request);
-    const result = resultOf(this.#ignoresMacs ? { ...request, args: [] } : request);
+    const result = buildResult(this.#ignoresMacs ? { ...request, args: [] } : request);
     this.#effects.attached?.(request, result);
     if (failure !== undefined) throw failure.error;
     return result;
@@ -96,10 +96,10 @@ class MemoryCni implements FakeCni {
 
   async del(request: AttachmentRequest): Promise<void> {
     await Promise.resolve();
-    this.#calls.push(`DEL ${keyOf(request)}`);
+    this.#calls.push(`DEL ${toKey(request)}`);
     const failure = this.#takeFailure("del");
     if (failure !== undefined) throw failure.error;
-    this.#attached.delete(keyOf(request));
+    this.#attached.delete(toKey(request));
     this.#effects.detached?.(request);
   }
 
@@ -107,10 +107,10 @@ class MemoryCni implements FakeCni {
     await Promise.resolve();
     const { config } = request;
     if (config.disableCheck === true || OLD.includes(prevResult.cniVersion)) return false;
-    this.#calls.push(`CHECK ${keyOf(request)}`);
+    this.#calls.push(`CHECK ${toKey(request)}`);
     const failure = this.#takeFailure("check");
     if (failure !== undefined) throw failure.error;
-    if (this.#attached.has(keyOf(request))) return true;
+    if (this.#attached.has(toKey(request))) return true;
     const plugin = config.plugins[0]?.type ?? "fake";
     const message = `interface ${request.interfaceName} does not exist`;
     throw new AppError("CNI_PLUGIN_FAILED", { plugin, command: "CHECK", message, cniCode: 999 });
@@ -131,7 +131,7 @@ class MemoryCni implements FakeCni {
   ): Promise<boolean> {
     await Promise.resolve();
     if (config.disableGC === true || config.cniVersion !== NEWEST) return false;
-    const valid = new Set((await listValid()).map(keyOf));
+    const valid = new Set((await listValid()).map(toKey));
     this.#calls.push(`GC ${[config.name, ...valid].join(" ")}`);
     const failure = this.#takeFailure("gc");
     if (failure !== undefined) throw failure.error;
@@ -145,10 +145,10 @@ class MemoryCni implements FakeCni {
 
   async releaseAddresses(request: AttachmentRequest): Promise<void> {
     await Promise.resolve();
-    this.#calls.push(`RELEASE ${keyOf(request)}`);
+    this.#calls.push(`RELEASE ${toKey(request)}`);
     const failure = this.#takeFailure("release");
     if (failure !== undefined) throw failure.error;
-    this.#attached.delete(keyOf(request));
+    this.#attached.delete(toKey(request));
   }
 
   #takeFailure(command: Command): Failure | undefined {
@@ -158,19 +158,19 @@ class MemoryCni implements FakeCni {
   }
 }
 
-function keyOf(request: AttachmentName): string {
+function toKey(request: AttachmentName): string {
   return `${request.containerId}/${request.interfaceName}`;
 }
 
-function resultOf(request: AttachmentRequest): CniResult {
+function buildResult(request: AttachmentRequest): CniResult {
   const { interfaceName: name, netnsPath: sandbox = "", config } = request;
-  const asked = request.args.find(([key]) => key === "MAC")?.[1];
+  const requestedMac = request.args.find(([key]) => key === "MAC")?.[1];
   let sum = 7;
   for (const letter of name) sum = (sum * 31 + letter.charCodeAt(0)) % 65536;
   const tail = sum
     .toString(16)
     .padStart(4, "0")
     .replace(/^(..)(..)$/, "$1:$2");
-  const mac = asked ?? `02:fa:ce:00:${tail}`;
+  const mac = requestedMac ?? `02:fa:ce:00:${tail}`;
   return { cniVersion: config.cniVersion, interfaces: [{ name, mac, sandbox }] };
 }

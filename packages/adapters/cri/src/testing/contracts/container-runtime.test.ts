@@ -19,16 +19,16 @@ function makeBench(): ContainerRuntimeBench {
   const clock = createFakeClock();
   const runtime = createFakeContainerRuntime(clock);
   runtime.putImage(IMAGE);
-  runtime.ignoresStop = ({ id }) => runtime.containerConfigOf(id)?.command[0] === "stubborn";
+  runtime.ignoresStop = ({ id }) => runtime.findContainerConfig(id)?.command[0] === "stubborn";
   runtime.onStart = ({ id }, { command: [program = "", exitCode] }) => {
     if (program === "end") runtime.endContainer(id, { exitCode: Number(exitCode) });
   };
-  const said = new Map([
+  const outputs = new Map([
     ["speak", { exitCode: 3, stdout: "out\n", stderr: "err\n" }],
     ["chat", { exitCode: 0, stdout: "x".repeat(70_000), stderr: "" }],
     ["listen", { exitCode: 0, stdout: "", stderr: "" }],
   ]);
-  runtime.onExec = (_container, [program = ""]) => said.get(program);
+  runtime.onExec = (_container, [program = ""]) => outputs.get(program);
   return {
     ...PLACE,
     runtime,
@@ -95,7 +95,7 @@ test("programs and machines end as a test says, and images come from a registry"
   runtime.reboot();
   expect(await runtime.findContainer(second)).toMatchObject({ state: "EXITED", exitCode: 255 });
   expect(await runtime.findSandbox(box)).toMatchObject({ state: "NOTREADY" });
-  expect(runtime.sandboxConfigOf(box)).toBe(sandbox);
+  expect(runtime.findSandboxConfig(box)).toBe(sandbox);
   await runtime.removeImage("sha256:1");
   expect(await runtime.listImages()).toEqual([]);
 });

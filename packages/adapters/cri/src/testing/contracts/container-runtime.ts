@@ -44,7 +44,7 @@ export function describeContainerRuntimeContract(
       await untilListening(bench, id);
       return [box, id];
     };
-    const stateOf = async (id: string): Promise<string | undefined> =>
+    const readState = async (id: string): Promise<string | undefined> =>
       (await runtime.findContainer(id))?.state;
 
     test("it tells its name, and that it is ready", async () => {
@@ -164,7 +164,7 @@ export function describeContainerRuntimeContract(
       }, SOON);
       const silent = new AbortController();
       const unwanted: unknown[] = [];
-      runtime.watch((told) => void unwanted.push(told), silent.signal);
+      runtime.watch((change) => void unwanted.push(change), silent.signal);
       silent.abort(new Error("enough"));
       changes = [];
       const next = await runtime.runSandbox(config("two"));
@@ -176,7 +176,7 @@ export function describeContainerRuntimeContract(
 
     test("while it is away all calls say so; when it is back, all is as it was, and that is told", async () => {
       const [box, id] = await run("one");
-      runtime.watch((told) => void changes.push(told), watching.signal);
+      runtime.watch((change) => void changes.push(change), watching.signal);
       await vi.waitFor(() => {
         expect(changes).toContain(undefined);
       }, SOON);
@@ -189,7 +189,7 @@ export function describeContainerRuntimeContract(
         expect(changes).toContain(undefined);
       }, SOON);
       expect(await runtime.findSandbox(box)).toMatchObject({ state: "READY" });
-      expect(await stateOf(id)).toBe("RUNNING");
+      expect(await readState(id)).toBe("RUNNING");
       await runtime.stopContainer(id, 5);
       await vi.waitFor(() => {
         expect(changes).toContain(id);
@@ -198,7 +198,7 @@ export function describeContainerRuntimeContract(
 
     test("the death of a shim ends its containers and its sandbox, and is cleaned up", async () => {
       const [box, id] = await run("one");
-      runtime.watch((told) => void changes.push(told), watching.signal);
+      runtime.watch((change) => void changes.push(change), watching.signal);
       await bench.killSandbox(box);
       await vi.waitFor(async () => {
         expect(await runtime.findContainer(id)).toMatchObject({ state: "EXITED", exitCode: 255 });

@@ -22,7 +22,7 @@ import {
   listContainerRecords,
   listContainerWrites,
   listSandboxRecords,
-  namesOf,
+  listNames,
   newContainer,
   newSandbox,
   refusal,
@@ -66,8 +66,8 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   /** Sets the size of the container's writable layer. */
   setWritten(id: string, bytes: number): void;
   /** Undefined when the sandbox does not exist. */
-  sandboxConfigOf(id: string): SandboxConfig | undefined;
-  containerConfigOf(id: string): ContainerConfig | undefined;
+  findSandboxConfig(id: string): SandboxConfig | undefined;
+  findContainerConfig(id: string): ContainerConfig | undefined;
 }
 
 interface Failure {
@@ -107,10 +107,10 @@ class MemoryRuntime implements FakeContainerRuntime {
   runSandbox(config: SandboxConfig): Promise<string> {
     const { namespace, name, uid, attempt } = config.metadata;
     return this.#act("runSandbox", `${namespace}/${name}`, () => {
-      const taken = [...this.#sandboxes.values()].find(
+      const existing = [...this.#sandboxes.values()].find(
         ({ config: { metadata } }) => metadata.uid === uid && metadata.attempt === attempt,
       );
-      if (taken !== undefined) throw refusal("RunPodSandbox", "UNKNOWN", "the name is reserved");
+      if (existing !== undefined) throw refusal("RunPodSandbox", "UNKNOWN", "the name is reserved");
       this.#made += 1;
       const record = newSandbox(config, this.#made, this.#clock.now());
       this.#sandboxes.set(record.status.id, record);
@@ -154,11 +154,11 @@ class MemoryRuntime implements FakeContainerRuntime {
       }
       const image = this.#images.get(config.image);
       if (image === undefined) throw refusal("CreateContainer", "NOT_FOUND", "no such image");
-      const taken = [...this.#containers.values()].some(
+      const isNameInUse = [...this.#containers.values()].some(
         ({ sandboxId: of, status }) =>
           of === sandboxId && status.name === name && status.attempt === attempt,
       );
-      if (taken) throw refusal("CreateContainer", "UNKNOWN", "the name is reserved");
+      if (isNameInUse) throw refusal("CreateContainer", "UNKNOWN", "the name is reserved");
       this.#made += 1;
       const made = { index: this.#made, nowMs: this.#clock.now(), imageRef: image.id };
       const record = newContainer(box, config, made);
@@ -276,7 +276,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   }
 
   putImage(image: ContainerImage): void {
-    for (const name of namesOf(image)) this.#images.set(name, image);
+    for (const name of listNames(image)) this.#images.set(name, image);
   }
 
   putRemoteImage(image: ContainerImage, password?: string): void {
@@ -308,11 +308,11 @@ class MemoryRuntime implements FakeContainerRuntime {
     this.#failures.push({ call, error, half: half === "half" });
   }
 
-  sandboxConfigOf(id: string): SandboxConfig | undefined {
+  findSandboxConfig(id: string): SandboxConfig | undefined {
     return this.#sandboxes.get(id)?.config;
   }
 
-  containerConfigOf(id: string): ContainerConfig | undefined {
+  findContainerConfig(id: string): ContainerConfig | undefined {
     return this.#containers.get(id)?.config;
   }
 
@@ -371,7 +371,7 @@ class MemoryRuntime implements FakeContainerRuntime {
     if (records.delete(id)) this.#notify(id);
   }
 
-  async #answer<T>(call: FakeRuntimeCall, give: () => T | Promise<T>): Promise<T> {
+  async #answer<T>(call: FakeRuntimeCall, produce: () => T | Promise<T>): Promise<T> {
     await Promise.resolve();
     if (this.#isDown) {
       throw new AppError("CRI_UNAVAILABLE", { endpoint: "fake", reason: "it was stopped" });
@@ -379,9 +379,9 @@ class MemoryRuntime implements FakeContainerRuntime {
     const index = this.#failures.findIndex((failure) => failure.call === call);
     const [failure] = index === -1 ? [] : this.#failures.splice(index, 1);
     if (failure?.half === false) throw failure.error;
-    const given = await give();
+    const answer = await produce();
     if (failure !== undefined) throw failure.error;
-    return given;
+    return answer;
   }
 
   #act<T>(call: FakeRuntimeCall, what: string, act: () => T | Promise<T>): Promise<T> {

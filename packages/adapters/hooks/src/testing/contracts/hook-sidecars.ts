@@ -54,8 +54,8 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
         info: INFO,
         onDefineDomain: (xml, vmi) => `${xml}, and of ${vmi} ä`,
       });
-      const asked = { version, domainXml: "<domain/>", vmi: '{"kind":"VMI"}' };
-      expect(await (await connect()).onDefineDomain(asked)).toBe(
+      const request = { version, domainXml: "<domain/>", vmi: '{"kind":"VMI"}' };
+      expect(await (await connect()).onDefineDomain(request)).toBe(
         '<domain/>, and of {"kind":"VMI"} ä',
       );
     });
@@ -70,8 +70,8 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
             noCloudSource: data,
           }),
         });
-        const asked = { version, data: '{"UserData":"ä"}', noCloudSource: "", vmi: "{}" };
-        expect(await (await connect()).preCloudInitIso(asked)).toEqual({
+        const request = { version, data: '{"UserData":"ä"}', noCloudSource: "", vmi: "{}" };
+        expect(await (await connect()).preCloudInitIso(request)).toEqual({
           data: "",
           noCloudSource: '{"UserData":"ä"}',
         });

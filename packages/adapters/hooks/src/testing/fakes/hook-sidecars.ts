@@ -64,7 +64,7 @@ class MemoryHooks implements FakeHookSidecars {
           onDefineDomain(domainXml, vmi),
         ),
       preCloudInitIso: ({ data, noCloudSource }) =>
-        call("PreCloudInitIso", ({ preCloudInitIso = (given) => given }) =>
+        call("PreCloudInitIso", ({ preCloudInitIso = (input) => input }) =>
           preCloudInitIso({ data, noCloudSource }),
         ),
       shutdown: () =>

@@ -19,14 +19,14 @@ export type CacheMaker = (
   indexes: Readonly<Record<string, (object: KubeObject) => readonly string[]>>,
 ) => CacheBench;
 
-function objectOf(name: string, more: { uid?: string; version?: string; on?: string } = {}) {
+function buildObject(name: string, more: { uid?: string; version?: string; on?: string } = {}) {
   const { uid = `uid-${name}`, version = "1", on } = more;
   const metadata = { namespace: "ns1", name, uid, resourceVersion: version };
   const labels = on === undefined ? {} : { labels: { on } };
   return { apiVersion: "v1", kind: "Thing", metadata: { ...metadata, ...labels } };
 }
 
-function namesOf(objects: readonly KubeObject[]): readonly string[] {
+function listNames(objects: readonly KubeObject[]): readonly string[] {
   return objects.map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`);
 }
 
@@ -34,10 +34,10 @@ function namesOf(objects: readonly KubeObject[]): readonly string[] {
 export function describeCacheContract(name: string, make: CacheMaker): void {
   describe(`Cache: ${name}`, () => {
     let bench: CacheBench;
-    let told: string[];
+    let changes: string[];
     beforeEach(() => {
       bench = make({ on: ({ metadata }) => Object.values(metadata.labels ?? {}) });
-      told = [];
+      changes = [];
     });
 
     function listen(): () => void {
@@ -46,7 +46,7 @@ export function describeCacheContract(name: string, make: CacheMaker): void {
           ...("previous" in change ? [change.previous] : []),
           ...("current" in change ? [change.current] : []),
         ].map(({ metadata }) => metadata.resourceVersion ?? "");
-        told.push(`${change.kind} ${versions.join(" ")}`);
+        changes.push(`${change.kind} ${versions.join(" ")}`);
       });
     }
 
@@ -57,46 +57,46 @@ export function describeCacheContract(name: string, make: CacheMaker): void {
     });
 
     test("finds what is there, and lists it by namespace and name", () => {
-      const elsewhere = objectOf("z");
-      bench.put(objectOf("b"));
-      bench.put(objectOf("a"));
+      const elsewhere = buildObject("z");
+      bench.put(buildObject("b"));
+      bench.put(buildObject("a"));
       bench.put({ ...elsewhere, metadata: { ...elsewhere.metadata, namespace: "ns0" } });
-      expect(bench.cache.find({ namespace: "ns1", name: "a" })).toEqual(objectOf("a"));
-      expect(namesOf(bench.cache.list())).toEqual(["ns0/z", "ns1/a", "ns1/b"]);
+      expect(bench.cache.find({ namespace: "ns1", name: "a" })).toEqual(buildObject("a"));
+      expect(listNames(bench.cache.list())).toEqual(["ns0/z", "ns1/a", "ns1/b"]);
       bench.take({ namespace: "ns1", name: "a" });
       expect(bench.cache.find({ namespace: "ns1", name: "a" })).toBeUndefined();
     });
 
     test("finds by an index what has its value now", () => {
-      bench.put(objectOf("b", { on: "n1" }));
-      bench.put(objectOf("a", { on: "n1" }));
-      bench.put(objectOf("c", { on: "n2" }));
-      expect(namesOf(bench.cache.listBy("on", "n1"))).toEqual(["ns1/a", "ns1/b"]);
-      bench.put(objectOf("a", { version: "2", on: "n2" }));
-      expect(namesOf(bench.cache.listBy("on", "n1"))).toEqual(["ns1/b"]);
-      expect(namesOf(bench.cache.listBy("on", "n3"))).toEqual([]);
+      bench.put(buildObject("b", { on: "n1" }));
+      bench.put(buildObject("a", { on: "n1" }));
+      bench.put(buildObject("c", { on: "n2" }));
+      expect(listNames(bench.cache.listBy("on", "n1"))).toEqual(["ns1/a", "ns1/b"]);
+      bench.put(buildObject("a", { version: "2", on: "n2" }));
+      expect(listNames(bench.cache.listBy("on", "n1"))).toEqual(["ns1/b"]);
+      expect(listNames(bench.cache.listBy("on", "n3"))).toEqual([]);
     });
 
     test("tells what has changed, from what to what", () => {
       listen();
-      bench.put(objectOf("a"));
-      bench.put(objectOf("a", { version: "2" }));
+      bench.put(buildObject("a"));
+      bench.put(buildObject("a", { version: "2" }));
       bench.take({ namespace: "ns1", name: "a" });
-      expect(told).toEqual(["added 1", "updated 1 2", "deleted 2"]);
+      expect(changes).toEqual(["added 1", "updated 1 2", "deleted 2"]);
     });
 
     test("tells of a recreated object as of two", () => {
-      bench.put(objectOf("a"));
+      bench.put(buildObject("a"));
       listen();
-      bench.put(objectOf("a", { uid: "another", version: "7" }));
-      expect(told).toEqual(["deleted 1", "added 7"]);
+      bench.put(buildObject("a", { uid: "another", version: "7" }));
+      expect(changes).toEqual(["deleted 1", "added 7"]);
     });
 
     test("tells nobody who does not listen any more", () => {
       const stop = listen();
       stop();
-      bench.put(objectOf("a"));
-      expect(told).toEqual([]);
+      bench.put(buildObject("a"));
+      expect(changes).toEqual([]);
     });
   });
 }

@@ -14,7 +14,7 @@ export interface StoreBench {
 const ONE = { namespace: "default", name: "one" };
 const AT_ONCE = { gracePeriodSeconds: 0 };
 
-function podOf(name: string, more: Partial<Pod["metadata"]> = {}): Pod {
+function buildPod(name: string, more: Partial<Pod["metadata"]> = {}): Pod {
   return {
     apiVersion: "v1",
     kind: PODS.kind,
@@ -43,7 +43,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
     const labelsNow = async (): Promise<unknown> => (await store.find(PODS, ONE))?.metadata.labels;
 
     test("what was made has a uid and a version, and is found as it was answered", async () => {
-      const made = await store.create(PODS, podOf("one", { labels: { a: "b" } }));
+      const made = await store.create(PODS, buildPod("one", { labels: { a: "b" } }));
       expect(made.metadata.uid).toMatch(/./);
       expect(made.metadata.resourceVersion).toMatch(/^[1-9]\d*$/);
       expect(made).toMatchObject({ metadata: { ...ONE, labels: { a: "b" } } });
@@ -51,8 +51,8 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
     });
 
     test("what is there is not made again", async () => {
-      await store.create(PODS, podOf("one", { labels: { a: "b" } }));
-      await expect(store.create(PODS, podOf("one"))).rejects.toMatchObject({
+      await store.create(PODS, buildPod("one", { labels: { a: "b" } }));
+      await expect(store.create(PODS, buildPod("one"))).rejects.toMatchObject({
         code: "KUBE_ALREADY_EXISTS",
       });
       expect(await labelsNow()).toEqual({ a: "b" });
@@ -61,12 +61,12 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
     test("what is not there is not found, and cannot be changed", async () => {
       const missing = { code: "KUBE_NOT_FOUND" };
       expect(await store.find(PODS, ONE)).toBeUndefined();
-      await expect(store.update(PODS, podOf("one"))).rejects.toMatchObject(missing);
+      await expect(store.update(PODS, buildPod("one"))).rejects.toMatchObject(missing);
       await expect(store.patch(PODS, ONE, labelled({ a: "b" }))).rejects.toMatchObject(missing);
     });
 
     test("an update replaces the object of its version, and of any where it names none", async () => {
-      const made = await store.create(PODS, podOf("one", { labels: { a: "1" } }));
+      const made = await store.create(PODS, buildPod("one", { labels: { a: "1" } }));
       const { resourceVersion, ...timeless } = made.metadata;
       const first = await store.update(PODS, {
         ...made,
@@ -80,7 +80,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
     });
 
     test("a merge patch sets fields, removes those that are null, and leaves the others", async () => {
-      const made = await store.create(PODS, podOf("one", { labels: { a: "1", b: "2" } }));
+      const made = await store.create(PODS, buildPod("one", { labels: { a: "1", b: "2" } }));
       const changed = await store.patch(PODS, ONE, labelled({ a: null, c: "3" }));
       expect(changed.metadata.labels).toEqual({ b: "2", c: "3" });
       expect(changed.metadata.resourceVersion).not.toBe(made.metadata.resourceVersion);
@@ -89,7 +89,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
     });
 
     test("a JSON patch is applied in order", async () => {
-      await store.create(PODS, podOf("one", { labels: { a: "1", "x/y": "2" } }));
+      await store.create(PODS, buildPod("one", { labels: { a: "1", "x/y": "2" } }));
       const changed = await store.patch(PODS, ONE, {
         type: "json",
         operations: [
@@ -116,7 +116,7 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
       },
     ])("a JSON patch that tests for $name is a lost race", async (patch) => {
       const { operations } = patch as Patch & { readonly type: "json" }; // all of them are
-      await store.create(PODS, podOf("one", { labels: { a: "1" } }));
+      await store.create(PODS, buildPod("one", { labels: { a: "1" } }));
       const add = { op: "add", path: "/metadata/labels/c", value: "1" } as const;
       await expect(
         store.patch(PODS, ONE, { type: "json", operations: [add, ...operations] }),
@@ -126,31 +126,31 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
 
     test("a dry run answers as if, and changes nothing", async () => {
       const dryRun = true;
-      await store.create(PODS, podOf("two"), { dryRun });
+      await store.create(PODS, buildPod("two"), { dryRun });
       expect(await store.find(PODS, { ...ONE, name: "two" })).toBeUndefined();
-      await store.create(PODS, podOf("one", { labels: { a: "1" } }));
+      await store.create(PODS, buildPod("one", { labels: { a: "1" } }));
       const answer = await store.patch(PODS, ONE, labelled({ a: "2" }), { dryRun });
       expect(answer.metadata.labels).toEqual({ a: "2" });
       expect(await labelsNow()).toEqual({ a: "1" });
     });
 
     test("what is deleted is gone; again without complaint", async () => {
-      await store.create(PODS, podOf("one"));
+      await store.create(PODS, buildPod("one"));
       await store.delete(PODS, ONE, AT_ONCE);
       await store.delete(PODS, ONE, AT_ONCE);
       expect(await store.find(PODS, ONE)).toBeUndefined();
     });
 
     test("another object of that name is not deleted", async () => {
-      await store.create(PODS, podOf("one"));
+      await store.create(PODS, buildPod("one"));
       const other = { ...AT_ONCE, uid: "00000000-0000-4000-8000-000000000000" };
       await expect(store.delete(PODS, ONE, other)).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
       expect(await store.find(PODS, ONE)).toBeDefined();
     });
 
     test("a namespace's objects are listed by name, or those of all namespaces", async () => {
-      for (const each of ["two", "one"]) await store.create(PODS, podOf(each));
-      await store.create(PODS, podOf("three", { namespace: "kube-system" }));
+      for (const each of ["two", "one"]) await store.create(PODS, buildPod(each));
+      await store.create(PODS, buildPod("three", { namespace: "kube-system" }));
       const list = async (namespace?: string): Promise<readonly string[]> => {
         const { items } = await store.list(PODS, namespace === undefined ? {} : { namespace });
         return items.map(({ metadata }) => metadata.name);

@@ -14,7 +14,7 @@ export interface FakeCache<T extends KubeObject> extends Cache<T> {
 /** The values under which an object is found, by the name of the index. */
 export type FakeIndexes<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
-function placeOf({ namespace = "", name }: ObjectKey): string {
+function toStorageKey({ namespace = "", name }: ObjectKey): string {
   return `${namespace}/${name}`;
 }
 
@@ -34,7 +34,7 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
       this.put(object);
       return;
     }
-    this.#objects.set(placeOf(object.metadata), object);
+    this.#objects.set(toStorageKey(object.metadata), object);
     this.#notify(
       previous === undefined
         ? { kind: "added", current: object }
@@ -45,12 +45,12 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
   take(key: ObjectKey): void {
     const previous = this.find(key);
     if (previous === undefined) return;
-    this.#objects.delete(placeOf(key));
+    this.#objects.delete(toStorageKey(key));
     this.#notify({ kind: "deleted", previous });
   }
 
   find(key: ObjectKey): T | undefined {
-    return this.#objects.get(placeOf(key));
+    return this.#objects.get(toStorageKey(key));
   }
 
   list(): readonly T[] {
@@ -59,8 +59,8 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
   }
 
   listBy(index: string, value: string): readonly T[] {
-    const valuesOf = this.#indexes[index] ?? (() => []);
-    return this.list().filter((object) => valuesOf(object).includes(value));
+    const listValues = this.#indexes[index] ?? (() => []);
+    return this.list().filter((object) => listValues(object).includes(value));
   }
 
   onChange(listener: (change: Change<T>) => void): () => void {

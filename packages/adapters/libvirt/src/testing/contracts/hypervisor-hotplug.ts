@@ -82,9 +82,9 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
 
     test.each(["live", "config"] as const)(
       "a NIC that one of the two has goes into neither: %s",
-      async (there) => {
-        const other = there === "live" ? "config" : "live";
-        await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), there);
+      async (isPlugged) => {
+        const other = isPlugged === "live" ? "config" : "live";
+        await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), isPlugged);
         const again = vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "both");
         await expect(again).rejects.toMatchObject({ code: "LIBVIRT_DEVICE_EXISTS" });
         expect(await vm.readDomainXml("vm1", other)).not.toContain("ua-a");
@@ -171,15 +171,15 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       expect(await vm.readDomainXml("vm1", "live")).toMatch(/<link state=['"]down['"]/);
     });
 
-    test("every connection hears of a NIC", async () => {
+    test("every connection receives the events of a NIC", async () => {
       const other = await bench.hypervisor.open(bench.address);
-      const heard = new EventLog(other);
+      const otherEvents = new EventLog(other);
       await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
-      await heard.next("deviceAdded ua-a");
-      expect(heard.seen).toEqual(["deviceAdded ua-a"]);
+      await otherEvents.next("deviceAdded ua-a");
+      expect(otherEvents.received).toEqual(["deviceAdded ua-a"]);
     });
 
-    test("a daemon that ends takes its connections along", async () => {
+    test("connections end with their daemon", async () => {
       await bench.stopDaemon();
       await expect(vm.closed).resolves.toMatchObject({ by: "daemon" });
       await expect(vm.findDomain("vm1")).rejects.toMatchObject({

@@ -21,7 +21,7 @@ export interface MoveBench {
   /** Makes moves last, together with the least speed. */
   hold(): void;
   /** Breaks the way to the target's daemon while a move of that domain lasts. */
-  breakWay(name: string): void;
+  breakConnection(name: string): void;
   close(): Promise<void>;
 }
 
@@ -52,8 +52,8 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       const [liveXml = "", configXml = ""] = await Promise.all(
         (["moving", "config"] as const).map((part) => source.readDomainXml(NAME, part)),
       );
-      const there = (xml: string): string => change(xml.replaceAll("tapc1", "tapc2"));
-      return { ...bench.ways, liveXml: there(liveXml), configXml: there(configXml) };
+      const toTarget = (xml: string): string => change(xml.replaceAll("tapc1", "tapc2"));
+      return { ...bench.ways, liveXml: toTarget(liveXml), configXml: toTarget(configXml) };
     }
 
     /** States of both; undefined: there is none of that name. */
@@ -64,10 +64,10 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
 
     /** Begins a move that lasts; what it ends with. */
     async function begin(): Promise<{ readonly failure: Promise<unknown> }> {
-      const asked = await migration();
+      const request = await migration();
       await steering.setMaxSpeed(NAME, 1);
       bench.hold();
-      const failure = source.migrateDomain(NAME, asked).catch((error: unknown) => error);
+      const failure = source.migrateDomain(NAME, request).catch((error: unknown) => error);
       await expect
         .poll(() => steering.readJob(NAME), { timeout: 20_000 })
         .toMatchObject({ state: "running", move: "out" });
@@ -93,7 +93,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       expect(await states()).toEqual(["shutoff", "running"]);
     });
 
-    test("the end of a move is told, and there is no job before and after", async () => {
+    test("reports the end of a migration, and has no job before and after it", async () => {
       expect(await steering.readJob(NAME)).toEqual({ state: "none" });
       const ended = Promise.withResolvers<string>();
       source.onEvent((event) => {
@@ -116,7 +116,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
 
     test("a way that breaks leaves the domain where it is, and the connection too", async () => {
       const { failure } = await begin();
-      bench.breakWay(NAME);
+      bench.breakConnection(NAME);
       expect(await failure).toMatchObject({ code: "LIBVIRT_PEER_LOST" });
       expect(await source.findDomain(NAME)).toMatchObject({ state: "running" });
       await expect.poll(async () => (await states())[1], { timeout: 20_000 }).not.toBe("running");
@@ -125,25 +125,28 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
     test("a layout that differs is refused before anything is sent", async () => {
       const otherMac = (xml: string): string =>
         xml.replaceAll("02:00:00:00:00:01", "02:00:00:00:00:09");
-      const asked = await migration(otherMac);
-      await expect(source.migrateDomain(NAME, asked)).rejects.toMatchObject({
+      const request = await migration(otherMac);
+      await expect(source.migrateDomain(NAME, request)).rejects.toMatchObject({
         code: "LIBVIRT_REFUSED",
       });
       expect(await states()).toEqual(["running", undefined]);
     });
 
-    test("nobody at the other end is told, and the domain runs on", async () => {
-      const asked = { ...(await migration()), peerUri: "qemu+unix:///session?socket=/nonexistent" };
-      await expect(source.migrateDomain(NAME, asked)).rejects.toMatchObject({
+    test("reports a target that does not listen, and the domain keeps running", async () => {
+      const request = {
+        ...(await migration()),
+        peerUri: "qemu+unix:///session?socket=/nonexistent",
+      };
+      await expect(source.migrateDomain(NAME, request)).rejects.toMatchObject({
         code: "LIBVIRT_PEER_LOST",
       });
       expect(await states()).toEqual(["running", undefined]);
     });
 
-    test("a domain that does not run does not move", async () => {
-      const asked = await migration();
+    test("rejects the migration of a domain that is off", async () => {
+      const request = await migration();
       await source.destroyDomain(NAME);
-      await expect(source.migrateDomain(NAME, asked)).rejects.toMatchObject({
+      await expect(source.migrateDomain(NAME, request)).rejects.toMatchObject({
         code: "LIBVIRT_NOT_RUNNING",
       });
       expect(await states()).toEqual(["shutoff", undefined]);

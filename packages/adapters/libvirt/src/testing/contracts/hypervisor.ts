@@ -41,7 +41,7 @@ export function describeHypervisorContract(
       await bench.close();
     });
 
-    test("a domain that is not there is not found", async () => {
+    test("a missing domain is not found", async () => {
       expect(await connection.findDomain("nobody")).toBeUndefined();
     });
 
@@ -134,13 +134,13 @@ export function describeHypervisorContract(
       expect(found).toEqual(names.map(() => undefined));
     });
 
-    test("a listener that was taken away hears nothing", async () => {
-      const heard: HypervisorEvent[] = [];
-      const stop = connection.onEvent((event) => heard.push(event));
+    test("a removed listener receives nothing", async () => {
+      const received: HypervisorEvent[] = [];
+      const stop = connection.onEvent((event) => received.push(event));
       stop();
       await connection.defineDomain(bench.domainXml("vm1"));
       await events.next("defined");
-      expect(heard).toEqual([]);
+      expect(received).toEqual([]);
     });
 
     test("a closed connection is lost, and others are not", async () => {
@@ -167,7 +167,7 @@ export function describeHypervisorContract(
       });
     });
 
-    test("where nobody listens there is no connection", async () => {
+    test("opening fails if no daemon listens", async () => {
       await expect(bench.hypervisor.open(bench.deadAddress)).rejects.toMatchObject({
         code: "LIBVIRT_UNREACHABLE",
       });
@@ -175,7 +175,7 @@ export function describeHypervisorContract(
   });
 }
 
-function wordOf(event: HypervisorEvent): string {
+function describeEvent(event: HypervisorEvent): string {
   if (event.kind === "lifecycle") return event.event;
   return "alias" in event ? `${event.kind} ${event.alias}` : event.kind;
 }
@@ -185,7 +185,7 @@ const EVENT_TIMEOUT_MS = 120_000;
 
 /** What a connection has told, to be waited for. */
 export class EventLog {
-  readonly #seen: string[] = [];
+  readonly #received: string[] = [];
   readonly #waiting = new Map<string, () => void>();
   readonly #describe: () => Promise<string>;
 
@@ -196,15 +196,15 @@ export class EventLog {
   ) {
     this.#describe = describe;
     connection.onEvent((event) => {
-      const word = wordOf(event);
-      this.#seen.push(word);
-      this.#waiting.get(word)?.();
+      const description = describeEvent(event);
+      this.#received.push(description);
+      this.#waiting.get(description)?.();
     });
   }
 
   /** Everything so far, as `started` or `deviceAdded ua-x`. */
-  get seen(): readonly string[] {
-    return this.#seen;
+  get received(): readonly string[] {
+    return this.#received;
   }
 
   /**
@@ -212,10 +212,10 @@ export class EventLog {
    *
    * @throws Error after two minutes, with the events that did come and the state of the guest.
    */
-  async next(word: string): Promise<void> {
-    if (this.#seen.includes(word)) return;
+  async next(description: string): Promise<void> {
+    if (this.#received.includes(description)) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    this.#waiting.set(word, () => {
+    this.#waiting.set(description, () => {
       resolve(undefined);
     });
     const deadline = new AbortController();
@@ -227,6 +227,6 @@ export class EventLog {
       timeout.catch(() => undefined);
     }
     const state = await this.#describe();
-    throw new Error(`no "${word}"; events: ${this.#seen.join(", ")}; ${state}`);
+    throw new Error(`no "${description}"; events: ${this.#received.join(", ")}; ${state}`);
   }
 }

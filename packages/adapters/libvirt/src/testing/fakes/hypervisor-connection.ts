@@ -48,8 +48,8 @@ export class MemoryConnection implements HypervisorConnection {
   }
 
   startDomain(name: string, how: "running" | "paused" = "running"): Promise<void> {
-    const words = how === "paused" ? [name, how] : [name];
-    return this.#call("startDomain", words, (daemon) => {
+    const args = how === "paused" ? [name, how] : [name];
+    return this.#call("startDomain", args, (daemon) => {
       if (!daemon.get(name).start(how)) return;
       daemon.emit({ kind: "lifecycle", domain: name, event: "started", detail: 0 });
     });
@@ -107,7 +107,7 @@ export class MemoryConnection implements HypervisorConnection {
     return this.#call("detachDevice", [name, alias, target], (daemon) => {
       daemon.get(name).expectDevice(alias, target);
       if (target === "config") daemon.get(name).remove(alias, target);
-      else daemon.askUnplug(name, alias);
+      else daemon.requestUnplug(name, alias);
     });
   }
 
@@ -118,13 +118,13 @@ export class MemoryConnection implements HypervisorConnection {
   }
 
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]> {
-    return this.#call("readGuestInterfaces", [name], (daemon) => daemon.get(name).askAgent());
+    return this.#call("readGuestInterfaces", [name], (daemon) => daemon.get(name).queryAgent());
   }
 
   readGuestSystem(name: string): Promise<GuestSystem> {
     return this.#call("readGuestSystem", [name], (daemon) => {
       const domain = daemon.get(name);
-      domain.askAgent(); // which refuses where there is none
+      domain.queryAgent(); // which refuses where there is none
       return domain.system;
     });
   }
@@ -132,7 +132,7 @@ export class MemoryConnection implements HypervisorConnection {
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
     return this.#call("readGuestFacts", [name, topic], (daemon) => {
       const domain = daemon.get(name);
-      domain.askAgent(); // which refuses where there is none
+      domain.queryAgent(); // which refuses where there is none
       return domain.facts.get(topic) ?? {};
     });
   }
@@ -199,14 +199,14 @@ export class MemoryConnection implements HypervisorConnection {
 
   async #call<T>(
     call: FakeHypervisorCall,
-    words: readonly string[],
+    args: readonly string[],
     effect: (daemon: MemoryDaemon) => T | Promise<T>,
   ): Promise<T> {
     await Promise.resolve();
     if (!this.#daemon.connections.has(this)) {
       throw new AppError("LIBVIRT_CONNECTION_LOST", { message: (await this.closed).reason });
     }
-    return this.#daemon.run(call, words, () => effect(this.#daemon));
+    return this.#daemon.run(call, args, () => effect(this.#daemon));
   }
 }
 

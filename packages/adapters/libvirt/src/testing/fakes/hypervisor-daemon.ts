@@ -13,7 +13,7 @@ import type {
   JobStats,
   Migration,
 } from "@patchbay/core/interfaces";
-import { FakeDomain, nameOf } from "./hypervisor-domain.ts";
+import { FakeDomain, parseName } from "./hypervisor-domain.ts";
 
 /**
  * What a guest does when it is asked to give a device up: `grant` at once, `hold` until it is told to grant,
@@ -64,7 +64,7 @@ export interface FakeDaemon {
   /** The guest ends by itself, or its process dies. */
   endDomain(name: string, how: "stopped" | "crashed"): void;
   /** XML as `readDomainXml` gives it; undefined when there is no such domain. */
-  xmlOf(name: string, target: DeviceTarget): string | undefined;
+  readXml(name: string, target: DeviceTarget): string | undefined;
   /** Connections end; new ones are possible at once. Domains stay, as those of a daemon that is started again. */
   dropConnections(reason: string): void;
   /** Connections end, and none is possible until `start`. */
@@ -74,7 +74,7 @@ export interface FakeDaemon {
 
 /** A domain on its way. */
 interface Move {
-  readonly arrive: () => void;
+  readonly finish: () => void;
   readonly resolve: (value: undefined) => void;
   readonly reject: (error: AppError) => void;
 }
@@ -153,7 +153,7 @@ export class MemoryDaemon implements FakeDaemon {
     this.emit({ kind: "lifecycle", domain: name, event: "stopped", detail });
   }
 
-  xmlOf(name: string, target: DeviceTarget): string | undefined {
+  readXml(name: string, target: DeviceTarget): string | undefined {
     return this.#domains.get(name)?.xml(target);
   }
 
@@ -181,7 +181,7 @@ export class MemoryDaemon implements FakeDaemon {
   }
 
   define(xml: string): void {
-    const name = nameOf(xml);
+    const name = parseName(xml);
     const domain = this.#domains.get(name);
     if (domain === undefined) this.#domains.set(name, new FakeDomain(xml, this.#newUuid()));
     else domain.redefine(xml);
@@ -192,7 +192,7 @@ export class MemoryDaemon implements FakeDaemon {
     return `00000000-0000-4000-8000-${String(this.#domains.size + 1).padStart(12, "0")}`;
   }
 
-  askUnplug(name: string, alias: string): void {
+  requestUnplug(name: string, alias: string): void {
     const domain = this.get(name);
     domain.hold(alias);
     if (this.unplugPolicy === "grant") {
@@ -206,13 +206,13 @@ export class MemoryDaemon implements FakeDaemon {
   }
 
   /** Runs a call as the next test asked for it. */
-  run<T>(call: FakeHypervisorCall, words: readonly string[], effect: () => T): T {
-    this.calls.push([call, ...words].join(" "));
+  run<T>(call: FakeHypervisorCall, args: readonly string[], effect: () => T): T {
+    this.calls.push([call, ...args].join(" "));
     const failure = this.#failures.get(call);
     this.#failures.delete(call);
     const broken = this.#broken.get(call);
     const isHit =
-      broken?.target === undefined || words.includes(broken.target) || words.includes("both");
+      broken?.target === undefined || args.includes(broken.target) || args.includes("both");
     if (broken !== undefined && isHit) throw broken.error;
     if (failure === undefined) return effect();
     if (failure.isHalf) effect();
@@ -228,7 +228,7 @@ export class MemoryDaemon implements FakeDaemon {
     const twin = domain.twinFor(migration, this.forge);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     this.#moves.set(name, {
-      arrive: () => {
+      finish: () => {
         target.receive(name, twin);
       },
       resolve,
@@ -241,7 +241,7 @@ export class MemoryDaemon implements FakeDaemon {
   endMove(name: string, how: EndOfMove): void {
     const move = this.#takeMove(name);
     if (how === "stranded") this.get(name).strand();
-    if (how !== "broken before") move?.arrive();
+    if (how !== "broken before") move?.finish();
     if (how !== "over") {
       move?.reject(peerLost("the connection was closed"));
       return;

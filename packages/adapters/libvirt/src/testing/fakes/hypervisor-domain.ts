@@ -19,14 +19,14 @@ const AGENT_TARGET = /(name=["']org\.qemu\.guest_agent\.0["'])( state="\w+")?(\/
 const PCI_ADDRESS = /<address\s+type=["']pci["'][^>]*>/;
 
 /** The name in a domain's XML. */
-export function nameOf(xml: string): string {
-  factsOf(xml);
+export function parseName(xml: string): string {
+  parseFacts(xml);
   const name = /<name>([^<]+)<\/name>/.exec(xml)?.[1];
   if (name === undefined) throw refused("virDomainDefineXMLFlags", "XML error: no name");
   return name;
 }
 
-function uuidOf(xml: string): string | undefined {
+function parseUuid(xml: string): string | undefined {
   return /<uuid>([^<]+)<\/uuid>/.exec(xml)?.[1];
 }
 
@@ -46,13 +46,13 @@ export class FakeDomain {
 
   /** `newUuid` is for XML that has none. */
   constructor(xml: string, newUuid: string) {
-    this.#uuid = uuidOf(xml) ?? newUuid;
+    this.#uuid = parseUuid(xml) ?? newUuid;
     this.#config = this.#place(xml);
   }
 
   /** Changes the definition of the same name and UUID; a running guest keeps what it has. */
   redefine(xml: string): void {
-    if (uuidOf(xml) !== this.#uuid) {
+    if (parseUuid(xml) !== this.#uuid) {
       const message = `operation failed: domain already exists with uuid ${this.#uuid}`;
       throw refused("virDomainDefineXMLFlags", message);
     }
@@ -80,7 +80,7 @@ export class FakeDomain {
     this.#live = this.#live?.replace(AGENT_TARGET, `$1 state="${state}"$3`);
   }
 
-  askAgent(): readonly GuestInterface[] {
+  queryAgent(): readonly GuestInterface[] {
     if (this.#agent !== undefined) return this.#agent;
     const message = "Guest agent is not responding: QEMU guest agent is not connected";
     throw new AppError("LIBVIRT_AGENT_UNAVAILABLE", { message });
@@ -152,23 +152,23 @@ export class FakeDomain {
   }
 
   expectDevice(alias: string, target: DeviceTarget): void {
-    if (nicsOf(this.#changeable(target)).some((nic) => aliasOf(nic) === alias)) return;
+    if (listNics(this.#changeable(target)).some((nic) => parseAlias(nic) === alias)) return;
     throw new AppError("LIBVIRT_DEVICE_MISSING", { device: alias });
   }
 
   remove(alias: string, target: DeviceTarget): void {
     const without = this.#changeable(target).replace(INTERFACE, (nic) =>
-      aliasOf(nic) === alias ? "" : nic,
+      parseAlias(nic) === alias ? "" : nic,
     );
     this.#write(target, without);
   }
 
   /** Replaces the NIC of the same alias, which keeps its address. */
   update(xml: string, target: DeviceTarget): void {
-    const alias = aliasOf(xml);
+    const alias = parseAlias(xml);
     this.expectDevice(alias, target);
     const updated = this.#changeable(target).replace(INTERFACE, (nic) =>
-      aliasOf(nic) === alias ? withAddress(xml, PCI_ADDRESS.exec(nic)?.[0] ?? "") : nic,
+      parseAlias(nic) === alias ? withAddress(xml, PCI_ADDRESS.exec(nic)?.[0] ?? "") : nic,
     );
     this.#write(target, updated);
   }
@@ -191,7 +191,7 @@ export class FakeDomain {
   }
 
   #place(xml: string): string {
-    const named = uuidOf(xml) === undefined ? `</name><uuid>${this.#uuid}</uuid>` : "</name>";
+    const named = parseUuid(xml) === undefined ? `</name><uuid>${this.#uuid}</uuid>` : "</name>";
     return placeNics(xml.replace("</name>", named));
   }
 
@@ -199,7 +199,7 @@ export class FakeDomain {
     if (target === "config") return this.#config;
     if (this.#live === undefined) {
       const message = "Requested operation is not valid: domain is not running";
-      throw new AppError("LIBVIRT_NOT_RUNNING", { domain: nameOf(this.#config), message });
+      throw new AppError("LIBVIRT_NOT_RUNNING", { domain: parseName(this.#config), message });
     }
     return this.#live;
   }
@@ -212,24 +212,28 @@ export class FakeDomain {
 
 /** As libvirt: NICs have the same MACs and the same places, and there are as many controllers. */
 function expectSameLayout(source: string, target: string): void {
-  const [here, there] = [factsOf(source), factsOf(target)];
+  const [sourceFacts, targetFacts] = [parseFacts(source), parseFacts(target)];
   const call = "virDomainMigrateToURI3";
-  const nics = [here, there].map((facts) =>
+  const nics = [sourceFacts, targetFacts].map((facts) =>
     facts.nics.map(({ mac, pciAddress }) => ({ mac, pciAddress })),
   );
-  if (isEqual(nics[0], nics[1]) && here.controllers.length === there.controllers.length) return;
+  if (
+    isEqual(nics[0], nics[1]) &&
+    sourceFacts.controllers.length === targetFacts.controllers.length
+  )
+    return;
   throw refused(call, "unsupported configuration: the target does not match the source");
 }
 
-function nicsOf(xml: string): readonly string[] {
+function listNics(xml: string): readonly string[] {
   return xml.match(INTERFACE) ?? [];
 }
 
-function aliasOf(nic: string): string {
+function parseAlias(nic: string): string {
   return /<alias\s+name=["']([^"']*)["']/.exec(nic)?.[1] ?? "";
 }
 
-function factsOf(xml: string): DomainFacts {
+function parseFacts(xml: string): DomainFacts {
   const parsed = parseDomain(xml);
   if (!parsed.ok) throw refused("reading XML", `XML error: ${parsed.reason}`);
   return parsed.domain;
@@ -237,29 +241,31 @@ function factsOf(xml: string): DomainFacts {
 
 /** Gives each NIC without an address the lowest that is free, in XML order. */
 function placeNics(xml: string): string {
-  return nicsOf(xml)
+  return listNics(xml)
     .filter((nic) => !PCI_ADDRESS.test(nic))
-    .reduce((placed, nic) => placed.replace(nic, placeNic(nic, factsOf(placed))), xml);
+    .reduce((placed, nic) => placed.replace(nic, placeNic(nic, parseFacts(placed))), xml);
 }
 
 /** A NIC that comes into a domain, with its address. */
 function placeIn(domain: string, nic: string): string {
-  const alias = aliasOf(nic);
-  if (nicsOf(domain).some((each) => aliasOf(each) === alias)) {
+  const alias = parseAlias(nic);
+  if (listNics(domain).some((each) => parseAlias(each) === alias)) {
     throw new AppError("LIBVIRT_DEVICE_EXISTS", { device: alias });
   }
-  return placeNic(nic, factsOf(domain));
+  return placeNic(nic, parseFacts(domain));
 }
 
 function placeNic(nic: string, facts: DomainFacts): string {
-  const asked = factsOf(`<domain><devices>${nic}</devices></domain>`).pciAddresses[0];
-  if (asked === undefined) {
+  const requested = parseFacts(`<domain><devices>${nic}</devices></domain>`).pciAddresses[0];
+  if (requested === undefined) {
     const [free] = freeAddresses(facts);
-    if (free === undefined) throw new AppError("LIBVIRT_NO_FREE_PORT", { device: aliasOf(nic) });
+    if (free === undefined) throw new AppError("LIBVIRT_NO_FREE_PORT", { device: parseAlias(nic) });
     return withAddress(nic, printAddress(free));
   }
-  if (facts.pciAddresses.some((used) => used.bus === asked.bus && used.slot === asked.slot)) {
-    const message = `XML error: Attempted double use of PCI Address on bus ${String(asked.bus)}`;
+  if (
+    facts.pciAddresses.some((used) => used.bus === requested.bus && used.slot === requested.slot)
+  ) {
+    const message = `XML error: Attempted double use of PCI Address on bus ${String(requested.bus)}`;
     throw new AppError("LIBVIRT_ADDRESS_REFUSED", { message });
   }
   return nic;

@@ -39,7 +39,7 @@ function makeMoveBench(): Promise<MoveBench> {
     hold: () => {
       daemon.holdsMoves = true;
     },
-    breakWay: (name: string) => {
+    breakConnection: (name: string) => {
       daemon.endMove(name, "broken before");
     },
     close: () => hypervisor.close(),
@@ -94,8 +94,8 @@ describe("fake hypervisor", () => {
     const log = new EventLog(vm);
     await vm.detachDevice("vm1", "ua-a", "live");
     await Promise.resolve();
-    expect(log.seen).toEqual(events);
-    expect(daemon.xmlOf("vm1", "live")?.includes("ua-a")).toBe(!isGone);
+    expect(log.received).toEqual(events);
+    expect(daemon.readXml("vm1", "live")?.includes("ua-a")).toBe(!isGone);
   });
 
   test("a guest that lost an unplug does not carry it out later", async () => {
@@ -108,19 +108,19 @@ describe("fake hypervisor", () => {
     await vm.attachDevice("vm1", nicXml("ua-a", 1), "live");
     await vm.detachDevice("vm1", "ua-a", "live");
     daemon.grantUnplugs("vm1");
-    expect(daemon.xmlOf("vm1", "live")).toContain("ua-a");
+    expect(daemon.readXml("vm1", "live")).toContain("ua-a");
   });
 
   test("a call fails as it was told to, with or without its effect", async () => {
     const hypervisor = createFakeHypervisor();
     const daemon = hypervisor.daemonAt(address);
     const vm = await hypervisor.open(address);
-    const busy = new AppError("LIBVIRT_BUSY", { message: "test" });
-    daemon.failNext("defineDomain", busy);
-    await expect(vm.defineDomain(domainXml("vm1"))).rejects.toBe(busy);
+    const busyError = new AppError("LIBVIRT_BUSY", { message: "test" });
+    daemon.failNext("defineDomain", busyError);
+    await expect(vm.defineDomain(domainXml("vm1"))).rejects.toBe(busyError);
     expect(await vm.findDomain("vm1")).toBeUndefined();
-    daemon.failNext("defineDomain", busy, "half");
-    await expect(vm.defineDomain(domainXml("vm1"))).rejects.toBe(busy);
+    daemon.failNext("defineDomain", busyError, "half");
+    await expect(vm.defineDomain(domainXml("vm1"))).rejects.toBe(busyError);
     expect(await vm.findDomain("vm1")).toBeDefined();
   });
 

@@ -27,7 +27,7 @@ class MemoryHypervisor implements FakeHypervisor {
   readonly #peers = new Map<string, HypervisorAddress>();
 
   daemonAt(address: HypervisorAddress): MemoryDaemon {
-    const key = keyOf(address);
+    const key = toKey(address);
     const daemon = this.#daemons.get(key) ?? new MemoryDaemon((uri) => this.#findPeer(uri));
     this.#daemons.set(key, daemon);
     return daemon;
@@ -39,15 +39,15 @@ class MemoryHypervisor implements FakeHypervisor {
 
   #findPeer(peerUri: string): MemoryDaemon | undefined {
     const address = this.#peers.get(peerUri);
-    const daemon = address && this.#daemons.get(keyOf(address));
+    const daemon = address && this.#daemons.get(toKey(address));
     return daemon?.isRunning === true ? daemon : undefined;
   }
 
   async open(address: HypervisorAddress): Promise<HypervisorConnection> {
     await Promise.resolve();
-    const daemon = this.#daemons.get(keyOf(address));
+    const daemon = this.#daemons.get(toKey(address));
     if (daemon?.isRunning !== true) {
-      throw new AppError("LIBVIRT_UNREACHABLE", { message: `nobody listens at ${keyOf(address)}` });
+      throw new AppError("LIBVIRT_UNREACHABLE", { message: `nobody listens at ${toKey(address)}` });
     }
     const connection = new MemoryConnection(daemon);
     daemon.connections.add(connection);
@@ -60,6 +60,6 @@ class MemoryHypervisor implements FakeHypervisor {
   }
 }
 
-function keyOf(address: HypervisorAddress): string {
+function toKey(address: HypervisorAddress): string {
   return address.kind === "uri" ? address.uri : `descriptor ${String(address.fd)}`;
 }

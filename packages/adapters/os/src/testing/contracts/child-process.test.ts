@@ -18,10 +18,10 @@ describeChildStarterContract("fake", () => ({
 }));
 
 test("a descriptor arrives with its token, once", async () => {
-  const taken: number[] = [];
+  const descriptors: number[] = [];
   const main: ChildMain = (channel) => {
     channel.onMessage(() => {
-      taken.push(channel.takeDescriptor(7).fd);
+      descriptors.push(channel.takeDescriptor(7).fd);
     });
   };
   const starter = createFakeChildStarter({ "file:///taker.js": main });
@@ -29,6 +29,6 @@ test("a descriptor arrives with its token, once", async () => {
   child.sendDescriptor(42, 7);
   child.send("take");
   await Promise.resolve();
-  expect(taken).toEqual([42]);
+  expect(descriptors).toEqual([42]);
   expect(starter.children).toEqual([child]);
 });

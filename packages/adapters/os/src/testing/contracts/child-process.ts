@@ -40,15 +40,15 @@ export function describeChildStarterContract(name: string, make: () => ChildStar
     });
 
     test("messages go both ways in order, as JSON", async () => {
-      const heard: unknown[] = [];
+      const received: unknown[] = [];
       const { promise: all, resolve } = Promise.withResolvers<undefined>();
       child.onMessage((message) => {
-        heard.push(message);
-        if (heard.length === 4) resolve(undefined);
+        received.push(message);
+        if (received.length === 4) resolve(undefined);
       });
       for (const message of [{ text: "ä\n" }, [1, null], "last"]) child.send(message);
       await all;
-      expect(heard).toEqual(["begun", { text: "ä\n" }, [1, null], "last"]);
+      expect(received).toEqual(["begun", { text: "ä\n" }, [1, null], "last"]);
     });
 
     test("a message that is too long is refused, and the child lives on", async () => {

@@ -29,7 +29,7 @@ export function describeClaimDiskContract(name: string, make: () => Promise<Clai
     test("files are mounted once, and released with what was mounted", async () => {
       const { disk } = bench;
       const [file, directory] = [`${bench.directory}/volume.img`, `${bench.directory}/mount`];
-      for (let turn = 0; turn < 2; turn += 1) {
+      for (let round = 0; round < 2; round += 1) {
         await disk.make(file, { kind: "files", sizeBytes: MEBIBYTE });
         await disk.mount(file, { directory, group: 107 });
       }

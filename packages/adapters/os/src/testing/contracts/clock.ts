@@ -27,9 +27,9 @@ export function describeClockContract(name: string, make: () => ClockBench): voi
       const { clock, pass } = make();
       const start = clock.monotonicMs();
       const woken: string[] = [];
-      const sleep = async (word: string, ms: number): Promise<void> => {
+      const sleep = async (name: string, ms: number): Promise<void> => {
         await clock.sleep(ms, signal);
-        woken.push(word);
+        woken.push(name);
       };
       const sleeps = [sleep("long", 30), sleep("short", 10)];
       await pass(30);

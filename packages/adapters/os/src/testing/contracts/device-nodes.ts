@@ -92,7 +92,7 @@ export function describeDeviceNodesContract(
       bench.put(copy.source, { ...NULL, ...ROOTS });
       await bench.nodes.keepCopy(copy);
       bench.take(copy.source);
-      for (let turn = 0; turn < 2; turn += 1) {
+      for (let round = 0; round < 2; round += 1) {
         expect(await bench.nodes.keepCopy(copy)).toBe("removed");
         expect(bench.find(copy.path)).toBeUndefined();
       }

@@ -100,11 +100,11 @@ export function describeFilesContract(name: string, make: () => Promise<FilesBen
       await calls.next();
       abort.abort();
       const before = calls.count;
-      const others = new Calls();
+      const otherCalls = new Calls();
       const otherAbort = new AbortController();
-      files.watchDirectory(directory, others.listener, otherAbort.signal);
+      files.watchDirectory(directory, otherCalls.listener, otherAbort.signal);
       await files.writeAtomic(`${directory}/two`, "");
-      await others.next();
+      await otherCalls.next();
       otherAbort.abort();
       expect(calls.count).toBe(before);
     });

@@ -13,7 +13,7 @@ export interface LauncherDisksBench {
 
 const POD = "pod-uid";
 
-function bytesOf(text: string): Uint8Array {
+function toBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
@@ -30,14 +30,14 @@ export function describeLauncherDisksContract(name: string, make: () => Launcher
 
     test("a disk is what was given last", () => {
       for (const text of ["one, which is longer", "two"]) {
-        bench.disks.replace(POD, "init.iso", bytesOf(text));
+        bench.disks.replace(POD, "init.iso", toBytes(text));
         expect(bench.read(POD, "init.iso")).toBe(text);
       }
     });
 
     test.each(["../init.iso", "deep/init.iso", "..", ""])("%j is no name of a disk", (file) => {
       expect(() => {
-        bench.disks.replace(POD, file, bytesOf("one"));
+        bench.disks.replace(POD, file, toBytes("one"));
       }).toThrow(expect.objectContaining({ code: "OS_PATH_REFUSED" }) as Error);
     });
   });

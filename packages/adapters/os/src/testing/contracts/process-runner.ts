@@ -39,8 +39,8 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
     });
 
     test("a program reads what it is given, and nothing where it is given nothing", async () => {
-      const given = await runner.run({ argv: bench.echo, stdin: "words", timeoutMs });
-      expect(given).toEqual({ exitCode: 0, stdout: "words", stderr: "" });
+      const outcome = await runner.run({ argv: bench.echo, stdin: "words", timeoutMs });
+      expect(outcome).toEqual({ exitCode: 0, stdout: "words", stderr: "" });
       expect((await runner.run({ argv: bench.echo, timeoutMs })).stdout).toBe("");
     });
 

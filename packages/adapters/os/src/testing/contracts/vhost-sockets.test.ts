@@ -13,7 +13,7 @@ describeVhostSocketsContract("fake", () => {
     take: (path) => {
       sockets.take(path);
     },
-    linkOf: (podUid, nic) => sockets.linkOf(podUid, nic),
+    findLink: (podUid, nic) => sockets.findLink(podUid, nic),
     close: () => Promise.resolve(),
   });
 });
@@ -25,7 +25,7 @@ describeVhostDirectoriesContract("fake", () => {
     put: (id, name) => {
       directories.put(id, name);
     },
-    filesOf: (id) => directories.filesOf(id),
+    listFiles: (id) => directories.listFiles(id),
     close: () => undefined,
   };
 });

@@ -12,7 +12,7 @@ export interface VhostSocketsBench {
   put(path: string, file: FakeSocketFile): Promise<void>;
   take(path: string): void;
   /** Where the launcher's name for the socket of that NIC leads. */
-  linkOf(podUid: string, podInterfaceName: string): string | undefined;
+  findLink(podUid: string, podInterfaceName: string): string | undefined;
   close(): Promise<void>;
 }
 
@@ -45,10 +45,10 @@ export function describeVhostSocketsContract(
       await bench.put(SOCKET.path, DATAPLANES);
       const { id } = bench.sockets.look(POD, SOCKET);
       expect(bench.sockets.look(POD, SOCKET)).toEqual({ state: "found", id });
-      for (let turn = 0; turn < 2; turn += 1) {
+      for (let round = 0; round < 2; round += 1) {
         bench.sockets.link(POD, SOCKET);
         expect(bench.sockets.look(POD, SOCKET)).toEqual({ state: "ready", id });
-        expect(bench.linkOf(POD, "pod1")).toBe(SOCKET.path);
+        expect(bench.findLink(POD, "pod1")).toBe(SOCKET.path);
       }
       expect(bench.sockets.look(POD, { ...SOCKET, podInterfaceName: "pod2" })).toEqual({
         state: "found",
@@ -74,25 +74,25 @@ export function describeVhostSocketsContract(
       { name: "a socket that the launcher made", file: { kind: "socket", uid: 107 } },
     ] as const)("$name is refused", async ({ file }) => {
       await bench.put(SOCKET.path, file);
-      const seen = bench.sockets.look(POD, SOCKET);
-      expect(seen.state).toBe("refused");
-      expect(seen.reason).not.toBe("");
+      const observed = bench.sockets.look(POD, SOCKET);
+      expect(observed.state).toBe("refused");
+      expect(observed.reason).not.toBe("");
       expect(() => {
         bench.sockets.link(POD, SOCKET);
       }).toThrow();
-      expect(bench.linkOf(POD, "pod1")).toBeUndefined();
+      expect(bench.findLink(POD, "pod1")).toBeUndefined();
     });
 
     test("it is told when a socket comes and when it goes, until that is enough", async () => {
       const enough = new AbortController();
-      let told = 0;
-      const changed = (): void => void (told += 1);
+      let changes = 0;
+      const changed = (): void => void (changes += 1);
       bench.sockets.watch(SOCKET.path, changed, enough.signal);
       await bench.put(SOCKET.path, DATAPLANES);
-      await eventually(() => told > 0, { withinMs: 10_000 });
-      const before = told;
+      await eventually(() => changes > 0, { withinMs: 10_000 });
+      const before = changes;
       bench.take(SOCKET.path);
-      await eventually(() => told > before, { withinMs: 10_000 });
+      await eventually(() => changes > before, { withinMs: 10_000 });
       enough.abort();
     });
   });
@@ -104,7 +104,7 @@ export interface VhostDirectoriesBench {
   /** The dataplane puts something into its directory. */
   put(id: string, name: string): void;
   /** What is in the dataplane's directory; undefined: there is none. */
-  filesOf(id: string): readonly string[] | undefined;
+  listFiles(id: string): readonly string[] | undefined;
   close(): void;
 }
 
@@ -131,13 +131,13 @@ export function describeVhostDirectoriesContract(
       await directories.make("a");
       bench.put("a", "one.sock");
       await directories.make("a");
-      expect(bench.filesOf("a")).toEqual(["one.sock"]);
+      expect(bench.listFiles("a")).toEqual(["one.sock"]);
       expect(await directories.list()).toEqual(["a", "b"]);
-      for (let turn = 0; turn < 2; turn += 1) await directories.remove("a");
-      expect(bench.filesOf("a")).toBeUndefined();
+      for (let round = 0; round < 2; round += 1) await directories.remove("a");
+      expect(bench.listFiles("a")).toBeUndefined();
       expect(await directories.list()).toEqual(["b"]);
       await directories.make("a");
-      expect(bench.filesOf("a")).toEqual([]);
+      expect(bench.listFiles("a")).toEqual([]);
     });
 
     test.each(["", ".", "..", "a/b", "../a", ".hidden", "a".repeat(65)])(

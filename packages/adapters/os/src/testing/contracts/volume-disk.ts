@@ -16,7 +16,7 @@ export interface VolumeDiskBench {
 
 const ACCESS = { uid: 107, gid: 108, mode: 0o2770 };
 
-function fileOf(text: string, mode = 0o644): VolumeFile {
+function buildFile(text: string, mode = 0o644): VolumeFile {
   return { bytes: new TextEncoder().encode(text), mode };
 }
 
@@ -39,7 +39,7 @@ export function describeVolumeDiskContract(
 
     test("what is mounted in memory or in a file is there once, and gone with all below it", async () => {
       const [memory, image] = [`${directory}/memory`, `${directory}/disk`];
-      for (let turn = 0; turn < 2; turn += 1) {
+      for (let round = 0; round < 2; round += 1) {
         await disk.mountMemory(memory, { access: ACCESS, sizeBytes: 2 ** 20 });
         const file = { image: `${directory}/disk.ext4`, sizeBytes: 2 ** 22 };
         await disk.mountImage(image, { access: ACCESS, ...file });
@@ -63,7 +63,7 @@ export function describeVolumeDiskContract(
     test("a directory of the machine is shown at another place, once", async () => {
       const [source, shown] = [`${directory}/source`, `${directory}/shown`];
       await disk.makeDirectory(source, ACCESS);
-      for (let turn = 0; turn < 2; turn += 1) await disk.mountDirectory(shown, source);
+      for (let round = 0; round < 2; round += 1) await disk.mountDirectory(shown, source);
       expect(await disk.listMounts(directory)).toEqual([shown]);
       const missing = disk.mountDirectory(`${directory}/other`, `${directory}/none`);
       await expect(missing).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
@@ -81,17 +81,17 @@ export function describeVolumeDiskContract(
       const volume = `${directory}/volume`;
       await disk.makeDirectory(volume, ACCESS);
       const first = new Map([
-        ["a", fileOf("1")],
-        ["deep/b", fileOf("2")],
+        ["a", buildFile("1")],
+        ["deep/b", buildFile("2")],
       ]);
       expect(await disk.publish(volume, first)).toBe(true);
       expect(await disk.publish(volume, first)).toBe(false);
       expect(bench.read(`${volume}/a`)).toBe("1");
       expect(bench.read(`${volume}/deep/b`)).toBe("2");
-      expect(await disk.publish(volume, new Map([["a", fileOf("one")]]))).toBe(true);
+      expect(await disk.publish(volume, new Map([["a", buildFile("one")]]))).toBe(true);
       expect(bench.read(`${volume}/a`)).toBe("one");
       expect(bench.read(`${volume}/deep/b`)).toBeUndefined();
-      expect(await disk.publish(volume, new Map([["a", fileOf("one", 0o400)]]))).toBe(true);
+      expect(await disk.publish(volume, new Map([["a", buildFile("one", 0o400)]]))).toBe(true);
     });
 
     test("the use of trees is told by their paths, those that are gone left out", async () => {

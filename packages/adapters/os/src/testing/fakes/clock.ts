@@ -15,7 +15,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-class StandingClock implements FakeClock {
+class ManualClock implements FakeClock {
   #nowMs = 0;
   readonly #sleepers = new Set<Sleeper>();
 
@@ -64,10 +64,10 @@ class StandingClock implements FakeClock {
 
 /** Lets all promises that can run do so. */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  for (let round = 0; round < 20; round += 1) await Promise.resolve();
 }
 
 /** A clock that says 0. */
 export function createFakeClock(): FakeClock {
-  return new StandingClock();
+  return new ManualClock();
 }

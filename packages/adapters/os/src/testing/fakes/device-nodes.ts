@@ -26,9 +26,9 @@ export function createFakeDeviceNodes(): FakeDeviceNodes {
       nodes.delete(path);
       return "removed";
     }
-    const wanted = { ...from, uid, gid, mode };
-    if (JSON.stringify(nodes.get(path)) === JSON.stringify(wanted)) return "unchanged";
-    nodes.set(path, wanted);
+    const copy = { ...from, uid, gid, mode };
+    if (JSON.stringify(nodes.get(path)) === JSON.stringify(copy)) return "unchanged";
+    nodes.set(path, copy);
     return "made";
   };
   return { nodes, keepCopy: (copy) => Promise.resolve(keepCopy(copy)) };

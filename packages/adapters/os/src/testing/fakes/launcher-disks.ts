@@ -16,7 +16,10 @@ export function createFakeLauncherDisks(): FakeLauncherDisks {
     files,
     replace(podUid, file, bytes) {
       if (!/^[a-z0-9][a-z0-9.-]*$/.test(file)) {
-        throw new AppError("OS_PATH_REFUSED", { path: file, reason: "it is no name of a disk" });
+        throw new AppError("OS_PATH_REFUSED", {
+          path: file,
+          reason: "it is not a valid disk name",
+        });
       }
       files.set(`${podUid}/${file}`, bytes);
     },

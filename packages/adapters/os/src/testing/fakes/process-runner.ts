@@ -41,8 +41,8 @@ export function createFakeProcessRunner(
     commands.push(command);
     const over = new AbortController();
     try {
-      const told = await Promise.race([program(command), killed(command, clock, over.signal)]);
-      const result = { exitCode: 0, stdout: "", stderr: "", ...told };
+      const partial = await Promise.race([program(command), killed(command, clock, over.signal)]);
+      const result = { exitCode: 0, stdout: "", stderr: "", ...partial };
       const { onOutput, onBytes } = command;
       if (onOutput === undefined && onBytes === undefined) return result;
       onOutput?.(result.stdout);

@@ -17,7 +17,7 @@ export interface FakeVhostSockets extends VhostSockets {
   put(path: string, file?: FakeSocketFile): void;
   take(path: string): void;
   /** Where the launcher's name for the socket of that NIC leads. */
-  linkOf(podUid: string, podInterfaceName: string): string | undefined;
+  findLink(podUid: string, podInterfaceName: string): string | undefined;
 }
 
 /** Of the launchers. */
@@ -45,7 +45,7 @@ class MemorySockets implements FakeVhostSockets {
     this.#notify(path);
   }
 
-  linkOf(podUid: string, podInterfaceName: string): string | undefined {
+  findLink(podUid: string, podInterfaceName: string): string | undefined {
     return this.#links.get(`${podUid}/${podInterfaceName}`);
   }
 
@@ -55,7 +55,7 @@ class MemorySockets implements FakeVhostSockets {
     const { kind, uid, id, isShared } = file;
     if (kind !== "socket") return { state: "refused", reason: "it is no socket" };
     if (uid === LAUNCHER_UID) return { state: "refused", reason: "the launcher has made it" };
-    const isReady = isShared && this.linkOf(podUid, podInterfaceName) === path;
+    const isReady = isShared && this.findLink(podUid, podInterfaceName) === path;
     return { state: isReady ? "ready" : "found", id };
   }
 
@@ -91,7 +91,7 @@ export interface FakeVhostDirectories extends VhostDirectories {
   /** The dataplane puts a file, or a link, into its directory. */
   put(id: string, name: string): void;
   /** What is in the dataplane's directory; undefined: there is none. */
-  filesOf(id: string): readonly string[] | undefined;
+  listFiles(id: string): readonly string[] | undefined;
 }
 
 /** A node on which no pod has asked for sockets. */
@@ -115,7 +115,7 @@ export function createFakeVhostDirectories(): FakeVhostDirectories {
     },
     list: () => Promise.resolve([...directories.keys()].toSorted()),
     put: (id, name) => void directories.get(id)?.add(name),
-    filesOf: (id) => {
+    listFiles: (id) => {
       const files = directories.get(id);
       return files && [...files];
     },

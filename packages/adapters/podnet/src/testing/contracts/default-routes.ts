@@ -34,7 +34,7 @@ export function describeDefaultRoutesContract(
     afterEach(() => scene.close());
 
     const list = (): Promise<readonly DefaultRoute[]> => scene.routes.list(scene.netns);
-    async function seen(): Promise<readonly string[]> {
+    async function observe(): Promise<readonly string[]> {
       return (await list()).map(({ gateway = "", link }) => `${gateway} ${link}`);
     }
     async function first(version: 4 | 6): Promise<DefaultRoute> {
@@ -44,7 +44,7 @@ export function describeDefaultRoutesContract(
     }
 
     test("are those of both families", async () => {
-      expect(await seen()).toEqual(["10.9.1.1 one", "fd09:1::1 one"]);
+      expect(await observe()).toEqual(["10.9.1.1 one", "fd09:1::1 one"]);
     });
 
     test.each([
@@ -52,20 +52,20 @@ export function describeDefaultRoutesContract(
       { version: 6, gateway: "fd09:2::1", want: ["10.9.1.1 one", "fd09:2::1 two"] },
     ] as const)("of family $version move to another NIC and come back", async (row) => {
       const before = await first(row.version);
-      const there = { link: "two", gateway: row.gateway };
+      const target = { link: "two", gateway: row.gateway };
       await twice(() => scene.routes.remove(scene.netns, before));
-      await twice(() => scene.routes.add(scene.netns, there));
-      expect((await seen()).toSorted()).toEqual(row.want);
+      await twice(() => scene.routes.add(scene.netns, target));
+      expect((await observe()).toSorted()).toEqual(row.want);
       await scene.routes.remove(scene.netns, await first(row.version));
       await twice(() => scene.routes.restore(scene.netns, before));
-      expect((await seen()).toSorted()).toEqual(["10.9.1.1 one", "fd09:1::1 one"]);
+      expect((await observe()).toSorted()).toEqual(["10.9.1.1 one", "fd09:1::1 one"]);
       expect(await first(row.version)).toEqual(before);
     });
 
     test("go with their NIC, and do not come back without it", async () => {
       const before = await first(4);
       scene.take("one");
-      expect(await seen()).toEqual([]);
+      expect(await observe()).toEqual([]);
       await expect(scene.routes.restore(scene.netns, before)).rejects.toMatchObject({
         code: "PODNET_FAILED",
       });

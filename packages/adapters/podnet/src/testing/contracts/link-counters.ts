@@ -16,7 +16,7 @@ export interface LinkCountersScene {
   close(): Promise<void>;
 }
 
-function oneOf(links: readonly LinkCounts[]): LinkCounts | undefined {
+function findOne(links: readonly LinkCounts[]): LinkCounts | undefined {
   return links.find(({ name }) => name === "one");
 }
 
@@ -34,7 +34,7 @@ export function describeLinkCountersContract(
     afterAll(() => scene.close());
 
     test("are there of each link, and no errors are made up", async () => {
-      const one = oneOf(await scene.counters.read(scene.netns));
+      const one = findOne(await scene.counters.read(scene.netns));
       expect(one?.transmitted).toMatchObject({ errors: 0 });
       expect(one?.received).toMatchObject({ errors: 0 });
     });
@@ -42,7 +42,7 @@ export function describeLinkCountersContract(
     test("tell what went out since the last reading, in that namespace alone", async () => {
       const sent = async (netns: NetnsHandle): Promise<{ packets: number; bytes: number }> => {
         const { packets = 0, bytes = 0 } =
-          oneOf(await scene.counters.read(netns))?.transmitted ?? {};
+          findOne(await scene.counters.read(netns))?.transmitted ?? {};
         return { packets, bytes };
       };
       const before = [await sent(scene.netns), await sent(scene.other)] as const;

@@ -5,8 +5,8 @@ import { describeLinkWatchContract } from "./link-watch.ts";
 describeLinkWatchContract("in memory", () => {
   const links = createFakeLinkWatch();
   const indices = new Map([["one", 11]]);
-  const tell = (inode: string, name: string): void => {
-    links.tell(inode, { index: indices.get(name) ?? 0, name });
+  const emit = (inode: string, name: string): void => {
+    links.emit(inode, { index: indices.get(name) ?? 0, name });
   };
   return Promise.resolve({
     links,
@@ -14,13 +14,13 @@ describeLinkWatchContract("in memory", () => {
     other: { fd: -1, inode: "2" },
     add: ({ inode }, { name, index }) => {
       indices.set(name, index);
-      tell(inode, name);
+      emit(inode, name);
     },
     setMtu: ({ inode }, name) => {
-      tell(inode, name);
+      emit(inode, name);
     },
     remove: ({ inode }, name) => {
-      tell(inode, name);
+      emit(inode, name);
     },
     close: () => Promise.resolve(),
   });

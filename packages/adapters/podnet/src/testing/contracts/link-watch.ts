@@ -26,11 +26,11 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
   describe(`LinkWatch: ${name}`, () => {
     let bench: LinkWatchBench;
     let stop: AbortController;
-    let told: LinkChanges[];
+    let changes: LinkChanges[];
     beforeEach(async () => {
       bench = await make();
       stop = new AbortController();
-      told = [];
+      changes = [];
     });
     afterEach(async () => {
       stop.abort();
@@ -38,19 +38,19 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
     });
 
     function watch(netns: NetnsHandle): WatchedLinks {
-      return bench.links.watch(netns, (links) => told.push(links), stop.signal);
+      return bench.links.watch(netns, (links) => changes.push(links), stop.signal);
     }
 
     /** Indices of what was told, and names where they were. */
-    function seen(): readonly string[] {
-      return told
+    function listChangedNames(): readonly string[] {
+      return changes
         .flatMap((links) => (links === "unknown" ? [] : links))
         .map(({ index, name: link = "" }) => `${String(index)} ${link}`);
     }
 
-    async function tells(link: string): Promise<void> {
+    async function expectChange(link: string): Promise<void> {
       await vi.waitFor(() => {
-        expect(seen()).toContain(link);
+        expect(listChangedNames()).toContain(link);
       }, WITHIN);
     }
 
@@ -58,20 +58,20 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       watch(bench.netns);
       watch(bench.other);
       bench.setMtu(bench.other, "one", 1400);
-      await tells("11 one");
-      expect(told).toHaveLength(1);
+      await expectChange("11 one");
+      expect(changes).toHaveLength(1);
     });
 
     test("tells of a link that comes, changes and goes, by index and name", async () => {
       watch(bench.netns);
       bench.add(bench.netns, { name: "two", index: 12 });
-      await tells("12 two");
-      told = [];
+      await expectChange("12 two");
+      changes = [];
       bench.setMtu(bench.netns, "two", 1400);
-      await tells("12 two");
-      told = [];
+      await expectChange("12 two");
+      changes = [];
       bench.remove(bench.netns, "two");
-      await tells("12 two");
+      await expectChange("12 two");
     });
 
     test("tells nothing that happened before a look", async () => {
@@ -79,27 +79,27 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
       bench.add(bench.netns, { name: "two", index: 12 });
       watched.catchUp();
       bench.setMtu(bench.netns, "one", 1400);
-      await tells("11 one");
-      expect(seen()).toEqual(["11 one"]);
+      await expectChange("11 one");
+      expect(listChangedNames()).toEqual(["11 one"]);
     });
 
     test("goes on telling after a look, and each watcher for itself", async () => {
       const watched = watch(bench.netns);
-      const others: LinkChanges[] = [];
-      bench.links.watch(bench.netns, (links) => others.push(links), stop.signal);
+      const otherChanges: LinkChanges[] = [];
+      bench.links.watch(bench.netns, (links) => otherChanges.push(links), stop.signal);
       bench.setMtu(bench.netns, "one", 1400);
-      await tells("11 one");
+      await expectChange("11 one");
       watched.catchUp();
-      told = [];
+      changes = [];
       bench.setMtu(bench.netns, "one", 1300);
-      await tells("11 one");
-      expect(others.length).toBeGreaterThan(0);
+      await expectChange("11 one");
+      expect(otherChanges.length).toBeGreaterThan(0);
     });
 
     test("tells nothing after it was ended, nor for one that had ended before", async () => {
       const watched = watch(bench.netns);
       stop.abort();
-      bench.links.watch(bench.netns, (links) => told.push(links), stop.signal).catchUp();
+      bench.links.watch(bench.netns, (links) => changes.push(links), stop.signal).catchUp();
       stop = new AbortController();
       const after: LinkChanges[] = [];
       bench.links.watch(bench.netns, (links) => after.push(links), stop.signal);
@@ -108,7 +108,7 @@ export function describeLinkWatchContract(name: string, make: () => Promise<Link
         expect(after).toHaveLength(1);
       }, WITHIN);
       watched.catchUp();
-      expect(told).toEqual([]);
+      expect(changes).toEqual([]);
     });
   });
 }

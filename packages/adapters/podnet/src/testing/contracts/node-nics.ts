@@ -4,10 +4,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NetnsHandle, NodeNic, NodeNics } from "@patchbay/core/interfaces";
 
 /** MAC of the NIC that is lent. */
-export const LENT_MAC = "02:00:00:00:9c:01";
+export const BORROWED_MAC = "02:00:00:00:9c:01";
 /** What it has, for people: addresses and routes, each list sorted. */
-export const LENT_HAS = {
-  mac: LENT_MAC,
+export const BORROWED_ADDRESSES = {
+  mac: BORROWED_MAC,
   mtu: 1400,
   up: true,
   addresses: ["10.9.1.2/24", "10.9.1.3/24", "fd09:1::2/64"],
@@ -18,10 +18,13 @@ export const LENT_HAS = {
   ],
 };
 /** PCI address, and path, of its device. */
-export const [LENT_PCI, LENT_PATH] = ["0000:00:03.0", "/sys/devices/pci0000:00/0000:00:03.0"];
+export const [BORROWED_PCI, BORROWED_PATH] = [
+  "0000:00:03.0",
+  "/sys/devices/pci0000:00/0000:00:03.0",
+];
 
 /**
- * A host with the NICs `card0`, which has {@link LENT_HAS}, and `card1`, which has another MAC; and a pod. Their kind is of
+ * A host with the NICs `card0`, which has {@link BORROWED_ADDRESSES}, and `card1`, which has another MAC; and a pod. Their kind is of
  * those that the kernel makes and that have no MAC of their maker's.
  */
 export interface NodeNicsScene {
@@ -31,9 +34,9 @@ export interface NodeNicsScene {
   /** As plugin host-device does, and a guest: `card0` becomes the pod's `net1`, with another MAC and MTU, and keeps its name as alias. */
   lend(): void;
   /** As the kernel does with hardware of a namespace that goes: `net1` goes to the host, by that name. */
-  giveBack(name: string): void;
+  restore(name: string): void;
   /** What the host's NIC of that name has; undefined: there is none. */
-  see(name: string): typeof LENT_HAS | undefined;
+  see(name: string): typeof BORROWED_ADDRESSES | undefined;
   /** Names of the pod's NICs. */
   inPod(): readonly string[];
   close(): Promise<void>;
@@ -58,12 +61,12 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
 
     test.each([
       { by: "name", name: "card0" },
-      { by: "mac", mac: LENT_MAC.toUpperCase() },
-      { by: "kernelPath", path: LENT_PATH },
-      { by: "device", id: LENT_PCI },
+      { by: "mac", mac: BORROWED_MAC.toUpperCase() },
+      { by: "kernelPath", path: BORROWED_PATH },
+      { by: "device", id: BORROWED_PCI },
     ] as const)("are found by $by", async (by) => {
       const found = await scene.nics.find(scene.host, by);
-      expect(found).toMatchObject({ name: "card0", mac: LENT_MAC, mtu: 1400, up: true });
+      expect(found).toMatchObject({ name: "card0", mac: BORROWED_MAC, mtu: 1400, up: true });
       expect(found).toEqual(await note());
     });
 
@@ -79,19 +82,19 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
     test.each(["card0", "net1", "dev7"])("are as they were, come back as %s", async (name) => {
       const nic = await note();
       scene.lend();
-      scene.giveBack(name);
+      scene.restore(name);
       expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
-      expect(scene.see("card0")).toEqual(LENT_HAS);
+      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
       if (name !== "card0") expect(scene.see(name)).toBeUndefined();
       // Once more, it has nothing to do.
       expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
-      expect(scene.see("card0")).toEqual(LENT_HAS);
+      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
       expect((await note()).alias).toBe("");
     });
 
     test("that were never lent stay as they are", async () => {
       expect(await restore(await note())).toEqual({ kind: "there", lacks: [] });
-      expect(scene.see("card0")).toEqual(LENT_HAS);
+      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
     test("are absent while the pod has them, and are told from others", async () => {
@@ -110,13 +113,13 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       await scene.nics.bringBack(scene.pod, "net1", scene.host);
       expect(scene.inPod()).toEqual([]);
       expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
-      expect(scene.see("card0")).toEqual(LENT_HAS);
+      expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
     test("that were down and had nothing come back so", async () => {
       const nic = { ...(await note()), up: false, addresses: [], routes: [] };
       scene.lend();
-      scene.giveBack("dev7");
+      scene.restore("dev7");
       expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
       expect(scene.see("card0")).toMatchObject({ up: false, addresses: [], routes: [] });
     });

@@ -129,12 +129,12 @@ export function describePodNetworkContract(
     test("tells the network of a guest by a NIC that is there and up", async () => {
       const { podInterfaceName } = WIRING;
       const nic = { podInterfaceName, mac: MAC, addresses: ["10.9.0.1/24", "fd09::1"] };
-      const tell = (): Promise<void> => bench.network.announce(bench.netns, nic);
-      await expect(tell()).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+      const announce = (): Promise<void> => bench.network.announce(bench.netns, nic);
+      await expect(announce()).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
       await addNic();
       await bench.network.wireTap(bench.netns, WIRING);
-      await tell();
-      await tell();
+      await announce();
+      await announce();
     });
 
     test("hides a guest behind the NIC, which stays out of the bridge", async () => {
@@ -146,8 +146,8 @@ export function describePodNetworkContract(
         ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
         ports: [{ protocol: "tcp", first: 80, last: 80 }],
       };
-      const isWired = async (seen: MasqueradeWiring): Promise<boolean> =>
-        (await bench.network.look(bench.netns)).isWired(seen);
+      const isWired = async (observed: MasqueradeWiring): Promise<boolean> =>
+        (await bench.network.look(bench.netns)).isWired(observed);
       await bench.network.wireTap(bench.netns, wiring);
       expect(await isWired(wiring)).toBe(true);
       expect(await isWired({ ...wiring, ports: [] })).toBe(false);
@@ -274,8 +274,8 @@ export function describePodNetworkContract(
       });
 
       test("that is not there gets no bridge", async () => {
-        const gone = { ...OTHER, podInterfaceName: "pod0" };
-        await expect(bench.network.makeBridge(bench.netns, gone)).rejects.toMatchObject({
+        const missing = { ...OTHER, podInterfaceName: "pod0" };
+        await expect(bench.network.makeBridge(bench.netns, missing)).rejects.toMatchObject({
           code: "PODNET_LINK_MISSING",
         });
         expect(await find(OTHER.bridgeName)).toBeUndefined();
@@ -285,17 +285,21 @@ export function describePodNetworkContract(
     test("gives a NIC its MAC and addresses back, and nothing where it has them", async () => {
       await addNic();
       const { podInterfaceName: name } = WIRING;
-      const lent = { name, mac: "02:00:00:00:5E:07", addresses: ["10.55.0.2/24", "fd00:55::2/64"] };
-      await bench.network.giveBack(bench.netns, lent);
-      await bench.network.giveBack(bench.netns, lent);
+      const borrowed = {
+        name,
+        mac: "02:00:00:00:5E:07",
+        addresses: ["10.55.0.2/24", "fd00:55::2/64"],
+      };
+      await bench.network.giveBack(bench.netns, borrowed);
+      await bench.network.giveBack(bench.netns, borrowed);
       const nic = await find(name);
       expect(nic).toMatchObject({ mac: "02:00:00:00:5e:07" });
-      expect(nic?.addresses).toEqual(expect.arrayContaining(lent.addresses));
+      expect(nic?.addresses).toEqual(expect.arrayContaining(borrowed.addresses));
     });
 
     test("gives nothing to a NIC that is not there", async () => {
-      const lent = { name: "none", mac: MAC, addresses: ["10.55.0.2/24"] };
-      await bench.network.giveBack(bench.netns, lent);
+      const borrowed = { name: "none", mac: MAC, addresses: ["10.55.0.2/24"] };
+      await bench.network.giveBack(bench.netns, borrowed);
       expect(await find("none")).toBeUndefined();
     });
 

@@ -11,7 +11,7 @@ export interface FakeDefaultRoutes extends DefaultRoutes {
   /** A NIC goes, and its routes with it. */
   takeLink(netnsInode: string, link: string): void;
   /** The gateways of a namespace's routes, in order; the NIC's name for those without. */
-  gatewaysOf(netnsInode: string): readonly string[];
+  listGateways(netnsInode: string): readonly string[];
   /** The next call of this name throws the error instead. */
   failNext(call: keyof DefaultRoutes, error: Error): void;
 }
@@ -23,7 +23,7 @@ export function createFakeDefaultRoutes(
   return new MemoryDefaultRoutes(hasLink);
 }
 
-function wordsOf({ version, link, gateway = "" }: Omit<DefaultRoute, "words">): string {
+function printRoute({ version, link, gateway = "" }: Omit<DefaultRoute, "words">): string {
   return Buffer.from(`${String(version)} ${link} ${gateway}`).toString("base64");
 }
 
@@ -37,9 +37,9 @@ class MemoryDefaultRoutes implements FakeDefaultRoutes {
   }
 
   put(inode: string, route: Omit<DefaultRoute, "words">): void {
-    const words = wordsOf(route);
-    const others = this.#of(inode).filter((known) => known.words !== words);
-    this.#routes.set(inode, [...others, { ...route, words }]);
+    const printed = printRoute(route);
+    const otherRoutes = this.#of(inode).filter((known) => known.words !== printed);
+    this.#routes.set(inode, [...otherRoutes, { ...route, words: printed }]);
   }
 
   takeLink(inode: string, link: string): void {
@@ -49,7 +49,7 @@ class MemoryDefaultRoutes implements FakeDefaultRoutes {
     );
   }
 
-  gatewaysOf(inode: string): readonly string[] {
+  listGateways(inode: string): readonly string[] {
     return this.#of(inode).map(({ gateway, link }) => gateway ?? link);
   }
 

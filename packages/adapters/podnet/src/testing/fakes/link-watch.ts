@@ -5,11 +5,11 @@ import type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "@patchba
 /** A {@link LinkWatch} in memory, to which a test tells what changes. */
 export interface FakeLinkWatch extends LinkWatch {
   /** The link has changed. */
-  tell(netnsInode: string, link: ChangedLink): void;
+  emit(netnsInode: string, link: ChangedLink): void;
   /** More has changed than can be told. */
   overflow(netnsInode: string): void;
   /** How many watches of a namespace there are. */
-  countOf(netnsInode: string): number;
+  count(netnsInode: string): number;
   /** The next `watch` throws the error instead. */
   failNext(error: unknown): void;
 }
@@ -60,11 +60,11 @@ export function createFakeLinkWatch(links?: HasLinks): FakeLinkWatch {
   };
   links?.onChange(note);
   return {
-    tell: note,
+    emit: note,
     overflow: (inode) => {
       note(inode);
     },
-    countOf: (inode) => watches.get(inode)?.size ?? 0,
+    count: (inode) => watches.get(inode)?.size ?? 0,
     failNext: (error) => {
       failures.push(error);
     },

@@ -18,7 +18,7 @@ export type NetlinkScript = (
 /** {@link Netlink} in memory. */
 export interface FakeNetlink extends Netlink {
   /** What was said, in order. */
-  readonly said: readonly { readonly protocol: NetlinkProtocol; readonly message: Uint8Array }[];
+  readonly sent: readonly { readonly protocol: NetlinkProtocol; readonly message: Uint8Array }[];
   /** Taps that were made, in order. */
   readonly taps: readonly NewTap[];
   /** Frames that were sent, in order. */
@@ -40,7 +40,7 @@ export function createFakeNetlink(
   script: NetlinkScript,
   settings: readonly string[] = [],
 ): FakeNetlink {
-  const said: { protocol: NetlinkProtocol; message: Uint8Array }[] = [];
+  const sent: { protocol: NetlinkProtocol; message: Uint8Array }[] = [];
   const taps: NewTap[] = [];
   const frames: { link: string; frame: Uint8Array }[] = [];
   const ended = new Set<string>();
@@ -53,7 +53,7 @@ export function createFakeNetlink(
   ): NetlinkAnswer[] => {
     const answers: NetlinkAnswer[] = [];
     for (const message of messages) {
-      said.push({ protocol, message });
+      sent.push({ protocol, message });
       const answer = { data: new Uint8Array(), errno: 0, ...script(protocol, message) };
       answers.push(answer);
       if (answer.errno !== 0) break;
@@ -61,7 +61,7 @@ export function createFakeNetlink(
     return answers;
   };
   return {
-    said,
+    sent,
     taps,
     frames,
     end: (inode) => void ended.add(inode),

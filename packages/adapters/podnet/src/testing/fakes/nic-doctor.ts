@@ -13,7 +13,7 @@ export interface FakeNicDoctor extends NicDoctor {
   hold(): () => void;
 }
 
-function linkOf(name: string, more: Partial<PathLink> = {}): PathLink {
+function buildLink(name: string, more: Partial<PathLink> = {}): PathLink {
   return {
     name,
     kind: "veth",
@@ -29,17 +29,21 @@ function linkOf(name: string, more: Partial<PathLink> = {}): PathLink {
   };
 }
 
-function wholeWay({ wiring, addresses, target }: ExaminedNic, nicsGone: boolean): ObservedPath {
-  const bridge = wiring.kind === "tap" ? undefined : linkOf(wiring.bridgeName, { kind: "bridge" });
+function buildIntactPath(
+  { wiring, addresses, target }: ExaminedNic,
+  nicsGone: boolean,
+): ObservedPath {
+  const bridge =
+    wiring.kind === "tap" ? undefined : buildLink(wiring.bridgeName, { kind: "bridge" });
   const master = bridge === undefined ? {} : { master: bridge.name };
   const inPod = {
-    tap: linkOf(wiring.tapName, master),
+    tap: buildLink(wiring.tapName, master),
     ...(bridge === undefined ? {} : { podBridge: bridge }),
   };
   const beyond = {
-    podNic: linkOf(wiring.podInterfaceName, master),
-    nodePeer: linkOf("peer1", { master: "br0" }),
-    nodeBridge: linkOf("br0", { kind: "bridge" }),
+    podNic: buildLink(wiring.podInterfaceName, master),
+    nodePeer: buildLink("peer1", { master: "br0" }),
+    nodeBridge: buildLink("br0", { kind: "bridge" }),
     uplinks: [],
     onNode: "peer",
   } as const;
@@ -74,7 +78,7 @@ export function createFakeNicDoctor(): FakeNicDoctor {
     examine: async (nic) => {
       examined.push(nic);
       await held;
-      return wholeWay(nic, doctor.nicsGone);
+      return buildIntactPath(nic, doctor.nicsGone);
     },
   };
   return doctor;

@@ -36,9 +36,9 @@ export function createFakeNodeNics(): FakeNodeNics {
   return new MemoryNodeNics();
 }
 
-function isLent(nic: NodeNic, seen: NodeNic): boolean {
-  if (nic.permanentMac !== undefined) return seen.permanentMac === nic.permanentMac;
-  return seen.alias === nic.name || (seen.name === nic.name && seen.mac === nic.mac);
+function isBorrowed(nic: NodeNic, present: NodeNic): boolean {
+  if (nic.permanentMac !== undefined) return present.permanentMac === nic.permanentMac;
+  return present.alias === nic.name || (present.name === nic.name && present.mac === nic.mac);
 }
 
 class MemoryNodeNics implements FakeNodeNics {
@@ -101,18 +101,18 @@ class MemoryNodeNics implements FakeNodeNics {
 
   async restore({ inode }: NetnsHandle, nic: NodeNic): Promise<RestoredNic> {
     await Promise.resolve();
-    const seen = this.#of(inode).find((one) => isLent(nic, one));
-    if (seen === undefined) return { kind: "absent" };
-    const given = (has: readonly string[], had: readonly string[]): readonly string[] => {
+    const present = this.#of(inode).find((one) => isBorrowed(nic, one));
+    if (present === undefined) return { kind: "absent" };
+    const restored = (has: readonly string[], had: readonly string[]): readonly string[] => {
       const missing = had.filter((one) => !has.includes(one) && !this.refused.includes(one));
       return [...has, ...missing];
     };
-    const addresses = given(seen.addresses, nic.addresses);
-    const routes = given(seen.routes, nic.routes);
-    this.#take(inode, seen);
-    this.put(inode, { ...nic, index: seen.index, addresses, routes });
-    const lacks = [...nic.addresses, ...nic.routes].filter((one) => this.refused.includes(one));
-    return { kind: "there", lacks };
+    const addresses = restored(present.addresses, nic.addresses);
+    const routes = restored(present.routes, nic.routes);
+    this.#take(inode, present);
+    this.put(inode, { ...nic, index: present.index, addresses, routes });
+    const faults = [...nic.addresses, ...nic.routes].filter((one) => this.refused.includes(one));
+    return { kind: "there", lacks: faults };
   }
 
   #of(inode: string): readonly NodeNic[] {

@@ -18,7 +18,7 @@ const HEADER = Buffer.from("d4c3b2a102000400000000000000000000000400010000001000
 const FILE_HEADER = HEADER.subarray(0, 24);
 const PACKET_HEADER = 16;
 
-function recordOf(packet: Uint8Array): Uint8Array {
+function toRecord(packet: Uint8Array): Uint8Array {
   const record = Buffer.alloc(PACKET_HEADER + packet.length);
   record.writeUInt32LE(packet.length, 8);
   record.writeUInt32LE(packet.length, 12);
@@ -67,7 +67,7 @@ export function createFakePacketCaptures(links: readonly string[]): FakePacketCa
     endLeft: () => Promise.resolve(),
     pass: async (link, packet) => {
       for (const { what, take } of running) {
-        if (what.link === link && what.filter === "") await take(recordOf(packet));
+        if (what.link === link && what.filter === "") await take(toRecord(packet));
       }
     },
     get running() {

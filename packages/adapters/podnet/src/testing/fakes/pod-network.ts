@@ -38,7 +38,7 @@ export interface FakePodNetwork extends PodNetwork {
   putRoutes(
     netnsInode: string,
     name: string,
-    given: { readonly routes: readonly NicRoute[]; readonly gatewayMac?: string },
+    learned: { readonly routes: readonly NicRoute[]; readonly gatewayMac?: string },
   ): void;
   /** Takes a link out of a namespace; not there is success. */
   takeLink(netnsInode: string, name: string): void;
@@ -85,7 +85,7 @@ class MemoryPodNetwork implements FakePodNetwork {
   readonly #routes = new Map<string, Pick<RememberedAddresses, "routes" | "gatewayMac">>();
   /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
   readonly #forwarding = new Set<string>();
-  /** Rules by `INODE TAP`, as {@link rulesOf} writes them. */
+  /** Rules by `INODE TAP`, as {@link printRules} writes them. */
   readonly #rules = new Map<string, string>();
   #interruption: { readonly before: WiringPart; readonly error: unknown } | undefined;
   #lastIndex = 1;
@@ -107,22 +107,22 @@ class MemoryPodNetwork implements FakePodNetwork {
   putRoutes(
     netnsInode: string,
     name: string,
-    given: Pick<RememberedAddresses, "routes" | "gatewayMac">,
+    learned: Pick<RememberedAddresses, "routes" | "gatewayMac">,
   ): void {
-    this.#routes.set(`${netnsInode} ${name}`, given);
+    this.#routes.set(`${netnsInode} ${name}`, learned);
   }
 
   takeLink(netnsInode: string, name: string): void {
     const links = this.#linksOf(netnsInode);
-    const gone = links.get(name);
-    if (gone === undefined) return;
+    const link = links.get(name);
+    if (link === undefined) return;
     links.delete(name);
     this.dropForwarding(netnsInode, name);
     this.#routes.delete(`${netnsInode} ${name}`);
     for (const link of links.values()) {
       if (link.master === name) links.set(link.name, withoutMaster(link));
     }
-    this.#notify(netnsInode, gone);
+    this.#notify(netnsInode, link);
   }
 
   findLink(netnsInode: string, name: string): Link | undefined {
@@ -170,7 +170,7 @@ class MemoryPodNetwork implements FakePodNetwork {
     return this.#call("wireTap", () => {
       if (wiring.kind === "tap") this.#setUp(netns.inode, wiring.tapName);
       else this.#wireBridge(netns.inode, wiring);
-      this.#rules.set(`${netns.inode} ${wiring.tapName}`, rulesOf(wiring));
+      this.#rules.set(`${netns.inode} ${wiring.tapName}`, printRules(wiring));
     });
   }
 
@@ -223,9 +223,9 @@ class MemoryPodNetwork implements FakePodNetwork {
       const nic = this.findLink(inode, name);
       if (nic === undefined) return;
       const isOther = mac !== undefined && normalizeMac(mac) !== nic.mac;
-      const taken = isOther ? { mac: normalizeMac(mac), up: false } : {};
+      const restored = isOther ? { mac: normalizeMac(mac), up: false } : {};
       const all = [...new Set([...nic.addresses, ...addresses])];
-      this.putLink(inode, { ...nic, ...taken, addresses: all });
+      this.putLink(inode, { ...nic, ...restored, addresses: all });
     });
   }
 
@@ -268,7 +268,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       bridge: () => {
         const bridgeMac = `5e${mac.slice(2)}`;
         const bridge = { name: master, kind: "bridge", mac: bridgeMac, mtu, up: true };
-        this.putLink(inode, { ...bridge, addresses: answersOf(wiring) });
+        this.putLink(inode, { ...bridge, addresses: listAnswers(wiring) });
       },
       tap: () => {
         const carrier = this.findLink(inode, tapName)?.carrier ?? false;
@@ -282,7 +282,7 @@ class MemoryPodNetwork implements FakePodNetwork {
         this.#routes.delete(`${inode} ${podInterfaceName}`);
       },
       forwarding: () => {
-        this.#forwarding.add(entryOf(inode, tapName, mac));
+        this.#forwarding.add(toEntryKey(inode, tapName, mac));
       },
     };
     const interruption = this.#interruption;
@@ -330,7 +330,7 @@ class MemoryPodNetwork implements FakePodNetwork {
 }
 
 /** What of a namespace tells whether something is wired there. */
-interface Seen {
+interface Observed {
   readonly inode: string;
   readonly links: ReadonlyMap<string, Link>;
   /** As `INODE TAP MAC`. */
@@ -343,32 +343,33 @@ function canOpen({ kind }: Link): boolean {
 }
 
 /** What differs between two wirings beside links. */
-function rulesOf(wiring: ObservedWiring): string {
+function printRules(wiring: ObservedWiring): string {
   const { kind, guard, awaitedIn } = wiring;
   const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
   return JSON.stringify([guard ?? null, ...nat, ...(awaitedIn !== undefined ? ["awaited"] : [])]);
 }
 
-function isWired(wiring: ObservedWiring, seen: Seen): boolean {
+function isWired(wiring: ObservedWiring, observed: Observed): boolean {
   const none = JSON.stringify([null]);
-  if ((seen.rules.get(`${seen.inode} ${wiring.tapName}`) ?? none) !== rulesOf(wiring)) return false;
-  if (wiring.kind !== "tap") return isBridged(wiring, seen);
-  const tap = seen.links.get(wiring.tapName);
+  if ((observed.rules.get(`${observed.inode} ${wiring.tapName}`) ?? none) !== printRules(wiring))
+    return false;
+  if (wiring.kind !== "tap") return isBridged(wiring, observed);
+  const tap = observed.links.get(wiring.tapName);
   return tap?.up === true && canOpen(tap);
 }
 
 function isBridged(
   wiring: Exclude<ObservedWiring, { kind: "tap" }>,
-  { inode, links, forwarding }: Seen,
+  { inode, links, forwarding }: Observed,
 ): boolean {
   const { bridgeName, tapName, mac, mtu } = wiring;
   const [bridge, tap] = [bridgeName, tapName].map((name) => links.get(name));
-  const isTapDone = isPortOf(bridgeName, tap) && tap?.mtu === mtu;
-  const isForwarded = forwarding.has(entryOf(inode, tapName, mac));
+  const isTapDone = isPort(bridgeName, tap) && tap?.mtu === mtu;
+  const isForwarded = forwarding.has(toEntryKey(inode, tapName, mac));
   return bridge?.up === true && isTapDone && isForwarded && isNicDone(wiring, links);
 }
 
-function isPortOf(bridgeName: string, link: Link | undefined): boolean {
+function isPort(bridgeName: string, link: Link | undefined): boolean {
   return link?.up === true && link.master === bridgeName;
 }
 
@@ -381,11 +382,11 @@ function isNicDone(
   if (wiring.kind === "masquerade" || nic === undefined) return nic !== undefined;
   const isSilent =
     nic.addresses.length === 0 && (nic.mac === wiring.mac) !== (wiring.awaitedIn !== undefined);
-  const isAnswering = isEqual(links.get(wiring.bridgeName)?.addresses, answersOf(wiring));
-  return isPortOf(wiring.bridgeName, nic) && isSilent && isAnswering;
+  const isAnswering = isEqual(links.get(wiring.bridgeName)?.addresses, listAnswers(wiring));
+  return isPort(wiring.bridgeName, nic) && isSilent && isAnswering;
 }
 
-function answersOf(wiring: BridgeWiring | MasqueradeWiring | ObservedWiring): readonly string[] {
+function listAnswers(wiring: BridgeWiring | MasqueradeWiring | ObservedWiring): readonly string[] {
   return wiring.kind === "bridge" ? (wiring.answers?.addresses ?? []) : [];
 }
 
@@ -395,6 +396,6 @@ function withoutMaster(link: Link): Link {
   return takesQueues === undefined ? rest : { ...rest, takesQueues };
 }
 
-function entryOf(inode: string, tapName: string, mac: string): string {
+function toEntryKey(inode: string, tapName: string, mac: string): string {
   return `${inode} ${tapName} ${mac}`;
 }

@@ -16,7 +16,7 @@ export interface FakeLogger extends Logger {
   readonly lines: readonly LogLine[];
 }
 
-function keepIn(lines: LogLine[], bound: LogFields): FakeLogger {
+function createRecorder(lines: LogLine[], bound: LogFields): FakeLogger {
   const at =
     (level: LogLine["level"]) =>
     (message: string, fields: LogFields = {}): void => {
@@ -27,12 +27,12 @@ function keepIn(lines: LogLine[], bound: LogFields): FakeLogger {
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
-    child: (fields) => keepIn(lines, { ...bound, ...fields }),
+    child: (fields) => createRecorder(lines, { ...bound, ...fields }),
     lines,
   };
 }
 
 /** A log without lines. */
 export function createFakeLogger(): FakeLogger {
-  return keepIn([], {});
+  return createRecorder([], {});
 }

@@ -83,20 +83,24 @@ export async function act(
     facts.uid,
     actions.map((action) => stepFor(action).name),
   );
-  const { done, failed, againMs } = await runSteps<Action, AttachmentError>(
+  const {
+    done,
+    failed,
+    retryInMs: againMs,
+  } = await runSteps<Action, AttachmentError>(
     actions,
     async (action) => {
       await perform(action, facts, deps).finally(() => deps.onProgress?.());
     },
     {
-      pauses: deps.failures,
-      stepOf: stepFor,
+      backoff: deps.failures,
+      toStep: stepFor,
       explain: (action, error) => deps.failures.explain(stepFor(action), error, networkOf(action)),
       wait: (action, before) => {
         const shown = findWaitReason(action, { facts, failed: before }, deps);
         return shown && { shown, pauseMs: undefined };
       },
-      tell: (failedStep) => {
+      report: (failedStep) => {
         reportFailed(failedStep, facts, deps);
       },
     },

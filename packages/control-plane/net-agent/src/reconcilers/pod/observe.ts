@@ -47,7 +47,7 @@ function toRuntimeUnavailable(
   deps: Deps,
 ): RuntimeUnavailable | undefined {
   if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
-  const step = { scope: uid, name: "sandbox", circumstances: "" };
+  const step = { scope: uid, name: "sandbox", inputs: "" };
   const before = deps.failures.lastReport(step);
   const { shown: report } = deps.failures.explain(step, error);
   if (pod !== undefined && report !== before) {

@@ -63,6 +63,6 @@ export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   return {
     scope: facts.uid,
     name: `${action.kind} ${interfaceNameOf(action)}${what}`,
-    circumstances: JSON.stringify(listInputs(action, facts, deps)),
+    inputs: JSON.stringify(listInputs(action, facts, deps)),
   };
 }

@@ -50,13 +50,13 @@ async function listOtherAttachments(
   { resultCache, multusCache, mode }: Deps,
 ): Promise<readonly AttachmentName[]> {
   const caches = [resultCache, multusCache];
-  const isAvailable = await Promise.all(caches.map((cache) => cache.isKept()));
+  const isAvailable = await Promise.all(caches.map((cache) => cache.isInUse()));
   if (mode !== "alone" && !isAvailable.includes(true)) {
     const reason =
       "the attachments of other components are unknown: no --cni-cache-dir has results";
     throw toHeldError(config.name, reason);
   }
-  return (await Promise.all(caches.map((cache) => cache.namesOf(config.name)))).flat();
+  return (await Promise.all(caches.map((cache) => cache.listNames(config.name)))).flat();
 }
 
 /** All attachments of a network on this node, by the names that plugins know. */

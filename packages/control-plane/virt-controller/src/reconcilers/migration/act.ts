@@ -147,7 +147,7 @@ export function actMigrations(
   const { migration, finished, waiting, guest } = facts;
   const object = migration ?? finished[0] ?? waiting[0] ?? guest?.vmi;
   if (object === undefined)
-    return Promise.resolve({ failures: [], againMs: undefined, thrown: [] });
+    return Promise.resolve({ failures: [], retryInMs: undefined, thrown: [] });
   const perform = (action: MigrationAction): Promise<void> => performOne(action, facts, deps);
   const inputs = String(guest?.vmi.metadata.generation);
   return performSteps({ object, plan, inputs, perform }, deps);

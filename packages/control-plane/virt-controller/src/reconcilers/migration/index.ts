@@ -87,6 +87,6 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   // The migration must not report what the VMI does not.
   rethrow(performed);
   await reportMigrations(facts, performed, deps);
-  const nextMs = earliest([performed.againMs, nextDeadlineMs(facts)]);
+  const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);
   return nextMs === undefined ? done() : after(nextMs);
 }

@@ -57,7 +57,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   // Nothing wakes the VM when its DataVolumes exist.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
   const nextMs = earliest([
-    performed.againMs,
+    performed.retryInMs,
     reportMs,
     areVolumesCreated ? 0 : nextReconcileMs(facts),
   ]);

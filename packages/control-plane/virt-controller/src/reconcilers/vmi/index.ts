@@ -61,5 +61,5 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrow(performed);
-  return performed.againMs === undefined ? done() : after(performed.againMs);
+  return performed.retryInMs === undefined ? done() : after(performed.retryInMs);
 }

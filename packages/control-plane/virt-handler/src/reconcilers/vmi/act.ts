@@ -50,15 +50,15 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
     await step.perform();
   };
   return runSteps<NodeStep, BlockedReason>(steps, perform, {
-    pauses: deps.stepBackoff,
-    stepOf: (step) => step,
+    backoff: deps.stepBackoff,
+    toStep: (step) => step,
     explain: (step, error) => ({
       code: isAppError(error) ? error.code : "UNKNOWN",
       shown: step.explain(error),
     }),
     wait: (step, failed) =>
       failed.some((before) => dependsOn(step, before)) ? "skip" : step.wait?.(),
-    tell: (failed) => {
+    report: (failed) => {
       if (stopsDeviceSteps(failed.error)) stop = failed.error;
       failed.action.log(failed);
     },
@@ -132,7 +132,7 @@ export async function actNodeVm(
     done: new Set(done.map(({ name }) => name)),
     hindrances: Object.fromEntries(hindrances),
     guest: failed.find(({ action }) => action.name === START_STEP)?.shown,
-    retryInMs: earliest(results.map(({ againMs }) => againMs)),
+    retryInMs: earliest(results.map(({ retryInMs: againMs }) => againMs)),
     connectionError: failed.map(({ error }) => error).find(isLost),
   };
 }

@@ -103,7 +103,7 @@ describe("the link of a NIC", () => {
   test("goes down and up while the guest runs, and nothing else of the device changes", async () => {
     const bench = await running();
     const device = (): string =>
-      (bench.daemon.xmlOf("default_vm1", "live") ?? "").replaceAll(/>\s+</g, "><");
+      (bench.daemon.readXml("default_vm1", "live") ?? "").replaceAll(/>\s+</g, "><");
     const before = device();
     await bench.edit((vmi) => withState(vmi, "down"));
     await bench.resume();

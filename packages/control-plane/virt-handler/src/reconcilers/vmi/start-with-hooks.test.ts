@@ -42,10 +42,10 @@ test("defines the domain that the hook returns, with unchanged NICs", async () =
     reason: "WaitingForHooks",
     message: "the guest starts when its hooks have answered: hook-sidecar-0",
   });
-  expect(bench.daemon.xmlOf(DOMAIN, "config")).toBeUndefined();
+  expect(bench.daemon.readXml(DOMAIN, "config")).toBeUndefined();
   resolve(undefined);
   await settle(bench);
-  expect(bench.daemon.xmlOf(DOMAIN, "config")).toContain('<smbios mode="sysinfo"/>');
+  expect(bench.daemon.readXml(DOMAIN, "config")).toContain('<smbios mode="sysinfo"/>');
   expect(devicesOf(bench)).toEqual(["ua-one"]);
   expect((await bench.vmi()).status?.phase).toBe("Running");
   expect(await hindrance(bench)).toBeUndefined();
@@ -79,7 +79,7 @@ test("does not call hooks for a running guest", async () => {
 test("does not start a guest whose hook removes a NIC, and reports why", async () => {
   const bench = hooked((xml) => xml.replace(/<interface.*<\/interface>/s, ""));
   await settle(bench);
-  expect(bench.daemon.xmlOf(DOMAIN, "config")).toBeUndefined();
+  expect(bench.daemon.readXml(DOMAIN, "config")).toBeUndefined();
   const told = await hindrance(bench);
   expect(told).toMatchObject({ reason: "HookAnswerRefused", attempts: 1 });
   expect(told?.message).toContain(
@@ -104,7 +104,7 @@ test("calls a failed hook again after a backoff, and the guest starts then", asy
   isBroken = false;
   bench.nowMs += 600_000;
   await settle(bench);
-  expect(parseDomain(bench.daemon.xmlOf(DOMAIN, "live") ?? "").ok).toBe(true);
+  expect(parseDomain(bench.daemon.readXml(DOMAIN, "live") ?? "").ok).toBe(true);
 });
 
 test("notifies the hooks once that the guest has ended", async () => {

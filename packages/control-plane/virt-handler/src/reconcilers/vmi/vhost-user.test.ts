@@ -53,8 +53,8 @@ test("a VM starts with it when the dataplane runs", async () => {
   await bench.run();
   expect(await hotplug()).toMatchObject({ phase: "Ready" });
   expect(devicesOf(bench)).toEqual(["ua-one"]);
-  expect(bench.vhostSockets.linkOf("pod-uid", NIC)).toBe(PATH);
-  const xml = bench.daemon.xmlOf("default_vm1", "live") ?? "";
+  expect(bench.vhostSockets.findLink("pod-uid", NIC)).toBe(PATH);
+  const xml = bench.daemon.readXml("default_vm1", "live") ?? "";
   expect(xml).toContain(`path="/run/launcher/vhost-${NIC}"`);
   expect(xml).toContain('<access mode="shared"/>');
 });

@@ -36,7 +36,7 @@ export interface ProgramEnd {
 }
 
 /** Returns all names by which the image is found. */
-export function namesOf({ id, tags, digests }: ContainerImage): readonly string[] {
+export function listNames({ id, tags, digests }: ContainerImage): readonly string[] {
   return [id, ...tags, ...digests];
 }
 

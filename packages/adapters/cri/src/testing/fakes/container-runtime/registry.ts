@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ContainerImage, RegistryCredentials } from "@patchbay/core/interfaces";
-import { namesOf, refusal } from "./records.ts";
+import { listNames, refusal } from "./records.ts";
 
 interface Offer {
   readonly image: ContainerImage;
@@ -12,7 +12,7 @@ export class FakeRegistry {
 
   /** Offers the image under all its names, optionally only with the password. */
   put(image: ContainerImage, password: string | undefined): void {
-    for (const name of namesOf(image)) this.#offers.set(name, { image, password });
+    for (const name of listNames(image)) this.#offers.set(name, { image, password });
   }
 
   /** @throws AppError with CRI_FAILED when the image does not exist or the password is wrong */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attaches one network in a pod's sandbox: intent on disk, CNI ADD, and a check of the result.
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
-import { networkStatusesOf, findNetworkStatus, type JournalRow } from "@patchbay/cni";
+import { buildNetworkStatuses, findNetworkStatus, type JournalRow } from "@patchbay/cni";
 import { AppError, isAppError, messageOf } from "@patchbay/base";
 import type { ForeignAttachment, WantedAttachment } from "@patchbay/core/nics";
 import type { AttachmentRequest, CniResult, Link } from "@patchbay/core/interfaces";
@@ -114,7 +114,7 @@ async function isAttachedWithoutInterface(
   return (
     cached?.result !== undefined &&
     cached.config.name === config.name &&
-    networkStatusesOf(cached.result, config.name, interfaceName).length === 0
+    buildNetworkStatuses(cached.result, config.name, interfaceName).length === 0
   );
 }
 

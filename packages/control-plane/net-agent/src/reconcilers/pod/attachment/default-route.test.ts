@@ -27,7 +27,7 @@ async function ask(...elements: readonly object[]): Promise<unknown> {
 }
 
 function gateways(): readonly string[] {
-  return world.defaultRoutes.gatewaysOf(INODE).toSorted();
+  return world.defaultRoutes.listGateways(INODE).toSorted();
 }
 
 test("moves the route of its own address family only, and reports it in the status", async () => {

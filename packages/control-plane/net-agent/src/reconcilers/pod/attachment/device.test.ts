@@ -57,9 +57,9 @@ describe("several attachments", () => {
         `net3: network ns1/fast needs a device of the pod's own: the pod has no more devices of ${NIC}: d1 is of net1, d2 is of net2`,
       ),
     );
-    const { asked } = world.podDevices;
+    const { queries: asked } = world.podDevices;
     await world.continuePass();
-    expect(world.podDevices.asked).toBe(asked);
+    expect(world.podDevices.queries).toBe(asked);
   });
 
   test("reuse a detached attachment's device in the same pass", async () => {
@@ -129,7 +129,7 @@ test("does not query the kubelet for a network without a resource", async () => 
   world.putNads("plain");
   await world.putPod({ networks: "plain" });
   expect(await world.pass()).toBeUndefined();
-  expect(world.podDevices.asked).toBe(0);
+  expect(world.podDevices.queries).toBe(0);
 });
 
 test("fails with a clear message without a kubelet, and retries", async () => {

@@ -2,9 +2,9 @@
 // Journal rows in the form that plans use: their attachment, their sandbox and their result.
 import type { NetworkStatus } from "@patchbay/api";
 import {
-  defaultNetworkStatusesOf,
+  buildDefaultNetworkStatuses,
   deviceIn,
-  networkStatusesOf,
+  buildNetworkStatuses,
   findNetworkStatus,
   type JournalRow,
 } from "@patchbay/cni";
@@ -28,7 +28,7 @@ function buildSecondaryEntries(
   result: NonNullable<JournalRow["result"]>,
 ): readonly NetworkStatus[] {
   const { gateways = [] } = defaultRoute ?? {};
-  const entries = networkStatusesOf(result, network, interfaceName, { gateways });
+  const entries = buildNetworkStatuses(result, network, interfaceName, { gateways });
   const isAwaited = entries.length === 0 && isExtraInterfaceName(interfaceName);
   return isAwaited ? [findNetworkStatus(result, network, interfaceName)] : entries;
 }
@@ -39,7 +39,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   const { interfaceName } = request;
   const entries =
     row.isDefault === true
-      ? defaultNetworkStatusesOf(result, network, interfaceName)
+      ? buildDefaultNetworkStatuses(result, network, interfaceName)
       : buildSecondaryEntries(row, result);
   if (deviceInfo === undefined) return entries;
   return entries.map((entry) =>

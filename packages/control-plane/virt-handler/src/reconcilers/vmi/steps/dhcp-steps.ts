@@ -20,7 +20,7 @@ export function buildServeStep(
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: serveStepName(iface),
-    circumstances: JSON.stringify(action),
+    inputs: JSON.stringify(action),
     ifaces: [iface],
     isOnDevice: false,
     perform: () => performTimed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
@@ -41,7 +41,7 @@ export function buildStopServingStep(
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: `stopServing ${bridgeName}`,
-    circumstances: "",
+    inputs: "",
     ifaces: [],
     isOnDevice: false,
     perform: () =>

@@ -217,7 +217,7 @@ function buildWaitingStep(
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: `wait ${action.iface}`,
-    circumstances: "",
+    inputs: "",
     ifaces: [action.iface],
     isOnDevice: false,
     perform: () => Promise.resolve(),
@@ -240,7 +240,7 @@ export function buildIfaceStep(action: IfaceAction, context: StepContext): NodeS
   const step: Step = {
     scope: facts.vmi.metadata.uid ?? "",
     name: stepNameOf(action),
-    circumstances: JSON.stringify([action, nics]),
+    inputs: JSON.stringify([action, nics]),
   };
   const reported = findByName(facts.ifaces, iface)?.reported;
   return {

@@ -79,7 +79,7 @@ export function buildStartStep(actions: readonly DomainAction[], context: StepCo
   const step: Step = {
     scope: vmi.metadata.uid ?? "",
     name: START_STEP,
-    circumstances: JSON.stringify(actions),
+    inputs: JSON.stringify(actions),
   };
   return {
     ...step,

@@ -29,7 +29,7 @@ export function buildSweepStep(
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: stepName(action.wiring),
-    circumstances: "",
+    inputs: "",
     ifaces: [],
     isOnDevice: false,
     perform: async () => {
