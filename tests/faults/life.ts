@@ -6,7 +6,7 @@
 const LOOKS = new Set([
   "find",
   "list",
-  "look",
+  "observe",
   "listLinks",
   "readText",
   "exists",

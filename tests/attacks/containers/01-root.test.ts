@@ -123,11 +123,11 @@ test("attack 4: the launcher's image as a volume shows the image, and nothing of
 });
 
 describe("a VM whose kernel's image is the launcher's", () => {
-  function launcherOf(kernelPath: string, keepsImageVolumes: boolean): Pod {
+  function launcherOf(kernelPath: string, supportsImageVolumes: boolean): Pod {
     const vmi = aVmi();
     const container = { image: names.LAUNCHER_IMAGE, kernelPath };
     const domain = { ...vmi.spec.domain, firmware: { kernelBoot: { container } } };
-    const settings = { ...SETTINGS, image: names.LAUNCHER_IMAGE, keepsImageVolumes };
+    const settings = { ...SETTINGS, image: names.LAUNCHER_IMAGE, supportsImageVolumes };
     const pod = buildLauncherPod(
       { ...vmi, spec: { domain } },
       {

@@ -76,7 +76,7 @@ test("attack 121: a link to the node in the place of a pod's directory, before t
   expect(lstatSync(node.shownOf(ID)).isDirectory()).toBe(true);
   expect(readdirSync(node.shownOf(ID))).toEqual([]);
   const path = `/run/patchbay/vhost-user/${ID}/docker.sock`;
-  expect(node.sockets.look(POD, { ...SOCKET, path })).toMatchObject({ state: "refused" });
+  expect(node.sockets.observe(POD, { ...SOCKET, path })).toMatchObject({ state: "refused" });
   expect(() => {
     node.sockets.link(POD, { ...SOCKET, path });
   }).toThrow();
@@ -124,7 +124,7 @@ const BAD: readonly { readonly name: string; readonly put: (path: string) => unk
 
 test.each(BAD)("attack 122: $name where a socket is to be", async ({ put }) => {
   await put(node.here(SOCKET.path));
-  const seen = node.sockets.look(POD, SOCKET);
+  const seen = node.sockets.observe(POD, SOCKET);
   expect(seen).toMatchObject({ state: "refused", reason: expect.stringMatching(/./) as string });
   expect(link).toThrow();
   expect(readdirSync(node.shownOf(ID))).toEqual([]);

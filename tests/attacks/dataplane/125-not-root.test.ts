@@ -82,9 +82,9 @@ function link(): void {
 
 test("a socket of a dataplane that is not root is its launcher's to connect to, and nobody else's", async () => {
   await listenAsDataplane(SOCKET.path);
-  expect(node.sockets.look(POD, SOCKET).state).toBe("found");
+  expect(node.sockets.observe(POD, SOCKET).state).toBe("found");
   link();
-  expect(node.sockets.look(POD, SOCKET).state).toBe("ready");
+  expect(node.sockets.observe(POD, SOCKET).state).toBe("ready");
   const shown = `${node.shownOf(ID)}/one.sock`;
   run(LAUNCHER, ...PERL, CONNECTS, shown);
   expect(() => {
@@ -92,7 +92,7 @@ test("a socket of a dataplane that is not root is its launcher's to connect to, 
   }).toThrow("Permission denied");
   // Its own it takes away itself.
   run(DATAPLANE, "rm", node.here(SOCKET.path));
-  expect(node.sockets.look(POD, SOCKET)).toEqual({ state: "missing" });
+  expect(node.sockets.observe(POD, SOCKET)).toEqual({ state: "missing" });
 });
 
 test.each([
@@ -138,7 +138,7 @@ test.each([
   await new Promise<void>((resolve) => server.listen(foreign, resolve));
   chownSync(foreign, owner.uid, owner.gid);
   linkSync(foreign, node.here(SOCKET.path));
-  expect(node.sockets.look(POD, SOCKET).state).toBe("refused");
+  expect(node.sockets.observe(POD, SOCKET).state).toBe("refused");
   expect(link).toThrow();
   expect(statSync(foreign)).toMatchObject(owner);
   expect(readdirSync(node.shownOf(ID))).toEqual([]);

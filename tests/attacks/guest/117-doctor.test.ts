@@ -49,7 +49,7 @@ function answerFor(ip: string): string {
 test("attack 117: a guest that floods answers from many MACs is told to have them, and no more", async () => {
   floodFrom(scene.guest, answerFor(ADDRESS), true);
   const seen = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
-  const heard = seen.traces.flatMap(({ by }) => by);
+  const heard = seen.traces.flatMap(({ repliedFrom: by }) => by);
   expect(heard.length).toBeLessThan(HEARD * HEARINGS * 6);
   expect(seen.links.nodePeer?.up).toBe(true);
 });
@@ -68,6 +68,6 @@ test("attack 117: frames that answer no question are not heard", async () => {
   const [, asked] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
   floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(asked)), false);
   const { traces } = await scene.doctor.examine(scene.nic());
-  expect(traces.flatMap(({ by }) => by)).not.toContain(OTHER);
+  expect(traces.flatMap(({ repliedFrom: by }) => by)).not.toContain(OTHER);
   expect(flood?.exitCode).toBeNull();
 });

@@ -146,8 +146,8 @@ test("a device that has just come is given, though it is still found out that it
   const seen: string[] = [];
   await kubelet.start();
   offer({
-    keepCopy: async (copy) => {
-      const outcome = await NODES.keepCopy(copy);
+    ensureCopy: async (copy) => {
+      const outcome = await NODES.ensureCopy(copy);
       seen.push(outcome);
       if (outcome === "removed") await held.promise;
       return outcome;

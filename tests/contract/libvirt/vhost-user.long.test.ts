@@ -118,7 +118,7 @@ test("a socket of root's is the launcher's to use once it is shared, and the dev
   dataplane = await Testpmd.start([SOCKET.path], 2);
   const sockets = createVhostSockets({ ...PLACES, podsDir: base });
   sockets.link(POD, SOCKET);
-  expect(sockets.look(POD, SOCKET).state).toBe("ready");
+  expect(sockets.observe(POD, SOCKET).state).toBe("ready");
   await connection.attachDevice(DOMAIN, nic(), "live");
   const { nics } = await live();
   expect(nics).toMatchObject([
@@ -149,7 +149,7 @@ test("a dataplane that is not root serves it the same, in the group that may, an
   expect(statSync(SOCKET.path)).toMatchObject(MEMBER);
   const sockets = createVhostSockets({ ...places, podsDir: base });
   sockets.link(POD, SOCKET);
-  expect(sockets.look(POD, SOCKET).state).toBe("ready");
+  expect(sockets.observe(POD, SOCKET).state).toBe("ready");
   expect(statSync(SOCKET.path)).toMatchObject({ uid: MEMBER.uid, gid: LAUNCHER.gid });
   await connection.attachDevice(DOMAIN, nic(), "live");
   expect((await live()).nics).toMatchObject([{ alias: ALIAS, queues: 2, linkUp: true }]);

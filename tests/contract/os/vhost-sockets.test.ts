@@ -104,7 +104,7 @@ describe("a socket that is shared", () => {
     await listen(SOCKET.path, uid, 900);
     for (let turn = 0; turn < 2; turn += 1) {
       sockets(900).link(POD, SOCKET);
-      expect(sockets(900).look(POD, SOCKET).state).toBe("ready");
+      expect(sockets(900).observe(POD, SOCKET).state).toBe("ready");
     }
     expect(statSync(here(SOCKET.path))).toMatchObject({ uid, gid: 107 });
   });
@@ -114,7 +114,7 @@ describe("a socket that is shared", () => {
     { name: "another group's", uid: 901, gid: 902 },
   ])("that is $name is refused there, and stays as it is", async ({ uid, gid }) => {
     await listen(SOCKET.path, uid, gid);
-    expect(sockets(900).look(POD, SOCKET)).toMatchObject({
+    expect(sockets(900).observe(POD, SOCKET)).toMatchObject({
       state: "refused",
       reason: `its group is ${String(gid)}, not the dataplane's (900): it was made elsewhere, or by somebody else`,
     });
@@ -148,7 +148,7 @@ describe("a socket that is shared", () => {
   test("one in a directory that no launcher has is refused, and nothing of it changes", async () => {
     rmSync(here(SHOWN), { recursive: true });
     await listen(SOCKET.path);
-    expect(sockets().look(POD, SOCKET)).toMatchObject({
+    expect(sockets().observe(POD, SOCKET)).toMatchObject({
       state: "refused",
       reason: "its directory is no pod's",
     });
@@ -174,7 +174,7 @@ describe("a socket that is shared", () => {
     await listen("/elsewhere/one");
     rmSync(dirname(here(SOCKET.path)), { recursive: true });
     symlinkSync(here("/elsewhere"), dirname(here(SOCKET.path)));
-    expect(sockets().look(POD, SOCKET)).toMatchObject({ state: "refused" });
+    expect(sockets().observe(POD, SOCKET)).toMatchObject({ state: "refused" });
     expect(() => {
       sockets().link(POD, SOCKET);
     }).toThrow();
@@ -183,7 +183,7 @@ describe("a socket that is shared", () => {
 
   test("a path elsewhere is refused", () => {
     const socket = { ...SOCKET, path: "/run/other/one" };
-    expect(() => sockets().look(POD, socket)).toThrow("it is not below /run/patchbay/vhost-user");
+    expect(() => sockets().observe(POD, socket)).toThrow("it is not below /run/patchbay/vhost-user");
   });
 
   test("what a launcher has in the place of its link goes; where that leads nothing is changed", async () => {
@@ -192,7 +192,7 @@ describe("a socket that is shared", () => {
     mkdirSync(outside);
     symlinkSync(outside, join(volume(), "vhost-pod1"));
     symlinkSync(outside, join(volume(), "vhost-pod1.new"));
-    expect(sockets().look(POD, SOCKET).state).toBe("found");
+    expect(sockets().observe(POD, SOCKET).state).toBe("found");
     sockets().link(POD, SOCKET);
     expect(readlinkSync(join(volume(), "vhost-pod1"))).toBe(SOCKET.path);
     expect(statSync(outside).isDirectory()).toBe(true);

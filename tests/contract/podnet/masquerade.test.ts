@@ -71,7 +71,7 @@ function addPod(): void {
 }
 
 async function isWired(wiring: MasqueradeWiring = WIRING): Promise<boolean> {
-  return (await makeNetwork().look(netns)).isWired(wiring);
+  return (await makeNetwork().observe(netns)).isWired(wiring);
 }
 
 beforeAll(async () => {
@@ -193,7 +193,7 @@ test("an agent in a container writes settings by way of the process that it is t
       "Read-only file system",
     );
     await makeContainedNetwork(process.pid).wireTap(at, WIRING);
-    expect((await makeNetwork().look(at)).isWired(WIRING)).toBe(true);
+    expect((await makeNetwork().observe(at)).isWired(WIRING)).toBe(true);
   } finally {
     own.close();
   }
@@ -218,9 +218,9 @@ describe("a wiring that is cut short", () => {
       () => false,
       () => true,
     );
-    const seen = (await makeNetwork().look(at)).isWired(wiring);
+    const seen = (await makeNetwork().observe(at)).isWired(wiring);
     await makeNetwork().wireTap(at, wiring);
-    const isWired = (await makeNetwork().look(at)).isWired(wiring);
+    const isWired = (await makeNetwork().observe(at)).isWired(wiring);
     await makeNetwork().unwireTap(at, wiring);
     const rules = run("ip", "netns", "exec", name, "nft", "list", "ruleset");
     const links = (await makeNetwork().listLinks(at)).map((link) => link.name);

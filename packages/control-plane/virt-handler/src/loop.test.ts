@@ -46,7 +46,7 @@ test("the launcher of a VMI that has left the node is let go of", async () => {
 });
 
 test("a pass that failed is counted, and made again at once when others say something new", async () => {
-  node.podNetwork.failNext("look", new AppError("PODNET_FAILED", { message: "no" }));
+  node.podNetwork.failNext("observe", new AppError("PODNET_FAILED", { message: "no" }));
   await node.put(aScheduledVmi(["one"], { attachments: [] }));
   node.start();
   await eventually(() => node.results.includes("failed"), SOON);

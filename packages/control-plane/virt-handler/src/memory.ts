@@ -42,7 +42,7 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
       known.set(uid, observeNics(known.get(uid), { vmi, stages, at }));
     },
     describe: ({ metadata: { uid = "" } }, iface) =>
-      describeTimings(known.get(uid)?.stories.get(iface), clock.monotonicMs()),
+      describeTimings(known.get(uid)?.timings.get(iface), clock.monotonicMs()),
     historyOf: (vmi, { interfaces = [], phase }) => {
       const { uid = "" } = vmi.metadata;
       const told = vmi.status?.interfaceHistory ?? [];

@@ -261,7 +261,7 @@ class KernelNodeNics implements NodeNics {
     return link && toNodeNic(link, messages);
   }
 
-  async bringBack(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
+  async returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
     const index = (await queryLinkIndices(this.#options.netlink, pod)).get(name);
     if (index === undefined) return;
     const parts = [attribute(IFLA.name, ANY_NAME), attribute(IFLA.netnsFd, u32(host.fd))];
@@ -284,7 +284,7 @@ class KernelNodeNics implements NodeNics {
       if (errno !== 0 && errno !== expectedErrno)
         lacks.push(`${description}: ${describeErrno(errno)}`);
     }
-    return { kind: "there", lacks };
+    return { kind: "there", rejectedSettings: lacks };
   }
 
   async #send(netns: NetnsHandle, message: Uint8Array): Promise<number> {

@@ -6,7 +6,7 @@ import { planDomain, domainNameOf } from "@patchbay/core/vm";
 import {
   listAnnouncedNics,
   findIncomingFaults,
-  wiringsAfterArrival,
+  listIncomingWirings,
   listExpectedNics,
   planIncoming,
   staysPaused,
@@ -92,7 +92,7 @@ async function findFaults(arrival: Incoming): Promise<readonly string[]> {
 async function readGuestNetwork({ vmi, move, place, deps }: Incoming): Promise<GuestNetwork> {
   if (move.guestNetwork === undefined) {
     const facts = await observeNodeVm(vmi, place, deps);
-    move.guestNetwork = { wirings: wiringsAfterArrival(facts), nics: listAnnouncedNics(facts) };
+    move.guestNetwork = { wirings: listIncomingWirings(facts), nics: listAnnouncedNics(facts) };
   }
   return move.guestNetwork;
 }

@@ -5,7 +5,7 @@ import { domainNameOf, disksToCopy } from "@patchbay/core/vm";
 import {
   UNLIMITED_DOWNTIME_MS,
   downtimeAt,
-  migrationLimitsOf,
+  readMigrationLimits,
   type OutgoingFacts,
   mayDisruptNow,
   planOutgoing,
@@ -43,14 +43,14 @@ export function buildRelayRequest(
 ): RelayRequest {
   const { directoryFd } = launcher;
   const disks = disksToCopy(vmi.spec).length;
-  return { migration, disks, silenceMs: migrationLimitsOf(migration).silenceMs, directoryFd };
+  return { migration, disks, silenceMs: readMigrationLimits(migration).silenceMs, directoryFd };
 }
 
 /** Uses the sockets in the launcher's volume, by their paths inside the launcher. */
 function buildMigration({ vmi, migration }: Outgoing): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
   const targets = disksToCopy(vmi.spec);
-  const { bandwidthMibPerSecond, throttles, allowsUnsafe } = migrationLimitsOf(migration);
+  const { bandwidthMibPerSecond, throttles, allowsUnsafe } = readMigrationLimits(migration);
   return {
     ...(bandwidthMibPerSecond !== undefined && { bandwidthMibPerSecond }),
     throttles,
@@ -71,7 +71,7 @@ async function limitDowntime(
   connection: HypervisorConnection,
   iteration: number,
 ): Promise<void> {
-  const { maxDowntimeMs } = migrationLimitsOf(migration);
+  const { maxDowntimeMs } = readMigrationLimits(migration);
   const isEmulated = usesEmulation(deps.kubevirts.list()[0]);
   const atMost = { maxDowntimeMs, isEmulated };
   const limitMs = move.isDisrupted ? UNLIMITED_DOWNTIME_MS : downtimeAt(iteration, atMost);
@@ -86,7 +86,7 @@ async function limitDowntime(
 /** The reason of a failure, for people. libvirt reports a cancellation when this process aborted a stalled migration. */
 function describeFailure({ migration, move }: Outgoing, error: unknown): string {
   if (!move.isStalled) return messageOf(error);
-  const seconds = migrationLimitsOf(migration).silenceMs / 1000;
+  const seconds = readMigrationLimits(migration).silenceMs / 1000;
   return `nothing came over for ${String(seconds)} s (progressTimeout)`;
 }
 
@@ -109,7 +109,7 @@ async function awaitMigration(
     const { relay } = move;
     await relay?.reportGone();
     move.isConfirmed = relay !== undefined && relay === move.relay;
-    logOutcome(deps, vmi, { isHeard: move.isConfirmed });
+    logOutcome(deps, vmi, { isAcknowledged: move.isConfirmed });
   } catch (error) {
     const reason = describeFailure(departure, error);
     // The next pass retries reporting the guest's departure.
@@ -140,7 +140,7 @@ function recordJob({ migration, move, deps }: Outgoing, job: JobStats): void {
   if (move.progressMs === undefined || job.processedBytes !== move.job?.processedBytes) {
     move.progressMs = nowMs;
   }
-  move.isStalled = isMoving && nowMs - move.progressMs >= migrationLimitsOf(migration).silenceMs;
+  move.isStalled = isMoving && nowMs - move.progressMs >= readMigrationLimits(migration).silenceMs;
   move.job = isMoving ? job : undefined;
 }
 
@@ -288,7 +288,7 @@ export async function sendGuest(departure: Outgoing): Promise<boolean> {
     domain,
     job,
     call: move.call,
-    isHeard: move.isConfirmed,
+    isAcknowledged: move.isConfirmed,
     isStalled: move.isStalled,
     isLate: mayDisruptNow(migration, departure.vmi, departure.deps.clock.now()),
     hasRelay: move.leadsTo(targetEndpoint(departure)),

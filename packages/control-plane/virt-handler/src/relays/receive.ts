@@ -97,7 +97,7 @@ function serve(receiver: Receiver, channel: Channel): Server {
       refuse(remote, `it is not node ${order.peerNode}`);
       return;
     }
-    strangers.know(remote);
+    strangers.markAuthenticated(remote);
     void admit(receiver, channel, remote).then((reason) => {
       if (reason !== undefined) refuse(remote, reason);
     });

@@ -37,13 +37,13 @@ test("a guest whose frames pass is dead nowhere", async () => {
   expect(report).toMatchObject({ vmi: "default/vm1", interface: "one" });
   expect(report.firstDead).toBeUndefined();
   expect(doctor.examined).toMatchObject([
-    { addresses: ["10.9.0.1"], asksDhcp: false, wiring: { mac: MACS.one }, node: { inode: "1" } },
+    { addresses: ["10.9.0.1"], testsDhcp: false, wiring: { mac: MACS.one }, node: { inode: "1" } },
   ]);
 });
 
 test("a guest that nobody knows an address of is asked for by DHCP", async () => {
   await examine(KEY, "one");
-  expect(doctor.examined).toMatchObject([{ addresses: [], asksDhcp: true }]);
+  expect(doctor.examined).toMatchObject([{ addresses: [], testsDhcp: true }]);
 });
 
 test("a guest with another MAC is told", async () => {

@@ -93,7 +93,7 @@ async function examine(
   const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, leftMs));
   const nic = question && { ...question, pod: session.launcher.netns, node, withinMs };
   const diagnosis = diagnose(
-    nic === undefined ? facts : { ...facts, seen: await doctor.examine(nic) },
+    nic === undefined ? facts : { ...facts, observed: await doctor.examine(nic) },
   );
   const milliseconds = Math.round(deps.clock.monotonicMs() - startedMs);
   return { vmi: vmiKey, interface: name, ...diagnosis, milliseconds };

@@ -21,7 +21,7 @@ test("a descriptor arrives with its token, once", async () => {
   const taken: number[] = [];
   const main: ChildMain = (channel) => {
     channel.onMessage(() => {
-      taken.push(channel.takeDescriptor(7).fd);
+      taken.push(channel.claimDescriptor(7).fd);
     });
   };
   const starter = createFakeChildStarter({ "file:///taker.js": main });

@@ -92,7 +92,7 @@ class MemoryNodeNics implements FakeNodeNics {
     }
   }
 
-  async bringBack(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
+  async returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
     await Promise.resolve();
     this.#lastIndex += 1;
     const index = this.#lastIndex;
@@ -112,7 +112,7 @@ class MemoryNodeNics implements FakeNodeNics {
     this.#take(inode, seen);
     this.put(inode, { ...nic, index: seen.index, addresses, routes });
     const lacks = [...nic.addresses, ...nic.routes].filter((one) => this.refused.includes(one));
-    return { kind: "there", lacks };
+    return { kind: "there", rejectedSettings: lacks };
   }
 
   #of(inode: string): readonly NodeNic[] {

@@ -77,7 +77,7 @@ async function report(
 ): Promise<ReportResult> {
   const operations = problemsPatch(nad, { ...finding, node: nodeName }); // pure
   if (operations.length === 0) return "known";
-  const { told } = finding;
+  const { reported: told } = finding;
   let reported: ReportResult = "written";
   try {
     const patch = { type: "json", operations } as const;
@@ -135,7 +135,7 @@ async function reportChanges(
     deps,
   }: { readonly before: CheckedDefinition | undefined; readonly deps: DefinitionDeps },
 ): Promise<Pick<CheckedDefinition, "reported" | "isWithoutStatus">> {
-  const text = finding.told && JSON.stringify(finding.told);
+  const text = finding.reported && JSON.stringify(finding.reported);
   if (before?.isWithoutStatus === true && before.reported === text) return before;
   const reported = await report(nad, finding, deps);
   return { reported: text, isWithoutStatus: reported === "without status" };
@@ -156,7 +156,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, before, deps);
   const written = await reportChanges(
     nad,
-    { told, isTidying: isRemoving, gone: deletedNodes },
+    { reported: told, removesStale: isRemoving, deletedNodes },
     { before, deps },
   );
   deps.checked.set(key, {

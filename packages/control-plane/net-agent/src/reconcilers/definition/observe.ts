@@ -64,7 +64,7 @@ async function factsOf(
     leases: await Promise.all(
       leaseDirectories(needs, config, deps).map((directory) => files.list(directory)),
     ),
-    isAskedForGuests:
+    isRequestedByLauncher:
       needs.unfitForGuests !== undefined && (await isRequestedForGuests(network, deps)),
   };
 }

@@ -72,7 +72,7 @@ async function giveBackSettings(
   deps: Deps,
 ): Promise<void> {
   try {
-    await deps.podNetwork.giveBack(where.netns, buildLentNic(row.request, row.result));
+    await deps.podNetwork.restoreNic(where.netns, buildLentNic(row.request, row.result));
   } catch (error) {
     // DEL follows nevertheless: it may not need this, and it removes the NIC.
     const reason = messageOf(error);

@@ -101,6 +101,6 @@ export function toOwned(row: JournalRow, now: CurrentPod): OwnedRow {
     isAdopted: row.isAdopted === true,
     hasDevice: deviceOfRow(row) !== undefined,
     entries: statusEntriesOf(row),
-    ...(row.selection !== undefined && { asked: row.selection }),
+    ...(row.selection !== undefined && { recordedElement: row.selection }),
   };
 }
