@@ -183,7 +183,9 @@ describe("a socket that is shared", () => {
 
   test("a path elsewhere is refused", () => {
     const socket = { ...SOCKET, path: "/run/other/one" };
-    expect(() => sockets().observe(POD, socket)).toThrow("it is not below /run/patchbay/vhost-user");
+    expect(() => sockets().observe(POD, socket)).toThrow(
+      "it is not below /run/patchbay/vhost-user",
+    );
   });
 
   test("what a launcher has in the place of its link goes; where that leads nothing is changed", async () => {

@@ -127,7 +127,8 @@ function wakeClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.list()) {
       const isUser =
-        vmi.metadata.namespace === metadata.namespace && listClaimNames(vmi).includes(metadata.name);
+        vmi.metadata.namespace === metadata.namespace &&
+        listClaimNames(vmi).includes(metadata.name);
       if (isUser) queue.add(toKey(vmi));
     }
   });

@@ -161,7 +161,9 @@ function openRelays(context: DaemonContext, flags: Flags): Relays {
 }
 
 /** Ends programs that an earlier process of virt-handler left running. */
-async function killLeftovers<T extends { killLeftovers(): Promise<void> }>(programs: T): Promise<T> {
+async function killLeftovers<T extends { killLeftovers(): Promise<void> }>(
+  programs: T,
+): Promise<T> {
   await programs.killLeftovers();
   return programs;
 }

@@ -175,7 +175,8 @@ class HostVhostSockets implements VhostSockets {
     try {
       return this.#withVolume(
         podUid,
-        (fd) => readlinkSync(`${descriptorPath(fd)}/${buildSocketLinkName(podInterfaceName)}`) === path,
+        (fd) =>
+          readlinkSync(`${descriptorPath(fd)}/${buildSocketLinkName(podInterfaceName)}`) === path,
       );
     } catch {
       return false;

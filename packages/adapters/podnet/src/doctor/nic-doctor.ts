@@ -180,7 +180,8 @@ function refusedSince(
   after: readonly Refusal[],
 ): readonly RefusedFrames[] {
   return after.map((refusal) => {
-    const earlier = before.find(({ description: what }) => what === refusal.description)?.frames ?? 0;
+    const earlier =
+      before.find(({ description: what }) => what === refusal.description)?.frames ?? 0;
     return { ...refusal, recentFrames: Math.max(0, refusal.frames - earlier) };
   });
 }

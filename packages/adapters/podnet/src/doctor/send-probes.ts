@@ -181,7 +181,10 @@ function countSeries(
         return [...new Set(found.flatMap(({ port }) => hops[port] ?? []))];
       });
     const sent = own.length;
-    const [probeCounts, replyCounts] = [count(seen("probeTests"), sent), count(seen("answerTests"), sent)];
+    const [probeCounts, replyCounts] = [
+      count(seen("probeTests"), sent),
+      count(seen("answerTests"), sent),
+    ];
     return [{ probe, sent, probes: probeCounts, replies: replyCounts }];
   });
 }

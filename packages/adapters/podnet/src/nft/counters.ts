@@ -54,7 +54,11 @@ function parseRefusal(chain: string, line: string): Refusal | undefined {
   if (rule === undefined || packets === "0") return undefined;
   const { inside, atEnd } = REASONS_BY_CHAIN[chain] ?? {};
   const what = (rule === "" ? atEnd : inside) ?? chain;
-  return { description: what, frames: Number(packets), isOfIpv4Address: IPV4_ADDRESS_CHAINS.includes(chain) };
+  return {
+    description: what,
+    frames: Number(packets),
+    isOfIpv4Address: IPV4_ADDRESS_CHAINS.includes(chain),
+  };
 }
 
 /** Parses the refusals in a printed table whose chains are {@link addDropCounters}, most frequent first. */

@@ -132,7 +132,8 @@ function actedBelow(schemaValue: SchemaValue): unknown {
     const isDropped = mark.list === "harmless" && mark.unless?.(value) !== true;
     return isDropped ? undefined : value;
   }
-  if (Array.isArray(value)) return listChildren(schemaValue).map((entry) => actedBelow(entry) ?? {});
+  if (Array.isArray(value))
+    return listChildren(schemaValue).map((entry) => actedBelow(entry) ?? {});
   return isJsonObject(value) ? actedMembers(schema, value) : value;
 }
 
@@ -148,7 +149,9 @@ export function listQuantities(
 ): readonly Pick<SchemaValue, "path" | "value">[] {
   const below = (schemaValue: SchemaValue): readonly SchemaValue[] => {
     if (!leadsToQuantities(schemaValue.schema)) return [];
-    return isQuantity(schemaValue.schema) ? [schemaValue] : listChildren(schemaValue).flatMap(below);
+    return isQuantity(schemaValue.schema)
+      ? [schemaValue]
+      : listChildren(schemaValue).flatMap(below);
   };
   return below({ path, schema: rootOf(schema), value });
 }

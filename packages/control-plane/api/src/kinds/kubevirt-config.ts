@@ -4,7 +4,12 @@ import type { Static } from "typebox";
 import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
-import { OPEN, CLUSTER_PORT_SECURITY, readClusterSecurity, type ClusterSecurity } from "./network.ts";
+import {
+  OPEN,
+  CLUSTER_PORT_SECURITY,
+  readClusterSecurity,
+  type ClusterSecurity,
+} from "./network.ts";
 import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
 import { MIGRATION_CONFIGURATION } from "./migration.ts";
@@ -66,8 +71,7 @@ const BINDING_PLUGIN = Type.Object(
     ),
     sidecarImage: Type.Optional(
       Type.String({
-        description:
-          "Image of a sidecar container that can change the domain (a hook).",
+        description: "Image of a sidecar container that can change the domain (a hook).",
       }),
     ),
   },
@@ -155,8 +159,7 @@ export const KubeVirtSpecSchema = Type.Object(
             Type.Unsafe<EvictionStrategy>({
               type: "string",
               enum: [...EVICTION_STRATEGIES],
-              description:
-                "Default eviction strategy of VMs; None when absent.",
+              description: "Default eviction strategy of VMs; None when absent.",
             }),
           ),
           vmStateStorageClass: Type.Optional(
@@ -338,7 +341,9 @@ export interface NetworkConfig {
 /** Source: KubeVirt feature gate Sidecar. */
 const SIDECAR_GATE = "Sidecar";
 
-function readAutoBinding(configured: { readonly defaultNetworkInterface?: AutoBinding }): AutoBinding {
+function readAutoBinding(configured: {
+  readonly defaultNetworkInterface?: AutoBinding;
+}): AutoBinding {
   return configured.defaultNetworkInterface ?? "bridge";
 }
 

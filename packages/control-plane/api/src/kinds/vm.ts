@@ -137,7 +137,8 @@ const IpAddressesSchema = Type.Array(
     ips: Type.Array(Type.String({ description: "For example 10.77.1.5." })),
   }),
   {
-    description: "Addresses that networks assigned to interfaces; the next start requests them again.",
+    description:
+      "Addresses that networks assigned to interfaces; the next start requests them again.",
   },
 );
 

@@ -44,7 +44,10 @@ const IfaceStatusSchema = Type.Object(
       Type.Object(
         {
           source: Type.Unsafe<AddressSource>({ type: "string", enum: [...ADDRESS_SOURCES] }),
-          since: Type.String({ format: "date-time", description: "When they were first reported." }),
+          since: Type.String({
+            format: "date-time",
+            description: "When they were first reported.",
+          }),
           silentSince: Type.Optional(
             Type.String({
               format: "date-time",
@@ -163,8 +166,7 @@ export const VmiStatusSchema = Type.Object(
     interfaceHistory: Type.Optional(IFACE_HISTORY_SCHEMA),
     unlistedGuestInterfaces: Type.Optional(
       Type.Integer({
-        description:
-          "Number of the guest's own links beyond the 10 in `interfaces`.",
+        description: "Number of the guest's own links beyond the 10 in `interfaces`.",
       }),
     ),
     guestOSInfo: Type.Optional(GuestOsInfoSchema),

@@ -174,7 +174,9 @@ describe("what a guest may send", () => {
       want: ["portSecurity"],
     },
   ])("$name", ({ said: message, network = BLUE, want }) => {
-    expect(refused({ ...BRIDGE, ...(message && { portSecurity: message }) }, network)).toEqual(want);
+    expect(refused({ ...BRIDGE, ...(message && { portSecurity: message }) }, network)).toEqual(
+      want,
+    );
   });
 });
 

@@ -25,7 +25,12 @@ const NO_OFFER = asked("dhcp", "podNic", "nodePeer", "nodeBridge", "uplink");
 
 /** Of frames of the guest's, so many while it was looked. */
 function refusal(lately: number): RefusedFrames {
-  return { description: "ARP from elsewhere", frames: 9, isOfIpv4Address: true, recentFrames: lately };
+  return {
+    description: "ARP from elsewhere",
+    frames: 9,
+    isOfIpv4Address: true,
+    recentFrames: lately,
+  };
 }
 const REFUSED_NOW: PathChange = { observed: { refused: [refusal(3)] } };
 
@@ -118,7 +123,11 @@ const POD: readonly PathRow[] = [
   ],
   ["a loose tap", { wiringFaults: buildWiringFault("master", "tap1") }, ["tap", "TapOutOfBridge"]],
   ["a small tap", { links: { tap: link("tap1", { mtu: 1400 }) } }, ["tap", "MtuSmaller"]],
-  ["a tap without its rules", { wiringFaults: buildWiringFault("rules", "tap1") }, ["tap", "RulesChanged"]],
+  [
+    "a tap without its rules",
+    { wiringFaults: buildWiringFault("rules", "tap1") },
+    ["tap", "RulesChanged"],
+  ],
   ["an address of its own making", { mayClaim: ["10.9.0.2"] }, ["tap", "GuardRefuses"]],
   [
     "answers that the rules drop",
@@ -142,9 +151,17 @@ const POD: readonly PathRow[] = [
     { links: { podBridge: link("k6t-1", { up: false }) } },
     ["podBridge", "BridgeDown"],
   ],
-  ["no entry of the guest", { wiringFaults: buildWiringFault("entry", "tap1") }, ["podBridge", "EntryMissing"]],
+  [
+    "no entry of the guest",
+    { wiringFaults: buildWiringFault("entry", "tap1") },
+    ["podBridge", "EntryMissing"],
+  ],
   ["learning", { wiringFaults: buildWiringFault("learning", "pod1") }, ["podBridge", "LearningOn"]],
-  ["another bridge", { wiringFaults: buildWiringFault("mac", "k6t-1") }, ["podBridge", "BridgeChanged"]],
+  [
+    "another bridge",
+    { wiringFaults: buildWiringFault("mac", "k6t-1") },
+    ["podBridge", "BridgeChanged"],
+  ],
   [
     "questions lost in the pod",
     { traces: [asked("inward", "nodePeer", "podNic")] },
@@ -184,8 +201,16 @@ const POD: readonly PathRow[] = [
     { links: { podNic: link("pod1", { carrier: false }) } },
     ["podNic", "NoCarrier"],
   ],
-  ["a loose pod NIC", { wiringFaults: buildWiringFault("master", "pod1") }, ["podNic", "NicOutOfBridge"]],
-  ["another MAC at the pod NIC", { wiringFaults: buildWiringFault("mac", "pod1") }, ["podNic", "NicWrongMac"]],
+  [
+    "a loose pod NIC",
+    { wiringFaults: buildWiringFault("master", "pod1") },
+    ["podNic", "NicOutOfBridge"],
+  ],
+  [
+    "another MAC at the pod NIC",
+    { wiringFaults: buildWiringFault("mac", "pod1") },
+    ["podNic", "NicWrongMac"],
+  ],
   [
     "a blocked pod NIC",
     { links: { podNic: link("pod1", { isBlocked: true }) } },
@@ -201,7 +226,11 @@ const POD: readonly PathRow[] = [
 
 const NAT: readonly PathRow[] = [
   ["whole", {}],
-  ["without its rules", { wiringFaults: buildWiringFault("rules", "") }, ["translation", "RulesChanged"]],
+  [
+    "without its rules",
+    { wiringFaults: buildWiringFault("rules", "") },
+    ["translation", "RulesChanged"],
+  ],
   ["silent", { traces: [asked("inward", "tap")] }, ["guest", "GuestSilent"]],
   [
     "not heard at its gateway",

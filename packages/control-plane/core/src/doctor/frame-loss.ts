@@ -93,7 +93,11 @@ interface ProbePath {
 
 function findProbePath(observed: ObservedPath, probe: ProbeName): ProbePath {
   if (!PROBES_TO_GUEST.includes(probe)) {
-    return { question: outwardStages(observed, probe), answer: returnStages(observed), first: "podNic" };
+    return {
+      question: outwardStages(observed, probe),
+      answer: returnStages(observed),
+      first: "podNic",
+    };
   }
   if (observed.isBridged && observed.links.onNode === "peer") {
     return { question: TO_GUEST_STAGES, answer: FROM_GUEST_STAGES, first: "nodePeer" };

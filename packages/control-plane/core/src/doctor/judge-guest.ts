@@ -27,7 +27,9 @@ function judgeMac({ device, guest, ...facts }: PathFacts): Verdict | undefined {
   if (guest !== undefined && guest.macs.length > 0 && !guest.macs.includes(device.mac)) {
     return dead("WrongMacInGuest", `${text}; the guest agent reports ${guest.macs.join(", ")}`);
   }
-  const others = (findTrace(facts, "inward")?.repliedFrom ?? []).filter((mac) => mac !== device.mac);
+  const others = (findTrace(facts, "inward")?.repliedFrom ?? []).filter(
+    (mac) => mac !== device.mac,
+  );
   if (others.length === 0) return undefined;
   return dead("WrongMacInGuest", `${text}; the guest answers from ${others.join(", ")}`);
 }
@@ -79,7 +81,8 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")].filter(
     (each) => each !== undefined,
   );
-  const isSilentByIp = traces.length === 2 && traces.every(({ replySeenAt: replied }) => replied.length === 0);
+  const isSilentByIp =
+    traces.length === 2 && traces.every(({ replySeenAt: replied }) => replied.length === 0);
   if (observed === undefined || !isSilentByIp) return undefined;
   // Without ARP replies from its gateway the guest cannot reply by IP.
   const hearsGateway = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;

@@ -106,7 +106,13 @@ test.each([
 ])(
   "ping through the node sent $sentAs, reply to the node: $repliesToNode → $want",
   ({ sentAs, repliesToNode, want }) => {
-    const forwarded = { link: "eno1", gateway: "192.0.2.1", sentAs, hasReply: false, repliesToNode };
+    const forwarded = {
+      link: "eno1",
+      gateway: "192.0.2.1",
+      sentAs,
+      hasReply: false,
+      repliesToNode,
+    };
     const { hops } = diagnose(pathFacts({ observed: { forwarded } }));
     expect(hops.find(({ hop }) => hop === "gateway")?.reason).toBe(want);
   },

@@ -245,7 +245,8 @@ function judgeUplinkLink(
 }
 
 function judgeMissingUplink(facts: PathFacts, observed: ObservedPath): Verdict {
-  if (observed.links.nodeBridge === undefined) return notApplicable("frames are routed on the node");
+  if (observed.links.nodeBridge === undefined)
+    return notApplicable("frames are routed on the node");
   const why = "the bridge has no port but those of pods";
   if (observed.target === undefined) return unknown(`${why}: only guests of this node are reached`);
   return isOutwardLost(facts) && observed.target.at === "beyond"
@@ -278,7 +279,9 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
         () => judgeClaimants(facts, observed, trace.repliedFrom),
         () => judgeSpecialFrameLoss(facts, address),
         () =>
-          observed.target?.isGuest === true ? undefined : judgePartialLoss(facts, "gateway", address),
+          observed.target?.isGuest === true
+            ? undefined
+            : judgePartialLoss(facts, "gateway", address),
       ) ?? judgeAnsweringGateway(facts, observed, trace.repliedFrom)
     );
   }
@@ -292,11 +295,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
     return dead("GatewayAddressMissing", why, address);
   }
   return findFrameLoss(trace, observed) === "gateway"
-    ? dead(
-        "GatewaySilent",
-        "requests reach the last observable hop, and no reply arrives",
-        address,
-      )
+    ? dead("GatewaySilent", "requests reach the last observable hop, and no reply arrives", address)
     : unknown("no question has come so far", address);
 }
 

@@ -38,7 +38,11 @@ function listRefusedAddresses({ guest, mayClaim }: PathFacts): readonly string[]
   });
 }
 
-function judgeSendGuard(facts: PathFacts, observed: ObservedPath, tap: PathLink): Verdict | undefined {
+function judgeSendGuard(
+  facts: PathFacts,
+  observed: ObservedPath,
+  tap: PathLink,
+): Verdict | undefined {
   const refused = listRefusedAddresses(facts);
   if (refused.length > 0) {
     const why = `the guest may not send from ${refused.join(", ")}`;
@@ -54,7 +58,9 @@ function explainLostReplies(facts: PathFacts, observed: ObservedPath): string | 
   const isLost = trace.replySeenAt.length > 0 && findFrameLoss(trace, observed) === "tap";
   if (!isLost) return undefined;
   const why = "the guest's replies reach the tap but go no further";
-  const lately = observed.refused.filter((each) => each.recentFrames > 0).map(({ description: what }) => what);
+  const lately = observed.refused
+    .filter((each) => each.recentFrames > 0)
+    .map(({ description: what }) => what);
   return lately.length === 0 ? why : `${why}: its guard refuses ${lately.join(", ")}`;
 }
 
@@ -67,7 +73,9 @@ function explainRefusedAddress({ refused }: ObservedPath): string | undefined {
 
 function describeEarlierRefusals({ refused }: ObservedPath): string {
   const counts = refused.map(({ description: what, frames }) => `${String(frames)} of ${what}`);
-  return counts.length === 0 ? "" : `; its send guard has refused frames before: ${counts.join(", ")}`;
+  return counts.length === 0
+    ? ""
+    : `; its send guard has refused frames before: ${counts.join(", ")}`;
 }
 
 function judgeTapLink(tap: PathLink): Verdict | undefined {
@@ -110,7 +118,9 @@ function judgeBridgePorts({ wiringFaults: faults }: ObservedPath): Verdict | und
 }
 
 function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
-  const wrong = observed.isBridged ? (observed.entries ?? []).find(({ at }) => at === "pod") : undefined;
+  const wrong = observed.isBridged
+    ? (observed.entries ?? []).find(({ at }) => at === "pod")
+    : undefined;
   if (wrong === undefined) return undefined;
   const why = `a fixed forwarding entry leads the gateway's MAC ${wrong.mac} to ${wrong.port}`;
   return dead("EntryElsewhere", why, wrong.port);
@@ -152,7 +162,8 @@ export function judgePodBridge(facts: JudgedFacts): Verdict {
           ["other", "BridgeChanged"],
         ]),
       () => judgeForwardingEntry(observed),
-      () => judgePodNeighbor(observed, bridge, facts.device === undefined ? [] : [facts.device.mac]),
+      () =>
+        judgePodNeighbor(observed, bridge, facts.device === undefined ? [] : [facts.device.mac]),
       () => judgeFrameLoss(facts, "podBridge", bridge.name),
     ) ?? ok("it is up, and knows the guest behind its tap", bridge.name)
   );
@@ -186,7 +197,11 @@ export function judgeTranslation({ observed, binding }: PathFacts): Verdict {
     : dead("RulesChanged", `it lacks: ${fault.description}`);
 }
 
-function judgeNicLink(facts: PathFacts, observed: ObservedPath, nic: PathLink): Verdict | undefined {
+function judgeNicLink(
+  facts: PathFacts,
+  observed: ObservedPath,
+  nic: PathLink,
+): Verdict | undefined {
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
   const { onNode, nodePeer } = observed.links;

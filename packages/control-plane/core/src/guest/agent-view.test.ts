@@ -165,7 +165,10 @@ describe("a NIC", () => {
   });
 
   test("is forgotten with its device", () => {
-    const view = nextGuestView(after([[0, [AGENT_CONNECTED]]]), [AGENT_CONNECTED], { macs: [], nowMs: 1000 });
+    const view = nextGuestView(after([[0, [AGENT_CONNECTED]]]), [AGENT_CONNECTED], {
+      macs: [],
+      nowMs: 1000,
+    });
     expect(view.nics.size).toBe(0);
     expect(view.otherLinks.map(({ mac }) => mac)).toEqual([MAC]);
   });
@@ -175,7 +178,9 @@ describe("links of the guest's own", () => {
   const names = (view: GuestView): readonly unknown[] => view.otherLinks.map(({ name }) => name);
 
   test("are those of no NIC, first those with addresses, each in the guest's order", () => {
-    const view = after([[0, [other(1), AGENT_CONNECTED, other(2, { ipv6: ["fd00::1"] }), other(3)]]]);
+    const view = after([
+      [0, [other(1), AGENT_CONNECTED, other(2, { ipv6: ["fd00::1"] }), other(3)]],
+    ]);
     expect(names(view)).toEqual(["veth2", "veth1", "veth3"]);
   });
 
@@ -209,7 +214,10 @@ describe("links of the guest's own", () => {
   test("become a NIC when the VM gets one of that MAC", () => {
     const view = after([[0, [AGENT_CONNECTED, other(1)]]]);
     const mac = other(1).mac ?? "";
-    const next = nextGuestView(view, [AGENT_CONNECTED, other(1)], { macs: [MAC, mac], nowMs: 1000 });
+    const next = nextGuestView(view, [AGENT_CONNECTED, other(1)], {
+      macs: [MAC, mac],
+      nowMs: 1000,
+    });
     expect([next.otherLinks, [...next.nics.keys()]]).toEqual([[], [MAC, mac]]);
   });
 

@@ -24,7 +24,12 @@ const FIRST_RETRY_DELAY_MS = 15_000;
 /** Longest interval for an agent that does not reply: each query blocks its VM for 2 s. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
-export function nextAgentPollMs({ changedAgoMs, queries, queriedAgoMs, failures }: PollHistory): number {
+export function nextAgentPollMs({
+  changedAgoMs,
+  queries,
+  queriedAgoMs,
+  failures,
+}: PollHistory): number {
   const soonMs = POLL_DELAYS_MS[queries];
   if (soonMs !== undefined) return Math.max(0, soonMs - changedAgoMs);
   if (failures === 1) return Math.max(0, FIRST_RETRY_DELAY_MS - queriedAgoMs);
@@ -122,7 +127,9 @@ function nextNics(
 ): GuestView["nics"] {
   const entries = macs.flatMap((mac): readonly (readonly [string, LinkView])[] => {
     const [before, reported] = [nics.get(mac), answer.find((link) => link.mac === mac)];
-    return before === undefined && reported === undefined ? [] : [[mac, nextLink(before, reported, nowMs)]];
+    return before === undefined && reported === undefined
+      ? []
+      : [[mac, nextLink(before, reported, nowMs)]];
   });
   return new Map(entries);
 }
@@ -197,7 +204,9 @@ export function restoreGuestView(reported: readonly IfaceStatus[]): GuestView {
   const nics = reported.flatMap((status): readonly (readonly [string, LinkView])[] => {
     const { name, mac, infoSource } = status;
     const isExisting = infoSource?.includes("guest-agent") === true;
-    return name === undefined || mac === undefined || !isExisting ? [] : [[mac, restoreLink(status)]];
+    return name === undefined || mac === undefined || !isExisting
+      ? []
+      : [[mac, restoreLink(status)]];
   });
   const otherLinks = reported.filter(({ name }) => name === undefined);
   return { nics: new Map(nics), otherLinks: otherLinks.map(restoreOtherLink) };

@@ -61,7 +61,11 @@ describe("a path", () => {
   const KEY = { namespace: "blue", name: "vm1" };
 
   test("is printed and read, whatever the user is called", () => {
-    const request = { stream: "capture", order: ORDER, user: "system:serviceaccount:a/b?c" } as const;
+    const request = {
+      stream: "capture",
+      order: ORDER,
+      user: "system:serviceaccount:a/b?c",
+    } as const;
     expect(parseCapturePath(capturePath(KEY, request))).toEqual({ key: KEY, ...request });
   });
 

@@ -30,7 +30,8 @@ function stageOf({ phase, more }: Observed): readonly IfaceStage[] {
 
 function interfaceOf(stage: IfaceStage, reason: string | undefined): IfaceStatus {
   const { name, type, phase, podInterfaceName, link } = stage;
-  const blockedReason = reason === undefined ? {} : { reason, message: `${reason} it is`, attempts: 2 };
+  const blockedReason =
+    reason === undefined ? {} : { reason, message: `${reason} it is`, attempts: 2 };
   return {
     name,
     podInterfaceName,
@@ -44,7 +45,13 @@ function reportedAfter(all: readonly Observed[]): readonly IfaceOperation[] {
   let status: VmiStatus = {};
   let observed: ObservedNics | undefined;
   for (const each of all) {
-    const { atMs, reason, isTold: isReported = true, isRestarted = false, vmiPhase = "Running" } = each;
+    const {
+      atMs,
+      reason,
+      isTold: isReported = true,
+      isRestarted = false,
+      vmiPhase = "Running",
+    } = each;
     const stages = stageOf(each);
     const vmi = aVmi({ status: { ...status, phase: vmiPhase } });
     const at = { nowMs: atMs + 7, now: printTime(atMs) };

@@ -284,7 +284,9 @@ export function observeNics(before: ObservedNics | undefined, pass: HistoryPass)
   }));
   const events = next.flatMap(({ name, ended }) => ended.map((operation) => ({ name, operation })));
   return {
-    timings: new Map(next.flatMap(({ name, timings }) => (timings ? [[name, timings] as const] : []))),
+    timings: new Map(
+      next.flatMap(({ name, timings }) => (timings ? [[name, timings] as const] : [])),
+    ),
     links: new Map(next.flatMap(({ name, link }) => (link ? [[name, link] as const] : []))),
     ended: events.reduce(recordOperation, known.ended),
   };
@@ -313,7 +315,9 @@ export function withBlockedReasons(
       const { reason, message, attempts } = reported;
       return { ...timings, blockedBy: omitUndefined({ reason, message, attempts }) };
     }),
-    links: mapValues(observed.links, (link, name) => withBlockedReason(link, findBlockedReason(name))),
+    links: mapValues(observed.links, (link, name) =>
+      withBlockedReason(link, findBlockedReason(name)),
+    ),
   };
 }
 

@@ -76,7 +76,10 @@ function limitHistory(history: IfaceHistory): IfaceHistory {
     dropped.add(each.operation);
   }
   return history
-    .map(({ name, operations }) => ({ name, operations: operations.filter((o) => !dropped.has(o)) }))
+    .map(({ name, operations }) => ({
+      name,
+      operations: operations.filter((o) => !dropped.has(o)),
+    }))
     .filter(({ operations }) => operations.length > 0);
 }
 

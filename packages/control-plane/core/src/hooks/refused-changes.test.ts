@@ -202,7 +202,9 @@ describe("a hook may not", () => {
     {
       name: "say what runs the guest",
       answer: intoDevices("<emulator>/bin/sh</emulator>"),
-      says: ["/domain/devices/emulator: a hook cannot choose the program that runs the guest; remove it"],
+      says: [
+        "/domain/devices/emulator: a hook cannot choose the program that runs the guest; remove it",
+      ],
     },
     {
       name: "hide devices in a second list of them",
@@ -230,7 +232,9 @@ describe("a hook may not", () => {
     ].map(({ name, from, to, where }) => ({
       name: `change ${name}`,
       answer: (xml: string): string => xml.replace(from, to),
-      says: [`/domain/${where}: a hook cannot change it; keep the original value, or change the VM`],
+      says: [
+        `/domain/${where}: a hook cannot change it; keep the original value, or change the VM`,
+      ],
     })),
     {
       name: "add what QEMU is told of devices that are there",
@@ -243,7 +247,9 @@ describe("a hook may not", () => {
     {
       name: "add memory",
       answer: intoDomain("<maxMemory slots='16'>999</maxMemory>"),
-      says: ["/domain/maxMemory: a hook cannot change it; keep the original value, or change the VM"],
+      says: [
+        "/domain/maxMemory: a hook cannot change it; keep the original value, or change the VM",
+      ],
     },
   ])("$name", ({ answer, made: created, says: message }) => {
     expect(refusals(answer, created)).toEqual(message);

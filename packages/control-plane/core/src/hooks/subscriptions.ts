@@ -60,7 +60,9 @@ export function subscribersAt(
       // v1alpha2 has no Shutdown. Source: KubeVirt pkg/hooks manager.go.
       const isKnown = point !== "Shutdown" || version === "v1alpha3";
       if (priority === undefined || version === undefined || !isKnown) return [];
-      return [{ container, hook: buildHookName(container, info), version, priority, name: info.name }];
+      return [
+        { container, hook: buildHookName(container, info), version, priority, name: info.name },
+      ];
     })
     .toSorted(
       (left, right) =>

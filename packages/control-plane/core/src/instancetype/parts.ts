@@ -54,7 +54,9 @@ export function findPartType(part: Part, kind: string | undefined): PartType | u
   const types = TYPES[part];
   if (kind === undefined || kind === "") return types[0];
   const requestedName = kind.toLowerCase();
-  return types.find((type) => requestedName === type.kind.toLowerCase() || requestedName === type.resource);
+  return types.find(
+    (type) => requestedName === type.kind.toLowerCase() || requestedName === type.resource,
+  );
 }
 
 /** The kind to write into a matcher without one. Source: KubeVirt ClusterSingularResourceName. */

@@ -7,7 +7,10 @@ import { ifacePhaseFamily, pendingIfaces, findEndedPhases, newReasons } from "./
 
 const SINCE = "2026-01-01T00:00:00Z";
 
-function reported(phase: IfacePhase, more: Partial<IfaceStatus["hotplug"] & object> = {}): IfaceStatus {
+function reported(
+  phase: IfacePhase,
+  more: Partial<IfaceStatus["hotplug"] & object> = {},
+): IfaceStatus {
   const hotplug = { type: toHotplugType(phase), phase, since: SINCE, ...more };
   return { name: "one", podInterfaceName: "pod1", hotplug };
 }

@@ -23,7 +23,9 @@ export interface PendingIface {
 function isSwap(reported: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
-      name === reported.name && state !== "Removing" && podInterfaceName !== reported.podInterfaceName,
+      name === reported.name &&
+      state !== "Removing" &&
+      podInterfaceName !== reported.podInterfaceName,
   );
 }
 

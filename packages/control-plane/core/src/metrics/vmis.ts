@@ -109,7 +109,11 @@ function endedFamily(
     .map(({ metadata: { name, namespace }, spec }) =>
       toSample({ vmi: spec.vmiName, vmim: name, namespace }, 1),
     );
-  return gauge(`kubevirt_vmi_migration_${phaseName}`, `1 for each migration that ${phaseName}.`, samples);
+  return gauge(
+    `kubevirt_vmi_migration_${phaseName}`,
+    `1 for each migration that ${phaseName}.`,
+    samples,
+  );
 }
 
 function toSeconds(time: string | undefined): number | undefined {

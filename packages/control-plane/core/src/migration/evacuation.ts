@@ -110,6 +110,7 @@ export function planEvacuation(facts: EvacuationFacts): EvacuationStep | undefin
   const isOurs =
     MIGRATING_STRATEGIES.includes(findEvictionStrategy(vmi, ofCluster)) && isMigratable(vmi);
   const isBeingDeleted = vmi.metadata.deletionTimestamp !== undefined;
-  if (!isOurs || isBeingDeleted || migrations.some((each) => !isMigrationFinal(each))) return undefined;
+  if (!isOurs || isBeingDeleted || migrations.some((each) => !isMigrationFinal(each)))
+    return undefined;
   return planAttempt(node, facts);
 }

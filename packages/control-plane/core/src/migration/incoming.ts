@@ -110,7 +110,10 @@ function nicFaults(incoming: IncomingNic, wired: IncomingNic | undefined): reado
     .map(([what, has = "none"]) => `the NIC with MAC ${incoming.mac} has another ${what}: ${has}`);
 }
 
-export function findIncomingFaults(incoming: IncomingDomain, wired: IncomingDomain): readonly string[] {
+export function findIncomingFaults(
+  incoming: IncomingDomain,
+  wired: IncomingDomain,
+): readonly string[] {
   const find = ({ nics }: IncomingDomain, mac: string) => nics.find((nic) => nic.mac === mac);
   const missing = wired.nics.filter(({ mac }) => find(incoming, mac) === undefined);
   const foreign = incoming.paths.filter((path) => !wired.paths.includes(path));
@@ -131,7 +134,9 @@ export function findPausedGuestMessage(state: MigrationState | undefined): strin
   return `the guest is paused on node ${targetNode}, because its devices differ from what was prepared: ${faults.join("; ")}. It resumes when they match; otherwise restart the VM`;
 }
 
-export function buildPausedGuestCondition(state: MigrationState | undefined): readonly NewCondition[] {
+export function buildPausedGuestCondition(
+  state: MigrationState | undefined,
+): readonly NewCondition[] {
   const message = findPausedGuestMessage(state);
   if (message === undefined) return [];
   return [{ type: GUEST_HELD_CONDITION, status: "True", reason: "ArrivedOtherwise", message }];

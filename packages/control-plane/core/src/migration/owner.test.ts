@@ -133,7 +133,11 @@ describe("the owner and its pod", () => {
   });
 
   test("the target's pod has the migration's name", () => {
-    expect(launcherOn(vmiIn("a", MOVE), "b")).toEqual({ uid: "two", name: MIGRATED, role: "target" });
+    expect(launcherOn(vmiIn("a", MOVE), "b")).toEqual({
+      uid: "two",
+      name: MIGRATED,
+      role: "target",
+    });
   });
 
   test.each([

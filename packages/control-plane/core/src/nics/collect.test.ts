@@ -147,7 +147,10 @@ describe("the device", () => {
 
   test("is the NIC of the iface's alias, with the guest's word on its MAC", () => {
     const link = { mac: MAC, name: "enp2s0", ipv4: { value: ["10.0.0.1"] } };
-    const guest = { nics: new Map([[MAC, { ...link, ipv6: { value: undefined } }]]), otherLinks: [] };
+    const guest = {
+      nics: new Map([[MAC, { ...link, ipv6: { value: undefined } }]]),
+      otherLinks: [],
+    };
     const place = pciAddress === undefined ? {} : { pciAddress };
     const nic = aNic("ua-one", { ...place, mtu: 1450 });
     expect(collect({ nics: [aNic("ua-two"), nic], guest })[0]?.device).toEqual({

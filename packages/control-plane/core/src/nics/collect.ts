@@ -233,7 +233,9 @@ function collectSwapFacts(
   if (swap === undefined || !findBindingModule(known).live.network) return {};
   const remembered = findRemembered(swap.podInterfaceName, observation.sources);
   const swapNic = { ...swap, ...(remembered === undefined ? {} : { remembered }) };
-  return { swap: { ...swapNic, links: observation.linksOf(afterSwap({ ...known, swap: swapNic })) } };
+  return {
+    swap: { ...swapNic, links: observation.linksOf(afterSwap({ ...known, swap: swapNic })) },
+  };
 }
 
 function guestFacts(

@@ -130,7 +130,9 @@ export interface MacTwin {
 /** Returns the layer-2 segment of a network (NAMESPACE/NAME). Networks that share a bridge have the same one. */
 export type SegmentOf = (network: string) => string;
 
-function listMacLocations(owner: MacOwner): readonly { mac: string; network: string; index: number }[] {
+function listMacLocations(
+  owner: MacOwner,
+): readonly { mac: string; network: string; index: number }[] {
   return ifacesOf(owner.spec).flatMap((iface, index) => {
     const network = findNetworkName(owner.spec, iface.name, owner.namespace);
     const mac = iface.macAddress ?? "";

@@ -129,7 +129,9 @@ describe("a device", () => {
     const [wait] = live([shared], { ...PREPARED, unplugRequests: requested });
     expect(wait).toMatchObject({ kind: "wait", reason: "BackendReplaced" });
     if (wait?.kind !== "wait") throw new Error("it does not wait");
-    expect(blockedReasonOfWait(wait, factsOf([shared], { unplugRequests: requested }))).toMatchObject({
+    expect(
+      blockedReasonOfWait(wait, factsOf([shared], { unplugRequests: requested })),
+    ).toMatchObject({
       reason: "BackendReplaced",
       attempts: 1,
     });

@@ -92,7 +92,10 @@ export function planSwapNetwork(
 }
 
 /** Removes one bridge of a network that the interface has left. */
-export function planLeftoverBridge({ name, leftovers = [] }: IfaceFacts): readonly RemoveBridgeAction[] {
+export function planLeftoverBridge({
+  name,
+  leftovers = [],
+}: IfaceFacts): readonly RemoveBridgeAction[] {
   const [first] = leftovers;
   if (first === undefined) return [];
   return [{ kind: "removeBridge", iface: name, bridgeName: namesOf(name, first).bridgeName }];

@@ -138,7 +138,9 @@ describe("networks that a node does not have", () => {
 test("caches only the used fields of a definition", () => {
   const problems = [problem("n1")];
   const observed = trimDefinition(aDefinition({ resource: "nics.io/one", problems }));
-  expect(observed.metadata.annotations).toEqual({ [names.RESOURCE_NAME_ANNOTATION]: "nics.io/one" });
+  expect(observed.metadata.annotations).toEqual({
+    [names.RESOURCE_NAME_ANNOTATION]: "nics.io/one",
+  });
   expect(findUnavailableNetworks("n1", new Map([["ns/blue", observed]]), [])).toEqual(
     findUnavailableNetworks("n1", new Map([["ns/blue", aDefinition({ problems })]]), []),
   );

@@ -256,7 +256,8 @@ const REASONS_ON_NODE = {
   },
   TapRefused: {
     ...DEVICE_ATTACHING,
-    meaning: "QEMU cannot use the tap: it does not exist, is in use, or has a different number of queues",
+    meaning:
+      "QEMU cannot use the tap: it does not exist, is in use, or has a different number of queues",
     owner: "administrator",
     advice: "remove the interface and add it again, which creates a new tap",
   },
@@ -362,7 +363,8 @@ const REASONS_ON_NODE = {
   DomainBusy: {
     ...TRANSIENT,
     phases: DEVICE_PHASES,
-    meaning: "another operation (a save or a dump) holds the domain's lock; libvirt waits 30 s for it",
+    meaning:
+      "another operation (a save or a dump) holds the domain's lock; libvirt waits 30 s for it",
     owner: "no action: the operation ends by itself",
     advice: "another operation is using the VM; the change is retried until that ends",
   },

@@ -85,14 +85,17 @@ describe("adding", () => {
       nearestNetwork: undefined,
       says: 'NetworkAttachmentDefinition "red" not found in namespace nets',
     },
-  ])("a missing network $named is named with its namespace", ({ named, nearestNetwork, says: message }) => {
-    const request = { name: "nic1", networkAttachmentDefinitionName: named, fields: {} };
-    const target: NicTarget = { kind: "vm", vm: aVm() };
-    const facts = { target, request, nadExists: false, nearestNetwork, bindings: {} };
-    expect(planAddIface(facts)).toMatchObject({
-      refusal: { causes: [{ reason: "FieldValueNotFound", message }] },
-    });
-  });
+  ])(
+    "a missing network $named is named with its namespace",
+    ({ named, nearestNetwork, says: message }) => {
+      const request = { name: "nic1", networkAttachmentDefinitionName: named, fields: {} };
+      const target: NicTarget = { kind: "vm", vm: aVm() };
+      const facts = { target, request, nadExists: false, nearestNetwork, bindings: {} };
+      expect(planAddIface(facts)).toMatchObject({
+        refusal: { causes: [{ reason: "FieldValueNotFound", message }] },
+      });
+    },
+  );
 
   test("repeating a request changes nothing, even if the definition was deleted", () => {
     const target: NicTarget = { kind: "vm", vm: aVm(WITH_BLUE) };

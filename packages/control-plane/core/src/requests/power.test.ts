@@ -253,7 +253,12 @@ function summarize(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
 ): { readonly printed: string; readonly next: string } {
-  const waits = { startProblems: [], hasNameConflict: false, waitsForBinding: false, isStaged: false };
+  const waits = {
+    startProblems: [],
+    hasNameConflict: false,
+    waitsForBinding: false,
+    isStaged: false,
+  };
   const situation = { ...waits, vm, vmi, bindings: {} };
   const [step] = planVm({ ...situation, now: NOW, missingDataVolumes: [] });
   const status = buildVmStatus({ ...situation, failures: [] }, NOW);

@@ -31,7 +31,12 @@ describe("an unplug waits", () => {
     const hotplug = { type: "Unplug", phase: "Detaching", since: "2026-01-01T00:00:00Z" } as const;
     const vmi = aVmi({ status: { interfaces: [{ name: "one", hotplug }] } });
     const requested = { one: { count, agoMs: 1, isRefused } };
-    const blockedReason = blockedReasonOfWait(wait, { vmi, domain, unplugRequests: requested, ifaces: [] });
+    const blockedReason = blockedReasonOfWait(wait, {
+      vmi,
+      domain,
+      unplugRequests: requested,
+      ifaces: [],
+    });
     expect(blockedReason).toMatchObject({ reason: want, attempts: count });
     expect(blockedReason.message).toMatch(message);
   });
@@ -93,7 +98,11 @@ describe("a plug waits", () => {
       facts: input,
       says: "0 of 4 PCIe ports of the VM are free; unplug an interface",
     },
-    { reason: "PciAddressInUse", facts: requesting, says: "the PCI address 0000:05:00.0 is in use" },
+    {
+      reason: "PciAddressInUse",
+      facts: requesting,
+      says: "the PCI address 0000:05:00.0 is in use",
+    },
     { reason: "PciAddressInUse", facts: input, says: "the PCI address  is in use" },
     { reason: "ModelNeedsIoPorts", facts: requesting, says: "model pcnet needs I/O ports" },
     { reason: "ModelNeedsIoPorts", facts: input, says: "model  needs I/O ports" },

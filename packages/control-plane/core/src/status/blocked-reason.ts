@@ -114,7 +114,10 @@ export function reportedUnplugRequests(reported: IfaceStatus | undefined): numbe
     : 0;
 }
 
-function unplugBlockedReason(iface: string, { vmi, domain, unplugRequests: requested }: WaitFacts): BlockedReason {
+function unplugBlockedReason(
+  iface: string,
+  { vmi, domain, unplugRequests: requested }: WaitFacts,
+): BlockedReason {
   const { count: attempts, isRefused } = requested[iface] ?? { count: 0, isRefused: false };
   const hotplug = findByName(vmi.status?.interfaces, iface)?.hotplug;
   const since = hotplug?.phase === "Detaching" ? hotplug.since : undefined;

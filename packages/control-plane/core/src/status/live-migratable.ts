@@ -78,7 +78,9 @@ function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
 /** In KubeVirt's order. KubeVirt's other blockers (host devices, sealed memory, Hyper-V passthrough) cannot occur here. */
 function listBlockers(facts: MigrationFacts): readonly Blocker[] {
   const ofIfaces = [podNetworkProblem(facts) ?? [], pluginProblems(facts)].flat();
-  const ofDisks = listDisks(facts.vmi.spec).flatMap((disk) => diskProblem(disk, facts.claims) ?? []);
+  const ofDisks = listDisks(facts.vmi.spec).flatMap(
+    (disk) => diskProblem(disk, facts.claims) ?? [],
+  );
   return [
     ...ofIfaces.map((message) => ({ reason: "InterfaceNotLiveMigratable", message }) as const),
     ...ofDisks.map((message) => ({ reason: "DisksNotLiveMigratable", message }) as const),

@@ -63,7 +63,10 @@ describe("links of the guest's own", () => {
     }));
     const iface = { name: "one", iface: { name: "one", bridge: {} }, podInterfaceName: "pod1" };
     const ifaces = [{ ...iface, binding: { kind: "bridge" } as const, links: NO_LINKS }];
-    const status = buildNodeVmStatus(facts({ ifaces, guestLinks }), { blockedReasons: {}, now: NOW });
+    const status = buildNodeVmStatus(facts({ ifaces, guestLinks }), {
+      blockedReasons: {},
+      now: NOW,
+    });
     expect(status.interfaces?.map(({ name }) => name)).toEqual([
       "one",
       ...Array<undefined>(10).fill(undefined),
@@ -252,7 +255,10 @@ test("reports a partly served NIC as Ready, with the omissions", () => {
   const addresses = ["10.9.1.5/24", "10.9.2.5/24"];
   const remembered = { podInterfaceName, index: 3, addresses, routes: [] };
   const ifaces = [{ ...iface, remembered }];
-  const { interfaces = [] } = buildNodeVmStatus(facts({ ifaces }), { blockedReasons: {}, now: NOW });
+  const { interfaces = [] } = buildNodeVmStatus(facts({ ifaces }), {
+    blockedReasons: {},
+    now: NOW,
+  });
   expect(interfaces[0]?.hotplug).toMatchObject({
     phase: "Ready",
     reason: "AddressesPartlyServed",
@@ -262,7 +268,11 @@ test("reports a partly served NIC as Ready, with the omissions", () => {
 
 test("reports the VMI's blocked reason with the current time", () => {
   const guest = { reason: "GuestNotStarted", message: "no kernel", attempts: 1 };
-  const { hindrance: blockedReason } = buildNodeVmStatus(facts(), { blockedReasons: {}, now: NOW, guest });
+  const { hindrance: blockedReason } = buildNodeVmStatus(facts(), {
+    blockedReasons: {},
+    now: NOW,
+    guest,
+  });
   expect(blockedReason).toEqual({ ...guest, since: NOW });
 });
 

@@ -135,7 +135,9 @@ export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
 /** virt-handler's part of the status. `guest` is what blocks the VMI as a whole. */
 export function buildNodeVmStatus(
   facts: NodeVmFacts,
-  report: Pick<IfaceReport, "blockedReasons" | "now"> & { readonly guest?: BlockedReason | undefined },
+  report: Pick<IfaceReport, "blockedReasons" | "now"> & {
+    readonly guest?: BlockedReason | undefined;
+  },
 ): NodeVmStatus {
   const phase = findPhase(facts);
   const observed = observedVmi(facts);

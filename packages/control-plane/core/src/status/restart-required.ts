@@ -142,7 +142,8 @@ function stagedNics({ desired, actual }: Sides): readonly string[] {
     ...desired.networks.flatMap((network, index) => {
       if (!names(wanted).includes(network.name)) return [];
       const path = `${NETWORKS_PATH}[${String(index)}]`;
-      const running = findByName(existing, network.name) && findByName(actual.networks, network.name);
+      const running =
+        findByName(existing, network.name) && findByName(actual.networks, network.name);
       return running === undefined ? [path] : differingLeaves(network, running, path);
     }),
     ...removed.flatMap((name) => (isMarked(name) ? [] : [IFACES_PATH, NETWORKS_PATH])),

@@ -353,7 +353,9 @@ describe("a VM is held up", () => {
     },
     {
       name: "no longer when it is to start no more",
-      given: { vm: { ...vm, status: { conditions: [{ ...reported, reason: "KernelNotCopied" }] } } },
+      given: {
+        vm: { ...vm, status: { conditions: [{ ...reported, reason: "KernelNotCopied" }] } },
+      },
       want: undefined,
     },
     {

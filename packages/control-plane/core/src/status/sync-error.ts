@@ -224,7 +224,11 @@ export interface VmStatusFacts {
   readonly failures: readonly StepFailure[];
 }
 
-function nameInUseError({ vm, hasNameConflict, isConflictTemporary }: VmStatusFacts): SyncError | undefined {
+function nameInUseError({
+  vm,
+  hasNameConflict,
+  isConflictTemporary,
+}: VmStatusFacts): SyncError | undefined {
   if (!hasNameConflict || isConflictTemporary === true) return undefined;
   const message = `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`;
   return { reason: "NameTaken", message };
@@ -245,7 +249,9 @@ function missingPartError({ parts }: VmStatusFacts): SyncError | undefined {
 function vmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
   const condition = vm.status?.startFailure && findSyncError(vm.status.conditions);
-  return condition !== undefined && START_REASONS.includes(condition.reason) ? condition : undefined;
+  return condition !== undefined && START_REASONS.includes(condition.reason)
+    ? condition
+    : undefined;
 }
 
 /** The VM's own error, otherwise its VMI's. */
@@ -278,5 +284,7 @@ export function newSyncError(
   now: readonly Condition[] | undefined,
 ): SyncError | undefined {
   const [old, condition] = [findSyncError(before), findSyncError(now)];
-  return old?.reason === condition?.reason && old?.message === condition?.message ? undefined : condition;
+  return old?.reason === condition?.reason && old?.message === condition?.message
+    ? undefined
+    : condition;
 }

@@ -242,7 +242,8 @@ function hasNoNewAddress(
   const { interfaces: known, ...others } = before;
   const { interfaces: recorded, ...otherNext } = next;
   return (
-    isEqual(others, otherNext) && recorded.every((place) => known.some((each) => isEqual(each, place)))
+    isEqual(others, otherNext) &&
+    recorded.every((place) => known.some((each) => isEqual(each, place)))
   );
 }
 

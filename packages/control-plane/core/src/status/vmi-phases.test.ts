@@ -138,9 +138,16 @@ describe("a VMI whose node does not answer", () => {
   });
 
   test("reports it first in its conditions", () => {
-    const blockedReason = { reason: "LauncherUnreachable", message: "x", attempts: 1, since: EARLIER };
+    const blockedReason = {
+      reason: "LauncherUnreachable",
+      message: "x",
+      attempts: 1,
+      since: EARLIER,
+    };
     const reported = { status: "False", ...nodeLoss };
-    expect(lost({ phase: "Running", hindrance: blockedReason }, podThatIs("Running")).conditions).toMatchObject([
+    expect(
+      lost({ phase: "Running", hindrance: blockedReason }, podThatIs("Running")).conditions,
+    ).toMatchObject([
       { type: "Ready", ...reported },
       { type: "Synchronized", ...reported },
       { type: "LiveMigratable", status: "True" },

@@ -7,7 +7,12 @@ import { CLUSTER } from "../testing/launcher-facts.ts";
 const NOW = "2026-01-01T00:00:00.000Z";
 
 test("reports virt-handler's blocked reason as conditions until it ends", () => {
-  const blockedReason = { reason: "GuestNotStarted", message: "no kernel", attempts: 3, since: NOW };
+  const blockedReason = {
+    reason: "GuestNotStarted",
+    message: "no kernel",
+    attempts: 3,
+    since: NOW,
+  };
   const conditionsOf = (status: { readonly hindrance?: typeof blockedReason }) => {
     const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
     const report = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
@@ -71,15 +76,18 @@ test("reports in reason and conditions why the node rejected a launcher", () => 
 test.each([
   { volume: { emptyDir: {} }, told: "PodFieldDropped" },
   { volume: { image: { reference: "guest" } }, told: undefined },
-])("a launcher whose volume with the kernel is $volume tells $told", ({ volume, told: reported }) => {
-  const pod = aPod();
-  const volumes = [{ name: "kernel-boot", ...volume }];
-  const report = {
-    vmi: aVmi({ status: { phase: "Scheduled" } }),
-    pod: { ...pod, spec: { ...pod.spec, volumes } },
-    ...CLUSTER,
-    failures: [],
-  };
-  const { conditions = [] } = buildVmiStatus(report, NOW);
-  expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(reported);
-});
+])(
+  "a launcher whose volume with the kernel is $volume tells $told",
+  ({ volume, told: reported }) => {
+    const pod = aPod();
+    const volumes = [{ name: "kernel-boot", ...volume }];
+    const report = {
+      vmi: aVmi({ status: { phase: "Scheduled" } }),
+      pod: { ...pod, spec: { ...pod.spec, volumes } },
+      ...CLUSTER,
+      failures: [],
+    };
+    const { conditions = [] } = buildVmiStatus(report, NOW);
+    expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(reported);
+  },
+);

@@ -15,7 +15,11 @@ import {
 import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/retained-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "../nics/status/attachments.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
-import { GUEST_HELD_CONDITION, buildPausedGuestCondition, findPausedGuestMessage } from "../migration/incoming.ts";
+import {
+  GUEST_HELD_CONDITION,
+  buildPausedGuestCondition,
+  findPausedGuestMessage,
+} from "../migration/incoming.ts";
 import { EVICTION_REQUESTED, evictionCondition } from "../migration/evacuation.ts";
 import { openMigration } from "../migration/owner.ts";
 import { findFailedHook } from "../hooks/hook-sidecars.ts";

@@ -109,12 +109,17 @@ const MAC = "02:00:00:00:00:01";
 /** Converts the status that KubeVirt keeps into what Patchbay observes: the same NICs, with the guest agent's report. */
 function toObserved(status: readonly IfaceStatus[]): Pick<IfaceSources, "nics" | "guest"> {
   const inDomain = status.filter(({ infoSource }) => infoSource?.includes("domain") === true);
-  const reported = inDomain.filter(({ infoSource }) => infoSource?.includes("guest-agent") === true);
+  const reported = inDomain.filter(
+    ({ infoSource }) => infoSource?.includes("guest-agent") === true,
+  );
   const nic = { mac: MAC, linkUp: true, model: "virtio", queues: 1 };
   const unknown = { value: undefined };
   return {
     nics: inDomain.map(({ name = "" }) => ({ ...nic, alias: toAlias(name) })),
-    guest: { nics: new Map(reported.map(() => [MAC, { ipv4: unknown, ipv6: unknown }])), otherLinks: [] },
+    guest: {
+      nics: new Map(reported.map(() => [MAC, { ipv4: unknown, ipv6: unknown }])),
+      otherLinks: [],
+    },
   };
 }
 

@@ -79,7 +79,9 @@ interface BodyRow {
   readonly body: unknown;
 }
 
-function findHttpStatus(parsed: ReturnType<typeof parseAddIface | typeof parseRemoveIface>): unknown {
+function findHttpStatus(
+  parsed: ReturnType<typeof parseAddIface | typeof parseRemoveIface>,
+): unknown {
   return { httpStatus: parsed.ok ? 202 : parsed.refusal.code };
 }
 

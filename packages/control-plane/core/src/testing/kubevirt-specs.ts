@@ -115,7 +115,13 @@ function annotationChange({ interfaces, status }: OldRow): unknown {
   return { changeRequired, annotate: changeRequired ? next : null };
 }
 
-function retainedIfaces({ spec, status }: { spec: readonly Iface[]; status: readonly string[] }): unknown {
+function retainedIfaces({
+  spec,
+  status,
+}: {
+  spec: readonly Iface[];
+  status: readonly string[];
+}): unknown {
   const interfaces = spec.map((iface) => ({ bridge: {}, ...iface }));
   const vmi = vmiOf({ interfaces }, { interfaces: status.map((name) => ({ name })) });
   return { interfaces: listNames(nicsAfter(vmi.spec, vmi)) };

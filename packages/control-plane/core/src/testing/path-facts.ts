@@ -65,7 +65,9 @@ export function asked(probe: FrameTrace["probe"], ...hops: readonly HopName[]): 
 
 export const FROM_POD: readonly FrameTrace[] = (
   ["inward", "inwardLarge", "ping", "connect"] as const
-).map((probe) => trace(probe, { probeSeenAt: ["tap"], replySeenAt: ["tap", "podBridge", "podNic"] }));
+).map((probe) =>
+  trace(probe, { probeSeenAt: ["tap"], replySeenAt: ["tap", "podBridge", "podNic"] }),
+);
 
 const TRACES: readonly FrameTrace[] = [
   ...(["inward", "inwardLarge", "outward", "outwardLarge"] as const).map((probe) => trace(probe)),

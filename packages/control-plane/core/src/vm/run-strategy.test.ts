@@ -318,7 +318,10 @@ test("retains the start options of a halted VM until it starts", () => {
     guest: "none",
     uid: undefined,
   } as const;
-  expect(decideRun({ ...halted, requests: [requested] })).toEqual({ step: "keep", requests: [requested] });
+  expect(decideRun({ ...halted, requests: [requested] })).toEqual({
+    step: "keep",
+    requests: [requested],
+  });
   const always = { ...halted, strategy: "Always", requests: [requested] } as const;
   expect(decideRun(always)).toEqual({ step: "start", requests: [requested] });
   expect(decideRun({ ...always, guest: "alive", uid: "1" })).toEqual({

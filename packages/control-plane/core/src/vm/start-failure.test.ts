@@ -50,7 +50,9 @@ describe("an early end", () => {
 
   test("is counted once, however often it is looked at", () => {
     const before = failed(3, "vmi-uid");
-    expect(trackStartFailure(vmWith(before), aVmi({ status: { phase: "Failed" } }), NOW)).toBe(before);
+    expect(trackStartFailure(vmWith(before), aVmi({ status: { phase: "Failed" } }), NOW)).toBe(
+      before,
+    );
   });
 
   test("is one by a crash after a short run too", () => {
@@ -61,7 +63,9 @@ describe("an early end", () => {
 
   test("counts a guest that was never observed running", () => {
     const vmi = aVmi({ status: { phase: "Succeeded" } });
-    expect(trackStartFailure(vmWith(failed(1)), vmi, NOW)).toMatchObject({ consecutiveFailCount: 2 });
+    expect(trackStartFailure(vmWith(failed(1)), vmi, NOW)).toMatchObject({
+      consecutiveFailCount: 2,
+    });
   });
 
   test.each([undefined, failed(2)])("is none that was asked for: after %j", (before) => {
@@ -115,7 +119,9 @@ describe("forgotten", () => {
       { phase: "Failed", phaseTransitionTimestamp: at(290) } as const,
     ];
     const vmi = aVmi({ status: { phase: "Failed", phaseTransitionTimestamps } });
-    expect(trackStartFailure(vmWith(failed(1)), vmi, NOW)).toMatchObject({ consecutiveFailCount: 2 });
+    expect(trackStartFailure(vmWith(failed(1)), vmi, NOW)).toMatchObject({
+      consecutiveFailCount: 2,
+    });
   });
 
   test.each([undefined, {}, { phase: "Scheduled" } as const])(

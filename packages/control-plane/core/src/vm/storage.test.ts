@@ -145,18 +145,21 @@ test.each([
     path: "/data/a.img",
     says: undefined,
   },
-])("a file of the node at $path with $configuration: $says", ({ configuration, path, says: message }) => {
-  const kubevirt = {
-    apiVersion: "kubevirt.io/v1",
-    kind: "KubeVirt",
-    metadata: { name: "kubevirt" },
-    spec: { configuration },
-  };
-  const vmi = vmiWith([{ name: "a", hostDisk: { path, type: "Disk" } }]);
-  const blockedReason = findStorageFault(vmi, storageOf([], readStorageConfig(kubevirt)));
-  expect(blockedReason?.reason).toBe(message === undefined ? undefined : "HostDiskNotAllowed");
-  expect(blockedReason?.message ?? "").toMatch(message ?? /^$/);
-});
+])(
+  "a file of the node at $path with $configuration: $says",
+  ({ configuration, path, says: message }) => {
+    const kubevirt = {
+      apiVersion: "kubevirt.io/v1",
+      kind: "KubeVirt",
+      metadata: { name: "kubevirt" },
+      spec: { configuration },
+    };
+    const vmi = vmiWith([{ name: "a", hostDisk: { path, type: "Disk" } }]);
+    const blockedReason = findStorageFault(vmi, storageOf([], readStorageConfig(kubevirt)));
+    expect(blockedReason?.reason).toBe(message === undefined ? undefined : "HostDiskNotAllowed");
+    expect(blockedReason?.message ?? "").toMatch(message ?? /^$/);
+  },
+);
 
 test("reports a missing claim instead of creating the launcher", () => {
   const { volumes } = vmiWith([ON_CLAIM]).spec;

@@ -141,7 +141,10 @@ describe("with its VMI", () => {
   test("retains an absent NIC in the template while the VMI still has it", () => {
     const vm = vmWith([ABSENT]);
     const attachments = [{ name: "one", podInterfaceName: "pod1", state: "Attached" as const }];
-    const stillPresent = { ...running([ABSENT]), status: { phase: "Running" as const, attachments } };
+    const stillPresent = {
+      ...running([ABSENT]),
+      status: { phase: "Running" as const, attachments },
+    };
     expect(plan({ vm, vmi: stillPresent })).toEqual([]);
     expect(plan({ vm, vmi: running([]) })).toEqual([
       { kind: "patchTemplateNics", to: { networks: [], ifaces: [] } },

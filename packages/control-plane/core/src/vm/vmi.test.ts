@@ -85,14 +85,17 @@ describe("the end of a VMI", () => {
     { asked: 10, going: 15, want: [] },
     { asked: 0, going: 35, want: [1] },
     { asked: 0, going: 1, want: [] },
-  ])("a guest that has $asked s, its pod $going: ends in $want s", ({ asked: requested, going, want }) => {
-    const input = deleted(aVmi());
-    const vmi = { ...input, spec: { ...input.spec, terminationGracePeriodSeconds: requested } };
-    const pod = going === undefined ? aPod() : deleted(aPod());
-    const grace = going === undefined ? {} : { deletionGracePeriodSeconds: going };
-    const steps = plan(vmi, { ...pod, metadata: { ...pod.metadata, ...grace } });
-    expect(steps.map((step) => "graceSeconds" in step && step.graceSeconds)).toEqual(want);
-  });
+  ])(
+    "a guest that has $asked s, its pod $going: ends in $want s",
+    ({ asked: requested, going, want }) => {
+      const input = deleted(aVmi());
+      const vmi = { ...input, spec: { ...input.spec, terminationGracePeriodSeconds: requested } };
+      const pod = going === undefined ? aPod() : deleted(aPod());
+      const grace = going === undefined ? {} : { deletionGracePeriodSeconds: going };
+      const steps = plan(vmi, { ...pod, metadata: { ...pod.metadata, ...grace } });
+      expect(steps.map((step) => "graceSeconds" in step && step.graceSeconds)).toEqual(want);
+    },
+  );
 
   test("ends when the finalizer is removed", () => {
     const metadata = { name: "vm1", namespace: "default", deletionTimestamp: NOW };

@@ -192,7 +192,8 @@ function mergeAttributes(
 function extractMatch(original: XmlElement, remaining: XmlElement[]): XmlElement | undefined {
   const identity = identifyElement(original);
   const index = remaining.findIndex(
-    (one) => one.name === original.name && (identity === undefined || identifyElement(one) === identity),
+    (one) =>
+      one.name === original.name && (identity === undefined || identifyElement(one) === identity),
   );
   return index < 0 ? undefined : remaining.splice(index, 1)[0];
 }

@@ -15,7 +15,10 @@ describe("a layout of version 1", () => {
     },
     {
       name: "keeps a NIC where it was, and fills the gaps with the others",
-      given: { nics: [aNic("a"), aNic("b", { previous: at("0000:01:00.0") }), aNic("c")], reserve: 1 },
+      given: {
+        nics: [aNic("a"), aNic("b", { previous: at("0000:01:00.0") }), aNic("c")],
+        reserve: 1,
+      },
       places: { b: "0000:01:00.0", a: "0000:02:00.0", c: "0000:03:00.0" },
       ports: 4,
     },
@@ -28,7 +31,10 @@ describe("a layout of version 1", () => {
     {
       name: "puts a NIC where its owner asks, and moves who was there",
       given: {
-        nics: [aNic("a", { previous: at("0000:02:00.0") }), aNic("b", { requested: at("0000:02:00.0") })],
+        nics: [
+          aNic("a", { previous: at("0000:02:00.0") }),
+          aNic("b", { requested: at("0000:02:00.0") }),
+        ],
         reserve: 1,
       },
       places: { b: "0000:02:00.0", a: "0000:01:00.0" },
@@ -109,7 +115,10 @@ describe("a layout of version 1", () => {
     {
       name: "has as many ports as the slots below a NIC hold",
       given: {
-        nics: [aNic("a", { requested: at("0000:00:03.0") }), aNic("b", { previous: at("0000:08:00.0") })],
+        nics: [
+          aNic("a", { requested: at("0000:00:03.0") }),
+          aNic("b", { previous: at("0000:08:00.0") }),
+        ],
         reserve: 3,
       },
       places: { a: "0000:00:03.0", b: "0000:08:00.0" },
@@ -162,7 +171,10 @@ describe("a layout of version 1", () => {
     { asked: "0000:ff:00.0", says: "the last bus is 232" },
   ])("refuses the address $asked", ({ asked: requested, says: message }) => {
     const plan = planTopology(aRequest({ nics: [aNic("a", { requested: at(requested) })] }));
-    expect(plan).toEqual({ ok: false, problems: [{ nic: "a", message: `${requested}: ${message}` }] });
+    expect(plan).toEqual({
+      ok: false,
+      problems: [{ nic: "a", message: `${requested}: ${message}` }],
+    });
   });
 
   test.each([
@@ -181,10 +193,18 @@ describe("a layout of version 1", () => {
       asked: "0000:05:00.0",
       says: "the VM has no PCIe ports: its devices are on the root complex",
     },
-  ] as const)("refuses the address $asked where $says", ({ given: input, asked: requested, says: message }) => {
-    const plan = planTopology(aRequest({ ...input, nics: [aNic("a", { requested: at(requested) })] }));
-    expect(plan).toEqual({ ok: false, problems: [{ nic: "a", message: `${requested}: ${message}` }] });
-  });
+  ] as const)(
+    "refuses the address $asked where $says",
+    ({ given: input, asked: requested, says: message }) => {
+      const plan = planTopology(
+        aRequest({ ...input, nics: [aNic("a", { requested: at(requested) })] }),
+      );
+      expect(plan).toEqual({
+        ok: false,
+        problems: [{ nic: "a", message: `${requested}: ${message}` }],
+      });
+    },
+  );
 
   test("rejects NICs beyond the free slots, and names each", () => {
     const nics = Array.from({ length: 32 }, (_unused, index) => aNic(`n${String(index)}`));
@@ -222,7 +242,9 @@ describe("a layout of version 1", () => {
 
   test("refuses two NICs at one address, and names both", () => {
     const requested = at("0000:03:00.0");
-    const plan = planTopology(aRequest({ nics: [aNic("a", { requested }), aNic("b", { requested })] }));
+    const plan = planTopology(
+      aRequest({ nics: [aNic("a", { requested }), aNic("b", { requested })] }),
+    );
     const message = "0000:03:00.0: is also the address of interface a";
     expect(plan).toEqual({ ok: false, problems: [{ nic: "b", message }] });
   });

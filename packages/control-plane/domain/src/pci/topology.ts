@@ -156,14 +156,26 @@ class Placement {
   nic(nic: UnplacedNic): DevicePlacement {
     const assign = (address: PciAddress): void => void this.addresses.set(nic.name, address);
     const candidates = nicAddresses(nic, this.#machine);
-    return { ...nic, label: `interface ${nic.name}`, problem: { nic: nic.name }, candidates, assign };
+    return {
+      ...nic,
+      label: `interface ${nic.name}`,
+      problem: { nic: nic.name },
+      candidates,
+      assign,
+    };
   }
 
   device(device: UnplacedDevice): DevicePlacement {
     const { name } = device;
     const assign = (address: PciAddress): void => void this.fixed.set(name, address);
     const candidates = deviceAddresses(name, this.#machine);
-    return { ...device, label: labelFixedDevice(name), problem: { device: name }, candidates, assign };
+    return {
+      ...device,
+      label: labelFixedDevice(name),
+      problem: { device: name },
+      candidates,
+      assign,
+    };
   }
 
   place(placements: readonly DevicePlacement[]): void {
@@ -171,7 +183,8 @@ class Placement {
     for (const placement of requesting) this.#placeRequested(placement);
     const unrequested = placements.filter(({ requested }) => requested === undefined);
     for (const placement of unrequested) this.#placePrevious(placement);
-    for (const placement of unrequested) if (!this.#placed.has(placement)) this.#placeFirstFree(placement);
+    for (const placement of unrequested)
+      if (!this.#placed.has(placement)) this.#placeFirstFree(placement);
   }
 
   #placeRequested(placement: DevicePlacement): void {
@@ -219,7 +232,8 @@ class Placement {
     const printed = printPciAddress(placement.previous);
     // A NIC keeps its conventional slot as long as the bus exists.
     const isBridged = placement.previous.slot > 0 && this.bridges.has(placement.previous.bus);
-    const fits = isBridged || placement.candidates.some((place) => printPciAddress(place) === printed);
+    const fits =
+      isBridged || placement.candidates.some((place) => printPciAddress(place) === printed);
     if (fits && !this.#ownerByAddress.has(printed)) this.#assign(placement, placement.previous);
   }
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on a NIC, including those before the page was opened. Pure.
 import type { IfaceOperation } from "@patchbay/api";
-import { computeDurationMs, mergeVmHistory, describeDelay, printSeconds } from "@patchbay/core/history";
+import {
+  computeDurationMs,
+  mergeVmHistory,
+  describeDelay,
+  printSeconds,
+} from "@patchbay/core/history";
 import { PHASE_LABELS, type VmObjects } from "./plug.ts";
 import { short } from "../shown.ts";
 

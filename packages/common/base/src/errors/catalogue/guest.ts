@@ -166,7 +166,8 @@ export const DEVICE_ERRORS = {
     http: 503,
   },
   DEVICES_NOT_LISTED: {
-    summary: "the kubelet at {socket} does not report which pods use devices of {resource}: {reason}",
+    summary:
+      "the kubelet at {socket} does not report which pods use devices of {resource}: {reason}",
     owner: "environment",
     retry: "backoff",
     http: 503,

@@ -49,7 +49,9 @@ const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] 
 });
 
 const hasOneSource = forEachVolume((volume, path) => {
-  const sources = Object.entries(volume).filter(([key, value]) => key !== "name" && !isUnset(value));
+  const sources = Object.entries(volume).filter(
+    ([key, value]) => key !== "name" && !isUnset(value),
+  );
   return causeIf(sources.length !== 1, {
     reason: "FieldValueInvalid",
     field: path,
@@ -160,7 +162,9 @@ interface CloudInitData {
   readonly secret: string;
 }
 
-function splitCloudInit(sources: CloudInit): readonly [user: CloudInitData, network: CloudInitData] {
+function splitCloudInit(
+  sources: CloudInit,
+): readonly [user: CloudInitData, network: CloudInitData] {
   const { userData, userDataBase64, secretRef } = sources;
   const { networkData, networkDataBase64, networkDataSecretRef } = sources;
   return [

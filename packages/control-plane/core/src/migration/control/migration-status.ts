@@ -79,7 +79,10 @@ function phaseTransitions(
   const passed = passedPhases(before, phase).filter(
     (each) => !transitions.some((one) => one.phase === each),
   );
-  return [...transitions, ...passed.map((each) => ({ phase: each, phaseTransitionTimestamp: now }))];
+  return [
+    ...transitions,
+    ...passed.map((each) => ({ phase: each, phaseTransitionTimestamp: now })),
+  ];
 }
 
 function abortCondition({

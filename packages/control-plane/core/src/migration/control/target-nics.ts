@@ -13,7 +13,10 @@ import {
   normalizeAddresses,
   type Pod,
 } from "@patchbay/api";
-import { readRetainedAddresses, withRetainedAddresses } from "../../nics/addresses/retained-addresses.ts";
+import {
+  readRetainedAddresses,
+  withRetainedAddresses,
+} from "../../nics/addresses/retained-addresses.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
 import { isEqual } from "@patchbay/base";
 import { attachmentStatuses } from "../../nics/status/attachments.ts";
@@ -71,7 +74,9 @@ function withAddresses(
     const { networkName, ips = [] } = attachment ?? {};
     return networkName === undefined || ips.length === 0 ? [] : [{ name, networkName, ips }];
   });
-  const before = readRetainedAddresses(vmi).filter((each) => findByName(have, each.name) === undefined);
+  const before = readRetainedAddresses(vmi).filter(
+    (each) => findByName(have, each.name) === undefined,
+  );
   return withRetainedAddresses(vmi, [...have, ...before]);
 }
 
@@ -106,7 +111,11 @@ export function targetPodView(vmi: VirtualMachineInstance): VirtualMachineInstan
     return [{ ...identity, podInterfaceName, state: "Requested" as const }];
   });
   const reported = withAddresses(vmi, travellers);
-  return { ...reported, spec, status: { ...withoutPorts(vmi.status), attachments, interfaces: [] } };
+  return {
+    ...reported,
+    spec,
+    status: { ...withoutPorts(vmi.status), attachments, interfaces: [] },
+  };
 }
 
 export function targetAttachments(
@@ -138,9 +147,17 @@ function isOnPodNetwork({ spec }: VirtualMachineInstance, { name }: Attachment):
   return network !== undefined && isDefaultNetwork(network);
 }
 
-function describeDifference(source: Attachment, target: Attachment | undefined): string | undefined {
+function describeDifference(
+  source: Attachment,
+  target: Attachment | undefined,
+): string | undefined {
   const [sourceAddresses, targetAddresses] = [sortedAddresses(source), sortedAddresses(target)];
-  if (sourceAddresses.length === 0 || targetAddresses.length === 0 || isEqual(sourceAddresses, targetAddresses)) return undefined;
+  if (
+    sourceAddresses.length === 0 ||
+    targetAddresses.length === 0 ||
+    isEqual(sourceAddresses, targetAddresses)
+  )
+    return undefined;
   return `network ${source.networkName ?? ""} gave interface ${source.name} other addresses on the target's node (${targetAddresses.join(", ")}) than the guest has (${sourceAddresses.join(", ")}); let its IPAM give the same ones on each node, or none`;
 }
 

@@ -42,7 +42,9 @@ function pinImage(container: Container, { spec, status }: Pod): Container {
   const { name } = container;
   const repository = parseRepository(container);
   const launcher = both(spec.containers, spec.initContainers);
-  const isSame = launcher.some((each) => each.name === name && parseRepository(each) === repository);
+  const isSame = launcher.some(
+    (each) => each.name === name && parseRepository(each) === repository,
+  );
   const reported = both(status?.containerStatuses, status?.initContainerStatuses);
   const digest = parseDigest(reported.find((each) => each.name === name)?.imageID ?? "");
   if (!isSame || digest === undefined || isPinned(container)) return container;

@@ -125,7 +125,12 @@ describe("the migration", () => {
       want: "PreparingTarget",
     },
     { name: "it is on its way", decision: { kind: "goOn" }, state: STARTED, want: "Running" },
-    { name: "it is to end", decision: { kind: "abort", why: "x" }, state: STARTED, want: "Running" },
+    {
+      name: "it is to end",
+      decision: { kind: "abort", why: "x" },
+      state: STARTED,
+      want: "Running",
+    },
     { name: "it has failed", decision: FAIL, want: "Failed" },
     { name: "it has come", decision: { kind: "succeed" }, state: STARTED, want: "Succeeded" },
     {
@@ -142,15 +147,33 @@ describe("the migration", () => {
     },
   ])("$name: $want", ({ decision: decision, state, failed, want }) => {
     const failures = failed === true ? [{ step: "createTargetPod", message: "no" } as const] : [];
-    const reported = { migration: aMigration("Pending"), decision: decision, state, failures, now: NOW };
+    const reported = {
+      migration: aMigration("Pending"),
+      decision: decision,
+      state,
+      failures,
+      now: NOW,
+    };
     expect(buildMigrationStatus(reported).phase).toBe(want);
   });
 
   test("records a time for each passed phase, including unobserved ones", () => {
     const migration = { ...aMigration("Scheduled") };
-    const reported = { decision: { kind: "goOn" } as const, state: STARTED, failures: [], now: NOW };
-    const { phaseTransitionTimestamps: observed } = buildMigrationStatus({ migration, ...reported });
-    expect(observed?.map(({ phase }) => phase)).toEqual(["PreparingTarget", "TargetReady", "Running"]);
+    const reported = {
+      decision: { kind: "goOn" } as const,
+      state: STARTED,
+      failures: [],
+      now: NOW,
+    };
+    const { phaseTransitionTimestamps: observed } = buildMigrationStatus({
+      migration,
+      ...reported,
+    });
+    expect(observed?.map(({ phase }) => phase)).toEqual([
+      "PreparingTarget",
+      "TargetReady",
+      "Running",
+    ]);
   });
 
   test("reports why it failed, even if the VMI never had it", () => {
@@ -164,7 +187,11 @@ describe("the migration", () => {
   test("reports that a quota blocks its pod, while it does", () => {
     const message = 'pods "x" is forbidden: exceeded quota: small';
     const failures = [{ step: "createTargetPod", message } as const];
-    const reported = { migration: aMigration("Pending"), decision: { kind: "begin" } as const, now: NOW };
+    const reported = {
+      migration: aMigration("Pending"),
+      decision: { kind: "begin" } as const,
+      now: NOW,
+    };
     const { conditions } = buildMigrationStatus({ ...reported, state: undefined, failures });
     expect(conditions).toEqual([
       {
@@ -185,14 +212,24 @@ describe("the migration", () => {
 
   test("reports the abort and its cause, also afterward", () => {
     const decision = { kind: "abort", why: "too slow" } as const;
-    const reported = { migration: aMigration("Running"), decision: decision, failures: [], now: NOW };
+    const reported = {
+      migration: aMigration("Running"),
+      decision: decision,
+      failures: [],
+      now: NOW,
+    };
     const first = buildMigrationStatus({ ...reported, state: STARTED });
     expect(first.conditions).toMatchObject([
       { type: "migrationAbortRequested", status: "True", message: "too slow" },
     ]);
     const migration = { ...aMigration(), status: first };
     const state = { ...STARTED, abortRequested: true };
-    const next = buildMigrationStatus({ ...reported, migration, state, decision: { kind: "goOn" } });
+    const next = buildMigrationStatus({
+      ...reported,
+      migration,
+      state,
+      decision: { kind: "goOn" },
+    });
     expect(next.conditions).toEqual(first.conditions);
   });
 });

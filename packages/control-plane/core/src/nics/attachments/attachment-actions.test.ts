@@ -325,7 +325,10 @@ const ROWS: readonly Row[] = [
         { ...B, ips: ["10.0.0.1/24"] },
       ],
       {
-        owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { recordedElement: B, isAdopted: true })],
+        owned: [
+          owned("ns1/a", "net1"),
+          owned("ns1/b", "net2", { recordedElement: B, isAdopted: true }),
+        ],
       },
     ),
     want: [],

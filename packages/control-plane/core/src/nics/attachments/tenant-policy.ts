@@ -267,7 +267,9 @@ export function policyProblems(
   nodeBridges: ReadonlySet<string>,
 ): readonly string[] {
   if (policy.trustedNamespaces.includes(definition.namespace)) return [];
-  return definition.config.plugins.flatMap((plugin) => listPluginProblems(plugin, { policy, nodeBridges }));
+  return definition.config.plugins.flatMap((plugin) =>
+    listPluginProblems(plugin, { policy, nodeBridges }),
+  );
 }
 
 /** Go's JSON decoder ignores case, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */

@@ -21,7 +21,10 @@ function readInterfaceName({
   return requested === "" ? interfaceRequest : requested;
 }
 
-function qualifySelection({ name, namespace: own = "" }: NetworkSelection, namespace: string): string {
+function qualifySelection(
+  { name, namespace: own = "" }: NetworkSelection,
+  namespace: string,
+): string {
   return `${own === "" ? namespace : own}/${name}`;
 }
 

@@ -129,7 +129,12 @@ test.each<Row>([
   const module = BINDINGS[kind];
   expect(module.kind).toBe(kind);
   const created = module.buildWiring(FACTS);
-  expect(created).toMatchObject({ kind: wiring, podInterfaceName: "pod1", mac: FACTS.mac, mtu: 1450 });
+  expect(created).toMatchObject({
+    kind: wiring,
+    podInterfaceName: "pod1",
+    mac: FACTS.mac,
+    mtu: 1450,
+  });
   const left = created === undefined ? undefined : toRemovableWiring(created);
   expect(left?.kind).toBe(wiring);
   expect(left !== undefined && "bridgeName" in left).toBe(wiring !== "tap");

@@ -110,10 +110,18 @@ const TESTS: readonly JsonPatchOperation[] = [
 ];
 
 describe("a node finds", () => {
-  test.each(ROWS)("$name", ({ now, told: reported, isTidying = false, gone: deleted = [], want }) => {
-    const operations = problemsPatch(nadWith(now), { node: "node", reported, removesStale: isTidying, deletedNodes: deleted });
-    expect(operations).toEqual(want === undefined ? [] : [...TESTS, writeOf(want)]);
-  });
+  test.each(ROWS)(
+    "$name",
+    ({ now, told: reported, isTidying = false, gone: deleted = [], want }) => {
+      const operations = problemsPatch(nadWith(now), {
+        node: "node",
+        reported,
+        removesStale: isTidying,
+        deletedNodes: deleted,
+      });
+      expect(operations).toEqual(want === undefined ? [] : [...TESTS, writeOf(want)]);
+    },
+  );
 });
 
 test("treats other nodes' entries as stale after a change of the definition, but not its own", () => {

@@ -44,7 +44,8 @@ function replaceOwnEntry(
 ): readonly NodeProblem[] {
   const generation = generationOf(nad);
   const others = (nad.status?.problems ?? []).filter(
-    (entry) => entry.node !== node && entry.generation >= generation && !deletedNodes.includes(entry.node),
+    (entry) =>
+      entry.node !== node && entry.generation >= generation && !deletedNodes.includes(entry.node),
   );
   const hasRoom = own !== undefined && others.length < REPORTING_NODES_MAX;
   return [...others, ...(hasRoom ? [own] : [])].toSorted((one, other) =>

@@ -163,7 +163,12 @@ function isOwnLink({ name, kind }: PodLink): boolean {
 }
 
 /** Pod NICs that the interface has links around. During and after a swap, its tap may be named after another pod NIC. */
-function listPodNics({ podInterfaceName, links, swap, leftovers: left = [] }: IfaceFacts): readonly string[] {
+function listPodNics({
+  podInterfaceName,
+  links,
+  swap,
+  leftovers: left = [],
+}: IfaceFacts): readonly string[] {
   const ofTap = podInterfaceOfLink(links.tapName ?? "");
   return [podInterfaceName, ofTap ?? [], swap?.podInterfaceName ?? [], left].flat();
 }

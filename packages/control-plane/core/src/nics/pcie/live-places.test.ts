@@ -97,7 +97,9 @@ describe("a new NIC gets", () => {
   test("uses the requested address even if another was recorded", () => {
     const requested = aFact("a", { pciAddress: "0000:04:00.0" });
     const retained = { a: "0000:03:00.0" };
-    expect(placesOf(aDomain(4, []), [requested], { kept: retained })).toEqual({ a: "0000:04:00.0" });
+    expect(placesOf(aDomain(4, []), [requested], { kept: retained })).toEqual({
+      a: "0000:04:00.0",
+    });
   });
 
   test("does not use a port that another NIC requests", () => {
@@ -196,7 +198,10 @@ describe("no address is available", () => {
 
   test("for the second of two NICs that request the same address", () => {
     const requested = ["a", "b"].map((name) => aFact(name, { pciAddress: "0000:03:00.0" }));
-    expect(placesOf(aDomain(4, []), requested)).toEqual({ a: "0000:03:00.0", b: "PciAddressInUse" });
+    expect(placesOf(aDomain(4, []), requested)).toEqual({
+      a: "0000:03:00.0",
+      b: "PciAddressInUse",
+    });
   });
 
   test("on machine type pc without free slots, for any model", () => {

@@ -42,7 +42,10 @@ function preferredAddress(
 }
 
 /** Maps reserved addresses to interfaces: requested addresses first, then recorded ones, then by order. */
-function reserveAddresses(facts: LivePlacementFacts, recorded: RecordedAddresses): Map<string, string> {
+function reserveAddresses(
+  facts: LivePlacementFacts,
+  recorded: RecordedAddresses,
+): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
   const requestsAddress = ({ iface }: IfaceFacts): boolean => requestedAddress(iface) !== undefined;
   const byPriority = [...waiting.filter(requestsAddress), ...waiting];

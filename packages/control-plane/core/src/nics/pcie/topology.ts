@@ -40,7 +40,11 @@ export function findModelName(iface: Iface | undefined): string {
 }
 
 /** Returns the number of queue pairs. Source: KubeVirt networkInterfaceMultiqueue. */
-export function countQueues(spec: VmiSpec, iface: Iface | undefined, config: NetworkConfig): number {
+export function countQueues(
+  spec: VmiSpec,
+  iface: Iface | undefined,
+  config: NetworkConfig,
+): number {
   const isRequested = spec.domain.devices?.networkInterfaceMultiqueue === true;
   const isSupported = findNicModel(findModelName(iface))?.isMultiQueue === true;
   return isRequested && isSupported ? Math.min(countVcpus(spec.domain), config.maxQueues) : 1;

@@ -161,7 +161,9 @@ function nextAttachment(
 ): Attachment | undefined {
   if (previous.state === "Removing") {
     const { podInterfaceName: own } = previous;
-    return [own, buildExtraInterfaceName(own)].some((nic) => isInPod(pod, nic)) ? previous : undefined;
+    return [own, buildExtraInterfaceName(own)].some((nic) => isInPod(pod, nic))
+      ? previous
+      : undefined;
   }
   const { name, networkName, podInterfaceName } = previous;
   const identity = {

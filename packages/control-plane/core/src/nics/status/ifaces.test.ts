@@ -193,12 +193,20 @@ describe("why a plug waits", () => {
       portless,
       want: blockedReason,
     },
-  ])("$name", ({ given: input, blockedReasons: blockedReasons = {}, portless: full = new Map(), want = {} }) => {
-    const { type, phase, since, ...why } =
-      statusOf(input, { blockedReasons, portless: full })?.hotplug ?? {};
-    expect([type, since, why]).toEqual(["Plug", NOW, want]);
-    expect(phase).toBe(input.attachment === undefined ? "Pending" : "PodAttaching");
-  });
+  ])(
+    "$name",
+    ({
+      given: input,
+      blockedReasons: blockedReasons = {},
+      portless: full = new Map(),
+      want = {},
+    }) => {
+      const { type, phase, since, ...why } =
+        statusOf(input, { blockedReasons, portless: full })?.hotplug ?? {};
+      expect([type, since, why]).toEqual(["Plug", NOW, want]);
+      expect(phase).toBe(input.attachment === undefined ? "Pending" : "PodAttaching");
+    },
+  );
 
   test("for a field that is not built, before the pod and a port", () => {
     const iface = { name: "one", sriov: {} };

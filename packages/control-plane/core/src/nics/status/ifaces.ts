@@ -81,7 +81,8 @@ function findBlockedReason(
 }
 
 function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): Hotplug {
-  const blockedReason = report.blockedReasons[facts.name] ?? findBlockedReason(facts, phase, report);
+  const blockedReason =
+    report.blockedReasons[facts.name] ?? findBlockedReason(facts, phase, report);
   const previous = facts.reported?.hotplug;
   return {
     type: toHotplugType(phase),
@@ -122,7 +123,10 @@ function deviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
   };
 }
 
-function otherNicFields({ swap, leftovers = [] }: IfaceFacts, phase: IfacePhase): Partial<IfaceStatus> {
+function otherNicFields(
+  { swap, leftovers = [] }: IfaceFacts,
+  phase: IfacePhase,
+): Partial<IfaceStatus> {
   const isUsed = swap !== undefined && (phase === "Switching" || swap.links.bridge);
   const others = [...leftovers, ...(isUsed ? [swap.podInterfaceName] : [])];
   return others.length === 0 ? {} : { otherPodInterfaceNames: others };

@@ -124,8 +124,12 @@ function startsOperation(before: PhaseTimings, { type, phase }: ObservedStage): 
   return phase !== "Ready" && (before.phase === "Ready" || before.type !== type);
 }
 
-export function updateTimings(before: PhaseTimings | undefined, observed: ObservedStage): PhaseTimings {
-  if (before === undefined || startsOperation(before, observed)) return startTimings(before, observed);
+export function updateTimings(
+  before: PhaseTimings | undefined,
+  observed: ObservedStage,
+): PhaseTimings {
+  if (before === undefined || startsOperation(before, observed))
+    return startTimings(before, observed);
   const next = enterPhase(before, observed);
   if (observed.phase === "Ready") return next;
   const isLive = before.isLive || observed.isRunning;

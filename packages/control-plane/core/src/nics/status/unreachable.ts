@@ -119,7 +119,9 @@ export function unreachableIfaces(
     attempts: reported?.hotplug?.attempts ?? 0,
   });
   const blocked = ifaces.filter((facts) => NODE_PHASES.has(decidePhase(facts)));
-  const blockedReasons = Object.fromEntries(blocked.map((facts) => [facts.name, findBlockedReason(facts)]));
+  const blockedReasons = Object.fromEntries(
+    blocked.map((facts) => [facts.name, findBlockedReason(facts)]),
+  );
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   const reported = vmi.status?.interfaces ?? [];
   const statuses = ifaceStatuses({ ifaces, blockedReasons, portless, now });

@@ -77,7 +77,10 @@ test("a disk on virtio is a PCI device of its own, with KubeVirt's defaults", ()
 
 test("disks on controllers count their units for each bus, and their names for both", () => {
   const disks = [on("scsi", "a"), on("virtio", "b"), on("sata", "c"), on("scsi", "d")];
-  const observed = disksOfVmi(vmiOf(specOf(disks))).map(({ target, address: place }) => [target, place]);
+  const observed = disksOfVmi(vmiOf(specOf(disks))).map(({ target, address: place }) => [
+    target,
+    place,
+  ]);
   expect(observed).toEqual([
     ["sda", { kind: "drive", controller: 0, unit: 0 }],
     ["vda", { kind: "pci", address: { bus: 3, slot: 0, function: 0 } }],

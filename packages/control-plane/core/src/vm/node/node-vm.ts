@@ -232,7 +232,11 @@ function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
 function planAttach(iface: IfaceFacts, placement: NicPlacement | WaitReason): NodeAction {
   return typeof placement === "string"
     ? { kind: "wait", iface: iface.name, reason: placement }
-    : { kind: "attachDevice", iface: iface.name, xml: printNic(buildNicDefinition(iface, placement)) };
+    : {
+        kind: "attachDevice",
+        iface: iface.name,
+        xml: printNic(buildNicDefinition(iface, placement)),
+      };
 }
 
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
@@ -302,7 +306,8 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
         ]
       : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
-    Wiring: (iface) => (isAttached(iface) ? planPlug(facts, iface, placements.get(iface.name)) : []),
+    Wiring: (iface) =>
+      isAttached(iface) ? planPlug(facts, iface, placements.get(iface.name)) : [],
     Attaching: (iface) => (mustReleaseDevice(iface) ? detach(iface) : attach(iface)),
     Detaching: detach,
     Unwiring: planUnwire,

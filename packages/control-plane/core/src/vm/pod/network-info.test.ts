@@ -56,7 +56,9 @@ describe("of an attached NIC", () => {
       want: { network: "n9" },
     },
   ])("$name", ({ entry: more, want }) => {
-    expect(reported(vmiWith("told"), podWith({ ...entry, ...more }))).toEqual({ interfaces: [want] });
+    expect(reported(vmiWith("told"), podWith({ ...entry, ...more }))).toEqual({
+      interfaces: [want],
+    });
   });
 });
 

@@ -53,8 +53,12 @@ export function hasState(spec: VmiSpec): boolean {
  * Returns the claim that persists firmware and TPM state; undefined if the state ends with the VMI. KubeVirt uses the
  * VM's name, which is also the VMI's. Source: KubeVirt persistent-state-for-.
  */
-export function buildStateClaimName({ metadata, spec }: VirtualMachineInstance): string | undefined {
+export function buildStateClaimName({
+  metadata,
+  spec,
+}: VirtualMachineInstance): string | undefined {
   const isPersistent =
-    spec.domain.firmware?.bootloader?.efi?.persistent === true || findTpm(spec)?.persistent === true;
+    spec.domain.firmware?.bootloader?.efi?.persistent === true ||
+    findTpm(spec)?.persistent === true;
   return isPersistent ? `persistent-state-for-${metadata.name}` : undefined;
 }

@@ -52,7 +52,13 @@ async function reportCurrent(
   const state = findMigrationState(currentFacts);
   // If the VMI could not be written, the migration has not progressed.
   if (failures.some(({ step }) => step === "tellMigration")) return;
-  const status = buildMigrationStatus({ migration, decision: decision, state, failures, now: facts.now });
+  const status = buildMigrationStatus({
+    migration,
+    decision: decision,
+    state,
+    failures,
+    now: facts.now,
+  });
   if (!(await write(migration, status, deps))) return;
   for (const { on, note } of listMigrationEvents({
     before: migration,

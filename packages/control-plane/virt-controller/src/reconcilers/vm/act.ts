@@ -208,7 +208,9 @@ export function actVm(
   deps: Deps,
 ): Promise<PerformedSteps> {
   const { vm, vmi, hasNameConflict } = facts;
-  const circumstances = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");
+  const circumstances = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(
+    " ",
+  );
   const perform = (action: VmAction): Promise<void> => performOne(action, facts, deps);
   return performSteps({ object: vm, plan, circumstances, perform }, deps);
 }
