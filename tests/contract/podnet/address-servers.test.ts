@@ -325,7 +325,7 @@ describe("a server", () => {
       return lease[option]?.split(" ").length;
     });
     expect(counts).toEqual([31 * 2, 37, 63]);
-    expect(nics.map(({ omissions: leftOut }) => leftOut?.length)).toEqual([1, 1, 1]);
+    expect(nics.map(({ omissions: omissions }) => omissions?.length)).toEqual([1, 1, 1]);
   });
 
   test("accepts each list of search domains that was cut to fit", () => {

@@ -95,7 +95,7 @@ test("a guest that is lost has failed, however the pod that it had left ends", (
 
 describe("a guest that is held", () => {
   const message = expect.stringMatching(
-    /^the guest has come to node node2 and stands still there, .*: \/dev\/sda, which it has not\. .*else restart the VM$/,
+    /^the guest is paused on node node2, .*: \/dev\/sda, which it has not\. .*otherwise restart the VM$/,
   ) as string;
   const facts = openFacts(PAUSED);
   const reported = { decision: { kind: "goOn" } as const, failures: [], now: NOW };

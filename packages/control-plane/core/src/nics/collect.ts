@@ -273,7 +273,7 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),
     ...(remembered === undefined ? {} : { remembered }),
-    ...(leftovers.length === 0 ? {} : { left: leftovers }),
+    ...(leftovers.length === 0 ? {} : { leftovers }),
   };
   const linksOf = (wired: WiredIface): LinkFacts => collectLinkFacts(wired, sources);
   return {

@@ -288,7 +288,7 @@ describe("after the source was requested to abort", () => {
       name: "it has none of a guest that had left",
       since: "2026-01-01T00:05:00.000Z",
       targetPod: ENDED,
-      want: /^fail: the target pod has ended, and the source does not say within 5 minutes/,
+      want: /^fail: the target pod has ended, and the source does not report within 5 minutes/,
     },
     {
       name: "it is waited for as long as the target's pod runs",

@@ -198,7 +198,7 @@ describe("of routes", () => {
     { name: "the 32nd is left out", given: manyRoutes(32), want: [31, 1] },
     { name: "a default route fits beside 31", given: [...manyRoutes(32), DEFAULT], want: [32, 1] },
   ])("$name", ({ given: input, want }) => {
-    const { fitting, leftOut: omissions } = fitRoutes(input);
+    const { fitting, omissions } = fitRoutes(input);
     expect([fitting.length, omissions.length]).toEqual(want);
   });
 
@@ -228,7 +228,7 @@ describe("of search domains", () => {
       want: 16,
     },
   ])("$name", ({ given: input, hasIpv4, want }) => {
-    const { fitting, leftOut: omissions } = fitSearch(input, hasIpv4);
+    const { fitting, omissions } = fitSearch(input, hasIpv4);
     expect(fitting).toEqual(input.slice(0, want));
     expect(omissions).toEqual(input.slice(want));
   });

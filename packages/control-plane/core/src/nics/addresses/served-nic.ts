@@ -133,7 +133,7 @@ function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNi
       hostname: buildHostname(facts.vmi),
       ...chooseLeaseAndDns(iface, lease, facts),
       options: normalizeOptions(iface),
-      ...(omissions.length === 0 ? {} : { leftOut: omissions }),
+      ...(omissions.length === 0 ? {} : { omissions }),
     }),
   ];
 }
@@ -161,7 +161,7 @@ interface WithOptions {
 
 interface Fit<T> {
   readonly fitting: readonly T[];
-  readonly leftOut: readonly T[];
+  readonly omissions: readonly T[];
 }
 
 /** Takes items in order until the size exceeds `max`. `sizeOf` returns the size of a list. */
@@ -172,7 +172,7 @@ function fitIntoOption<T>(
 ): Fit<T> {
   const beyond = items.findIndex((_item, at) => sizeOf(items.slice(0, at + 1)) > max);
   const count = beyond === -1 ? items.length : beyond;
-  return { fitting: items.slice(0, count), leftOut: items.slice(count) };
+  return { fitting: items.slice(0, count), omissions: items.slice(count) };
 }
 
 /** Bytes of a route: length, significant bytes of the destination, gateway. Source: RFC 3442 */
@@ -194,7 +194,7 @@ export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   );
   return {
     fitting: routes.filter((route) => fitting.includes(route)),
-    leftOut: routes.filter((route) => !fitting.includes(route)),
+    omissions: routes.filter((route) => !fitting.includes(route)),
   };
 }
 
@@ -260,10 +260,10 @@ export function limitOptions<Nic extends WithOptions>(nic: Nic): Nic {
     ...omissionMessage(
       "routes",
       lease.ipv4?.routes ?? [],
-      routes.leftOut.map(({ destination }) => destination),
+      routes.omissions.map(({ destination }) => destination),
     ),
-    ...omissionMessage("search domains", dns.search, search.leftOut),
-    ...omissionMessage("NTP servers", ntpServers, ntp.leftOut),
+    ...omissionMessage("search domains", dns.search, search.omissions),
+    ...omissionMessage("NTP servers", ntpServers, ntp.omissions),
   ];
   if (omissions.length === 0) return nic;
   return {
@@ -273,7 +273,7 @@ export function limitOptions<Nic extends WithOptions>(nic: Nic): Nic {
       ...(lease.ipv4 === undefined ? {} : { ipv4: { ...lease.ipv4, routes: routes.fitting } }),
     },
     dns: { ...dns, search: search.fitting },
-    options: ntp.leftOut.length === 0 ? options : { ...options, ntpServers: ntp.fitting },
+    options: ntp.omissions.length === 0 ? options : { ...options, ntpServers: ntp.fitting },
     omissions,
   };
 }

@@ -34,7 +34,7 @@ const CLIENT = attached({ mode: "client", path: PATH });
 
 describe("a socket cannot be used", () => {
   test.each<{ name: string; of: Attachment; seen?: ObservedSocket; says: RegExp | undefined }>([
-    { name: "of a plugin that tells of none", of: attached(undefined), says: /told of no socket/ },
+    { name: "of a plugin that tells of none", of: attached(undefined), says: /reported no socket/ },
     {
       name: "where QEMU is to listen",
       of: attached({ mode: "server", path: PATH }),

@@ -109,8 +109,8 @@ export function devicesToPlace(vmi: VirtualMachineInstance): readonly UnplacedDe
     const recordedAddress = recorded.get(name);
     return {
       name,
-      ...(requestedAddress === undefined ? {} : { asked: requestedAddress }),
-      ...(recordedAddress === undefined ? {} : { kept: recordedAddress }),
+      ...(requestedAddress === undefined ? {} : { requested: requestedAddress }),
+      ...(recordedAddress === undefined ? {} : { previous: recordedAddress }),
     };
   });
 }

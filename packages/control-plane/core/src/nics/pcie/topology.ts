@@ -68,8 +68,8 @@ function listNicsToPlace(
         name: iface.name,
         model: findModelName(iface),
         queues: countQueues(vmi.spec, iface, config),
-        ...(requested === undefined ? {} : { asked: requested }),
-        ...(recorded === undefined ? {} : { kept: recorded }),
+        ...(requested === undefined ? {} : { requested }),
+        ...(recorded === undefined ? {} : { previous: recorded }),
       };
     });
 }

@@ -231,17 +231,17 @@ const DETACH: NodeAction = { kind: "detachDevice", iface: "one", alias: "ua-one"
 const ATTACH: NodeAction = { kind: "attachDevice", iface: "one", xml: "" };
 
 test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; says: string }>([
-  { name: "a tap", action: WIRE, links: { tap: false }, says: "its tap was gone" },
-  { name: "a bridge", action: WIRE, links: { bridge: false }, says: "its bridge was gone" },
+  { name: "a tap", action: WIRE, links: { tap: false }, says: "its tap did not exist" },
+  { name: "a bridge", action: WIRE, links: { bridge: false }, says: "its bridge did not exist" },
   {
     name: "both",
     action: WIRE,
     links: { tap: false, bridge: false },
-    says: "its tap and its bridge were gone",
+    says: "its tap and its bridge did not exist",
   },
   { name: "something else", action: WIRE, says: "were changed by something else" },
   { name: "the tap of its device", action: DETACH, says: "not the one that its device uses" },
-  { name: "the device", action: ATTACH, says: "its device was gone" },
+  { name: "the device", action: ATTACH, says: "its device was missing" },
 ])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says: message }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };
   const drift = findDrift([action], { vmi: aVmi(), ifaces: [facts] });
