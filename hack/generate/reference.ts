@@ -50,7 +50,7 @@ function renderErrors(): string {
   const entries: readonly (readonly [string, ErrorEntry])[] = Object.entries(CATALOGUE);
   const rows = entries
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([code, { summary, who, retry, http }]) => {
+    .map(([code, { summary, owner: who, retry, http }]) => {
       return [`\`${code}\``, cell(summary), who, retry, String(http)];
     });
   return [
@@ -58,14 +58,14 @@ function renderErrors(): string {
     "Every error of the product has one of these codes: in log lines, in the messages of the command line and,\n",
     "as text, in events and `status`. Codes are stable; messages are not. Each stands in the file of its area in\n",
     "`packages/common/base/src/errors/catalogue/`.\n\n",
-    "- **who** can do something about it: the `user` who asked, the `environment` (machine, cluster, network), or\n",
+    "- **owner** can fix the cause: the `user` who sent the request, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
     "- **retry**: when the loop that failed with it tries again; the same in every service, without end (below).\n",
     "- **HTTP** is the status with which virt-api answers when the error ends a request.\n\n",
     table(["retry", "helps", "a step that failed", "a pass that failed as a whole"], RETRIES),
     '\n"At once" has a ration: a step that fails otherwise each time waits as if nothing were new',
     " ([ADR 0018](../adr/services/0018-pause-what-failed.md)).\n\n",
-    table(["code", "message", "who", "retry", "HTTP"], rows),
+    table(["code", "message", "owner", "retry", "HTTP"], rows),
   ].join("");
 }
 
@@ -115,8 +115,8 @@ function renderVirtctl(): string {
 
 function renderReasons(): string {
   const entries: readonly (readonly [string, ReasonEntry])[] = Object.entries(REASONS);
-  const rows = entries.map(([reason, { phases, meaning, who, from, event }]) => {
-    return [phases, `\`${reason}\``, cell(meaning), cell(who), from, event];
+  const rows = entries.map(([reason, { phases, meaning, owner, from, event }]) => {
+    return [phases, `\`${reason}\``, cell(meaning), cell(owner), from, event];
   });
   return [
     `# Reasons of an iface\n\n${NOTE}`,
@@ -124,9 +124,9 @@ function renderReasons(): string {
     "annotation `patchbay.io/attachment-errors`. The words are stable; the message beside them is for people, and says\n",
     "what to do. No reason means that the next step is on its way; when a failed one is tried again, [phases.md](phases.md)\n",
     "says. The table is `packages/control-plane/core/src/reasons/table.ts`.\n\n",
-    "- **who** can help, or acts next.\n",
+    "- **owner** can fix the cause, or acts next.\n",
     "- **event**: of which type the event of that reason is, told once on the VM, else on the VMI.\n\n",
-    table(["phase", "reason", "meaning", "who", "from", "event"], rows),
+    table(["phase", "reason", "meaning", "owner", "from", "event"], rows),
   ].join("");
 }
 

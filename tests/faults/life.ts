@@ -5,7 +5,7 @@
 const LOOKS = new Set([
   "find",
   "list",
-  "look",
+  "observe",
   "listLinks",
   "readText",
   "exists",

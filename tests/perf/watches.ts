@@ -93,9 +93,9 @@ function countedNetwork(looked: () => void): PodNetwork {
   });
   return {
     ...network,
-    look: async (netns) => {
+    observe: async (netns) => {
       looked();
-      const view = await network.look(netns);
+      const view = await network.observe(netns);
       const links = view.links.map((link) =>
         link.kind === "tun" ? { ...link, carrier: true } : link,
       );

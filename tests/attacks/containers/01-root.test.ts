@@ -126,11 +126,11 @@ test("attack 4: the launcher image as a volume shows the image's files and none 
 });
 
 describe("a VM that uses the launcher image as its kernel image", () => {
-  function launcherOf(kernelPath: string, keepsImageVolumes: boolean): Pod {
+  function launcherOf(kernelPath: string, supportsImageVolumes: boolean): Pod {
     const vmi = aVmi();
     const container = { image: names.LAUNCHER_IMAGE, kernelPath };
     const domain = { ...vmi.spec.domain, firmware: { kernelBoot: { container } } };
-    const settings = { ...SETTINGS, image: names.LAUNCHER_IMAGE, keepsImageVolumes };
+    const settings = { ...SETTINGS, image: names.LAUNCHER_IMAGE, supportsImageVolumes };
     const pod = buildLauncherPod(
       { ...vmi, spec: { domain } },
       {

@@ -76,7 +76,7 @@ test("attack 121: rejects a link to the node in place of a pod's directory befor
   expect(lstatSync(node.shownOf(ID)).isDirectory()).toBe(true);
   expect(readdirSync(node.shownOf(ID))).toEqual([]);
   const path = `/run/patchbay/vhost-user/${ID}/docker.sock`;
-  expect(node.sockets.look(POD, { ...SOCKET, path })).toMatchObject({ state: "refused" });
+  expect(node.sockets.observe(POD, { ...SOCKET, path })).toMatchObject({ state: "refused" });
   expect(() => {
     node.sockets.link(POD, { ...SOCKET, path });
   }).toThrow();
@@ -124,7 +124,7 @@ const BAD: readonly { readonly name: string; readonly put: (path: string) => unk
 
 test.each(BAD)("attack 122: rejects $name in place of a socket", async ({ put }) => {
   await put(node.here(SOCKET.path));
-  const observed = node.sockets.look(POD, SOCKET);
+  const observed = node.sockets.observe(POD, SOCKET);
   expect(observed).toMatchObject({
     state: "refused",
     reason: expect.stringMatching(/./) as string,

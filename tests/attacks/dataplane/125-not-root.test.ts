@@ -82,9 +82,9 @@ function link(): void {
 
 test("only the launcher can connect to a socket of an unprivileged dataplane", async () => {
   await listenAsDataplane(SOCKET.path);
-  expect(node.sockets.look(POD, SOCKET).state).toBe("found");
+  expect(node.sockets.observe(POD, SOCKET).state).toBe("found");
   link();
-  expect(node.sockets.look(POD, SOCKET).state).toBe("ready");
+  expect(node.sockets.observe(POD, SOCKET).state).toBe("ready");
   const shown = `${node.shownOf(ID)}/one.sock`;
   run(LAUNCHER, ...PERL, CONNECTS, shown);
   expect(() => {
@@ -92,7 +92,7 @@ test("only the launcher can connect to a socket of an unprivileged dataplane", a
   }).toThrow("Permission denied");
   // It removes its own.
   run(DATAPLANE, "rm", node.here(SOCKET.path));
-  expect(node.sockets.look(POD, SOCKET)).toEqual({ state: "missing" });
+  expect(node.sockets.observe(POD, SOCKET)).toEqual({ state: "missing" });
 });
 
 test.each([
@@ -140,7 +140,7 @@ test.each([
     await new Promise<void>((resolve) => server.listen(foreign, resolve));
     chownSync(foreign, owner.uid, owner.gid);
     linkSync(foreign, node.here(SOCKET.path));
-    expect(node.sockets.look(POD, SOCKET).state).toBe("refused");
+    expect(node.sockets.observe(POD, SOCKET).state).toBe("refused");
     expect(link).toThrow();
     expect(statSync(foreign)).toMatchObject(owner);
     expect(readdirSync(node.shownOf(ID))).toEqual([]);

@@ -49,7 +49,7 @@ function answerFor(ip: string): string {
 test("attack 117: a guest that floods replies from many MACs is reported to have them and harms nothing else", async () => {
   floodFrom(scene.guest, answerFor(ADDRESS), true);
   const observed = await scene.doctor.examine({ ...scene.nic(), withinMs: 3000 });
-  const received = observed.traces.flatMap(({ by }) => by);
+  const received = observed.traces.flatMap(({ repliedFrom }) => repliedFrom);
   expect(received.length).toBeLessThan(HEARD * HEARINGS * 6);
   expect(observed.links.nodePeer?.up).toBe(true);
 });
@@ -68,6 +68,6 @@ test("attack 117: ignores frames that answer no request", async () => {
   const [, requested] = [scene.nic(), { op: 2, mac: MAC, ip: ADDRESS, asks: "10.9.0.9" }] as const;
   floodFrom(scene.guest, frame(EVERYBODY, OTHER, arp(requested)), false);
   const { traces } = await scene.doctor.examine(scene.nic());
-  expect(traces.flatMap(({ by }) => by)).not.toContain(OTHER);
+  expect(traces.flatMap(({ repliedFrom: by }) => by)).not.toContain(OTHER);
   expect(flood?.exitCode).toBeNull();
 });

@@ -38,7 +38,7 @@ function withoutWalls(): VolumeDeps {
     listMounts: (path) => disk.listMounts(path),
     publish: (path, files) => disk.publish(path, files),
     usedBytes: (paths) => disk.usedBytes(paths),
-    kindOf: (path) => disk.kindOf(path),
+    readKind: (path) => disk.readKind(path),
   };
   return { ...node.deps, disk: plain };
 }

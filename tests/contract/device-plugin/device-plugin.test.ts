@@ -145,8 +145,8 @@ test("allocates a new device although its absence is still being detected", asyn
   const observed: string[] = [];
   await kubelet.start();
   offer({
-    keepCopy: async (copy) => {
-      const outcome = await NODES.keepCopy(copy);
+    ensureCopy: async (copy) => {
+      const outcome = await NODES.ensureCopy(copy);
       observed.push(outcome);
       if (outcome === "removed") await held.promise;
       return outcome;

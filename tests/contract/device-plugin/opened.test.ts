@@ -85,6 +85,6 @@ test("not the node's own device", async () => {
 test("the copy that the device plugin stores", async () => {
   const path = join(directory, "copies/null");
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
-  await nodes.keepCopy({ source, path, uid: USER, gid: USER, mode: 0o600 });
+  await nodes.ensureCopy({ source, path, uid: USER, gid: USER, mode: 0o600 });
   expect(await open("copy", path)).toBe(0);
 });

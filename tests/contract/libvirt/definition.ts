@@ -2,7 +2,7 @@
 // The planned domain of a VMI, with the launcher's directories elsewhere.
 import { join } from "node:path";
 import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
-import { machineUuidOf, planNodeVm, type NodeVmFacts } from "@patchbay/core/vm";
+import { buildMachineUuid, planNodeVm, type NodeVmFacts } from "@patchbay/core/vm";
 import { makeOwnDirectory } from "./session.ts";
 
 /** The launcher's directories in domains, and their place below the test's own. */
@@ -32,7 +32,7 @@ export function definitionOf(
   ifaces: readonly NicFacts[] = [],
 ): string {
   const network = { ...networkConfigOf(undefined), pcieRootPorts: 2 };
-  const uuid = machineUuidOf(vmi);
+  const uuid = buildMachineUuid(vmi);
   const facts = {
     vmi,
     role: "owner",
@@ -40,7 +40,7 @@ export function definitionOf(
     uuid,
     ifaces,
     domain: undefined,
-    asked: {},
+    unplugRequests: {},
   } as const;
   const [define] = planNodeVm({ ...facts, useEmulation: true });
   if (define?.kind !== "defineDomain") throw new Error("the plan does not begin with the domain");

@@ -272,7 +272,7 @@ describe("a migrating domain never runs twice", () => {
       hasRelay: false,
       isStalled: false,
       isLate: false,
-      isHeard: false,
+      isAcknowledged: false,
       call: { failure: "its libvirt has ended" },
     });
     expect(steps.map(({ kind }) => kind)).toEqual(["announceMacs", "reportFailed", "goOn"]);

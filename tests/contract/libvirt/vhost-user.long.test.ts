@@ -118,7 +118,7 @@ test("the launcher can use a shared root socket, and the device matches its XML"
   dataplane = await Testpmd.start([SOCKET.path], 2);
   const sockets = createVhostSockets({ ...PLACES, podsDir: base });
   sockets.link(POD, SOCKET);
-  expect(sockets.look(POD, SOCKET).state).toBe("ready");
+  expect(sockets.observe(POD, SOCKET).state).toBe("ready");
   await connection.attachDevice(DOMAIN, nic(), "live");
   const { nics } = await live();
   expect(nics).toMatchObject([
@@ -149,7 +149,7 @@ test("an unprivileged dataplane serves it the same through its group, and remove
   expect(statSync(SOCKET.path)).toMatchObject(MEMBER);
   const sockets = createVhostSockets({ ...places, podsDir: base });
   sockets.link(POD, SOCKET);
-  expect(sockets.look(POD, SOCKET).state).toBe("ready");
+  expect(sockets.observe(POD, SOCKET).state).toBe("ready");
   expect(statSync(SOCKET.path)).toMatchObject({ uid: MEMBER.uid, gid: LAUNCHER.gid });
   await connection.attachDevice(DOMAIN, nic(), "live");
   expect((await live()).nics).toMatchObject([{ alias: ALIAS, queues: 2, linkUp: true }]);

@@ -63,7 +63,7 @@ function keepCopyUnderStrictMask(path: string): string {
     import { createDeviceNodes, createProcessRunner } from ${JSON.stringify(import.meta.resolve("@patchbay/os"))};
     process.umask(0o077);
     const wanted = ${JSON.stringify({ source: "/dev/null", path, ...OURS })};
-    console.log(await createDeviceNodes({ runner: createProcessRunner() }).keepCopy(wanted));`;
+    console.log(await createDeviceNodes({ runner: createProcessRunner() }).ensureCopy(wanted));`;
   const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
   return execFileSync(process.execPath, argv, { encoding: "utf8" }).trim();
 }
@@ -75,7 +75,7 @@ test("a copy of /dev/null works in a root directory that all users may read", as
   const { uid, mode } = lstatSync(dirname(path));
   expect([uid, mode & 0o777]).toEqual([0, 0o755]);
   const { ino } = lstatSync(path);
-  expect(await nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("unchanged");
+  expect(await nodes.ensureCopy({ source: "/dev/null", path, ...OURS })).toBe("unchanged");
   expect(lstatSync(path).ino).toBe(ino);
   expect(readdirSync(dirname(path))).toEqual(["null"]);
 });
@@ -84,6 +84,6 @@ test("the remains of a killed process do not interfere", async () => {
   const path = join(directory, "null");
   writeFileSync(`${path}.new`, "");
   writeFileSync(path, "");
-  expect(await nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
+  expect(await nodes.ensureCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
   expect(readdirSync(directory)).toEqual(["null"]);
 });

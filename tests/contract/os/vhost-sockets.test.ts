@@ -103,7 +103,7 @@ describe("a shared socket", () => {
     await listen(SOCKET.path, uid, 900);
     for (let turn = 0; turn < 2; turn += 1) {
       sockets(900).link(POD, SOCKET);
-      expect(sockets(900).look(POD, SOCKET).state).toBe("ready");
+      expect(sockets(900).observe(POD, SOCKET).state).toBe("ready");
     }
     expect(statSync(here(SOCKET.path))).toMatchObject({ uid, gid: 107 });
   });
@@ -113,7 +113,7 @@ describe("a shared socket", () => {
     { name: "another group", uid: 901, gid: 902 },
   ])("rejects one owned by $name and leaves it unchanged", async ({ uid, gid }) => {
     await listen(SOCKET.path, uid, gid);
-    expect(sockets(900).look(POD, SOCKET)).toMatchObject({
+    expect(sockets(900).observe(POD, SOCKET)).toMatchObject({
       state: "refused",
       reason: `its group is ${String(gid)}, not the dataplane's (900): it was made elsewhere, or by somebody else`,
     });
@@ -147,7 +147,7 @@ describe("a shared socket", () => {
   test("rejects a directory without a launcher and changes nothing in it", async () => {
     rmSync(here(SHOWN), { recursive: true });
     await listen(SOCKET.path);
-    expect(sockets().look(POD, SOCKET)).toMatchObject({
+    expect(sockets().observe(POD, SOCKET)).toMatchObject({
       state: "refused",
       reason: "its directory is no pod's",
     });
@@ -173,7 +173,7 @@ describe("a shared socket", () => {
     await listen("/elsewhere/one");
     rmSync(dirname(here(SOCKET.path)), { recursive: true });
     symlinkSync(here("/elsewhere"), dirname(here(SOCKET.path)));
-    expect(sockets().look(POD, SOCKET)).toMatchObject({ state: "refused" });
+    expect(sockets().observe(POD, SOCKET)).toMatchObject({ state: "refused" });
     expect(() => {
       sockets().link(POD, SOCKET);
     }).toThrow();
@@ -182,7 +182,9 @@ describe("a shared socket", () => {
 
   test("rejects a path elsewhere", () => {
     const socket = { ...SOCKET, path: "/run/other/one" };
-    expect(() => sockets().look(POD, socket)).toThrow("it is not below /run/patchbay/vhost-user");
+    expect(() => sockets().observe(POD, socket)).toThrow(
+      "it is not below /run/patchbay/vhost-user",
+    );
   });
 
   test("replaces what a launcher put in place of its link, and changes nothing at its target", async () => {
@@ -191,7 +193,7 @@ describe("a shared socket", () => {
     mkdirSync(outside);
     symlinkSync(outside, join(volume(), "vhost-pod1"));
     symlinkSync(outside, join(volume(), "vhost-pod1.new"));
-    expect(sockets().look(POD, SOCKET).state).toBe("found");
+    expect(sockets().observe(POD, SOCKET).state).toBe("found");
     sockets().link(POD, SOCKET);
     expect(readlinkSync(join(volume(), "vhost-pod1"))).toBe(SOCKET.path);
     expect(statSync(outside).isDirectory()).toBe(true);

@@ -111,7 +111,7 @@ describeAddressServersContract("dnsmasq", () => {
       return Promise.resolve();
     },
     close: async () => {
-      await servers.endLeft();
+      await servers.killLeftovers();
       namespaces.close();
     },
   });
@@ -325,7 +325,7 @@ describe("a server", () => {
       return lease[option]?.split(" ").length;
     });
     expect(counts).toEqual([31 * 2, 37, 63]);
-    expect(nics.map(({ leftOut }) => leftOut?.length)).toEqual([1, 1, 1]);
+    expect(nics.map(({ omissions: omissions }) => omissions?.length)).toEqual([1, 1, 1]);
   });
 
   test("accepts each list of search domains that was truncated to fit", () => {
@@ -386,7 +386,7 @@ describe("a server", () => {
   test("left behind by a killed agent is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
     const remaining = await servers.start(namespaces.open(pod), SERVED_NIC);
-    await createDhcpServers({ runner: createProcessRunner(), family }).endLeft();
+    await createDhcpServers({ runner: createProcessRunner(), family }).killLeftovers();
     expect(serverPids()).toEqual([]);
     expect(await remaining.ended).not.toBe("");
   });

@@ -77,7 +77,7 @@ test("a pod that awaits a guest stays silent and queues nothing in its tap, and 
   expect(heardAt()).toEqual(["pod1pod1"]);
   run("ip", "-n", here, "link", "set", "eth0", "down");
   await makeNetwork().wireTap(target, WIRING);
-  expect((await makeNetwork().look(target)).isWired(WIRING)).toBe(true);
+  expect((await makeNetwork().observe(target)).isWired(WIRING)).toBe(true);
   expect(ping(there, "10.9.0.2")).toContain(" 0% packet loss");
   expect(heardAt()).toEqual(["pod9pod1"]);
 });
@@ -137,7 +137,7 @@ test("two macvlans of one parent: the source pod gives up its MAC for the target
   await expect(network.wireTap(target, wiring)).rejects.toMatchObject({ code: "PODNET_FAILED" });
   await network.wireTap(remaining, awaited);
   await network.wireTap(target, wiring);
-  const views = await Promise.all([remaining, target].map((netns) => network.look(netns)));
+  const views = await Promise.all([remaining, target].map((netns) => network.observe(netns)));
   expect(views.map(({ isWired }) => isWired(wiring))).toEqual([false, true]);
 });
 
@@ -150,5 +150,5 @@ test("two macvlans of one parent: two pods without their guest have different MA
   await network.wireTap(namespaces.open(remaining), { ...wiring, awaitedIn: "pod-1" });
   addNic({ host, pod: `${PREFIX}-pod9` }, { name: "pod1", kind: "macvlan", mac });
   await network.wireTap(target, { ...wiring, awaitedIn: "pod-2" });
-  expect((await network.look(target)).isWired({ ...wiring, awaitedIn: "pod-2" })).toBe(true);
+  expect((await network.observe(target)).isWired({ ...wiring, awaitedIn: "pod-2" })).toBe(true);
 });

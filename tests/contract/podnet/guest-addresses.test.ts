@@ -62,7 +62,7 @@ async function makeGuest(kind: string) {
   const { gatewayMac = "" } = remembered;
   const wiring: BridgeWiring = {
     ...own,
-    answers: { addresses: listServerAddresses(lease), gatewayMac },
+    replies: { addresses: listServerAddresses(lease), gatewayMac },
   };
   const nic = { ...SERVED_NIC, bridgeName: own.bridgeName, mac: own.mac, lease };
   const serve = async (): Promise<void> => {
@@ -76,7 +76,7 @@ test.each(["veth", "macvlan"])(
   async (kind) => {
     const { guest, netns, network, wiring, serve } = await makeGuest(kind);
     await network.wireTap(netns, wiring);
-    expect((await network.look(netns)).isWired(wiring)).toBe(true);
+    expect((await network.observe(netns)).isWired(wiring)).toBe(true);
     await serve();
     expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5", mask: "24", mtu: "1400" });
     run("ip", "-n", guest, "addr", "add", "10.9.0.5/24", "dev", "eth0");
@@ -112,7 +112,7 @@ test("gets an address of the network it was swapped to, from an IPv4-only one", 
   run("ip", "-n", pod, "addr", "add", "10.8.0.5/24", "dev", "pod2");
   run("ip", "-n", pod, "link", "set", "pod2", "up");
   const answers = { addresses: ["169.254.75.10/32"] };
-  await network.wireTap(netns, { ...guestWiring(1), ...old, answers });
+  await network.wireTap(netns, { ...guestWiring(1), ...old, replies: answers });
   await network.makeBridge(netns, wiring);
   await network.wireTap(netns, wiring);
   await serve();

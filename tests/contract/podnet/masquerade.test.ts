@@ -71,7 +71,7 @@ function addPod(): void {
 }
 
 async function isWired(wiring: MasqueradeWiring = WIRING): Promise<boolean> {
-  return (await makeNetwork().look(netns)).isWired(wiring);
+  return (await makeNetwork().observe(netns)).isWired(wiring);
 }
 
 beforeAll(async () => {
@@ -192,7 +192,7 @@ test("an agent in a container writes sysctls through the given process, whatever
       "Read-only file system",
     );
     await makeContainedNetwork(process.pid).wireTap(at, WIRING);
-    expect((await makeNetwork().look(at)).isWired(WIRING)).toBe(true);
+    expect((await makeNetwork().observe(at)).isWired(WIRING)).toBe(true);
   } finally {
     own.close();
   }
@@ -217,9 +217,9 @@ describe("an interrupted wiring", () => {
       () => false,
       () => true,
     );
-    const observed = (await makeNetwork().look(at)).isWired(wiring);
+    const observed = (await makeNetwork().observe(at)).isWired(wiring);
     await makeNetwork().wireTap(at, wiring);
-    const isWired = (await makeNetwork().look(at)).isWired(wiring);
+    const isWired = (await makeNetwork().observe(at)).isWired(wiring);
     await makeNetwork().unwireTap(at, wiring);
     const rules = run("ip", "netns", "exec", name, "nft", "list", "ruleset");
     const links = (await makeNetwork().listLinks(at)).map((link) => link.name);

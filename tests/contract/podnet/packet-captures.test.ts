@@ -53,7 +53,7 @@ describePacketCapturesContract("tcpdump", () => {
       return Promise.resolve();
     },
     close: async () => {
-      await captures.endLeft();
+      await captures.killLeftovers();
       namespaces.close();
     },
   });

@@ -160,7 +160,7 @@ describe("taps", () => {
       await eventually(isOpen, { withinMs: 10_000 });
       run("ip", "-n", pod, "link", "del", "tap1");
       await makeNetwork().wireTap(netns, WIRING);
-      expect((await makeNetwork().look(netns)).isWired(WIRING)).toBe(true);
+      expect((await makeNetwork().observe(netns)).isWired(WIRING)).toBe(true);
       expect(await isOpen()).toBe(false);
     } finally {
       qemu.kill("SIGKILL");
@@ -207,7 +207,7 @@ describe.each(["veth", "macvlan"])("an interrupted wiring around a %s", (kind) =
   }
 
   const isWired = async (netns: NetnsHandle): Promise<boolean> =>
-    (await makeNetwork().look(netns)).isWired(WIRING);
+    (await makeNetwork().observe(netns)).isWired(WIRING);
 
   /** The observed state after so many commands, and the result after rewiring. */
   async function cutAfter(commands: number) {

@@ -78,7 +78,7 @@ export class Networks {
         ...command,
         argv: ["ip", "netns", "exec", namespaceOf("host"), ...command.argv],
       }),
-    endFamily: () => Promise.resolve(),
+    killFamily: () => Promise.resolve(),
   };
 
   constructor() {

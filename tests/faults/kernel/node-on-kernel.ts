@@ -51,7 +51,7 @@ function countedRunner(life: Life): ProcessRunner {
   const [looks, actions] = [life.bindLooks(runner), life.bind(runner)];
   return {
     run: (command) => (isLook(command.argv) ? looks : actions).run(command),
-    endFamily: (family) => runner.endFamily(family),
+    killFamily: (family) => runner.killFamily(family),
   };
 }
 
@@ -184,7 +184,7 @@ export class NodeOnKernel implements TestNode {
 
   async close(): Promise<void> {
     await this.#taps.closeAll();
-    await this.#addressServers.endLeft();
+    await this.#addressServers.killLeftovers();
     for (const uid of [...this.#pods.keys()]) await this.remove(uid);
     for (const name of ["blue", "red"]) {
       const bridge = `${this.#prefix}-${name}`;

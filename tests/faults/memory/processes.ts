@@ -135,7 +135,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
   const kubevirts = createCache(client.reflect(KUBEVIRTS), { logger: log });
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
-  await ground.addressServers.endLeft();
+  await ground.addressServers.killLeftovers();
   await runHandler(
     {
       nodeName,

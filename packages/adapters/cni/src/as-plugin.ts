@@ -3,7 +3,7 @@
 // SPEC 1.1 sections 2 and 5; Multus pkg/server/api Request
 import { fileURLToPath } from "node:url";
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api";
-import { AppError, isAppError, messageOf, retryRuleOf } from "@patchbay/base";
+import { AppError, isAppError, messageOf, findRetryRule } from "@patchbay/base";
 import { isKnownVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
 /** VERSION is missing, because the plugin program answers it itself. */
@@ -184,7 +184,7 @@ function toCniCode({ code, details }: AppError): number {
 
 function isTemporary(error: AppError): boolean {
   if (error.code === "CNI_TIMED_OUT" || error.code === "CNI_POD_UNKNOWN") return true;
-  return TEMPORARY_ERRORS.test(error.code) && retryRuleOf(error) === "backoff";
+  return TEMPORARY_ERRORS.test(error.code) && findRetryRule(error) === "backoff";
 }
 
 /** Converts an error. Temporary ones get the code "try again later". */

@@ -15,7 +15,7 @@ export interface PluginHost {
   /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
   readonly binDirs: readonly string[];
   readonly limit: LimitFunction;
-  /** Process family of the plugins, the same after a restart: see {@link ProcessRunner.endFamily}. */
+  /** Process family of the plugins, the same after a restart: see {@link ProcessRunner.killFamily}. */
   readonly family: string;
   /** A process whose mount and network namespaces plugins run in; unset for this process's own. */
   readonly hostProcess?: number;

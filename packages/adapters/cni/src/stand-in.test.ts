@@ -25,7 +25,7 @@ async function del(
       commands.push(command);
       return Promise.resolve({ exitCode: 0, stdout: "", stderr: "" });
     },
-    endFamily: () => Promise.resolve(),
+    killFamily: () => Promise.resolve(),
   };
   const config = {
     cniVersion: "1.0.0",

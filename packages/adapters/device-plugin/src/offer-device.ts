@@ -72,7 +72,7 @@ class DeviceSupply implements Supply {
     const path = copyPath(this.offer);
     const copy = { source: this.#path, path: join(places.hostRoot, path), ...user };
     const update = async (): Promise<boolean> => {
-      const outcome = await deps.nodes.keepCopy({ ...copy, mode: COPY_MODE });
+      const outcome = await deps.nodes.ensureCopy({ ...copy, mode: COPY_MODE });
       if (outcome === "made") log.info("made device node", { path });
       return outcome !== "removed";
     };

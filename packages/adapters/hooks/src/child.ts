@@ -107,7 +107,7 @@ export function main(channel: ChildChannel): void {
   channel.onMessage((message) => {
     const question = message as HookRequest; // the parent is trusted
     if (client === undefined) {
-      const { fd } = channel.takeDescriptor(SOCKET_TOKEN);
+      const { fd } = channel.claimDescriptor(SOCKET_TOKEN);
       const address = `unix:/proc/self/fd/${String(fd)}`;
       client = new Client(address, credentials.createInsecure(), OPTIONS);
     }

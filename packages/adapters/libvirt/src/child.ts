@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child process that holds the connections to untrusted libvirt daemons, and makes the parent's calls.
 import { messageOf } from "@patchbay/base";
-import type { ChildChannel, HypervisorEvent, TakenDescriptor } from "@patchbay/core/interfaces";
+import type { ChildChannel, HypervisorEvent, ClaimedDescriptor } from "@patchbay/core/interfaces";
 import { loadLibvirt, type NativeConnection, type NativeError, type Notify } from "./native.ts";
 import { OPEN_CALL, type Beat, type Reply, type Request } from "./protocol.ts";
 
@@ -47,11 +47,11 @@ function handle(request: Request, context: Context): void {
 interface Target {
   readonly uri: string;
   /** Not needed after the connection attempt. */
-  readonly socket?: TakenDescriptor;
+  readonly socket?: ClaimedDescriptor;
 }
 
 function openSocket(id: number, context: Context): void {
-  const socket = context.channel.takeDescriptor(id);
+  const socket = context.channel.claimDescriptor(id);
   // `direct`: libvirt tries only this socket.
   const uri = `qemu+unix:///session?mode=direct&socket=/proc/self/fd/${String(socket.fd)}`;
   open(id, { uri, socket }, context);

@@ -76,7 +76,7 @@ class ScriptedChild implements ChildProcessHandle {
     this.descriptors.push([fd, token]);
   }
 
-  takeDescriptor(): never {
+  claimDescriptor(): never {
     throw new Error("not used here");
   }
 

@@ -90,8 +90,8 @@ export function createNetlink(): Netlink {
   return {
     talk: (netns, protocol, messages) =>
       withNetns(netns, async (fd) => osNative().talkNetlink(fd, PROTOCOLS[protocol], messages)),
-    makeTap: (netns, { name, owner, takesMany }) =>
-      withNetns(netns, async (fd) => osNative().makeTap(fd, name, owner, takesMany)),
+    makeTap: (netns, { name, owner, isMultiQueue }) =>
+      withNetns(netns, async (fd) => osNative().makeTap(fd, name, owner, isMultiQueue)),
     sendFrames: (netns, link, frames) =>
       withNetns(netns, async (fd) => osNative().sendFrames(fd, link, frames)),
     exchangeFrames: async ({ ports, sends, tests, ms }) => {

@@ -94,7 +94,7 @@ export interface OsNative {
     messages: readonly Uint8Array[],
   ): Promise<readonly { readonly data: Uint8Array; readonly errno: number }[]>;
   /** Creates a persistent tap. Equivalent to: `ip tuntap add dev NAME mode tap [multi_queue] user ID group ID` */
-  makeTap(netnsFd: number, name: string, owner: number, takesMany: boolean): Promise<void>;
+  makeTap(netnsFd: number, name: string, owner: number, isMultiQueue: boolean): Promise<void>;
   /** Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**

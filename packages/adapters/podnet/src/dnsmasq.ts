@@ -340,6 +340,6 @@ export function createDhcpServers(options: AddressServersOptions): AddressServer
         throw error;
       }
     },
-    endLeft: () => options.runner.endFamily(options.family),
+    killLeftovers: () => options.runner.killFamily(options.family),
   };
 }

@@ -37,12 +37,12 @@ type OnPort<Op> = Op extends string
 /** One change. `makePlain` disables spanning tree, forward delay and multicast snooping, so that a bridge forwards at once. */
 export type LinkChange =
   | OnLink<"addBridge" | "makePlain" | "deleteLink" | "flushAddresses">
-  /** `owner`: uid and gid that may open it. `takesMany`: multi-queue, opened once per queue. */
+  /** `owner`: uid and gid that may open it. `isMultiQueue`: multi-queue, opened once per queue. */
   | {
       readonly op: "addTap";
       readonly link: string;
       readonly owner: number;
-      readonly takesMany: boolean;
+      readonly isMultiQueue: boolean;
     }
   | { readonly op: "setLink"; readonly link: string; readonly settings: LinkSettings }
   | {
@@ -104,9 +104,9 @@ const PRINTERS: Printers = {
   makePlain: ({ link }) => `ip link set ${link} ${PLAIN}`,
   deleteLink: ({ link }) => `ip link del ${link}`,
   setLink: ({ link, settings }) => `ip link set ${link} ${printSettings(settings)}`,
-  addTap: ({ link, owner, takesMany }) => {
+  addTap: ({ link, owner, isMultiQueue }) => {
     const id = String(owner);
-    return `ip tuntap add dev ${link} mode tap${takesMany ? " multi_queue" : ""} user ${id} group ${id}`;
+    return `ip tuntap add dev ${link} mode tap${isMultiQueue ? " multi_queue" : ""} user ${id} group ${id}`;
   },
   addAddress: ({ link, address, flags }) =>
     ["ip addr add", address, "dev", link, ...flags].join(" "),

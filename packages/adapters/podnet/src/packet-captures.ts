@@ -114,6 +114,6 @@ async function start(
 export function createPacketCaptures(options: PacketCapturesOptions): PacketCaptures {
   return {
     start: (netns, what, take) => start(options, { netns, what }, take),
-    endLeft: () => options.runner.endFamily(options.family),
+    killLeftovers: () => options.runner.killFamily(options.family),
   };
 }

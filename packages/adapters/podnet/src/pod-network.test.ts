@@ -197,11 +197,11 @@ describe("wiring a tap", () => {
 test("a look tells the links, and whether a wiring is complete", async () => {
   const both = [state([ENSLAVED, BRIDGE, TAP], [FORWARDED]), state([NIC])];
   const { network } = createNetwork(both);
-  const wired = await network.look(NETNS);
+  const wired = await network.observe(NETNS);
   expect(wired.links.map(({ name }) => name)).toEqual(["k6t-1", "pod1", "tap1"]);
   expect(wired.isWired(WIRING)).toBe(true);
   expect(wired.isWired({ ...WIRING, podInterfaceName: "pod2" })).toBe(false);
-  expect((await network.look(NETNS)).isWired(WIRING)).toBe(false);
+  expect((await network.observe(NETNS)).isWired(WIRING)).toBe(false);
 });
 
 describe("the rules of a namespace", () => {
@@ -213,16 +213,16 @@ describe("the rules of a namespace", () => {
     const { network, ran } = createNetwork(states, { [RULES]: [guarded, ""] });
     const observed: boolean[] = [];
     while (observed.length < states.length)
-      observed.push((await network.look(NETNS)).isWired(WIRING));
+      observed.push((await network.observe(NETNS)).isWired(WIRING));
     expect(observed).toEqual([false, false, true]);
     expect(ran()).toEqual([{ command: RULES }, { command: RULES }]);
-    await network.look({ ...NETNS });
+    await network.observe({ ...NETNS });
     expect(ran()).toHaveLength(3);
   });
 
   test("are not read where there are none", async () => {
     const { network, ran } = createNetwork([state([ENSLAVED, BRIDGE, TAP], [FORWARDED])]);
-    expect((await network.look(NETNS)).isWired(WIRING)).toBe(true);
+    expect((await network.observe(NETNS)).isWired(WIRING)).toBe(true);
     expect(ran()).toEqual([]);
   });
 });
@@ -234,7 +234,7 @@ test("the list of links has all of them, by name", async () => {
 
 test("a look at a namespace of which nothing is said tells no links", async () => {
   const { network } = createNetwork([]);
-  expect((await network.look(NETNS)).links).toEqual([]);
+  expect((await network.observe(NETNS)).links).toEqual([]);
 });
 
 describe("unwiring a tap", () => {

@@ -52,7 +52,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
   const { netlink } = options;
   const access: NetnsAccess = { ...options, readState: createStateReader(options) };
   return {
-    look: async (netns) => toPodView(await access.readState(netns)),
+    observe: async (netns) => toPodView(await access.readState(netns)),
     listLinks: (netns) => queryLinks(netlink, netns),
     wireTap: async (netns, wiring) => {
       assertValidNames([...listNames(wiring), wiring.mac]);
@@ -86,7 +86,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
       assertValidNames([nic.podInterfaceName, nic.mac]);
       await netlink.sendFrames(netns, nic.podInterfaceName, buildAnnouncements(nic));
     },
-    giveBack: (netns, nic) => restoreNic(toPod(access, netns), nic),
+    restoreNic: (netns, nic) => restoreNic(toPod(access, netns), nic),
     removeLink: (netns, name) => removeLink(access, netns, name),
     restoreName: async (netns, nic) => {
       assertValidNames([nic.name, nic.before, ...(nic.mac === undefined ? [] : [nic.mac])]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { normalizeMac, parseIp } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { ipv6GatewayOf, type RememberedAddresses } from "@patchbay/core/nics";
+import { findIpv6Gateway, type RememberedAddresses } from "@patchbay/core/nics";
 import type {
   BorrowedNic,
   Link,
@@ -44,7 +44,7 @@ export async function readAddresses(
   const nic = await queryNic(netlink, netns, name);
   if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
   const known = { podInterfaceName: name, ...nic };
-  const gateway = ipv6GatewayOf(known);
+  const gateway = findIpv6Gateway(known);
   if (gateway === undefined) return known;
   const args = ["-c", RESOLVE_GATEWAY, "sh", name, gateway];
   const gatewayMac = parseNeighborMac(await runIn(runner, netns, { program: "sh", args }));

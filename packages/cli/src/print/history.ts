@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of `patchbay history`. Pure.
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
-import { durationOf, describeDelay, printSeconds } from "@patchbay/core/history";
+import { computeDurationMs, describeDelay, printSeconds } from "@patchbay/core/history";
 import { printTable } from "./table.ts";
 
 const HEADERS = ["TIME", "INTERFACE", "OPERATION", "NETWORK", "TOOK", "PHASES", "OUTCOME"];
@@ -33,7 +33,7 @@ export function printHistory(history: IfaceHistory): string {
   return printTable(
     HEADERS,
     rows.map(({ name, operation }) => {
-      const ms = durationOf(operation);
+      const ms = computeDurationMs(operation);
       return [
         operation.startTimestamp,
         name,

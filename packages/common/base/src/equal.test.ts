@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { covers, isEqual } from "./equal.ts";
 
-describe("what is stored covers what is wanted", () => {
+describe("whether the stored value covers the wanted one", () => {
   test.each([
     { name: "when it is the same", stored: { a: [1, { b: "x" }] }, wanted: { a: [1, { b: "x" }] } },
     {

@@ -23,12 +23,12 @@ export function covers(stored: unknown, wanted: unknown): boolean {
   if (stored === wanted || wanted === undefined) return true;
   if (!isObject(stored) || !isObject(wanted)) return false;
   if (Array.isArray(stored) || Array.isArray(wanted)) {
-    return lengthOf(stored) === lengthOf(wanted) && areCovered(stored, wanted);
+    return arrayLength(stored) === arrayLength(wanted) && areCovered(stored, wanted);
   }
   return areCovered(stored, wanted);
 }
 
-function lengthOf(value: unknown): number {
+function arrayLength(value: unknown): number {
   return Array.isArray(value) ? value.length : -1;
 }
 

@@ -11,7 +11,7 @@ export {
   isDomainBusy,
   minRetryDelayMs,
   messageOf,
-  retryRuleOf,
+  findRetryRule,
 } from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export { LIBVIRT_ERRORS } from "./errors/catalogue/guest.ts";

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { UnauthenticatedConnections, type Connection } from "./unauthenticated-connections.ts";
 
-let strangers: UnauthenticatedConnections;
+let unauthenticated: UnauthenticatedConnections;
 let cut: number[];
 
 /** A connection from that port; it is closed when it is cut, or by the function. */
@@ -20,38 +20,38 @@ function from(remotePort: number): Connection & { readonly close: () => void } {
 }
 
 beforeEach(() => {
-  strangers = new UnauthenticatedConnections(2);
+  unauthenticated = new UnauthenticatedConnections(2);
   cut = [];
 });
 
-test("the oldest gives way to one too many", () => {
-  for (const port of [1, 2, 3, 4]) strangers.add(from(port));
+test("closes the oldest connection above the limit", () => {
+  for (const port of [1, 2, 3, 4]) unauthenticated.add(from(port));
   expect(cut).toEqual([1, 2]);
 });
 
-test("one that is closed takes no room", () => {
+test("does not count closed connections", () => {
   const first = from(1);
-  strangers.add(first);
-  strangers.add(from(2));
+  unauthenticated.add(first);
+  unauthenticated.add(from(2));
   first.close();
-  strangers.add(from(3));
+  unauthenticated.add(from(3));
   expect(cut).toEqual([]);
 });
 
-test("one that is known is not cut off, whichever of its sockets showed it", () => {
-  for (const port of [1, 2]) strangers.add(from(port));
-  strangers.know(from(1));
-  strangers.add(from(3));
+test("does not close an authenticated connection, whichever of its sockets authenticated", () => {
+  for (const port of [1, 2]) unauthenticated.add(from(port));
+  unauthenticated.markAuthenticated(from(1));
+  unauthenticated.add(from(3));
   expect(cut).toEqual([]);
-  strangers.add(from(4));
+  unauthenticated.add(from(4));
   expect(cut).toEqual([2]);
 });
 
 test("the end of an earlier connection from the same port is not the later one's", () => {
   const earlier = from(1);
-  strangers.add(earlier);
-  strangers.add(from(1));
+  unauthenticated.add(earlier);
+  unauthenticated.add(from(1));
   earlier.close();
-  for (const port of [2, 3]) strangers.add(from(port));
+  for (const port of [2, 3]) unauthenticated.add(from(port));
   expect(cut).toEqual([1]);
 });

@@ -9,14 +9,11 @@ export interface Connection {
 }
 
 /** Identifies a client. A TLS connection has two sockets, which share the remote address and port. */
-function clientOf({ remoteAddress = "", remotePort = 0 }: Connection): string {
+function printClient({ remoteAddress = "", remotePort = 0 }: Connection): string {
   return `${remoteAddress} ${String(remotePort)}`;
 }
 
-/**
- * At the limit, closes the oldest unauthenticated connection instead of refusing the new one; refused clients would
- * reconnect at once.
- */
+/** At the limit, closes the oldest unauthenticated connection instead of refusing the new one; refused clients would reconnect at once. */
 export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;
@@ -28,7 +25,7 @@ export class UnauthenticatedConnections {
 
   /** Counts the connection until it closes or `know` is called. Closes the oldest one if the limit is exceeded. */
   add(connection: Connection): void {
-    const client = clientOf(connection);
+    const client = printClient(connection);
     this.#connections.set(client, connection);
     connection.once("close", () => {
       if (this.#connections.get(client) === connection) this.#connections.delete(client);
@@ -40,7 +37,7 @@ export class UnauthenticatedConnections {
   }
 
   /** Marks the client as authenticated. Accepts either of the connection's two sockets. */
-  know(connection: Connection): void {
-    this.#connections.delete(clientOf(connection));
+  markAuthenticated(connection: Connection): void {
+    this.#connections.delete(printClient(connection));
   }
 }

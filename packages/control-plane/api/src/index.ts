@@ -46,7 +46,7 @@ export {
   type IfacePhase,
 } from "./kinds/iface-status.ts";
 export {
-  bindingsOf,
+  listBindings,
   isBinding,
   isAbsent,
   isDefaultNetwork,
@@ -122,8 +122,8 @@ export {
   networkConfigOf,
   type AutoBinding,
   type EvictionStrategy,
-  overcommitConfigOf,
-  storageConfigOf,
+  readOvercommitConfig,
+  readStorageConfig,
   logsSerialConsoles,
   isDataplaneEnabled,
   usesEmulation,
@@ -145,7 +145,7 @@ export {
   type StatusBody,
 } from "./kinds/kubernetes/meta.ts";
 export {
-  migrationConfigOf,
+  buildMigrationConfig,
   type MigrationConfiguration,
   isMigrationFinal,
   MIGRATION_PHASES,

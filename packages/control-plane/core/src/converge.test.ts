@@ -69,7 +69,7 @@ class World {
       vm: this.vm,
       vmi: this.vmi,
       now: NOW,
-      isNameTaken: false,
+      hasNameConflict: false,
       startProblems: [],
       missingDataVolumes: [],
       bindings: NETWORK.bindings,
@@ -80,8 +80,8 @@ class World {
       if (action.kind === "createVmi")
         this.vmi = { ...action.vmi, metadata: { ...action.vmi.metadata, uid: "vmi-uid" } };
       if (action.kind === "patchVmiNics" && this.vmi !== undefined) {
-        const { kept, plugs } = action.change;
-        const to = plugs.reduce(withPlug, kept);
+        const { planned: retained, plugs } = action.change;
+        const to = plugs.reduce(withPlug, retained);
         this.vmi = { ...this.vmi, spec: withNics(this.vmi.spec, to.networks, to.ifaces) };
         // What admission would refuse is never tried.
         this.violations.push(
@@ -199,7 +199,7 @@ class World {
       ifaces: this.#judged(collectIfaceFacts(sources)),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
       uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
-      asked: Object.fromEntries(
+      unplugRequests: Object.fromEntries(
         [...this.asked].map((iface) => [iface, { count: 1, agoMs: 0, isRefused: false }]),
       ),
     };
@@ -230,7 +230,7 @@ class World {
     const after = this.#facts(this.vmi);
     const status = {
       ...this.vmi.status,
-      ...buildNodeVmStatus(after, { hindrances: {}, now: NOW }),
+      ...buildNodeVmStatus(after, { blockedReasons: {}, now: NOW }),
     };
     const changed = !isEqual(status, this.vmi.status);
     this.vmi = { ...this.vmi, status };
@@ -302,8 +302,8 @@ class World {
       const find = (pattern: RegExp): string => pattern.exec(body)?.[1] ?? "";
       const alias = find(/alias name="([^"]+)"/);
       const bus = Number(find(/bus="(0x[0-9a-f]+)"/));
-      const taken = [...this.nics.values()].some((nic) => nic.pciAddress?.bus === bus);
-      if (taken || this.nics.has(alias)) this.violations.push(`${alias} twice, or its port in use`);
+      const inUse = [...this.nics.values()].some((nic) => nic.pciAddress?.bus === bus);
+      if (inUse || this.nics.has(alias)) this.violations.push(`${alias} twice, or its port in use`);
       const tapName = find(/target dev="([^"]+)"/);
       const tap = this.links.get(tapName);
       if (tap !== undefined) this.links.set(tapName, { ...tap, carrier: true });
@@ -343,7 +343,7 @@ type Step =
   | { readonly kind: "edit"; readonly nics: readonly NicSketch[] }
   | { readonly kind: "loop"; readonly loop: (typeof LOOPS)[number] };
 
-const sketch: fc.Arbitrary<NicSketch> = fc.record(
+const options: fc.Arbitrary<NicSketch> = fc.record(
   {
     name: fc.constantFrom(...NAMES),
     network: fc.constantFrom("blue", "red"),
@@ -354,7 +354,7 @@ const sketch: fc.Arbitrary<NicSketch> = fc.record(
 );
 /** No two of one MAC on one network: admission of the VM sees to that. */
 const sketches = fc
-  .uniqueArray(sketch, { selector: ({ name }) => name, maxLength: 3 })
+  .uniqueArray(options, { selector: ({ name }) => name, maxLength: 3 })
   .filter((nics) => {
     const placed = nics.flatMap(({ mac, network = "blue" }) =>
       mac === undefined ? [] : [`${mac} ${network}`],
@@ -377,7 +377,7 @@ function run(world: World, steps: readonly Step[]): void {
 }
 
 describe("all loops together", () => {
-  test("reach what was asked for last, in any order, and fall silent", () => {
+  test("converge to the last request in any order, and then stop", () => {
     fc.assert(
       fc.property(sketches, fc.array(step, { maxLength: 60 }), (first, steps) => {
         const world = new World(first);

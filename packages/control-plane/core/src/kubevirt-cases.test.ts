@@ -6,21 +6,21 @@ import { parseDomain } from "@patchbay/domain/parse";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "./nics/facts.ts";
-import { aliasOf } from "./nics/names.ts";
+import { toAlias } from "./nics/names.ts";
 import { planDomain } from "./vm/domain/domain.ts";
 import { planNodeVm, type NodeAction, type NodeVmFacts } from "./vm/node/node-vm.ts";
 import { planVmiTopology } from "./nics/pcie/topology.ts";
 
 const NETWORK = networkConfigOf(undefined);
 
-interface VmiSketch {
+interface VmiOptions {
   readonly nics: number;
   readonly memoryGiB?: number;
   readonly pcieRootPorts?: number;
   readonly onRootComplex?: boolean;
 }
 
-function aVmiWith({ nics, memoryGiB = 1, pcieRootPorts, onRootComplex }: VmiSketch) {
+function aVmiWith({ nics, memoryGiB = 1, pcieRootPorts, onRootComplex }: VmiOptions) {
   const sketches = Array.from({ length: nics }, (_unused, index) => ({
     name: `n${String(index)}`,
   }));
@@ -39,8 +39,8 @@ function aVmiWith({ nics, memoryGiB = 1, pcieRootPorts, onRootComplex }: VmiSket
 }
 
 /** Ports that are free when the VM has started. */
-function reserveOf(sketch: VmiSketch): number {
-  const plan = planVmiTopology(aVmiWith(sketch), NETWORK);
+function reserveOf(options: VmiOptions): number {
+  const plan = planVmiTopology(aVmiWith(options), NETWORK);
   if (!plan.ok) return Number.NaN;
   const { ports, addresses, fixed } = plan.topology;
   const devices = [...fixed.values(), ...addresses.values()];
@@ -55,7 +55,7 @@ const NOT_BY_MEMORY =
   "KubeVirt fills up to a number that grows with the memory; a port costs 0.3 MiB, so Patchbay keeps the same for all";
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/virt-launcher/virtwrap/manager_test.go
-describe("ports for NICs that come later", () => {
+describe("ports for hot-plug", () => {
   test.each([
     {
       name: "v1 placeholders with 1 interfaces",
@@ -172,7 +172,7 @@ function ifaceFactsOf(
   const iface = spec.domain.devices?.interfaces?.[0];
   if (nic === undefined || iface === undefined) return [];
   const podInterfaceName = "pod676b8bb84ce";
-  const alias = aliasOf(nic.name);
+  const alias = toAlias(nic.name);
   const mac = "02:00:00:00:00:01";
   const facts: IfaceFacts = {
     name: nic.name,
@@ -198,7 +198,7 @@ function domainFactsOf({ nic, inDomain, linkUp = true }: Row): DomainFacts {
   const device = { mac: "02:00:00:00:00:01", linkUp, model: "virtio", queues: 1 };
   return {
     family: "q35",
-    nics: nic !== undefined && inDomain ? [{ alias: aliasOf(nic.name), ...device }] : [],
+    nics: nic !== undefined && inDomain ? [{ alias: toAlias(nic.name), ...device }] : [],
     controllers: [{ index: 1, model: "pcie-root-port", hotplug: true }],
     pciAddresses: [],
     devices: [],
@@ -222,7 +222,7 @@ function planOf(row: Row): readonly NodeAction[] {
     useEmulation: true,
     network: NETWORK,
     uuid: "u",
-    asked: {},
+    unplugRequests: {},
   };
   return planNodeVm(facts);
 }
@@ -235,7 +235,7 @@ function stepsOf(row: Row): readonly string[] {
 }
 
 // Source: KubeVirt v1.9.0-rc.2 pkg/virt-launcher/virtwrap/network/nichotplug_test.go
-describe("what is plugged and unplugged as KubeVirt does", () => {
+describe("plugs and unplugs like KubeVirt", () => {
   test.each([
     { name: "nothing to plug", inPod: false, inDomain: false, kubevirt: [] },
     {

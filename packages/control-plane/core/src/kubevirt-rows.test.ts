@@ -39,8 +39,8 @@ const CASES: Readonly<Record<string, Cases>> = {
 };
 
 /** A sentence of KubeVirt's stays the first one; ours behind it says what to do. */
-function beginningWith(words: unknown): unknown {
-  const escaped = String(words).replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+function beginningWith(text: unknown): unknown {
+  const escaped = String(text).replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return expect.stringMatching(new RegExp(`^${escaped}($|[.]? [A-Z])`)) as unknown;
 }
 
@@ -91,10 +91,10 @@ function check(row: Row, answer: Case): void {
 describe("KubeVirt's rows", () => {
   test("each has an answer, and no answer has lost its row", () => {
     const named = ROWS.map(({ area, name }) => `${area}: ${name}`).sort();
-    const answered = Object.entries(CASES).flatMap(([area, cases]) =>
+    const replied = Object.entries(CASES).flatMap(([area, cases]) =>
       Object.keys(cases).map((name) => `${area}: ${name}`),
     );
-    expect(answered.sort()).toEqual(named);
+    expect(replied.sort()).toEqual(named);
   });
 
   test.each(ROWS.map((row) => ({ title: titleOf(row), row })))("$title", ({ row }) => {

@@ -7,7 +7,6 @@ export interface DomainDefinition {
   readonly name: string;
   /** Fixed, so that a repeated define updates the domain instead of conflicting with it. */
   readonly uuid: string;
-  /** `qemu` is software emulation. */
   readonly accelerator: "kvm" | "qemu";
   /** libvirt's name, for example `q35` or `pc-i440fx-7.2`. */
   readonly machine: string;
@@ -123,7 +122,7 @@ export interface DiskSource {
 }
 
 /** A PCI device of its own, or a unit on the controller of its bus. */
-export type DiskPlace =
+export type DiskAddress =
   | { readonly kind: "pci"; readonly address: PciAddress }
   | { readonly kind: "drive"; readonly controller: number; readonly unit: number };
 
@@ -142,7 +141,7 @@ export interface DiskDefinition {
   readonly bus: "virtio" | "scsi" | "sata";
   /** Unique device name by which libvirt orders disks: `vda` on virtio, `sda` on scsi and sata. */
   readonly target: string;
-  readonly place: DiskPlace;
+  readonly address: DiskAddress;
   readonly readOnly: boolean;
   readonly isTrayOpen?: boolean;
   /** Whether other VMs may use the disk at the same time. */
@@ -178,7 +177,6 @@ export interface TapSource {
 
 /** A vhost-user socket on which a process of the node already listens. */
 export interface SocketSource {
-  /** Path in the launcher. */
   readonly socketPath: string;
 }
 

@@ -143,7 +143,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   if (lock === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
   // Plugins that an earlier process started may still run, and could use addresses that this process frees.
-  await runner.endFamily(family);
+  await runner.killFamily(family);
   const namespaces = createNamespaces();
   const events = openEvents(context, flags);
   const { synced, ...objects } = watchObjects(context, flags, events);

@@ -35,7 +35,7 @@ export interface Deps {
   readonly podDevices: PodDevices;
   readonly deviceInfo: DeviceInfoFiles;
   readonly namespaces: Namespaces;
-  readonly podNetwork: Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName">;
+  readonly podNetwork: Pick<PodNetwork, "listLinks" | "restoreNic" | "removeLink" | "restoreName">;
   readonly defaultRoutes: DefaultRoutes;
   /** The node's own NICs, which plugins may move into pods. */
   readonly nodeNics: NodeNics;

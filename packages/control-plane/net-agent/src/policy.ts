@@ -4,7 +4,7 @@ import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import {
   DEFAULT_POLICY,
   policyInForce,
-  policySettingOf,
+  describePolicySetting,
   type AgentMode,
   type TenantPolicy,
 } from "@patchbay/core/nics";
@@ -51,7 +51,7 @@ class WatchedPolicy implements CurrentPolicy {
   }
 
   setting(): string {
-    return policySettingOf(this.#deps.kubevirts.list()[0]);
+    return describePolicySetting(this.#deps.kubevirts.list()[0]);
   }
 
   onChange(listener: () => void): void {

@@ -11,7 +11,7 @@ import { expect, test } from "vitest";
 import {
   launcherPodName,
   respondToEviction,
-  launcherNamesOf,
+  listLauncherNames,
   migrationProblem,
 } from "@patchbay/core/migration";
 import { ifacesWithoutPort } from "@patchbay/core/nics";
@@ -155,9 +155,9 @@ test.each<{ name: string; status?: VmiStatus }>([
   const judged = (it: VirtualMachineInstance): unknown => [
     ifacesWithoutPort(it, it.spec, {}),
     targetProblem({ kind: "vmi", vmi: it }),
-    launcherNamesOf(it),
+    listLauncherNames(it),
     migrationProblem(it, { namespace: "ns", name: "vm" }),
-    respondToEviction(it, launcherNamesOf(it)[0] ?? "", "LiveMigrate"),
+    respondToEviction(it, listLauncherNames(it)[0] ?? "", "LiveMigrate"),
   ];
   expect(judged(seen)).toEqual(judged(vmi));
   expect({ ...seen, status: undefined }).toEqual({ ...vmi, status: undefined });

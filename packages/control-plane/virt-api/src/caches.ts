@@ -18,7 +18,7 @@ import {
 } from "@patchbay/api";
 import { LIVE_MIGRATABLE } from "@patchbay/core/status";
 import { hasVm } from "@patchbay/core/vm";
-import { launcherNamesOf } from "@patchbay/core/migration";
+import { listLauncherNames } from "@patchbay/core/migration";
 import { listMacs, findSharedLink, type MacOwner } from "@patchbay/core/nics";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
@@ -69,7 +69,7 @@ export interface Caches {
 }
 
 function listLauncherKeys(vmi: VirtualMachineInstance): readonly string[] {
-  return launcherNamesOf(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
+  return listLauncherNames(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
 /** Indexes by MAC, by launcher pod and by namespace. */

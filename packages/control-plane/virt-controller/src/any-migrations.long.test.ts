@@ -111,7 +111,7 @@ async function describeEnd(world: TwoNodes) {
     label: vmi?.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL],
     waiting: items.filter((migration) => !isMigrationFinal(migration)).length,
     surplus: Math.max(0, items.length - 5),
-    leftPods: pods.filter(
+    leftoverPods: pods.filter(
       ({ metadata }) => metadata.name !== world.guest && world.guest !== undefined,
     ).length,
     faults: world.faults,
@@ -147,7 +147,7 @@ test(
             label: undefined,
             waiting: 0,
             surplus: 0,
-            leftPods: 0,
+            leftoverPods: 0,
             faults: [],
           });
           expect(await networksAsWanted(world)).toBe(true);

@@ -27,7 +27,7 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { claimNamesOf, listNetworkNames, trimLauncher } from "@patchbay/core/vm";
+import { listClaimNames, listNetworkNames, trimLauncher } from "@patchbay/core/vm";
 import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
 import { isNodeUnresponsive, isSchedulable, trimDefinition, trimNode } from "@patchbay/core/node";
 import { listMacs } from "@patchbay/core/nics";
@@ -127,7 +127,8 @@ function wakeClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.list()) {
       const isUser =
-        vmi.metadata.namespace === metadata.namespace && claimNamesOf(vmi).includes(metadata.name);
+        vmi.metadata.namespace === metadata.namespace &&
+        listClaimNames(vmi).includes(metadata.name);
       if (isUser) queue.add(toKey(vmi));
     }
   });

@@ -39,8 +39,8 @@ test("its VM is Unknown with a reason, and runs again when the node is back", as
   expect(vm.status?.ready).toBe(false);
   const told = vm.status?.conditions?.filter(({ reason }) => reason === "NodeUnresponsive");
   expect(told?.map(({ type, message }) => `${type}: ${message ?? ""}`)).toEqual([
-    expect.stringMatching(/^Ready: node node1 does not answer/),
-    expect.stringMatching(/^Synchronized: node node1 does not answer/),
+    expect.stringMatching(/^Ready: node node1 does not respond/),
+    expect.stringMatching(/^Synchronized: node node1 does not respond/),
   ]);
   expect((await stage.scene.vmi()).status?.phase).toBe("Unknown");
   await tellNode("True");

@@ -14,7 +14,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { matcherOf, PARTS, findPartType, findUsedRevision } from "@patchbay/core/instancetype";
+import { findMatcher, PARTS, findPartType, findUsedRevision } from "@patchbay/core/instancetype";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 import { createCache, type KubeClient, type Known, type StartableCache } from "@patchbay/kube";
@@ -76,7 +76,7 @@ function partKey({ resource }: ResourceType<KubeObject>, namespace: string, name
 /** Keys of the instancetype and preference for which a VM has no revision yet. */
 export function findMissingParts(vm: VirtualMachine): readonly string[] {
   return PARTS.flatMap((part) => {
-    const matcher = matcherOf(vm, part);
+    const matcher = findMatcher(vm, part);
     const type = matcher && findPartType(part, matcher.kind);
     if (type === undefined || findUsedRevision(vm, part) !== undefined) return [];
     const { namespace = "" } = vm.metadata;

@@ -159,14 +159,16 @@ function openRelays(context: DaemonContext, flags: Flags): Relays {
 }
 
 /** Ends programs that an earlier process of virt-handler left running. */
-async function endLeftovers<T extends { endLeft(): Promise<void> }>(programs: T): Promise<T> {
-  await programs.endLeft();
+async function killLeftovers<T extends { killLeftovers(): Promise<void> }>(
+  programs: T,
+): Promise<T> {
+  await programs.killLeftovers();
   return programs;
 }
 
 function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   const family = `virt-handler-captures:${stateDir}`;
-  return endLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
+  return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
 /** The node's namespace stays open for the life of this process. */
@@ -182,7 +184,7 @@ function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDocto
 
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const family = `virt-handler:${stateDir}`;
-  return endLeftovers(createDhcpServers({ runner: createProcessRunner(), family }));
+  return killLeftovers(createDhcpServers({ runner: createProcessRunner(), family }));
 }
 
 function findHostRoot({ hostProcess }: Flags): string {

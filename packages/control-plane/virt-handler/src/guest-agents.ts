@@ -72,7 +72,7 @@ function uidOf({ metadata }: VirtualMachineInstance): string {
   return metadata.uid ?? "";
 }
 
-function listReportedFields({ nics, others }: GuestView): unknown {
+function listReportedFields({ nics, otherLinks }: GuestView): unknown {
   const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
     mac,
     name,
@@ -112,10 +112,10 @@ class TrackedGuestAgents implements GuestAgents {
     this.#queries.set(uid, history);
     if (inputs === "") return undefined;
     const dueInMs = nextAgentPollMs({
-      asks: history.queries,
+      queries: history.queries,
       failures: history.failures,
       changedAgoMs: nowMs - history.changedMs,
-      askedAgoMs: nowMs - history.queriedMs,
+      queriedAgoMs: nowMs - history.queriedMs,
     });
     return dueInMs === 0 && !this.#queryLimits.has(uid) ? QUERY_LIMIT.refillMs : dueInMs;
   }

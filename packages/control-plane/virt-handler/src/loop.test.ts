@@ -46,7 +46,7 @@ test("releases the launcher of a VMI that has left the node", async () => {
 });
 
 test("counts a failed pass and retries at once when other components change the VMI", async () => {
-  node.podNetwork.failNext("look", new AppError("PODNET_FAILED", { message: "no" }));
+  node.podNetwork.failNext("observe", new AppError("PODNET_FAILED", { message: "no" }));
   await node.put(aScheduledVmi(["one"], { attachments: [] }));
   node.start();
   await eventually(() => node.results.includes("failed"), SOON);

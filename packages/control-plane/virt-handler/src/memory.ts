@@ -41,7 +41,7 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
       known.set(uid, observeNics(known.get(uid), { vmi, stages, at }));
     },
     describe: ({ metadata: { uid = "" } }, iface) =>
-      describeTimings(known.get(uid)?.stories.get(iface), clock.monotonicMs()),
+      describeTimings(known.get(uid)?.timings.get(iface), clock.monotonicMs()),
     nextHistory: (vmi, { interfaces = [], phase }) => {
       const { uid = "" } = vmi.metadata;
       const reported = vmi.status?.interfaceHistory ?? [];

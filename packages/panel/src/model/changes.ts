@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pending changes, and their requests to the API server. Pure.
 import type { KubeObject } from "@patchbay/api";
-import { nicsPlaceOf } from "@patchbay/core/nics";
+import { locateNics } from "@patchbay/core/nics";
 import { newVmObjects, type NewVm } from "./new-vm.ts";
 import type { VmObjects } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
@@ -180,7 +180,7 @@ function moveRequest(
   { unit, iface, network }: Extract<Change, { kind: "move" }>,
   objects: VmObjects,
 ): ApiRequest {
-  const { spec, base } = nicsPlaceOf(objects);
+  const { spec, base } = locateNics(objects);
   const entry = `${base}/networks/${String(indexOf(spec?.networks, iface))}`;
   const value = networkIn(network, unit.namespace);
   return patch(unit, entry, { name: iface, field: "multus/networkName", value });
@@ -190,7 +190,7 @@ function linkRequest(
   { unit, iface, to }: Extract<Change, { kind: "link" }>,
   objects: VmObjects,
 ): ApiRequest {
-  const { spec, base } = nicsPlaceOf(objects);
+  const { spec, base } = locateNics(objects);
   const index = indexOf(spec?.domain.devices?.interfaces, iface);
   const entry = `${base}/domain/devices/interfaces/${String(index)}`;
   return patch(unit, entry, { name: iface, field: "state", value: to });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands and YAML equivalent to changes, and requests for all changes of a VM. Pure.
-import { nicsPlaceOf } from "@patchbay/core/nics";
+import { locateNics } from "@patchbay/core/nics";
 import { stringify } from "yaml";
 import {
   type ApiRequest,
@@ -166,7 +166,7 @@ export function combinedRequest(
   objects: VmObjects,
 ): ApiRequest | undefined {
   const [first] = changes;
-  const { spec, base } = nicsPlaceOf(objects);
+  const { spec, base } = locateNics(objects);
   const { devices } = spec?.domain ?? {};
   if (first === undefined || changes.length < 2) return undefined;
   if (devices?.interfaces === undefined || spec?.networks === undefined) return undefined;

@@ -12,7 +12,7 @@ import {
   type Service,
 } from "@patchbay/api";
 import { omitUndefined, type Logger } from "@patchbay/base";
-import { serviceKeyOf } from "@patchbay/core/services";
+import { findServiceKey } from "@patchbay/core/services";
 import {
   createCache,
   keyOf,
@@ -77,7 +77,7 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
     slices: createCache(client.reflect(ENDPOINT_SLICES), {
       indexes: {
         service: (slice) => {
-          const key = serviceKeyOf(slice);
+          const key = findServiceKey(slice);
           return key === undefined ? [] : [key];
         },
       },
@@ -98,7 +98,7 @@ export function wakeServices(
   }
   slices.onChange((change) => {
     for (const slice of listStates(change)) {
-      const key = serviceKeyOf(slice);
+      const key = findServiceKey(slice);
       if (key !== undefined) add(key);
     }
   });

@@ -97,7 +97,7 @@ export class PluginGuest implements ProcessRunner {
     throw new AppError("OS_PROGRAM_MISSING", { program: argv[0] });
   }
 
-  endFamily(): Promise<void> {
+  killFamily(): Promise<void> {
     return Promise.resolve();
   }
 

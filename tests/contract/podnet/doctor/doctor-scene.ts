@@ -71,7 +71,7 @@ export class DoctorScene {
   readonly #servers: ChildProcess[] = [];
   #switch: OpenVswitch | undefined;
   #wiring: PodWiring = WIRING;
-  asksDhcp = false;
+  testsDhcp = false;
   hasAgent = true;
   /** The probed address on the network. */
   target: NonNullable<ExaminedNic["target"]> = { address: GATEWAY, isGuest: false };
@@ -121,7 +121,7 @@ export class DoctorScene {
 
   /** Sets the rules for a pod that serves the guest by DHCP. */
   async serveGuest(): Promise<void> {
-    await this.#make({ ...WIRING, answers: { addresses: ["169.254.75.10/32"] } });
+    await this.#make({ ...WIRING, replies: { addresses: ["169.254.75.10/32"] } });
   }
 
   async #make(wiring: PodWiring): Promise<void> {
@@ -133,7 +133,7 @@ export class DoctorScene {
   async serveDhcp(hasLeft: boolean): Promise<void> {
     run("ip", "-n", this.guest, "addr", "flush", "dev", "eth0");
     this.known = [];
-    this.asksDhcp = true;
+    this.testsDhcp = true;
     const other = hasLeft ? [] : ["--dhcp-host=02:00:00:00:5e:99,10.9.0.50"];
     const text = ["netns", "exec", this.lan, "dnsmasq", ...DNSMASQ, ...other];
     const server = spawn("ip", text, { stdio: ["ignore", "ignore", "pipe"] });
@@ -222,7 +222,7 @@ export class DoctorScene {
       pod: this.#pod,
       node: this.#node,
       wiring: this.#wiring,
-      asksDhcp: this.asksDhcp,
+      testsDhcp: this.testsDhcp,
       withinMs: 60_000,
       addresses: this.known,
       target: this.target,
@@ -237,7 +237,7 @@ export class DoctorScene {
       leadsOut: true,
       ...(this.hasAgent && { guest: this.guestWord() }),
       ...(guard?.addresses !== undefined && { mayClaim: guard.addresses }),
-      seen: await this.doctor.examine(this.nic()),
+      observed: await this.doctor.examine(this.nic()),
       ...change,
     });
   }

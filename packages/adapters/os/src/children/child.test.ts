@@ -12,7 +12,7 @@ const module = `data:text/javascript,${encodeURIComponent(`
   import { fstatSync } from "node:fs";
   export function main(channel) {
     channel.onMessage((message) => {
-      if (message === "inode") channel.send(fstatSync(channel.takeDescriptor(7).fd).ino);
+      if (message === "inode") channel.send(fstatSync(channel.claimDescriptor(7).fd).ino);
       else if (message === "exit") process.exit(3);
       else channel.send(message);
     });

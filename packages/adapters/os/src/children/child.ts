@@ -9,7 +9,7 @@ import type {
   ChildProcessHandle,
   ChildProgram,
   ChildStarter,
-  TakenDescriptor,
+  ClaimedDescriptor,
 } from "@patchbay/core/interfaces";
 import { sealDescriptors } from "../descriptors.ts";
 import { JsonChannel } from "./json-channel.ts";
@@ -117,8 +117,8 @@ class Child implements ChildProcessHandle {
     this.#channel.sendDescriptor(fd, token);
   }
 
-  takeDescriptor(token: number): TakenDescriptor {
-    return this.#channel.takeDescriptor(token);
+  claimDescriptor(token: number): ClaimedDescriptor {
+    return this.#channel.claimDescriptor(token);
   }
 
   kill(): void {

@@ -190,7 +190,7 @@ describe("descriptors", () => {
   }
 
   function take(token: number): string {
-    const descriptor = theirs.takeDescriptor(token);
+    const descriptor = theirs.claimDescriptor(token);
     const name = basename(readlinkSync(`/proc/self/fd/${String(descriptor.fd)}`));
     descriptor.close();
     return name;
@@ -223,10 +223,10 @@ describe("descriptors", () => {
 
   test("are at most 64 that wait", () => {
     for (let token = 0; token < 64; token += 1) ours.sendDescriptor(0, token);
-    expect(() => theirs.takeDescriptor(64)).toThrow("too many descriptors wait");
-    for (let token = 0; token < 64; token += 1) theirs.takeDescriptor(token).close();
+    expect(() => theirs.claimDescriptor(64)).toThrow("too many descriptors wait");
+    for (let token = 0; token < 64; token += 1) theirs.claimDescriptor(token).close();
     for (let token = 0; token < 64; token += 1) ours.sendDescriptor(0, token);
-    theirs.takeDescriptor(63).close();
+    theirs.claimDescriptor(63).close();
     theirs.closeDescriptors();
     ours.closeDescriptors();
     expect(readdirSync("/proc/self/fd")).toEqual(before);
@@ -243,6 +243,6 @@ describe("descriptors", () => {
     expect(() => {
       theirs.sendDescriptor(0, 1);
     }).toThrow(failed("sendmsg"));
-    expect(() => theirs.takeDescriptor(1)).toThrow(failed("recvmsg"));
+    expect(() => theirs.claimDescriptor(1)).toThrow(failed("recvmsg"));
   });
 });

@@ -4,7 +4,7 @@
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { AppError } from "@patchbay/base";
-import type { ChildChannel, TakenDescriptor } from "@patchbay/core/interfaces";
+import type { ChildChannel, ClaimedDescriptor } from "@patchbay/core/interfaces";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
@@ -69,7 +69,7 @@ export class JsonChannel implements ChildChannel {
     }
   }
 
-  takeDescriptor(token: number): TakenDescriptor {
+  claimDescriptor(token: number): ClaimedDescriptor {
     const fd = this.#receiveToken(token);
     return {
       fd,

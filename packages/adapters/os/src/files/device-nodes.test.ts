@@ -48,7 +48,7 @@ test("a copy has the numbers of its source, and replaces what was at its path", 
   writeFileSync(path, "before");
   writeFileSync(`${path}.new`, "left by a process that died");
   const { nodes, runner } = machine();
-  expect(await nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
+  expect(await nodes.ensureCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
   expect(runner.commands.map(({ argv }) => argv)).toEqual([
     ["mknod", "-m", "640", `${path}.new`, "c", "1", "3"],
   ]);
@@ -59,7 +59,7 @@ test("a copy has the numbers of its source, and replaces what was at its path", 
 
 test("a directory on the way to a copy is made", async () => {
   const path = join(directory, "deep/run/null");
-  expect(await machine().nodes.keepCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
+  expect(await machine().nodes.ensureCopy({ source: "/dev/null", path, ...OURS })).toBe("made");
   expect(existsSync(path)).toBe(true);
 });
 
@@ -72,7 +72,7 @@ test.each(["a file", "a link", "a directory", "nothing"])(
     else if (kind === "a directory") mkdirSync(source);
     writeFileSync(path, "an earlier copy");
     const { nodes, runner } = machine();
-    expect(await nodes.keepCopy({ source, path, ...OURS })).toBe("removed");
+    expect(await nodes.ensureCopy({ source, path, ...OURS })).toBe("removed");
     expect(existsSync(path)).toBe(false);
     expect(runner.commands).toEqual([]);
   },
@@ -82,7 +82,7 @@ test("the error has what mknod printed, and the earlier file stays", async () =>
   const path = join(directory, "copy");
   writeFileSync(path, "before");
   const { nodes } = machine({ exitCode: 1, stderr: "Operation not permitted\n" });
-  await expect(nodes.keepCopy({ source: "/dev/null", path, ...OURS })).rejects.toMatchObject({
+  await expect(nodes.ensureCopy({ source: "/dev/null", path, ...OURS })).rejects.toMatchObject({
     code: "OS_PROGRAM_FAILED",
     details: { program: "mknod", exitCode: 1, stderr: "Operation not permitted" },
   });
@@ -94,7 +94,7 @@ test.each([
   { name: "of the source", source: LONG, path: "/none/copy" },
   { name: "of the copy", source: "/dev/null", path: LONG },
 ])("an error on the path $name is reported with its call", async ({ source, path }) => {
-  await expect(machine().nodes.keepCopy({ source, path, ...OURS })).rejects.toMatchObject({
+  await expect(machine().nodes.ensureCopy({ source, path, ...OURS })).rejects.toMatchObject({
     code: "OS_FILE_FAILED",
     details: { call: "stat", path: LONG, errno: "ENAMETOOLONG" },
   });

@@ -47,7 +47,7 @@ class HostDeviceNodes implements DeviceNodes {
     this.#runner = runner;
   }
 
-  async keepCopy(copy: DeviceCopy): Promise<CopyResult> {
+  async ensureCopy(copy: DeviceCopy): Promise<CopyResult> {
     const source = await statIfExists(copy.source);
     const type = deviceType(source);
     try {

@@ -20,7 +20,7 @@ import { EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
 import type { ObservedSocket, VhostSocket } from "@patchbay/core/nics";
 import type { VhostSockets } from "@patchbay/core/interfaces";
-import { socketLinkOf } from "@patchbay/core/socket-link";
+import { buildSocketLinkName } from "@patchbay/core/socket-link";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
@@ -61,7 +61,7 @@ class HostVhostSockets implements VhostSockets {
     this.#options = options;
   }
 
-  look(podUid: string, socket: VhostSocket): ObservedSocket {
+  observe(podUid: string, socket: VhostSocket): ObservedSocket {
     try {
       return this.#withSocket(socket, (fd) => this.#observe(podUid, socket, fd));
     } catch (error) {
@@ -86,7 +86,7 @@ class HostVhostSockets implements VhostSockets {
         this.#show(socket, fd);
       });
       this.#withVolume(podUid, (fd) => {
-        const name = `${descriptorPath(fd)}/${socketLinkOf(socket.podInterfaceName)}`;
+        const name = `${descriptorPath(fd)}/${buildSocketLinkName(socket.podInterfaceName)}`;
         // Replaces what a launcher put there; a directory stays, and only that launcher is affected.
         rmSync(`${name}.new`, { force: true });
         symlinkSync(socket.path, `${name}.new`);
@@ -179,7 +179,8 @@ class HostVhostSockets implements VhostSockets {
     try {
       return this.#withVolume(
         podUid,
-        (fd) => readlinkSync(`${descriptorPath(fd)}/${socketLinkOf(podInterfaceName)}`) === path,
+        (fd) =>
+          readlinkSync(`${descriptorPath(fd)}/${buildSocketLinkName(podInterfaceName)}`) === path,
       );
     } catch {
       return false;

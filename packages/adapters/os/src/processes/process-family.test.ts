@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  await runner.endFamily(directory);
+  await runner.killFamily(directory);
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -99,11 +99,11 @@ test("a family is ended, and none whose name begins with its own", async () => {
   for (const name of ["mine", "other"]) {
     await expect.poll(() => existsSync(join(directory, name))).toBe(true);
   }
-  await runner.endFamily(`${directory}/a`);
+  await runner.killFamily(`${directory}/a`);
   expect((await runs[0])?.exitCode).toBe(137);
   expect(isRunning(mine.pid())).toBe(false);
   expect(isRunning(other.pid())).toBe(true);
-  await runner.endFamily(`${directory}/ab`);
+  await runner.killFamily(`${directory}/ab`);
   expect((await runs[1])?.exitCode).toBe(137);
 });
 

@@ -106,7 +106,7 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
       slots.release();
     }
   };
-  return { run, endFamily: (family) => runner.endFamily(family) };
+  return { run, killFamily: (family) => runner.killFamily(family) };
 }
 
 /** Milliseconds from SIGTERM to SIGKILL. */
@@ -289,7 +289,7 @@ class Run {
     this.#command.signal?.removeEventListener("abort", this.#onAbort);
     const { input, output, errors } = this.#program;
     for (const pipe of [input, output, errors]) pipe?.destroy();
-    this.#endFamily().then(() => {
+    this.#killFamily().then(() => {
       if (error !== undefined) this.#result.reject(error);
       else if (this.#isKilled) this.#result.reject(this.#killReason);
       else this.#result.resolve({ exitCode: this.#exitCode, ...this.#texts() });
@@ -297,7 +297,7 @@ class Run {
   }
 
   /** Processes that the program started would otherwise continue unnoticed. */
-  async #endFamily(): Promise<void> {
+  async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await endMarked(this.#mark);
     else endSoon(this.#mark);
@@ -322,6 +322,6 @@ export function createProcessRunner(): ProcessRunner {
         return Promise.reject(spawnError(error, command.argv[0]));
       }
     },
-    endFamily: endMarked,
+    killFamily: endMarked,
   };
 }

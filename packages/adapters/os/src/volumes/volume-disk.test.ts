@@ -227,7 +227,7 @@ describe("the kind of a path", () => {
     await once(server.listen(at("socket")), "listening");
     try {
       const absolute = path.startsWith("/") ? path : at(path);
-      expect(await machine().disk.kindOf(absolute)).toBe(want);
+      expect(await machine().disk.readKind(absolute)).toBe(want);
     } finally {
       server.close();
     }
@@ -235,7 +235,7 @@ describe("the kind of a path", () => {
 
   test("that cannot be read is an error", async () => {
     const path = at("n".repeat(256));
-    await expect(machine().disk.kindOf(path)).rejects.toMatchObject({
+    await expect(machine().disk.readKind(path)).rejects.toMatchObject({
       code: "OS_FILE_FAILED",
       details: { call: "stat", path, errno: "ENAMETOOLONG" },
     });

@@ -255,7 +255,7 @@ class HostVolumeDisk implements VolumeDisk {
     return parseUsage(stdout);
   }
 
-  async kindOf(path: string): Promise<PathKind | undefined> {
+  async readKind(path: string): Promise<PathKind | undefined> {
     try {
       const status = await stat(path);
       if (status.isDirectory()) return "Directory";
@@ -286,7 +286,7 @@ class HostVolumeDisk implements VolumeDisk {
 
   /** Repairs the image after a power cut. e2fsck returns the same code if it is mounted, so that is checked first. */
   async #isIntact(image: string): Promise<boolean> {
-    if ((await this.kindOf(image)) === undefined) return false;
+    if ((await this.readKind(image)) === undefined) return false;
     const [user] = await listLoopDevices(this.#runner, image);
     if (user !== undefined) {
       throw new AppError("OS_FILE_IN_USE", { path: image, device: user.name });

@@ -160,7 +160,7 @@ async function listRefusals(
 /** The table that counts the guest's DHCP requests; undefined if the pod does not serve DHCP on this NIC. */
 function findRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
   if (wiring.kind === "masquerade") return natTableName(wiring.podInterfaceName);
-  const isAnswered = wiring.kind === "bridge" && wiring.answers !== undefined;
+  const isAnswered = wiring.kind === "bridge" && wiring.replies !== undefined;
   return isAnswered ? answersTableName(wiring.bridgeName) : undefined;
 }
 
@@ -180,12 +180,13 @@ function refusedSince(
   after: readonly Refusal[],
 ): readonly RefusedFrames[] {
   return after.map((refusal) => {
-    const earlier = before.find(({ what }) => what === refusal.what)?.frames ?? 0;
-    return { ...refusal, lately: Math.max(0, refusal.frames - earlier) };
+    const earlier =
+      before.find(({ description: what }) => what === refusal.description)?.frames ?? 0;
+    return { ...refusal, recentFrames: Math.max(0, refusal.frames - earlier) };
   });
 }
 
-function isWhole({ probe, answered }: FrameTrace): boolean {
+function isWhole({ probe, replySeenAt: answered }: FrameTrace): boolean {
   const isOfGuest = ["inward", "inwardLarge", "ping", "connect"].includes(probe);
   const ends: readonly HopName[] = isOfGuest ? ["nodePeer", "podBridge"] : ["podNic"];
   return ends.some((hop) => answered.includes(hop));
@@ -241,7 +242,7 @@ async function readCauses(
 ): Promise<Pick<ObservedPath, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
   const { links, nic, target } = grounds;
   const { netlink } = sources;
-  const by = traces.find(({ probe }) => probe === "outward")?.by ?? [];
+  const by = traces.find(({ probe }) => probe === "outward")?.repliedFrom ?? [];
   const addresses = [...nic.addresses, findSourceIpv4(grounds) ?? "", target?.address ?? ""];
   const neighbors = await listOrEmpty(readNeighbors(netlink, nic, addresses));
   const all = await listOrEmpty(readEntries(netlink, nic, [outsideMac(grounds), ...by]));
@@ -312,7 +313,7 @@ async function examine(
   const more = laterProbes(grounds, first);
   const later = await sendProbes(sources, ears, { probes: more, untilMs: endMs - reservedMs });
   const traces = [...first, ...later];
-  const by = first.find(({ probe }) => probe === "outward")?.by[0];
+  const by = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];
   const forwarded = await tryForwarding(sources, grounds, { by, endMs });
   const losses = await countLosses(sources, ears, {
     probes: () => seriesProbes(grounds, traces),
@@ -323,7 +324,7 @@ async function examine(
   return {
     isBridged: nic.wiring.kind === "bridge",
     links,
-    lacks: findWiringFaults(state, nic.wiring),
+    wiringFaults: findWiringFaults(state, nic.wiring),
     traces,
     losses,
     ...causes,

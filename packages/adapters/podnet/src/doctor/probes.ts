@@ -100,7 +100,7 @@ function outwardProbes(grounds: ProbeFacts): readonly Probe[] {
       : [
           { probe: "own", from, frame: resolve({ ...to, id: newId() }, own), attempts: 2 } as const,
         ]),
-    ...(nic.asksDhcp
+    ...(nic.testsDhcp
       ? [
           {
             ...({ probe: "dhcp", from, attempts: DHCP_ATTEMPTS } as const),
@@ -183,7 +183,7 @@ const SERIES_LENGTH = 10;
 
 export function seriesProbes(grounds: ProbeFacts, traces: readonly FrameTrace[]): readonly Probe[] {
   const findAnswer = (probe: ProbeName): string | undefined =>
-    traces.find((trace) => trace.probe === probe)?.by[0];
+    traces.find((trace) => trace.probe === probe)?.repliedFrom[0];
   const by = findAnswer("outward");
   const ofGuest = findAnswer("inward") === undefined ? undefined : guestEnds(grounds, by);
   const toGuest = (): readonly Probe[] => {
@@ -211,7 +211,7 @@ function large(probes: readonly Probe[], probe: ProbeName, mtu: number): readonl
 export function laterProbes(grounds: ProbeFacts, traces: readonly FrameTrace[]): readonly Probe[] {
   const mtu = findMtu(grounds);
   const findAnswer = (probe: ProbeName): string | undefined =>
-    traces.find((trace) => trace.probe === probe)?.by[0];
+    traces.find((trace) => trace.probe === probe)?.repliedFrom[0];
   const by = findAnswer("outward");
   const outward = outwardProbes(grounds).filter(({ probe }) => probe === "outward");
   return [

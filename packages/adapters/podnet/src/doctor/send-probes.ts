@@ -8,7 +8,7 @@ import type {
   ProbeName,
 } from "@patchbay/core/doctor";
 import type { Clock } from "@patchbay/base";
-import type { HeardFrames, Netlink, NetnsHandle } from "@patchbay/core/interfaces";
+import type { ReceivedFrames, Netlink, NetnsHandle } from "@patchbay/core/interfaces";
 import { addressBytes } from "../netlink/apply-link-changes.ts";
 import { describeErrno } from "../netlink/message.ts";
 import type { StateSources } from "../netlink/netns-state.ts";
@@ -66,7 +66,7 @@ function answeringMac(probe: ProbeName, frame: Uint8Array): string {
 function recordFrames(
   trails: Trails,
   { probes, ears }: { readonly probes: readonly Probe[]; readonly ears: readonly CapturePoint[] },
-  captured: HeardFrames,
+  captured: ReceivedFrames,
 ): void {
   for (const { port, frame } of captured.frames) {
     const hop = ears[port]?.hop;
@@ -95,10 +95,10 @@ function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
   return [
     {
       probe,
-      asked: [...asked],
-      answered: [...answered],
-      by: [...by],
-      to: [...to],
+      probeSeenAt: [...asked],
+      replySeenAt: [...answered],
+      repliedFrom: [...by],
+      repliedTo: [...to],
       ...(refused === undefined ? {} : { refused }),
     },
   ];
@@ -170,7 +170,7 @@ function count(hops: readonly HopName[], sent: number): Counts {
 function countSeries(
   probes: readonly Probe[],
   hops: readonly (HopName | undefined)[],
-  { frames }: Pick<HeardFrames, "frames">,
+  { frames }: Pick<ReceivedFrames, "frames">,
 ): readonly LossCount[] {
   return COUNTED.flatMap((probe) => {
     const own = probes.filter((each) => each.probe === (probe satisfies ProbeName));
@@ -181,16 +181,16 @@ function countSeries(
         return [...new Set(found.flatMap(({ port }) => hops[port] ?? []))];
       });
     const sent = own.length;
-    const [asked, answered] = [
+    const [probes, replies] = [
       count(listHops("probeTests"), sent),
       count(listHops("answerTests"), sent),
     ];
-    return [{ probe, sent, asked, answered }];
+    return [{ probe, sent, probes, replies }];
   });
 }
 
 /** Whether every ping was answered at the link that sent it. */
-export function isWholeSeries({ sent, answered }: LossCount): boolean {
+export function isWholeSeries({ sent, replies: answered }: LossCount): boolean {
   return (
     Math.max(0, ...Object.values(answered)) === sent &&
     Object.values(answered).every((each) => each === sent)
@@ -212,8 +212,8 @@ function addSeries(
     return {
       probe: each.probe,
       sent: each.sent + more.sent,
-      asked: addCounts(each.asked, more.asked),
-      answered: addCounts(each.answered, more.answered),
+      probes: addCounts(each.probes, more.probes),
+      replies: addCounts(each.replies, more.replies),
     };
   });
 }
@@ -253,8 +253,8 @@ export async function pingThroughNode(
     route.address,
     gateway,
   ]);
-  let found: ForwardedPing = { link, gateway, left: "no", isAnswered: false, answersNode: false };
-  for (let round = 1; round <= FORWARDED_ATTEMPTS_MAX && !found.isAnswered; round += 1) {
+  let found: ForwardedPing = { link, gateway, sentAs: "no", hasReply: false, repliesToNode: false };
+  for (let round = 1; round <= FORWARDED_ATTEMPTS_MAX && !found.hasReply; round += 1) {
     const { frames } = await netlink.exchangeFrames({
       ports: [
         { netns: pod, link: nic },
@@ -270,13 +270,13 @@ export async function pingThroughNode(
     const atNode = frames.filter(({ port }) => port === NODE).map(({ frame }) => frame);
     const leaving = atNode.find((frame) => matches(frame, guests.probeTests));
     const left =
-      leaving === undefined ? found.left : hasSource(leaving, source) ? "asGuest" : "asNode";
+      leaving === undefined ? found.sentAs : hasSource(leaving, source) ? "asGuest" : "asNode";
     const isAnswered = frames.some(
       ({ port, frame }) => port === POD && matches(frame, guests.answerTests),
     );
-    const answersNode =
-      found.answersNode || atNode.some((frame) => matches(frame, own.answerTests));
-    found = { link, gateway, left, isAnswered, answersNode };
+    const repliesToNode =
+      found.repliesToNode || atNode.some((frame) => matches(frame, own.answerTests));
+    found = { link, gateway, sentAs: left, hasReply: isAnswered, repliesToNode };
   }
   return found;
 }

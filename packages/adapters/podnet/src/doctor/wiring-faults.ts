@@ -25,7 +25,7 @@ function classify(change: LinkChange): WiringFault["what"] {
 }
 
 function toFault(change: LinkChange): WiringFault {
-  return { link: change.link, what: classify(change), words: printLinkChange(change) };
+  return { link: change.link, what: classify(change), description: printLinkChange(change) };
 }
 
 function listChangeFaults(
@@ -47,7 +47,7 @@ function listChangeFaults(
   const nat = hasTable(tables, natTable(wiring))
     ? []
     : [natTableName(wiring.podInterfaceName).name];
-  const ofPod = [...nat, ...set].map((words) => ({ link: "", what: "rules" as const, words }));
+  const ofPod = [...nat, ...set].map((description) => ({ link: "", what: "rules" as const, description }));
   return [...changes.map(toFault), ...ofPod];
 }
 
@@ -56,7 +56,7 @@ function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly Wir
   const answers =
     wiring.kind === "bridge" && answersCommands(state, wiring) !== "" ? [wiring.bridgeName] : [];
   return [...guard, ...answers].map((link) => {
-    return { link, what: "rules", words: `its table patchbay-${link}, as it was made` };
+    return { link, what: "rules", description: `its table patchbay-${link}, as it was made` };
   });
 }
 

@@ -277,8 +277,8 @@ async function applyGroup(
   for (const change of changes) {
     if (change.op === "addTap") {
       await flushPending();
-      const { link: name, owner, takesMany } = change;
-      await netlink.makeTap(netns, { name, owner, takesMany });
+      const { link: name, owner, isMultiQueue } = change;
+      await netlink.makeTap(netns, { name, owner, isMultiQueue });
     } else if (change.op === "flushAddresses") {
       await flushPending();
       await flush(netlink, netns, change);

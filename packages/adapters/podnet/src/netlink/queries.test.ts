@@ -25,7 +25,7 @@ const TAP: SketchedLink = {
   flags: ["up"],
   master: 3,
   isLearning: false,
-  takesMany: false,
+  isMultiQueue: false,
 };
 const LOOPBACK: SketchedLink = {
   name: "lo",
@@ -92,7 +92,7 @@ describe("links", () => {
         carrier: false,
         master: "k6t-1",
         learning: false,
-        takesQueues: "one",
+        tapQueues: "one",
       },
     ]);
   });
@@ -106,8 +106,8 @@ describe("links", () => {
   );
 
   test("tell of a tap that takes several queues", async () => {
-    const netlink = createKernel(() => ({ links: [{ ...TAP, takesMany: true }] }));
-    expect((await queryLinks(netlink, NETNS))[0]?.takesQueues).toBe("many");
+    const netlink = createKernel(() => ({ links: [{ ...TAP, isMultiQueue: true }] }));
+    expect((await queryLinks(netlink, NETNS))[0]?.tapQueues).toBe("many");
   });
 
   test("that change while they are told are asked for again", async () => {

@@ -81,9 +81,9 @@ interface DecodedLink {
 }
 
 /** Source: linux/drivers/net/tun.c */
-function decodeQueues(kind: string, data: Attributes): Pick<WiredLink, "takesQueues"> {
+function decodeQueues(kind: string, data: Attributes): Pick<WiredLink, "tapQueues"> {
   const several = kind === "tun" ? findNumber(data, MULTI_QUEUE) : undefined;
-  return several === undefined ? {} : { takesQueues: several === 0 ? "one" : "many" };
+  return several === undefined ? {} : { tapQueues: several === 0 ? "one" : "many" };
 }
 
 interface LinkFields {

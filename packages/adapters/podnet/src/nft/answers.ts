@@ -10,7 +10,7 @@ export interface AnswersWiring extends Pick<
   BridgeWiring,
   "bridgeName" | "podInterfaceName" | "tapName"
 > {
-  readonly answers: NonNullable<BridgeWiring["answers"]>;
+  readonly answers: NonNullable<BridgeWiring["replies"]>;
   readonly bridgeMac: string;
 }
 

@@ -35,7 +35,7 @@ describe("frames that a guest was refused", () => {
     "have a reason in words, whichever rule it was: $serves $addresses",
     (guard) => {
       const chains = guardTable("tap1", guard).chains.map(({ name }) => name);
-      const reasons = parseRefusals(countedOnce(guard)).map(({ what }) => what);
+      const reasons = parseRefusals(countedOnce(guard)).map(({ description: what }) => what);
       expect(reasons.length).toBeGreaterThan(5);
       expect(reasons.filter((what) => chains.includes(what))).toEqual([]);
     },

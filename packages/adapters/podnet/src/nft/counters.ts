@@ -47,14 +47,18 @@ export function addDropCounters({ rules, ...chain }: Chain): Chain {
   return { ...chain, rules: isOpen ? [...counted, COUNTED_DROP] : counted };
 }
 
-export type Refusal = Omit<RefusedFrames, "lately">;
+export type Refusal = Omit<RefusedFrames, "recentFrames">;
 
 function parseRefusal(chain: string, line: string): Refusal | undefined {
   const [, rule, packets = "0"] = /^\t\t(.*)counter packets (\d+) bytes \d+ drop$/.exec(line) ?? [];
   if (rule === undefined || packets === "0") return undefined;
   const { inside, atEnd } = REASONS_BY_CHAIN[chain] ?? {};
   const what = (rule === "" ? atEnd : inside) ?? chain;
-  return { what, frames: Number(packets), isOfIpv4Address: IPV4_ADDRESS_CHAINS.includes(chain) };
+  return {
+    description: what,
+    frames: Number(packets),
+    isOfIpv4Address: IPV4_ADDRESS_CHAINS.includes(chain),
+  };
 }
 
 /** Parses the refusals in a printed table whose chains are {@link addDropCounters}, most frequent first. */
@@ -65,11 +69,11 @@ export function parseRefusals(text: string): readonly Refusal[] {
     chain = /^\tchain (\S+) \{$/.exec(line)?.[1] ?? chain;
     const refusal = parseRefusal(chain, line);
     if (refusal === undefined) continue;
-    const { what, frames } = refusal;
+    const { description: what, frames } = refusal;
     refusals.set(what, { ...refusal, frames: frames + (refusals.get(what)?.frames ?? 0) });
   }
   return [...refusals.values()].toSorted(
-    (left, right) => right.frames - left.frames || (left.what < right.what ? -1 : 1),
+    (left, right) => right.frames - left.frames || (left.description < right.description ? -1 : 1),
   );
 }
 

@@ -258,7 +258,7 @@ class KernelNodeNics implements NodeNics {
     return link && toNodeNic(link, messages);
   }
 
-  async bringBack(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
+  async returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
     const index = (await queryLinkIndices(this.#options.netlink, pod)).get(name);
     if (index === undefined) return;
     const parts = [attribute(IFLA.name, ANY_NAME), attribute(IFLA.netnsFd, u32(host.fd))];
@@ -281,7 +281,7 @@ class KernelNodeNics implements NodeNics {
       if (errno !== 0 && errno !== expectedErrno)
         faults.push(`${description}: ${describeErrno(errno)}`);
     }
-    return { kind: "there", lacks: faults };
+    return { kind: "there", rejectedSettings: faults };
   }
 
   async #send(netns: NetnsHandle, message: Uint8Array): Promise<number> {

@@ -40,7 +40,7 @@ export interface SketchedLink {
   /** Of a port: its mask of frames for the next bridge; default: none pass. */
   readonly groupMask?: number;
   /** Of a tap. */
-  readonly takesMany?: boolean;
+  readonly isMultiQueue?: boolean;
   /** Of a bridge; default: all zero. */
   readonly bridge?: Partial<Record<keyof typeof PLAIN_BRIDGE, number>>;
   /** ADDRESS/LENGTH of IPv4, or bytes in hexadecimal and length of IPv6. */
@@ -70,7 +70,7 @@ export interface KernelOptions {
 function buildInfo({
   kind,
   bridge,
-  takesMany,
+  isMultiQueue,
   isLearning,
   groupMask = 0,
 }: SketchedLink): readonly Uint8Array[] {
@@ -78,7 +78,7 @@ function buildInfo({
     // Names of the table are those of the sketch.
     attribute(type, u32(bridge?.[name as keyof typeof PLAIN_BRIDGE] ?? 0)),
   );
-  const asTap = [attribute(MULTI_QUEUE, Buffer.from([takesMany === true ? 1 : 0]))];
+  const asTap = [attribute(MULTI_QUEUE, Buffer.from([isMultiQueue === true ? 1 : 0]))];
   const data = kind === "bridge" ? asBridge : kind === "tun" ? asTap : [];
   const port = [
     attribute(LEARNING, Buffer.from([isLearning === false ? 0 : 1])),

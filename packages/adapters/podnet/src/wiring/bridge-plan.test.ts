@@ -122,7 +122,7 @@ describe("the plan to wire", () => {
   test("gives the bridge its addresses, and a route to what is on the link where it answers for IPv6", () => {
     const addresses = ["169.254.75.10/32", "fd00:9::/64"];
     const commands = printChanges(
-      planWiring(NIC, index(NIC), { ...WIRING, answers: { addresses } }),
+      planWiring(NIC, index(NIC), { ...WIRING, replies: { addresses } }),
     );
     expect(commands.filter((command) => command.startsWith("ip addr add"))).toEqual([
       "ip addr add 169.254.75.10/32 dev k6t-1 noprefixroute",

@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import { toLinkLocal, parseIp, printAddress } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import type { BridgeWiring, PodAnswers } from "@patchbay/core/nics";
+import type { BridgeWiring, PodReplies } from "@patchbay/core/nics";
 import type { Link } from "@patchbay/core/interfaces";
 import type { AddressFlag, ForwardingEntry, LinkChange, WiredLink } from "../links.ts";
 import {
@@ -55,7 +55,7 @@ function canonicalAddress(text: string): string {
   });
 }
 
-function listBridgeAddresses({ addresses }: PodAnswers, mac: string): readonly string[] {
+function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly string[] {
   const own = addresses.map(canonicalAddress);
   return own.some((address) => address.includes(":"))
     ? [...own, `${toLinkLocal(deriveBridgeMac(mac))}/64`]
@@ -69,8 +69,8 @@ function addressFlags(address: string): readonly AddressFlag[] {
 }
 
 function addressSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
-  const { bridgeName: link, answers } = wiring;
-  const addresses = answers === undefined ? [] : listBridgeAddresses(answers, wiring.mac);
+  const { bridgeName: link, replies } = wiring;
+  const addresses = replies === undefined ? [] : listBridgeAddresses(replies, wiring.mac);
   const present = bridge?.addresses ?? [];
   return [
     ...present
@@ -128,7 +128,7 @@ function nicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
 }
 
 function ownBridgeSteps(bridge: WiredLink | undefined, wiring: Wiring): readonly Step[] {
-  const own = { mac: deriveBridgeMac(wiring.mac), answers: wiring.answers !== undefined };
+  const own = { mac: deriveBridgeMac(wiring.mac), answers: wiring.replies !== undefined };
   return [...bridgeSteps(bridge, wiring.bridgeName, own), ...addressSteps(bridge, wiring)];
 }
 

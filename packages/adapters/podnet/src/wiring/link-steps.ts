@@ -65,9 +65,9 @@ export function tapSteps(
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
   // QEMU opens a multi-queue tap once per queue. A single-queue tap refuses that, and the reverse.
-  const takesMany = queues > 1;
+  const isMultiQueue = queues > 1;
   return [
-    { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, takesMany } },
+    { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, isMultiQueue } },
     ...(tap === undefined
       ? [linkStep(false, name, { addressGeneration: "none" })]
       : removeAddressSteps(tap, wiring)),

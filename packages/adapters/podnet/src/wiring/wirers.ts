@@ -68,7 +68,7 @@ export function answersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
 ): string {
-  const { answers, bridgeName } = wiring;
+  const { replies: answers, bridgeName } = wiring;
   const name = answersTableName(bridgeName);
   if (answers === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";
   const table = answersTable({ ...wiring, answers, bridgeMac: deriveBridgeMac(wiring.mac) });

@@ -2,7 +2,7 @@
 // Changes of an interface's network and link.
 import { parseNadName, type JsonPatchOperation } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { ifacesOf, networksOf, nicsPlaceOf } from "@patchbay/core/nics";
+import { ifacesOf, networksOf, locateNics } from "@patchbay/core/nics";
 
 import { type Target, withNamedTarget } from "../../target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
@@ -43,7 +43,7 @@ function networkOperations(
   if (parseNadName(wanted) === undefined) {
     throw flagError("--network", `${JSON.stringify(wanted)} is neither NAME nor NAMESPACE/NAME`);
   }
-  const { spec, base } = nicsPlaceOf(target);
+  const { spec, base } = locateNics(target);
   const networks = spec === undefined ? [] : networksOf(spec);
   const index = networks.findIndex(({ name }) => name === iface);
   if (networks[index]?.multus === undefined) {
@@ -63,7 +63,7 @@ export function ifacePatch(
   if (network === undefined && link === undefined) {
     throw flagError("--network, --link", "set at least one of them");
   }
-  const { spec, base } = nicsPlaceOf(target);
+  const { spec, base } = locateNics(target);
   const index = (spec === undefined ? [] : ifacesOf(spec)).findIndex(({ name }) => name === iface);
   if (index === -1) {
     const object = `${iface} of ${target.kind} ${target.namespace}/${target.name}`;

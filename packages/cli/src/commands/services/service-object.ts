@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { labelValueOf } from "@patchbay/core/vm";
+import { toLabelValue } from "@patchbay/core/vm";
 
 /** Settings of the Service; texts as the user typed them. */
 export interface ExposeSettings {
@@ -74,7 +74,7 @@ export function buildService(settings: ExposeSettings): Service {
     metadata: { name, namespace },
     spec: {
       ports,
-      selector: { [names.VM_NAME_LABEL]: labelValueOf(target) },
+      selector: { [names.VM_NAME_LABEL]: toLabelValue(target) },
       type,
       ...(clusterIP !== undefined && { clusterIP }),
     },

@@ -5,7 +5,7 @@ import {
   AppError,
   isAppError,
   messageOf,
-  retryRuleOf,
+  findRetryRule,
   isDomainBusy,
   minRetryDelayMs,
 } from "./app-error.ts";
@@ -14,7 +14,7 @@ const CAUSE = new Error("why");
 const MISSING = new AppError("LIBVIRT_DEVICE_MISSING", { device: "ua-a" }, { cause: CAUSE });
 
 describe("an error", () => {
-  test("says what the catalogue says, with its details, and keeps them and its cause", () => {
+  test("fills in the catalog's message and retains details and cause", () => {
     expect(MISSING.message).toBe("the domain has no device ua-a");
     expect(MISSING).toMatchObject({
       name: "AppError",
@@ -64,7 +64,7 @@ test.each([
   { name: "as the catalogue says", error: new AppError("LIBVIRT_NO_FREE_PORT"), want: "on-change" },
   { name: "later and later, where nobody knows it", error: CAUSE, want: "backoff" },
 ])("an error is tried again $name", ({ error, want }) => {
-  expect(retryRuleOf(error)).toBe(want);
+  expect(findRetryRule(error)).toBe(want);
 });
 
 test.each([

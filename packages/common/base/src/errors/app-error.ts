@@ -27,8 +27,7 @@ export function isAppError(error: unknown, code?: ErrorCode): error is AppError 
   return error instanceof AppError && (code === undefined || error.code === code);
 }
 
-/** Unknown errors are retried with backoff. */
-export function retryRuleOf(error: unknown): RetryRule {
+export function findRetryRule(error: unknown): RetryRule {
   return isAppError(error) ? CATALOGUE[error.code].retry : "backoff";
 }
 
@@ -44,7 +43,7 @@ const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
 /** Returns the shortest delay before a failed step or pass is retried, in milliseconds. */
 export function minRetryDelayMs(error: unknown): number {
-  return retryRuleOf(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
+  return findRetryRule(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
 }
 
 /** Whether another libvirt job locks the domain, so that every other call on it would fail too. */

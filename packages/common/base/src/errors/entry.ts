@@ -15,7 +15,7 @@ export type RetryRule = "never" | "backoff" | "on-change";
 
 export interface ErrorEntry {
   readonly summary: string;
-  readonly who: ErrorOwner;
+  readonly owner: ErrorOwner;
   readonly retry: RetryRule;
   readonly http: number;
 }

@@ -38,7 +38,7 @@ test("KubeVirt's own example is read", () => {
 });
 
 test.each([{}, { annotations: {} }, annotated(""), annotated([]), undefined])(
-  "%j asks for none",
+  "%j requests none",
   (metadata) => {
     expect(
       validateHookSidecars(metadata, "metadata", false).filter(({ field }) => field !== AT),
@@ -47,7 +47,7 @@ test.each([{}, { annotations: {} }, annotated(""), annotated([]), undefined])(
   },
 );
 
-test("where the cluster does not let VMs have hooks there are none", () => {
+test("ignores hooks if the cluster does not allow them", () => {
   const metadata = annotated([{ image: "x" }]);
   const [problem] = validateHookSidecars(metadata, "metadata", false);
   expect(problem).toMatchObject({
@@ -86,7 +86,7 @@ test("one without an image has a program of a ConfigMap or of a claim", () => {
   expect(parseHookSidecars(annotated(value), true)).toEqual(value);
 });
 
-describe("what cannot be is told, all of it, with its place", () => {
+describe("reports all invalid fields with their paths", () => {
   test.each<{ value: unknown; want: string[] }>([
     { value: "no JSON", want: [`${AT}: must be a JSON list of sidecars`] },
     { value: {}, want: [`${AT}: must be a JSON list of sidecars`] },

@@ -6,9 +6,7 @@ import * as names from "../names.ts";
 import { isJsonObject, parseJson, type JsonObject } from "../values/json.ts";
 import type { FieldProblem } from "../validate/fields.ts";
 
-/** A script from a ConfigMap that runs instead of the image's own program. */
 export interface HookScript {
-  /** Name of a ConfigMap in the VMI's namespace. */
   readonly name: string;
   readonly key: string;
   readonly hookPath: string;
@@ -16,7 +14,6 @@ export interface HookScript {
 
 /** A PersistentVolumeClaim that is mounted in the hook's container. */
 export interface HookClaim {
-  /** Name of a claim in the VMI's namespace. */
   readonly name: string;
   readonly volumePath: string;
   /** Mount path in the container that runs QEMU: `/var/run/NAME`. */
@@ -31,7 +28,6 @@ export interface HookSidecarRequest {
   readonly args?: readonly string[];
   readonly configMap?: HookScript;
   readonly pvc?: HookClaim;
-  /** The hook reads the network info of the downward API. */
   readonly readsDeviceInfo?: true;
 }
 
@@ -60,13 +56,13 @@ const filePath: Rule = (value) =>
 const RESERVED = ["kubevirt", "libvirt", "patchbay", "secrets"];
 const sharedPath: Rule = (value) => {
   const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isNonEmptyString(value) ? value : "")?.[1];
-  const isFree = name !== undefined && !RESERVED.some((word) => name.startsWith(word));
+  const isFree = name !== undefined && !RESERVED.some((argument) => name.startsWith(argument));
   return isFree
     ? undefined
     : `must be /var/run/NAME, where NAME begins with none of ${RESERVED.join(", ")}: the launcher has its own files elsewhere`;
 };
 const deviceInfo: Rule = (value) =>
-  value === DEVICE_INFO ? undefined : `must be ${DEVICE_INFO}: nothing else is told`;
+  value === DEVICE_INFO ? undefined : `must be ${DEVICE_INFO}, the only supported value`;
 
 const RULES: Readonly<Record<string, Rule>> = {
   image: nonEmptyString,
@@ -121,7 +117,7 @@ function sidecarProblems(value: unknown, at: string): readonly FieldProblem[] {
   const { configMap, pvc, ...rest } = value;
   const isBare = [value["image"], configMap, pvc].every((member) => member === undefined);
   const noImage =
-    "is required where neither configMap nor pvc brings a program for the image that runs one";
+    "is required unless configMap or pvc provides a program for an image that runs one";
   return [
     ...(isBare ? [{ field: `${at}.image`, message: noImage }] : []),
     ...ruleProblems(rest, RULES, at),

@@ -20,7 +20,7 @@ test("is written in order and read again", () => {
   expect(printNetworkStatus([])).toBe("[]");
 });
 
-describe("what cannot be read is no network", () => {
+describe("ignores unreadable entries", () => {
   test.each([
     { text: undefined, entries: [] },
     { text: "", entries: [] },
@@ -56,8 +56,8 @@ describe("into a status goes", () => {
       want: { dns: { nameservers: ["1.2.3.4"], search: ["corp.example"] } },
     },
     { name: "no DNS settings that are only text", given: { dns: "1.2.3.4" }, want: {} },
-  ])("$name", ({ given, want }) => {
-    const [entry = { name: "" }] = parseNetworkStatus(JSON.stringify([{ name: "a/b", ...given }]));
+  ])("$name", ({ given: input, want }) => {
+    const [entry = { name: "" }] = parseNetworkStatus(JSON.stringify([{ name: "a/b", ...input }]));
     expect(sanitizeNetworkStatus(entry)).toEqual({ name: "a/b", ...want });
   });
 });
@@ -79,8 +79,8 @@ test.each<{ name: string; told: unknown; want: ReturnType<typeof parseVhostUserI
   { name: "another device", told: { type: "pci", "vhost-user": INFO }, want: undefined },
   { name: "nothing", told: undefined, want: undefined },
   { name: "a text", told: "vhost-user", want: undefined },
-])("the device information tells of $name", ({ told, want }) => {
-  expect(parseVhostUserInfo(told)).toEqual(want);
+])("the device information tells of $name", ({ told: reported, want }) => {
+  expect(parseVhostUserInfo(reported)).toEqual(want);
 });
 
 const BLUE = { reason: "NetworkNotFound", message: "there is no such network" };
@@ -100,11 +100,11 @@ test("is written sorted by NIC and read again", () => {
   expect(parseAttachmentErrors(text)).toEqual({ poda: GREEN, podb: BLUE, podc: BLUE });
 });
 
-test("is taken away when nothing fails", () => {
+test("removes the annotation when nothing fails", () => {
   expect(printAttachmentErrors(new Map())).toBeUndefined();
 });
 
-describe("what cannot be read says nothing", () => {
+describe("ignores unreadable values", () => {
   test.each([
     { text: undefined, errors: {} },
     { text: "", errors: {} },

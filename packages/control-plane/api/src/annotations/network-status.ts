@@ -73,7 +73,6 @@ export interface VhostUserInfo {
 
 const TYPE = "vhost-user";
 
-/** Returns the socket; undefined for other types of device. */
 export function parseVhostUserInfo(deviceInfo: unknown): VhostUserInfo | undefined {
   if (!isJsonObject(deviceInfo) || deviceInfo["type"] !== TYPE) return undefined;
   const details = deviceInfo[TYPE];

@@ -129,7 +129,7 @@ test.each([
 describe("too much", () => {
   const names = (count: number): string => Array.from({ length: count }, () => "a").join(",");
 
-  test("as many networks as there may be are read", () => {
+  test("reads the maximum number of networks", () => {
     expect(parseNetworks(names(NETWORKS_MAX))).toMatchObject({ ok: true });
   });
 
@@ -150,13 +150,13 @@ describe("too much", () => {
     });
   });
 
-  test("a refusal repeats no more than the head of what it refuses", () => {
+  test("quotes only the beginning of the rejected text", () => {
     const parsed = parseNetworks("A".repeat(60_000));
     expect(parsed.ok ? "" : parsed.reason.length).toBeLessThan(200);
   });
 });
 
-test("what is readable is read again as it was written", () => {
+test("round-trips readable annotations", () => {
   const element = { name: "a.b", namespace: "ns1", interface: "pod0123456789a" };
   expect(isReadableSelection(element)).toBe(true);
   expect(parseNetworks(printNetworks([element]))).toEqual({ ok: true, elements: [element] });
@@ -330,6 +330,6 @@ test.each<{ asked: unknown; want: readonly string[] }>([
   { asked: "10.0.0.1", want: [] },
   { asked: ["10.0.0.1", "fd00::1"], want: ["10.0.0.1", "fd00::1"] },
   { asked: ["x", 1], want: [] },
-])("the gateways of $asked are $want", ({ asked, want }) => {
-  expect(findGateways({ name: "a", "default-route": asked })).toEqual(want);
+])("the gateways of $asked are $want", ({ asked: requested, want }) => {
+  expect(findGateways({ name: "a", "default-route": requested })).toEqual(want);
 });

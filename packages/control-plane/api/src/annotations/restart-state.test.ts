@@ -10,7 +10,7 @@ import {
 
 const BLUE = { name: "blue1", networkName: "ns1/blue", ips: ["10.0.0.5", "fd00::5"] };
 
-test("what is written is read", () => {
+test("round-trips", () => {
   expect(parseRetainedAddresses(printRetainedAddresses([BLUE]))).toEqual([BLUE]);
 });
 
@@ -59,7 +59,7 @@ test.each([TOPOLOGY, { version: 1, interfaces: [] }])("is written and read again
   expect(parsePcieTopology(printPcieTopology(topology))).toEqual(topology);
 });
 
-describe("what cannot be read says of no place", () => {
+describe("ignores unreadable entries", () => {
   const entries = (...interfaces: readonly unknown[]): string =>
     JSON.stringify({ version: 2, interfaces });
 

@@ -38,8 +38,8 @@ export function parseRetainedAddresses(text: string | undefined): readonly Retai
   return Array.isArray(value) ? value.flatMap(toEntry) : [];
 }
 
-export function printRetainedAddresses(kept: readonly RetainedAddresses[]): string {
-  return JSON.stringify(kept);
+export function printRetainedAddresses(retained: readonly RetainedAddresses[]): string {
+  return JSON.stringify(retained);
 }
 
 /** Returns the addresses that IPAM should prefer. The attachment must not fail if they are unavailable. */
@@ -65,8 +65,8 @@ export function parsePcieTopology(text: string | undefined): PcieTopology | unde
   if (typeof version !== "number" || !Array.isArray(interfaces)) return undefined;
   if (!interfaces.every(isEntry)) return undefined;
   // Annotations of older versions have no devices.
-  const isKept = Array.isArray(devices) && devices.every(isEntry);
-  return { version, interfaces, ...(isKept ? { devices } : {}) };
+  const isRetained = Array.isArray(devices) && devices.every(isEntry);
+  return { version, interfaces, ...(isRetained ? { devices } : {}) };
 }
 
 export function printPcieTopology(topology: PcieTopology): string {

@@ -69,7 +69,7 @@ describe("custom resource definitions", () => {
     expect(version?.additionalPrinterColumns?.map((column) => column.name)).toEqual(columns);
   });
 
-  test("have names, a version, and a status of its own where there is one", () => {
+  test("have names, a version and, if declared, a status subresource", () => {
     const [vm, ...others] = customResourceDefinitions();
     expect(vm).toMatchObject({
       apiVersion: "apiextensions.k8s.io/v1",
@@ -122,7 +122,7 @@ describe("custom resource definitions", () => {
     ]);
   });
 
-  test("say the same in each version, with words in the newest alone", () => {
+  test("have the same schema in each version, and descriptions in the newest only", () => {
     const [vm] = customResourceDefinitions();
     const [stored, ...older] = vm?.spec.versions ?? [];
     const schemas = older.map(({ schema }) => schema.openAPIV3Schema);
@@ -139,7 +139,7 @@ describe("custom resource definitions", () => {
     expect(older[0]?.subresources).toEqual({ status: {} });
   });
 
-  test("of others than KubeVirt have one version", () => {
+  test("have one version unless they are KubeVirt's", () => {
     expect(customResourceDefinitions().at(-1)?.spec.versions).toHaveLength(1);
   });
 
@@ -160,7 +160,7 @@ describe("custom resource definitions", () => {
     });
   });
 
-  test("know every field of a VM, but for what is Kubernetes' own and what others put into its status", () => {
+  test("declare every field of a VM except Kubernetes' own and foreign status fields", () => {
     const schema = customResourceDefinitions()[0]?.spec.versions[0]?.schema.openAPIV3Schema;
     const open = openPlaces(schema, "");
     const base = "spec.template.spec.";
@@ -181,7 +181,7 @@ describe("custom resource definitions", () => {
     ]);
   });
 
-  test("are small enough for the annotation in which kubectl apply keeps them", () => {
+  test("fit into the annotation of kubectl apply", () => {
     // Source: Kubernetes TotalAnnotationSizeLimitB.
     const most = 256 * 1024;
     const sizes = customResourceDefinitions().map((crd) => JSON.stringify(crd).length);
@@ -206,18 +206,18 @@ describe("structural schema", () => {
       given: { type: "array", items: { type: "integer", "~kind": "Integer", minimum: 1 } },
       want: { type: "array", items: { type: "integer", minimum: 1 } },
     },
-  ])("$name", ({ given, want }) => {
-    expect(toStructuralSchema(given)).toEqual(want);
+  ])("$name", ({ given: input, want }) => {
+    expect(toStructuralSchema(input)).toEqual(want);
   });
 });
 
-test("a schema without words keeps a property that is called description", () => {
-  const words = { type: "string", description: "Words." };
+test("removing descriptions retains a property named description", () => {
+  const text = { type: "string", description: "Words." };
   const schema = {
     type: "object",
     description: "All.",
-    properties: { description: words, list: { type: "array", items: words, description: "L." } },
-    additionalProperties: words,
+    properties: { description: text, list: { type: "array", items: text, description: "L." } },
+    additionalProperties: text,
   };
   expect(withoutDescriptions(schema)).toEqual({
     type: "object",

@@ -88,7 +88,6 @@ function conditionColumn(name: string, type: string): PrinterColumn {
 const READY = conditionColumn("Ready", "Ready");
 const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
-/** Shows the first node's problem. */
 const PROBLEM_COLUMNS: readonly PrinterColumn[] = [
   { name: "Problem", type: "string", jsonPath: ".status.problems[0].reason" },
   { name: "Node", type: "string", jsonPath: ".status.problems[0].node", priority: 1 },
@@ -100,7 +99,7 @@ const DEPRECATED_VERSIONS = ["v1alpha3", "v1alpha2"] as const;
 
 type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
 
-function namesOf(kind: string, shortNames: readonly string[]): Names {
+function buildNames(kind: string, shortNames: readonly string[]): Names {
   const singular = kind.toLowerCase();
   return { kind, plural: `${singular}s`, singular, shortNames };
 }
@@ -113,7 +112,7 @@ function instancetypeGroupKind(
   return {
     group: INSTANCETYPE_GROUP,
     version: "v1beta1",
-    ...namesOf(`VirtualMachine${name}`, shortNames),
+    ...buildNames(`VirtualMachine${name}`, shortNames),
     isClusterScoped: name.startsWith("Cluster"),
     categories: ["all"],
     columns: [AGE],
@@ -139,7 +138,7 @@ function rejectedKind(
   return {
     group,
     ...more,
-    ...namesOf(kind, more.shortNames),
+    ...buildNames(kind, more.shortNames),
     columns: [AGE],
     spec: { schema, required: false },
   };
@@ -258,7 +257,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
 ];
 
-function objectSchemaOf(definition: Definition): StructuralSchema {
+function buildObjectSchema(definition: Definition): StructuralSchema {
   return {
     type: "object",
     ...(definition.spec.required ? { required: ["spec"] } : {}),
@@ -272,20 +271,20 @@ function objectSchemaOf(definition: Definition): StructuralSchema {
   };
 }
 
-function storedVersionOf(definition: Definition): DefinitionVersion {
+function findStoredVersion(definition: Definition): DefinitionVersion {
   return {
     name: definition.version,
     served: true,
     storage: true,
-    schema: { openAPIV3Schema: objectSchemaOf(definition) },
+    schema: { openAPIV3Schema: buildObjectSchema(definition) },
     ...(definition.status === undefined ? {} : { subresources: { status: {} } }),
     additionalPrinterColumns: definition.columns,
   };
 }
 
-function versionsOf(definition: Definition): readonly DefinitionVersion[] {
+function listVersions(definition: Definition): readonly DefinitionVersion[] {
   const { group, kind, olderVersions = [] } = definition;
-  const stored = storedVersionOf(definition);
+  const stored = findStoredVersion(definition);
   const schema = { openAPIV3Schema: withoutDescriptions(stored.schema.openAPIV3Schema) };
   const older = olderVersions.map((name) => ({
     ...stored,
@@ -315,7 +314,7 @@ function toCrd(definition: Definition): CustomResourceDefinition {
         shortNames,
         ...(categories === undefined ? {} : { categories }),
       },
-      versions: versionsOf(definition),
+      versions: listVersions(definition),
       conversion: { strategy: "None" },
     },
   };

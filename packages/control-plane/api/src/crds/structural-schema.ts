@@ -31,7 +31,7 @@ const PLAIN_KEYWORDS = [
 /** The only key pattern that a structural schema supports. Source: TypeBox `Type.Record(Type.String(), ...)`. */
 const ANY_KEY = "^.*$";
 
-function propertiesOf(schema: JsonSchema): StructuralSchema {
+function listProperties(schema: JsonSchema): StructuralSchema {
   const properties = schema["properties"];
   if (!isJsonObject(properties) || Object.keys(properties).length === 0) return {};
   const entries = Object.entries(properties).map(
@@ -40,7 +40,7 @@ function propertiesOf(schema: JsonSchema): StructuralSchema {
   return { properties: Object.fromEntries(entries) };
 }
 
-function mapValuesOf(schema: JsonSchema): StructuralSchema {
+function findMapValues(schema: JsonSchema): StructuralSchema {
   const patterns = schema["patternProperties"];
   const values = isJsonObject(patterns) ? patterns[ANY_KEY] : schema["additionalProperties"];
   return isJsonObject(values) ? { additionalProperties: toStructuralSchema(values) } : {};
@@ -55,8 +55,8 @@ export function toStructuralSchema(source: object): StructuralSchema {
   const items = schema["items"];
   return {
     ...Object.fromEntries(plain),
-    ...propertiesOf(schema),
-    ...mapValuesOf(schema),
+    ...listProperties(schema),
+    ...findMapValues(schema),
     ...(isJsonObject(items) ? { items: toStructuralSchema(items) } : {}),
   };
 }
@@ -78,8 +78,8 @@ const STRIP_BY_KEYWORD: Readonly<Record<string, (value: unknown) => unknown>> = 
 
 /** Removes all descriptions, for deprecated versions. */
 export function withoutDescriptions(schema: StructuralSchema): StructuralSchema {
-  const kept = Object.entries(schema).filter(([keyword]) => keyword !== "description");
+  const keywords = Object.entries(schema).filter(([keyword]) => keyword !== "description");
   return Object.fromEntries(
-    kept.map(([keyword, value]) => [keyword, STRIP_BY_KEYWORD[keyword]?.(value) ?? value]),
+    keywords.map(([keyword, value]) => [keyword, STRIP_BY_KEYWORD[keyword]?.(value) ?? value]),
   );
 }

@@ -3,27 +3,27 @@ import { Type as TypeBox } from "typebox";
 import { expect, test } from "vitest";
 import { Type } from "./schema.ts";
 
-type Words = typeof Type;
+type Texts = typeof Type;
 
-const rows: readonly { readonly name: string; readonly write: (words: Words) => unknown }[] = [
-  { name: "text", write: (words) => words.String() },
-  { name: "text with keywords", write: (words) => words.String({ maxLength: 3, pattern: "a" }) },
-  { name: "a whole number", write: (words) => words.Integer({ minimum: 1 }) },
-  { name: "yes or no", write: (words) => words.Boolean() },
-  { name: "a list", write: (words) => words.Array(words.String(), { maxItems: 2 }) },
-  { name: "a map", write: (words) => words.Record(words.String(), words.Integer()) },
+const rows: readonly { readonly name: string; readonly write: (text: Texts) => unknown }[] = [
+  { name: "text", write: (text) => text.String() },
+  { name: "text with keywords", write: (text) => text.String({ maxLength: 3, pattern: "a" }) },
+  { name: "a whole number", write: (text) => text.Integer({ minimum: 1 }) },
+  { name: "yes or no", write: (text) => text.Boolean() },
+  { name: "a list", write: (text) => text.Array(text.String(), { maxItems: 2 }) },
+  { name: "a map", write: (text) => text.Record(text.String(), text.Integer()) },
   {
     name: "a map with keywords",
-    write: (words) => words.Record(words.String(), words.Boolean(), { description: "A." }),
+    write: (text) => text.Record(text.String(), text.Boolean(), { description: "A." }),
   },
-  { name: "something else", write: (words) => words.Unsafe<"a">({ type: "string", enum: ["a"] }) },
-  { name: "an object without members", write: (words) => words.Object({}) },
+  { name: "something else", write: (text) => text.Unsafe<"a">({ type: "string", enum: ["a"] }) },
+  { name: "an object without members", write: (text) => text.Object({}) },
   {
     name: "an object, of which not everything must be there",
-    write: (words) => {
-      const member = words.Object({ a: words.Optional(words.Array(words.String())) });
-      const members = { c: words.Integer(), b: words.Optional(member), a: member };
-      return words.Object(members, { additionalProperties: false, description: "B." });
+    write: (text) => {
+      const member = text.Object({ a: text.Optional(text.Array(text.String())) });
+      const members = { c: text.Integer(), b: text.Optional(member), a: member };
+      return text.Object(members, { additionalProperties: false, description: "B." });
     },
   },
   {

@@ -38,7 +38,7 @@ const FIELDS: ReadonlyMap<string, SchemaField> = new Map(
 );
 
 describe("KubeVirt's fields", () => {
-  test("are all there, of the same type, and required where KubeVirt requires them", () => {
+  test("have KubeVirt's types and required fields", () => {
     expect(ROWS).toHaveLength(413);
     // Ours may go without devices, and its template always says something.
     const otherwise = [
@@ -58,7 +58,7 @@ describe("KubeVirt's fields", () => {
     expect(silent.map(({ path }) => path)).toEqual([]);
   });
 
-  test("are in three lists; beside KubeVirt's own there are few", () => {
+  test("are in three lists, with few fields beyond KubeVirt's", () => {
     const known = new Set(ROWS.map(({ path }) => path));
     const own = [...FIELDS.keys()].filter(
       (path) => !known.has(path) && path.startsWith("VirtualMachineInstance."),
@@ -77,7 +77,7 @@ describe("KubeVirt's fields", () => {
     ]);
   });
 
-  test("of older versions are there too, so that manifests are kept as they were written", () => {
+  test("include those of older versions, so that manifests are stored unchanged", () => {
     const base = "VirtualMachineInstance.spec.";
     const older = [
       "domain.devices.disks[].volumeName",
@@ -141,7 +141,7 @@ describe("fields without which the guest would be another", () => {
     ]);
   });
 
-  test("are none where they ask for what is so anyway", () => {
+  test("ignores values that equal the default behavior", () => {
     const devices = {
       disks: [],
       tpm: { enabled: false },
@@ -157,9 +157,9 @@ describe("fields without which the guest would be another", () => {
   });
 });
 
-test("fields of an iface that is leaving are not asked for", () => {
-  const leaving = { name: "a", sriov: {}, tag: "t", state: "absent" };
-  const spec = specWith({ devices: { interfaces: [leaving, { name: "b", sriov: {} }] } });
+test("ignores fields of an interface that is being unplugged", () => {
+  const deleting = { name: "a", sriov: {}, tag: "t", state: "absent" };
+  const spec = specWith({ devices: { interfaces: [deleting, { name: "b", sriov: {} }] } });
   const field = "domain.devices.interfaces[1].sriov";
   const named = ({ unbuilt, harmless }: ReturnType<typeof unactedFieldsOfVmi>): unknown => [
     unbuilt.map((problem) => problem.field),
@@ -172,7 +172,7 @@ test("fields of an iface that is leaving are not asked for", () => {
   ]);
 });
 
-test("fields that change nothing are told apart", () => {
+test("separates harmless fields", () => {
   const spec = specWith({ cpu: { maxSockets: 2 } }, { serviceAccountName: "a" });
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({
     unbuilt: [],
@@ -189,7 +189,7 @@ test("an iface with a field that is not built is no NIC", () => {
   });
 });
 
-test("fields that are not built and fields without effect are told apart, each with what to do", () => {
+test("separates unsupported fields from ineffective ones, with advice for each", () => {
   const spec = specWith(
     { memory: { hugepages: {}, maxGuest: "1Gi" }, cpu: { maxSockets: 2 } },
     { serviceAccountName: "a" },
@@ -204,7 +204,7 @@ test("fields that are not built and fields without effect are told apart, each w
   });
 });
 
-test("what is no object where one is expected, and a map, have no fields that are named", () => {
+test("names no fields of maps and non-objects", () => {
   const spec = specWith({ cpu: "many" }, { nodeSelector: { cpu: "fast" } });
   expect(unactedFieldsOfVmi(spec, "spec")).toEqual({ unbuilt: [], harmless: [] });
 });

@@ -39,7 +39,6 @@ const GPU_OPTIONS = object("How a virtual GPU is shown.", {
   display: feature("A display on it.", { ramFB: feature("A framebuffer before the driver.") }),
 });
 
-/** In `spec.domain.devices`. */
 export const DEVICE_FIELDS = {
   filesystems: unbuilt(
     list(
@@ -93,7 +92,6 @@ export const BINDING_FIELDS = {
   macvtap: unbuilt(object("Taken out of KubeVirt."), USE_BRIDGE),
 };
 
-/** In `spec.domain.cpu`. */
 export const CPU_FIELDS = {
   dedicatedCpuPlacement: unbuilt(flag("Each vCPU has a processor of the node for itself."), {
     unless: oneOf(false),
@@ -112,7 +110,6 @@ export const CPU_FIELDS = {
   ),
 };
 
-/** In `spec.domain.memory`. */
 export const MEMORY_FIELDS = {
   hugepages: unbuilt(
     object("Memory in large pages.", { pageSize: text("Size of a page, for example 2Mi.") }),
@@ -128,7 +125,6 @@ export const MEMORY_FIELDS = {
   ),
 };
 
-/** In `spec.domain.firmware`. */
 export const FIRMWARE_FIELDS = {
   acpi: unbuilt(
     object("ACPI tables for the guest.", {
@@ -158,13 +154,11 @@ const HYPERV = {
   vpindex: feature("Number of the virtual processor."),
 };
 
-/** In `spec.domain.features`. */
 export const FEATURES = {
   hyperv: unbuilt(object("What Windows expects of a hypervisor.", HYPERV)),
   hypervPassthrough: unbuilt(feature("All that KVM offers to Windows."), { unless: isOff }),
 };
 
-/** In `spec.domain`. */
 export const DOMAIN_FIELDS = {
   ioThreads: harmless(
     object("Threads for disks.", {
@@ -250,7 +244,6 @@ export const POD_FIELDS = {
   serviceAccountName: harmless(text("Account of the pod; the launcher has none.")),
 };
 
-/** In a network. */
 export const NETWORK_FIELDS = {
   resourceClaim: unbuilt(
     object("A network device of a claim.", {
@@ -260,12 +253,10 @@ export const NETWORK_FIELDS = {
   ),
 };
 
-/** In the `spec` of a VM. */
 export const VM_FIELDS = {
   updateVolumesStrategy: harmless(text("How changed volumes are taken over.")),
 };
 
-/** In the metadata of a VM's template. */
 export const TEMPLATE_METADATA_FIELDS = {
   name: harmless(text("Not used: a VMI has the name of its VM.")),
   generateName: harmless(text("Not used: a VMI has the name of its VM.")),
@@ -284,7 +275,6 @@ export const TEMPLATE_METADATA_FIELDS = {
 const claimName = text("Name of the claim, in the VM's namespace.");
 const readOnly = flag("It is mounted read-only.");
 
-/** In a volume. */
 export const VOLUME_FIELDS = {
   containerPath: unbuilt(
     object("A path of the launcher.", { path: text("Path."), readOnly }, ["path"]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { harmless, onlyBuilt, quantity, oneOf, unbuilt } from "./notation.ts";
-import { quantitiesOf, schemaFields, unactedFields } from "./walk.ts";
+import { listQuantities, schemaFields, unactedFields } from "./walk.ts";
 
 const SCHEMA = {
   type: "object",
@@ -21,7 +21,7 @@ const SCHEMA = {
   },
 };
 
-test("every field of a schema is listed, with the list that it or what is above it is in", () => {
+test("lists every field of a schema with its own or inherited list", () => {
   const acted = { required: false, list: "acted", description: "" };
   expect(schemaFields(SCHEMA, "spec")).toEqual([
     { path: "spec.name", type: "string", required: true, list: "acted", description: "Name." },
@@ -40,7 +40,7 @@ test("a schema without properties has no fields", () => {
   expect(unactedFields({ type: "object" }, { name: "a" }, "spec")).toEqual([]);
 });
 
-test("what is not acted on of a value is named by its path, the topmost alone", () => {
+test("names only the topmost unsupported path", () => {
   const value = { name: "a", kept: { inner: "b" }, missing: "c", broken: "d" };
   expect(unactedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.list])).toEqual([
     ["kept", "harmless"],
@@ -58,7 +58,7 @@ const PARTLY = {
   },
 };
 
-test("a value that is not built is named, with what to do instead", () => {
+test("names an unsupported value and the alternative", () => {
   const path = "spec.bus";
   expect(unactedFields(PARTLY, { bus: "usb" }, "spec")).toEqual([
     { path, mark: { list: "unbuilt", hint: "use sata" } },
@@ -77,7 +77,7 @@ test("a value that is not built is named, with what to do instead", () => {
 test("amounts are found in maps and lists", () => {
   const value = { sizes: { a: "1Gi", b: 2 }, disks: [{ size: "x" }, {}], bus: "usb" };
   expect(
-    quantitiesOf(PARTLY, value, "spec").map(({ path, value: amount }) => [path, amount]),
+    listQuantities(PARTLY, value, "spec").map(({ path, value: amount }) => [path, amount]),
   ).toEqual([
     ["spec.sizes.a", "1Gi"],
     ["spec.sizes.b", 2],

@@ -30,7 +30,7 @@ interface SchemaValue {
 }
 
 /** Cached, because every object is walked with the same few schemas. */
-const membersOf = memoize((schema: JsonSchema) =>
+const listMembers = memoize((schema: JsonSchema) =>
   Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
     isJsonObject(child) ? [[key, child] as const] : [],
   ),
@@ -41,7 +41,7 @@ function rootOf(schema: object): JsonSchema {
 }
 
 /** Lists members, array entries or map values, in the order of the schema. */
-function childrenOf({ path, schema, value }: SchemaValue): readonly SchemaValue[] {
+function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValue[] {
   if (Array.isArray(value)) {
     const items = schemaAt(schema, "items") ?? {};
     return value.map((entry: unknown, index) => ({
@@ -57,7 +57,7 @@ function childrenOf({ path, schema, value }: SchemaValue): readonly SchemaValue[
     return Object.keys(value).map((key) => ({ path: at(key), schema: values, value: value[key] }));
   }
   const children: SchemaValue[] = [];
-  for (const [key, child] of membersOf(schema)) {
+  for (const [key, child] of listMembers(schema)) {
     if (value[key] !== undefined)
       children.push({ path: at(key), schema: child, value: value[key] });
   }
@@ -76,7 +76,7 @@ function schemasBelow(schema: JsonSchema): readonly JsonSchema[] {
   const entries = [schemaAt(schema, "items"), schemaAt(schema, "additionalProperties")];
   return [
     ...entries.filter((child) => child !== undefined),
-    ...membersOf(schema).map(([, child]) => child),
+    ...listMembers(schema).map(([, child]) => child),
   ];
 }
 
@@ -98,7 +98,7 @@ function unactedBelow(schemaValue: SchemaValue): readonly UnactedField[] {
   const { path, schema, value } = schemaValue;
   if (isUnset(value) || !leadsToMarks(schema)) return [];
   const mark = markOf(schemaValue);
-  if (mark === undefined) return childrenOf(schemaValue).flatMap(unactedBelow);
+  if (mark === undefined) return listChildren(schemaValue).flatMap(unactedBelow);
   return mark.unless?.(value) === true ? [] : [{ path, mark }];
 }
 
@@ -132,7 +132,8 @@ function actedBelow(schemaValue: SchemaValue): unknown {
     const isDropped = mark.list === "harmless" && mark.unless?.(value) !== true;
     return isDropped ? undefined : value;
   }
-  if (Array.isArray(value)) return childrenOf(schemaValue).map((entry) => actedBelow(entry) ?? {});
+  if (Array.isArray(value))
+    return listChildren(schemaValue).map((entry) => actedBelow(entry) ?? {});
   return isJsonObject(value) ? actedMembers(schema, value) : value;
 }
 
@@ -141,14 +142,16 @@ export function withoutHarmlessFields(schema: object, value: JsonObject): JsonOb
   return actedMembers(rootOf(schema), value) ?? {};
 }
 
-export function quantitiesOf(
+export function listQuantities(
   schema: object,
   value: unknown,
   path: string,
 ): readonly Pick<SchemaValue, "path" | "value">[] {
   const below = (schemaValue: SchemaValue): readonly SchemaValue[] => {
     if (!leadsToQuantities(schemaValue.schema)) return [];
-    return isQuantity(schemaValue.schema) ? [schemaValue] : childrenOf(schemaValue).flatMap(below);
+    return isQuantity(schemaValue.schema)
+      ? [schemaValue]
+      : listChildren(schemaValue).flatMap(below);
   };
   return below({ path, schema: rootOf(schema), value });
 }
@@ -167,22 +170,22 @@ export interface SchemaField {
   readonly description: string;
 }
 
-function textOf(value: unknown): string {
+function readText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
 /** Returns the path suffix and schema of the entries of a list or map; otherwise of the field itself. */
-function entriesOf(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
+function listEntries(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
   const items = schemaAt(node, "items");
   if (items !== undefined) return ["[]", items];
   const values = schemaAt(node, "additionalProperties");
   return values === undefined ? ["", node] : ["{}", values];
 }
 
-function typeOf(schema: JsonSchema): string {
+function findType(schema: JsonSchema): string {
   return schema["x-kubernetes-int-or-string"] === true
     ? "string|integer|number"
-    : textOf(schema["type"]);
+    : readText(schema["type"]);
 }
 
 /** Lists every field below `path`. A field without a mark inherits `above`. */
@@ -196,15 +199,15 @@ export function schemaFields(
   return Object.entries(schemaAt(node, "properties") ?? {}).flatMap(([key, child]) => {
     if (!isJsonObject(child)) return [];
     const list = findMark(child)?.list ?? above;
-    const [suffix, entries] = entriesOf(child);
+    const [suffix, entries] = listEntries(child);
     const instead = findValueMark(child)?.hint;
     const field = {
       path: `${path}.${key}${suffix}`,
-      type: typeOf(entries),
+      type: findType(entries),
       required: Array.isArray(required) && required.includes(key),
       list,
       ...(instead === undefined ? {} : { instead }),
-      description: textOf(child["description"]),
+      description: readText(child["description"]),
     };
     return [field, ...schemaFields(entries, field.path, list)];
   });

@@ -45,7 +45,7 @@ test("older words are read as the newest ones, in their places", () => {
   });
 });
 
-test("what is in current words already stays as it is, and reading twice says the same", () => {
+test("does not change current field names and is idempotent", () => {
   const now = withCurrentFieldNames(OLD);
   expect(withCurrentFieldNames(now)).toEqual(now);
   const bare: VmiSpec = { domain: {} };
@@ -60,7 +60,7 @@ test("of two words for one thing none is forgotten", () => {
   expect(withCurrentFieldNames(spec)).toEqual(spec);
 });
 
-test("what the schema refuses is left alone", () => {
+test("does not change values that the schema rejects", () => {
   const spec = { domain: { machine: 1, devices: { disks: "a" } }, volumes: [null, 1] };
   // A client may send anything; the mutating webhook comes before the schema.
   expect(withCurrentFieldNames(spec as unknown as VmiSpec)).toEqual(spec);

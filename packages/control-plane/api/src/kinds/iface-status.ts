@@ -12,7 +12,7 @@ const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
 export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
 export const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
 
-/** Hot-plug phase of an interface. Derived by `phaseOf` in core; meanings: docs/reference/phases.md. */
+/** Hot-plug phase of an interface. Derived by `decidePhase` in core; meanings: docs/reference/phases.md. */
 export type IfacePhase = (typeof IFACE_PHASES)[number];
 
 export type HotplugType = (typeof HOTPLUG_TYPES)[number];
@@ -41,13 +41,13 @@ const OperationSchema = Type.Object({
   ),
   startTimestamp: Type.String({ format: "date-time", description: "When the node saw it first." }),
   endTimestamp: Type.Optional(
-    Type.String({ format: "date-time", description: "Absent while it goes on." }),
+    Type.String({ format: "date-time", description: "Absent while the operation runs." }),
   ),
   outcome: Type.Optional(
     Type.Unsafe<OperationEnd>({
       type: "string",
       enum: [...OUTCOMES],
-      description: "Absent while it goes on.",
+      description: "Absent while the operation runs.",
     }),
   ),
   phases: Type.Array(

@@ -33,7 +33,7 @@ const CpuSchema = Type.Object(
   {
     guest: Type.Integer({
       minimum: 1,
-      description: "Virtual CPUs; a preference says how they are arranged, sockets else.",
+      description: "Virtual CPUs, arranged by the preference, otherwise as sockets.",
     }),
     maxSockets: Type.Optional(
       Type.Integer({
@@ -151,7 +151,7 @@ const DevicesSchema = Type.Object(
     preferredAutoattachSerialConsole: flag("As autoattachSerialConsole of a VM."),
     preferredBlockMultiQueue: flag("As blockMultiQueue of a VM."),
     preferredCdromBus: optionalText("Bus of CD-ROMs."),
-    preferredDisableHotplug: flag("As disableHotplug of a VM, over what the VM says."),
+    preferredDisableHotplug: flag("Like disableHotplug of a VM, which it overrides."),
     preferredDiskBlockSize: Type.Optional(BlockSizeSchema),
     preferredDiskBus: optionalText("Bus of hard disks."),
     preferredDiskCache: optionalText("Cache of hard disks."),
@@ -200,7 +200,7 @@ const FeaturesSchema = Type.Object(
 const FirmwareSchema = Type.Object(
   {
     preferredEfi: Type.Optional(EfiSchema),
-    preferredUseBios: flag("BIOS, where the VM names neither it nor EFI."),
+    preferredUseBios: flag("BIOS, if the VM names neither BIOS nor EFI."),
     preferredUseBiosSerial: flag("BIOS speaks on the serial console."),
     preferredUseEfi: flag("Older form of preferredEfi."),
     preferredUseSecureBoot: flag("Older form of preferredEfi.secureBoot."),
@@ -276,7 +276,6 @@ export const PreferenceSpecSchema = Type.Object(
 
 export type PreferenceSpec = Static<typeof PreferenceSpecSchema>;
 
-/** A namespaced or cluster preference. */
 export interface Preference extends KubeObject {
   readonly spec: PreferenceSpec;
 }

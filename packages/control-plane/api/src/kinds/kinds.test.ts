@@ -88,7 +88,7 @@ describe("the cluster's configuration", () => {
   });
 });
 
-test("the controller of an object is the one owner that says so", () => {
+test("finds the owner that is marked as controller", () => {
   const owner = { apiVersion: "v1", kind: "Any", name: "a", uid: "1" };
   const controller = { ...owner, uid: "2", controller: true };
   const owned = (...ownerReferences: (typeof owner)[]) => ({

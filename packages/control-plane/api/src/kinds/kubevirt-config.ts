@@ -4,7 +4,12 @@ import type { Static } from "typebox";
 import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
-import { OPEN, CLUSTER_PORT_SECURITY, clusterSecurityOf, type ClusterSecurity } from "./network.ts";
+import {
+  OPEN,
+  CLUSTER_PORT_SECURITY,
+  readClusterSecurity,
+  type ClusterSecurity,
+} from "./network.ts";
 import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
 import { MIGRATION_CONFIGURATION } from "./migration.ts";
@@ -66,8 +71,7 @@ const BINDING_PLUGIN = Type.Object(
     ),
     sidecarImage: Type.Optional(
       Type.String({
-        description:
-          "Image of a container beside the guest's, which is asked for changes of the domain (a hook).",
+        description: "Image of a sidecar container that can change the domain (a hook).",
       }),
     ),
   },
@@ -107,7 +111,7 @@ export const KubeVirtSpecSchema = Type.Object(
                   Type.Integer({
                     minimum: 0,
                     maximum: PCIE_ROOT_PORTS_MAX,
-                    description: `Ports for hot-plug of VMs that do not say how many; ${String(PCIE_ROOT_PORTS_DEFAULT)} when absent.`,
+                    description: `Hot-plug ports of VMs that do not set a number; ${String(PCIE_ROOT_PORTS_DEFAULT)} when absent.`,
                   }),
                 ),
                 defaultNetworkInterface: Type.Optional(
@@ -155,8 +159,7 @@ export const KubeVirtSpecSchema = Type.Object(
             Type.Unsafe<EvictionStrategy>({
               type: "string",
               enum: [...EVICTION_STRATEGIES],
-              description:
-                "What an eviction of a VM's pod does where the VM does not say; None when absent.",
+              description: "Default eviction strategy of VMs; None when absent.",
             }),
           ),
           vmStateStorageClass: Type.Optional(
@@ -180,7 +183,7 @@ export const KubeVirtSpecSchema = Type.Object(
                     {
                       ...OPEN,
                       description:
-                        "What guests print on their serial consoles is no container's log, unless a VM says logSerialConsole.",
+                        "Does not log serial consoles unless a VM sets logSerialConsole.",
                     },
                   ),
                 ),
@@ -201,14 +204,14 @@ export const KubeVirtSpecSchema = Type.Object(
                   Type.Integer({
                     minimum: 1,
                     description:
-                      "Guests' memory in percent of what is requested for it, where a VM does not say; 100 when absent.",
+                      "Guest memory in percent of the memory request, if a VM does not set it; 100 when absent.",
                   }),
                 ),
                 cpuAllocationRatio: Type.Optional(
                   Type.Integer({
                     minimum: 1,
                     description:
-                      "Guests' processors for each that is requested, where a VM does not say; 10 when absent.",
+                      "Virtual CPUs for each requested CPU, if a VM does not set it; 10 when absent.",
                   }),
                 ),
                 useEmulation: Type.Optional(
@@ -278,7 +281,7 @@ export function logsSerialConsoles(kubevirt: KubeVirt | undefined): boolean {
 /** Source: KubeVirt feature gate HostDisk. */
 const HOST_DISK_GATE = "HostDisk";
 
-function featureGatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
+function listFeatureGates(kubevirt: KubeVirt | undefined): readonly string[] {
   return kubevirt?.spec?.configuration?.developerConfiguration?.featureGates ?? [];
 }
 
@@ -286,7 +289,7 @@ const DATAPLANE_GATE = "VhostUserDataplane";
 
 /** Whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
 export function isDataplaneEnabled(kubevirt: KubeVirt | undefined): boolean {
-  return featureGatesOf(kubevirt).includes(DATAPLANE_GATE);
+  return listFeatureGates(kubevirt).includes(DATAPLANE_GATE);
 }
 
 export interface StorageConfig {
@@ -296,13 +299,13 @@ export interface StorageConfig {
   readonly stateClass: string | undefined;
 }
 
-export function storageConfigOf(kubevirt: KubeVirt | undefined): StorageConfig {
-  const given = kubevirt?.spec?.configuration;
+export function readStorageConfig(kubevirt: KubeVirt | undefined): StorageConfig {
+  const configured = kubevirt?.spec?.configuration;
   return {
-    hostDisks: featureGatesOf(kubevirt).includes(HOST_DISK_GATE)
-      ? (given?.hostDiskDirectories ?? [])
+    hostDisks: listFeatureGates(kubevirt).includes(HOST_DISK_GATE)
+      ? (configured?.hostDiskDirectories ?? [])
       : undefined,
-    stateClass: given?.vmStateStorageClass,
+    stateClass: configured?.vmStateStorageClass,
   };
 }
 
@@ -315,11 +318,11 @@ export interface OvercommitConfig {
 /** Source: KubeVirt DeveloperConfiguration.cpuAllocationRatio. */
 const DEFAULT_CPU_RATIO = 10;
 
-export function overcommitConfigOf(kubevirt: KubeVirt | undefined): OvercommitConfig {
-  const given = kubevirt?.spec?.configuration?.developerConfiguration;
+export function readOvercommitConfig(kubevirt: KubeVirt | undefined): OvercommitConfig {
+  const configured = kubevirt?.spec?.configuration?.developerConfiguration;
   return {
-    memoryPercent: given?.memoryOvercommit ?? 100,
-    cpuRatio: given?.cpuAllocationRatio ?? DEFAULT_CPU_RATIO,
+    memoryPercent: configured?.memoryOvercommit ?? 100,
+    cpuRatio: configured?.cpuAllocationRatio ?? DEFAULT_CPU_RATIO,
   };
 }
 
@@ -338,21 +341,23 @@ export interface NetworkConfig {
 /** Source: KubeVirt feature gate Sidecar. */
 const SIDECAR_GATE = "Sidecar";
 
-function autoBindingOf(given: { readonly defaultNetworkInterface?: AutoBinding }): AutoBinding {
-  return given.defaultNetworkInterface ?? "bridge";
+function readAutoBinding(configured: {
+  readonly defaultNetworkInterface?: AutoBinding;
+}): AutoBinding {
+  return configured.defaultNetworkInterface ?? "bridge";
 }
 
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
   const configuration = kubevirt?.spec?.configuration;
-  const given = configuration?.network ?? {};
+  const configured = configuration?.network ?? {};
   return {
-    pcieRootPorts: given.pcieRootPorts ?? PCIE_ROOT_PORTS_DEFAULT,
-    maxQueues: given.maxQueues ?? DEFAULT_MAX_QUEUES,
-    sharedMemory: given.sharedMemory ?? true,
-    security: clusterSecurityOf(given.portSecurity),
-    bindings: given.binding ?? {},
+    pcieRootPorts: configured.pcieRootPorts ?? PCIE_ROOT_PORTS_DEFAULT,
+    maxQueues: configured.maxQueues ?? DEFAULT_MAX_QUEUES,
+    sharedMemory: configured.sharedMemory ?? true,
+    security: readClusterSecurity(configured.portSecurity),
+    bindings: configured.binding ?? {},
     isStaged: configuration?.vmRolloutStrategy === "Stage",
-    autoBinding: autoBindingOf(given),
-    allowsHooks: featureGatesOf(kubevirt).includes(SIDECAR_GATE),
+    autoBinding: readAutoBinding(configured),
+    allowsHooks: listFeatureGates(kubevirt).includes(SIDECAR_GATE),
   };
 }

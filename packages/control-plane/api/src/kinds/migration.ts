@@ -32,7 +32,7 @@ const MIGRATION_SETTINGS = {
     "Only false: launchers may not handle the page faults of their guests.",
   ),
   allowWorkloadDisruption: flag(
-    "A guest that does not get there in time stands still for the rest of its way, for which it has as much time again; false when absent.",
+    "Pauses a guest whose migration is late; the rest may take the same time again; false when absent.",
   ),
   bandwidthPerMigration: Type.Optional(
     Type.Unsafe<string | number>(
@@ -62,7 +62,7 @@ export const MIGRATION_CONFIGURATION = Type.Object(
       Type.Integer({ minimum: 1, description: "The same away from one node; 2 when absent." }),
     ),
     progressTimeout: seconds(
-      "A move of which nothing comes over for so many seconds is ended; 150 when absent.",
+      "Aborts a migration without progress after so many seconds; 150 when absent.",
     ),
     unsafeMigrationOverride: flag("Guests may move whose disks are not known to be safe."),
     disableTLS: refusedFlag("Only false: what guests have goes between nodes under TLS."),
@@ -85,20 +85,20 @@ const DEFAULTS = {
   disableTLS: false,
 } as const;
 
-type Given = Static<typeof MIGRATION_CONFIGURATION>;
+type PartialConfiguration = Static<typeof MIGRATION_CONFIGURATION>;
 type SettingName = keyof typeof DEFAULTS;
 
-export type MigrationConfiguration = Given & {
-  readonly [K in SettingName]-?: NonNullable<Given[K]>;
+export type MigrationConfiguration = PartialConfiguration & {
+  readonly [K in SettingName]-?: NonNullable<PartialConfiguration[K]>;
 };
 
-export function migrationConfigOf(
-  cluster: Given | undefined,
-  changed: Given = {},
+export function buildMigrationConfig(
+  cluster: PartialConfiguration | undefined,
+  changed: PartialConfiguration = {},
 ): MigrationConfiguration {
-  const given: Given = { ...cluster, ...changed };
+  const configured: PartialConfiguration = { ...cluster, ...changed };
   const keys = Object.keys(DEFAULTS) as readonly SettingName[];
-  const known = Object.fromEntries(keys.map((key) => [key, given[key] ?? DEFAULTS[key]]));
+  const known = Object.fromEntries(keys.map((key) => [key, configured[key] ?? DEFAULTS[key]]));
   // The API server validated each member against its schema.
   return known as MigrationConfiguration;
 }
@@ -126,7 +126,7 @@ function amount(description: string) {
 const PROGRESS_SCHEMA = Type.Object(
   {
     dataTotalBytes: amount("All that the guest has."),
-    dataProcessedBytes: amount("What has gone over; a page that was written again goes again."),
+    dataProcessedBytes: amount("Transferred data, including pages that were sent again."),
     dataRemainingBytes: amount("What is still to go."),
     memoryBytesPerSecond: amount("How fast memory goes."),
   },
@@ -164,7 +164,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     targetNodeDomainFaults: Type.Optional(
       Type.Array(Type.String(), {
         description:
-          "How the guest that has come differs from what the target's node made ready, for people: as long as there is anything it stands still there; writer: the target's virt-handler.",
+          "How the migrated guest differs from what the target node prepared, as text. The guest stays paused while this is set; writer: the target's virt-handler.",
       }),
     ),
     targetAttachments: Type.Optional(
@@ -173,10 +173,10 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
       }),
     ),
     sourceNodeDomainLeft: flag(
-      "The guest is no longer at the source, since it is at the target; told when the migration is to end before its time; writer: the source's virt-handler.",
+      "The guest left the source for the target; set when the migration is aborted; writer: the source's virt-handler.",
     ),
     sourceEndedTimestamp: time(
-      "When the source's pod was found to have ended, while nobody had told yet where the guest is.",
+      "When the source pod was found to have ended before either node reported the guest.",
     ),
     startTimestamp: time(
       "When the guest's memory began to move; writer: the source's virt-handler.",
@@ -239,7 +239,7 @@ export const MigrationSpecSchema = Type.Object(
     ),
     addedNodeSelector: Type.Optional(
       Type.Record(Type.String(), Type.String(), {
-        description: "Labels that the target node has besides; those that the VM asks for win.",
+        description: "Additional labels of the target node; the VM's node selector has precedence.",
       }),
     ),
     priority: Type.Optional(

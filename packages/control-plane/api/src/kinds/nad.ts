@@ -27,7 +27,6 @@ export const NadStatusSchema = Type.Object({
 
 export type NodeProblem = Static<typeof NODE_PROBLEM>;
 
-/** `spec.config` is a CNI configuration as JSON text. */
 export interface NetworkAttachmentDefinition extends KubeObject {
   readonly spec?: { readonly config?: string };
   /** Always unset if Multus installed the CRD. */

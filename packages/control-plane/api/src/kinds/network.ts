@@ -22,7 +22,7 @@ export interface DhcpOptions {
 
 const DHCP_OPTIONS = Type.Optional(
   Type.Unsafe<DhcpOptions>(
-    object("What the guest is told by DHCP, where the pod gives it its address.", {
+    object("DHCP options, if the pod assigns the guest's address.", {
       bootFileName: text("Option 67."),
       tftpServerName: text("Option 66."),
       ntpServers: list("Option 42.", text("IPv4 address.")),
@@ -48,7 +48,7 @@ export function isSecurityMode(text: string): text is SecurityMode {
 }
 
 const MODE_DESCRIPTION =
-  "Off: nothing is judged. MAC: frames come from the guest's own MAC, and are neither spanning tree nor answers of a DHCP server or router. Addresses: they also claim no address but its own.";
+  "Off: no checks. MAC: only frames from the guest's MAC, without spanning tree, DHCP server replies and router advertisements. Addresses: also only the guest's addresses.";
 
 const PORT_SECURITY = Type.Object(
   {
@@ -93,11 +93,11 @@ export interface ClusterSecurity {
   readonly enforced: boolean;
 }
 
-export function clusterSecurityOf(
-  given: Static<typeof CLUSTER_PORT_SECURITY> | undefined,
+export function readClusterSecurity(
+  configured: Static<typeof CLUSTER_PORT_SECURITY> | undefined,
 ): ClusterSecurity {
-  const mode = given?.mode ?? "";
-  return { mode: isSecurityMode(mode) ? mode : "Off", enforced: given?.enforced ?? false };
+  const mode = configured?.mode ?? "";
+  return { mode: isSecurityMode(mode) ? mode : "Off", enforced: configured?.enforced ?? false };
 }
 
 /** Preserves fields that the schema does not list. */
@@ -207,11 +207,11 @@ export const IfaceSchema = Type.Object(
     ),
     ips: Type.Optional(
       Type.Array(Type.String({ description: "Address, with or without prefix length." }), {
-        description: "Addresses that are asked of the network.",
+        description: "Addresses requested from the network.",
       }),
     ),
     ipamClaimName: Type.Optional(
-      Type.String({ description: "IPAMClaim whose addresses are asked of the network." }),
+      Type.String({ description: "IPAMClaim whose addresses are requested from the network." }),
     ),
     cniArgs: Type.Optional(
       Type.Unsafe<Readonly<Record<string, unknown>>>(
@@ -257,6 +257,6 @@ export function isBinding(field: string): boolean {
 }
 
 /** Lists the interface's bindings in the order of the API; none means bridge on a secondary network. */
-export function bindingsOf(iface: Iface): readonly Binding[] {
+export function listBindings(iface: Iface): readonly Binding[] {
   return BINDINGS.filter((binding) => (iface[binding] ?? undefined) !== undefined);
 }

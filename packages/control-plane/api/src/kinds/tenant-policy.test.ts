@@ -47,7 +47,7 @@ test("every list that counts by default is understood", () => {
   }
 });
 
-test("what is no list is none", () => {
+test("treats a value that is not a list as empty", () => {
   expect(validatePolicyList("paths", "/run", "f")).toEqual([
     { reason: "FieldValueInvalid", field: "f", message: "must be a list of texts" },
   ]);

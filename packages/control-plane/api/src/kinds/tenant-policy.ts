@@ -98,7 +98,7 @@ const ENTRIES_MAX = 256;
 /** Source: linux/limits.h PATH_MAX. */
 const ENTRY_MAX = 4096;
 
-function schemaOf(name: PolicyFieldName): object {
+function buildSchema(name: PolicyFieldName): object {
   const { about, fallback, entries }: PolicyField = POLICY_FIELDS[name];
   const description = `${about.charAt(0).toUpperCase()}${about.slice(1)}. When absent: ${fallback.join(", ")}.`;
   const { pattern } = POLICY_ENTRIES[entries];
@@ -110,7 +110,7 @@ export const TENANT_POLICY = Type.Unsafe<ClusterTenantPolicy>({
   type: "object",
   description:
     "What network definitions of tenants may name. A list that net-agent of a node is given by a flag counts there instead.",
-  properties: Object.fromEntries(POLICY_FIELD_NAMES.map((name) => [name, schemaOf(name)])),
+  properties: Object.fromEntries(POLICY_FIELD_NAMES.map((name) => [name, buildSchema(name)])),
 });
 
 /** Validates a list from any origin; `field` is its path. */

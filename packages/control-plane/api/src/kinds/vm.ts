@@ -38,7 +38,7 @@ const MATCHER_FIELDS = {
   ),
   inferFromVolumeFailurePolicy: Type.Optional(
     Type.String({
-      description: "Reject; or Ignore: without such labels inferFromVolume counts as not said.",
+      description: "Reject; or Ignore: without such labels inferFromVolume has no effect.",
     }),
   ),
 };
@@ -88,7 +88,7 @@ export const VmSpecSchema = Type.Object(
       }),
     ),
     instancetype: matcher("How large the machine is, by name."),
-    preference: matcher("What suits the guest where the template does not say, by name."),
+    preference: matcher("Preference for fields that the template does not set, by name."),
     ...VM_FIELDS,
   },
   { description: "When the VM runs, and as what." },
@@ -137,7 +137,8 @@ const IpAddressesSchema = Type.Array(
     ips: Type.Array(Type.String({ description: "For example 10.77.1.5." })),
   }),
   {
-    description: "Addresses that networks gave to interfaces; the next start asks for them again.",
+    description:
+      "Addresses that networks assigned to interfaces; the next start requests them again.",
   },
 );
 

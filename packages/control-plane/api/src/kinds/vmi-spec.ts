@@ -161,7 +161,7 @@ const ResourcesSchema = Type.Object(
       Type.Boolean({ description: "What the launcher takes for itself is not requested." }),
     ),
   },
-  { description: "What is asked of the node." },
+  { description: "Resources requested from the node." },
 );
 
 const DevicesSchema = Type.Object(
@@ -244,7 +244,7 @@ export const VmiSpecSchema = Type.Object(
     evictionStrategy: Type.Optional(
       Type.String({
         description:
-          "What happens when its pod is evicted, as by a drain. LiveMigrate: the VM is migrated; where it cannot be, the eviction is refused. LiveMigrateIfPossible: it is migrated, else shut down. External: the eviction is refused and the VMI is marked; somebody else moves it. None: it is shut down. The cluster's setting when absent.",
+          "What happens when its pod is evicted, as by a drain. LiveMigrate: the VM is migrated; where it cannot be, the eviction is refused. LiveMigrateIfPossible: it is migrated, else shut down. External: the eviction is refused and the VMI is marked; an external controller migrates it. None: it is shut down. The cluster's setting when absent.",
       }),
     ),
     nodeSelector: Type.Optional(

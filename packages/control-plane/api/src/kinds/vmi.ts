@@ -44,7 +44,10 @@ const IfaceStatusSchema = Type.Object(
       Type.Object(
         {
           source: Type.Unsafe<AddressSource>({ type: "string", enum: [...ADDRESS_SOURCES] }),
-          since: Type.String({ format: "date-time", description: "When they were first told." }),
+          since: Type.String({
+            format: "date-time",
+            description: "When they were first reported.",
+          }),
           silentSince: Type.Optional(
             Type.String({
               format: "date-time",
@@ -53,7 +56,7 @@ const IfaceStatusSchema = Type.Object(
             }),
           ),
         },
-        { description: "Who told the addresses, and when." },
+        { description: "Source of the addresses, and time of the report." },
       ),
     ),
     hotplug: Type.Optional(
@@ -129,11 +132,11 @@ const GuestOsInfoSchema = Type.Object(
     prettyName: Type.Optional(Type.String({ description: "For people." })),
     version: Type.Optional(Type.String({ description: "For people." })),
     versionId: Type.Optional(Type.String({ description: "For example 12." })),
-    kernelRelease: Type.Optional(Type.String({ description: "As uname -r says it." })),
-    kernelVersion: Type.Optional(Type.String({ description: "As uname -v says it." })),
-    machine: Type.Optional(Type.String({ description: "Architecture, as uname -m says it." })),
+    kernelRelease: Type.Optional(Type.String({ description: "Output of uname -r." })),
+    kernelVersion: Type.Optional(Type.String({ description: "Output of uname -v." })),
+    machine: Type.Optional(Type.String({ description: "Architecture; output of uname -m." })),
   },
-  { description: "The guest's system, as its agent tells it." },
+  { description: "The guest's operating system, as its agent reports it." },
 );
 
 export type GuestOsInfo = Static<typeof GuestOsInfoSchema>;
@@ -154,7 +157,7 @@ export const VmiStatusSchema = Type.Object(
     ),
     evacuationNodeName: Type.Optional(
       Type.String({
-        description: "The node that the guest is to leave, since somebody drains it.",
+        description: "The node that is being drained, from which the guest must migrate.",
       }),
     ),
     activePods: Type.Optional(Type.Record(Type.String(), Type.String())),
@@ -163,8 +166,7 @@ export const VmiStatusSchema = Type.Object(
     interfaceHistory: Type.Optional(IFACE_HISTORY_SCHEMA),
     unlistedGuestInterfaces: Type.Optional(
       Type.Integer({
-        description:
-          "How many links of the guest's own are left out of `interfaces`, which holds 10.",
+        description: "Number of the guest's own links beyond the 10 in `interfaces`.",
       }),
     ),
     guestOSInfo: Type.Optional(GuestOsInfoSchema),

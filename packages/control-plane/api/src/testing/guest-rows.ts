@@ -10,7 +10,6 @@ export interface GuestRow {
   readonly want: readonly (readonly [reason: string, field: string, message: string])[];
 }
 
-/** A disk of that name, with the image behind it. */
 export function withDisk(disk: object, volume: object = { containerDisk: { image: "a" } }): object {
   return {
     domain: { devices: { disks: [{ name: "root", ...disk }] } },
@@ -18,12 +17,10 @@ export function withDisk(disk: object, volume: object = { containerDisk: { image
   };
 }
 
-/** A guest with that domain. */
 export function withDomain(domain: object): object {
   return { domain };
 }
 
-/** The causes that a specification at `spec` is answered, as a row wants them. */
 export function causesOfGuest(spec: object): GuestRow["want"] {
   // Rows hold what a client may send, which is wider than the types.
   return validateVmiSpec(spec as VmiSpec, "spec").map(({ reason, field, message }) => [

@@ -12,24 +12,19 @@ export interface RuleRow {
   readonly want: readonly (readonly [reason: string, field: string, message: string])[];
 }
 
-/** The pod's own network, which {@link BRIDGE} joins. */
 export const POD: Network = { name: "default", pod: {} };
-/** An iface with which nothing is wrong on {@link POD}. */
 export const BRIDGE: Iface = { name: "default", bridge: {} };
 /** Path of the interfaces in what {@link causesOf} judges. */
 export const IFACE = "fake.domain.devices.interfaces";
 
-/** A secondary network. */
 export function multus(name: string, networkName = "net"): Network {
   return { name, multus: { networkName } };
 }
 
-/** One interface on the pod network, with more fields. */
 export function withDefault(fields: object): Pick<RuleRow, "interfaces" | "networks"> {
   return { interfaces: [{ ...BRIDGE, ...fields }], networks: [POD] };
 }
 
-/** The specification that a client sends. */
 export function specOf({
   interfaces,
   networks,
@@ -41,7 +36,6 @@ export function specOf({
   };
 }
 
-/** The causes that a row is answered, as it wants them. */
 export function causesOf(row: Pick<RuleRow, "interfaces" | "networks">): RuleRow["want"] {
   return validateVmiSpec(specOf(row), "fake").map(({ reason, field, message }) => [
     reason,

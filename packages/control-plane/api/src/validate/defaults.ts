@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defaults that admission sets for interfaces.
-import { bindingsOf, isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
+import { listBindings, isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
 import type { AutoBinding } from "../kinds/kubevirt-config.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
@@ -11,7 +11,7 @@ export function isSecondary(iface: Iface, networks: readonly Network[]): boolean
 
 /** Adds `bridge` to an interface on a secondary network that has no binding. Source: KubeVirt v1.0 AddInterfaceOptions. */
 export function withDefaultBinding(iface: Iface, networks: readonly Network[]): Iface {
-  return bindingsOf(iface).length > 0 || !isSecondary(iface, networks)
+  return listBindings(iface).length > 0 || !isSecondary(iface, networks)
     ? iface
     : { ...iface, bridge: {} };
 }

@@ -10,7 +10,7 @@ import {
   withoutHarmlessFields,
   type SchemaField,
   type UnactedField,
-  quantitiesOf,
+  listQuantities,
 } from "../fields/walk.ts";
 import { memoize, memoizeAt } from "../values/memoize.ts";
 import { parseQuantity } from "../values/quantity.ts";
@@ -60,13 +60,11 @@ export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields 
   (spec, base) => withoutAbsentIfaces(unactedFields(VmiSpecSchema, spec, base), spec, base),
 );
 
-/** Includes the template; in the order of the schema. */
 export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = memoize((spec) => {
   const fields = unactedFields(VmSpecSchema, spec, "spec");
   return withoutAbsentIfaces(fields, spec.template.spec, "spec.template.spec");
 });
 
-/** Returns the specification without harmless fields, for comparisons. */
 export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = memoize(
   // Harmless fields are optional, so the result is still a valid specification.
   (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
@@ -88,7 +86,7 @@ function isNegative(text: string): boolean {
 /** Returns the fields that should be quantities and are malformed. They are errors; no default replaces them. */
 export const findMalformedQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
   memoizeAt((spec, base) =>
-    quantitiesOf(VmiSpecSchema, spec, base)
+    listQuantities(VmiSpecSchema, spec, base)
       .filter(({ value }) => !isUnset(value) && parseQuantity(value) === undefined)
       .map(({ path, value }) => {
         const text = String(value);

@@ -173,8 +173,10 @@ describe("what a guest may send", () => {
       network: POD,
       want: ["portSecurity"],
     },
-  ])("$name", ({ said, network = BLUE, want }) => {
-    expect(refused({ ...BRIDGE, ...(said && { portSecurity: said }) }, network)).toEqual(want);
+  ])("$name", ({ said: message, network = BLUE, want }) => {
+    expect(refused({ ...BRIDGE, ...(message && { portSecurity: message }) }, network)).toEqual(
+      want,
+    );
   });
 });
 

@@ -11,7 +11,7 @@ import {
 } from "../kinds/network.ts";
 import { parseIp, parseNatPrefix, parseSloppyIp } from "../values/ip.ts";
 import { isNicMac } from "../values/mac.ts";
-import { causeIf, findNetworkOf, forEachIface, forEachNetwork, type Rule } from "./rule.ts";
+import { causeIf, findIfaceNetwork, forEachIface, forEachNetwork, type Rule } from "./rule.ts";
 
 const PORT_MAX = 65_535;
 const RANGES_MAX = 10;
@@ -137,9 +137,9 @@ function listCauses(
 const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cause[] => {
   const { mode = "", allowedMACs, allowedAddresses } = portSecurity;
   const field = `${path}.portSecurity`;
-  const words = `portSecurity mode must be one of ${SECURITY_MODES.join(", ")}`;
+  const message = `portSecurity mode must be one of ${SECURITY_MODES.join(", ")}`;
   return [
-    ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, words)),
+    ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, message)),
     ...listCauses(allowedMACs, `${field}.allowedMACs`, {
       isValid: isNicMac,
       message: "is not a MAC address that a NIC can have",
@@ -159,7 +159,7 @@ function weakensSecurity({ portSecurity = {} }: Iface): boolean {
 }
 
 const podNetworkIsStrict = forEachIface((iface, path, spec) => {
-  const network = findNetworkOf(spec, iface);
+  const network = findIfaceNetwork(spec, iface);
   return causeIf(
     network !== undefined && isDefaultNetwork(network) && weakensSecurity(iface),
     invalid(
@@ -243,7 +243,7 @@ const dhcpOptionsAreValid = forEachIface((iface, path) => {
     ...invalidIf(
       (options.ntpServers ?? []).length > NTP_SERVERS_MAX,
       `${at}.ntpServers`,
-      `must have at most ${String(NTP_SERVERS_MAX)} addresses, which is what a DHCP option holds`,
+      `must have at most ${String(NTP_SERVERS_MAX)} addresses, the maximum of a DHCP option`,
     ),
     ...(options.ntpServers ?? []).flatMap((server, index) =>
       invalidIf(

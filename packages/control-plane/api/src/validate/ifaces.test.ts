@@ -193,8 +193,8 @@ test.each([
   { given: { running: true }, want: [] },
   { given: { runStrategy: "Always" }, want: [] },
   { given: { running: false, runStrategy: "Always" }, want: ["spec.running"] },
-] as const)("when it runs is said once: $given", ({ given, want }) => {
-  const causes = validateVmSpec({ ...given, template: { spec: { domain: {} } } });
+] as const)("when it runs is said once: $given", ({ given: input, want }) => {
+  const causes = validateVmSpec({ ...input, template: { spec: { domain: {} } } });
   expect(causes.map(({ field }) => field)).toEqual(want);
 });
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for state, binding, name, MAC, model and PCI address of interfaces. Source: KubeVirt
 // pkg/network/admitter/admit.go, binding.go, netiface.go.
-import { bindingsOf, type Binding, isDefaultNetwork, type Iface } from "../kinds/network.ts";
+import { listBindings, type Binding, isDefaultNetwork, type Iface } from "../kinds/network.ts";
 import { normalizeMac, isMulticastMac, MAC_BYTES, parseMac } from "../values/mac.ts";
 import {
   causeIf,
-  findNetworkOf,
+  findIfaceNetwork,
   forEachIface,
-  type JudgedSpec,
+  type ValidatedSpec,
   type Rule,
   ifacePath,
 } from "./rule.ts";
@@ -23,7 +23,7 @@ export const DISCONTINUED: readonly Binding[] = ["slirp", "passt", "macvtap"];
 
 /** An interface has exactly one of these. Source: KubeVirt pkg/network/admitter/binding.go. */
 function currentBindings(iface: Iface): readonly Binding[] {
-  return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding));
+  return listBindings(iface).filter((binding) => !DISCONTINUED.includes(binding));
 }
 
 function oneBindingMessage({ name }: Iface, bindings: readonly Binding[], onPod: boolean): string {
@@ -32,8 +32,8 @@ function oneBindingMessage({ name }: Iface, bindings: readonly Binding[], onPod:
   return `${has}: give it one, for example ${onPod ? "masquerade" : "bridge"}: {}`;
 }
 
-function isOnDefaultNetwork(spec: JudgedSpec, iface: Iface): boolean {
-  const network = findNetworkOf(spec, iface);
+function isOnDefaultNetwork(spec: ValidatedSpec, iface: Iface): boolean {
+  const network = findIfaceNetwork(spec, iface);
   return network !== undefined && isDefaultNetwork(network);
 }
 
@@ -78,7 +78,7 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
 /** Without a binding, an interface on a secondary network gets bridge by default. */
 const oneBinding = forEachIface((iface, path, spec) => {
   const bindings = currentBindings(iface);
-  const network = findNetworkOf(spec, iface);
+  const network = findIfaceNetwork(spec, iface);
   const defaulted = bindings.length === 0 && network?.multus !== undefined;
   return causeIf(bindings.length !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
     reason: "FieldValueInvalid",
@@ -88,7 +88,7 @@ const oneBinding = forEachIface((iface, path, spec) => {
 });
 
 const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
-  const network = findNetworkOf(spec, iface);
+  const network = findIfaceNetwork(spec, iface);
   const elsewhere = network !== undefined && network.pod === undefined;
   return causeIf(iface.masquerade !== undefined && elsewhere, {
     reason: "FieldValueInvalid",
@@ -139,7 +139,7 @@ const networkHasOneIface = forEachIface((iface, path, { ifaces }) => {
 });
 
 const networkExists = forEachIface((iface, path, spec) =>
-  causeIf(findNetworkOf(spec, iface) === undefined, {
+  causeIf(findIfaceNetwork(spec, iface) === undefined, {
     reason: "FieldValueInvalid",
     field: `${path}.name`,
     message: `${path}.name '${iface.name}' not found. No network is named "${iface.name}": add one to ${spec.base}.networks, or give the interface the name of one`,
@@ -194,8 +194,8 @@ const macIsValid = forEachIface((iface, path): readonly Cause[] => {
   });
 });
 
-function sameSegment(spec: JudgedSpec, one: Iface, other: Iface): boolean {
-  const [first, second] = [one, other].map((iface) => findNetworkOf(spec, iface)?.multus);
+function sameSegment(spec: ValidatedSpec, one: Iface, other: Iface): boolean {
+  const [first, second] = [one, other].map((iface) => findIfaceNetwork(spec, iface)?.multus);
   return first !== undefined && first.networkName === second?.networkName;
 }
 

@@ -6,7 +6,7 @@ import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-export interface JudgedSpec {
+export interface ValidatedSpec {
   /** With all aliases resolved. */
   readonly spec: VmiSpec;
   readonly disks: readonly Disk[];
@@ -20,7 +20,7 @@ export interface JudgedSpec {
 }
 
 /** An admission rule. The order of rules is the order of causes. */
-export type Rule = (spec: JudgedSpec) => readonly Cause[];
+export type Rule = (spec: ValidatedSpec) => readonly Cause[];
 
 export function ifacePath(base: string, index: number): string {
   return `${base}.domain.devices.interfaces[${String(index)}]`;
@@ -38,10 +38,10 @@ export function volumePath(base: string, index: number): string {
   return `${base}.volumes[${String(index)}]`;
 }
 
-type Judge<T> = (entry: T, path: string, spec: JudgedSpec) => readonly Cause[];
+type Judge<T> = (entry: T, path: string, spec: ValidatedSpec) => readonly Cause[];
 
 function ruleFor<T>(
-  entriesOf: (spec: JudgedSpec) => readonly T[],
+  entriesOf: (spec: ValidatedSpec) => readonly T[],
   pathOf: (base: string, index: number) => string,
 ): (judge: Judge<T>) => Rule {
   return (judge) => (spec) =>
@@ -56,7 +56,7 @@ export const forEachDisk = ruleFor<Disk>(({ disks }) => disks, diskPath);
 
 export const forEachVolume = ruleFor<Volume>(({ volumes }) => volumes, volumePath);
 
-export function findNetworkOf(spec: JudgedSpec, iface: Iface): Network | undefined {
+export function findIfaceNetwork(spec: ValidatedSpec, iface: Iface): Network | undefined {
   return spec.networks.find((network) => network.name === iface.name);
 }
 

@@ -150,7 +150,7 @@ test.each(KUBEVIRT_ROWS)("as KubeVirt: $name", ({ interfaces, networks, want }) 
 });
 
 describe("a whole specification", () => {
-  test("gives all causes at once, in the order of the rules", () => {
+  test("reports all causes in the order of the rules", () => {
     const spec = specOf({
       interfaces: [
         { name: "b.c", bridge: {}, model: "x", macAddress: "zz", state: "sideways" },
@@ -169,7 +169,7 @@ describe("a whole specification", () => {
     ]);
   });
 
-  test("with a discontinued binding may stay but not come new", () => {
+  test("accepts a discontinued binding only in an existing VM", () => {
     const spec = specOf(withDefault({ slirp: {} }));
     expect(validateVmiSpec(spec, "spec", "update")).toEqual([]);
     expect(validateVmiSpec(spec, "spec", "create").map(({ field }) => field)).toEqual([
@@ -181,7 +181,7 @@ describe("a whole specification", () => {
     expect(validateVmiSpec({ domain: {} }, "spec")).toEqual([]);
   });
 
-  test("of a VM is judged at its template, and says when it runs in one way only", () => {
+  test("validates a VM's template, and allows only one of running and runStrategy", () => {
     const template = { spec: specOf({ interfaces: [BRIDGE], networks: [] }) };
     const causes = validateVmSpec({ running: true, runStrategy: "Always", template });
     expect(causes.map(({ field }) => field)).toEqual([
@@ -201,7 +201,7 @@ function changedSpec(...interfaces: readonly Iface[]): VmiSpec {
   };
 }
 
-describe("a rule that is younger than what is stored", () => {
+describe("a rule that is newer than the stored object", () => {
   test.each([
     { name: "an unplug", after: changedSpec(OLD, { ...FINE, state: "absent" }) },
     { name: "the removal of the entry before it", after: changedSpec(OLD) },
@@ -215,7 +215,7 @@ describe("a rule that is younger than what is stored", () => {
     expect(validateVmChange(before, template ?? { template: { spec: after } })).toEqual([]);
   });
 
-  test("knows an entry again by its name, however many there are", () => {
+  test("matches entries by name, however many there are", () => {
     const others = Array.from({ length: 11 }, (_unused, index) => ({
       ...FINE,
       name: `n${String(index)}`,
@@ -234,7 +234,7 @@ describe("a rule that is younger than what is stored", () => {
   });
 });
 
-test("an amount of memory that cannot be read is refused when it comes, with its path", () => {
+test("rejects a new unreadable memory quantity with its path", () => {
   const spec: VmiSpec = {
     domain: { memory: { guest: "12Gx" }, resources: { requests: { memory: "lots" } } },
   };

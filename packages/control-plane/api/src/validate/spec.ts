@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation of VMs and VMIs: all causes at once, in KubeVirt's order.
-import { type Rule, causeIf, forEachIface, type JudgedSpec } from "./rule.ts";
+import { type Rule, causeIf, forEachIface, type ValidatedSpec } from "./rule.ts";
 import { findMalformedQuantities, type FieldProblem } from "./fields.ts";
 import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
 import { BOOT_ORDER_RULES, CPU_RULES, FIRMWARE_RULES, RESOURCE_RULES } from "./guest/machine.ts";
@@ -105,8 +105,8 @@ const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 
 type Admission = "create" | "update";
 
-function judgedSpecOf(given: VmiSpec, base: string): JudgedSpec {
-  const spec = withCurrentFieldNames(given);
+function toValidatedSpec(input: VmiSpec, base: string): ValidatedSpec {
+  const spec = withCurrentFieldNames(input);
   const devices = spec.domain.devices ?? {};
   return {
     spec,
@@ -126,16 +126,16 @@ export function validateVmiSpec(
   base: string,
   admission: Admission = "update",
 ): readonly Cause[] {
-  const judged = judgedSpecOf(spec, base);
+  const validated = toValidatedSpec(spec, base);
   const rules = admission === "create" ? [...CREATION_RULES, ...RULES] : RULES;
-  return rules.flatMap((rule) => rule(judged));
+  return rules.flatMap((rule) => rule(validated));
 }
 
 /** Problems unrelated to networks. They prevent a start, even if the guest was stored before the rule existed. */
 export const validateGuest: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
-    const judged = judgedSpecOf(spec, base);
-    const causes = GUEST_RULES.flatMap((rule) => rule(judged));
+    const validated = toValidatedSpec(spec, base);
+    const causes = GUEST_RULES.flatMap((rule) => rule(validated));
     // Problems are printed after their field, so the message need not repeat it.
     return causes.map(({ field, message }) => ({
       field,
@@ -157,7 +157,7 @@ export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): r
 }
 
 /** Identifies a cause by names instead of indexes, so that moving an entry does not make it new. */
-function identityOf(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
+function identifyCause(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
   const { interfaces = [], disks = [] } = domain.devices ?? {};
   const entries = { networks, interfaces, volumes, disks };
   const text = `${cause.reason} ${cause.field} ${cause.message}`;
@@ -168,18 +168,17 @@ function identityOf(cause: Cause, { networks = [], volumes = [], domain }: VmiSp
   );
 }
 
-interface Judged {
+interface Validated {
   readonly spec: VmiSpec;
   readonly causes: readonly Cause[];
 }
 
 /** Ignores causes that existed before the change: they must not block an unplug. */
-function newCauses(before: Judged, after: Judged): readonly Cause[] {
-  const known = new Set(before.causes.map((cause) => identityOf(cause, before.spec)));
-  return after.causes.filter((cause) => !known.has(identityOf(cause, after.spec)));
+function newCauses(before: Validated, after: Validated): readonly Cause[] {
+  const known = new Set(before.causes.map((cause) => identifyCause(cause, before.spec)));
+  return after.causes.filter((cause) => !known.has(identifyCause(cause, after.spec)));
 }
 
-/** Validates a change; `before` is undefined for a new VM. */
 export function validateVmChange(before: VmSpec | undefined, after: VmSpec): readonly Cause[] {
   if (before === undefined) return validateVmSpec(after, "create");
   return newCauses(
@@ -205,8 +204,8 @@ function sameSource(one: Network, other: Network): boolean {
 
 /** The pod's default network cannot change while the pod runs. */
 export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
-  const kept = (before.networks ?? []).filter(isDefaultNetwork);
-  const lost = kept.filter(
+  const retained = (before.networks ?? []).filter(isDefaultNetwork);
+  const lost = retained.filter(
     (network) =>
       !(after.networks ?? []).some(
         (other) => other.name === network.name && sameSource(network, other),

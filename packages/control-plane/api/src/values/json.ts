@@ -2,7 +2,6 @@
 // JSON of unknown shape. Exported as `@patchbay/api/json`, so that importing it loads no schemas.
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether the value is an object: neither an array nor null. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

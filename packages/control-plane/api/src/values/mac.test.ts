@@ -7,8 +7,8 @@ test.each([
   ["de-ad-00-00-be-af", "de:ad:00:00:be:af"],
   ["dead.0000.beaf", "de:ad:00:00:be:af"],
   ["DE:AD-00", "de:ad-00"],
-])("%s is compared as %s", (given, want) => {
-  expect(normalizeMac(given)).toBe(want);
+])("%s is compared as %s", (input, want) => {
+  expect(normalizeMac(input)).toBe(want);
 });
 
 test.each([
@@ -20,6 +20,6 @@ test.each([
   "dead.beaf",
   "dead:0000:beaf",
   ":",
-])("%j is malformed", (given) => {
-  expect(parseMac(given)).toBeUndefined();
+])("%j is malformed", (input) => {
+  expect(parseMac(input)).toBeUndefined();
 });

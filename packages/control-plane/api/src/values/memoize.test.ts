@@ -3,23 +3,23 @@ import { expect, test } from "vitest";
 import { memoize, memoizeAt } from "./memoize.ts";
 
 test("the same object is looked at once for each place, an equal one again", () => {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const lengthAt = memoizeAt((about: { readonly text: string }, at) => {
-    asked.push(`${about.text} ${at}`);
+    requested.push(`${about.text} ${at}`);
     return about.text.length;
   });
   const one = { text: "one" };
   expect([lengthAt(one, "a"), lengthAt(one, "a"), lengthAt(one, "b")]).toEqual([3, 3, 3]);
   expect(lengthAt({ text: "one" }, "a")).toBe(3);
-  expect(asked).toEqual(["one a", "one b", "one a"]);
+  expect(requested).toEqual(["one a", "one b", "one a"]);
 });
 
 test("an answer of false is an answer", () => {
-  let asked = 0;
+  let requested = 0;
   const isEmpty = memoize((about: { readonly text: string }) => {
-    asked += 1;
+    requested += 1;
     return about.text === "";
   });
   const one = { text: "one" };
-  expect([isEmpty(one), isEmpty(one), asked]).toEqual([false, false, 1]);
+  expect([isEmpty(one), isEmpty(one), requested]).toEqual([false, false, 1]);
 });

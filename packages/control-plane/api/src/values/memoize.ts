@@ -6,8 +6,8 @@ export function memoize<About extends object, Found>(
 ): (about: About) => Found {
   const found = new WeakMap<About, Found>();
   return (about) => {
-    const known = found.get(about);
-    if (known !== undefined) return known;
+    const cached = found.get(about);
+    if (cached !== undefined) return cached;
     const answer = find(about);
     found.set(about, answer);
     return answer;
@@ -20,8 +20,8 @@ export function memoizeAt<About extends object, Found>(
 ): (about: About, at: string) => Found {
   const places = new Map<string, (about: About) => Found>();
   return (about, at) => {
-    const findThere = places.get(at) ?? memoize((each: About) => find(each, at));
-    places.set(at, findThere);
-    return findThere(about);
+    const findCached = places.get(at) ?? memoize((each: About) => find(each, at));
+    places.set(at, findCached);
+    return findCached(about);
   };
 }

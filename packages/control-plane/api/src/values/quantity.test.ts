@@ -14,13 +14,13 @@ test.each([
   ["1500m", 1.5],
   [1024, 1024],
   ["+5", 5],
-])("%j is %d", (given, want) => {
-  expect(parseQuantity(given)).toBeCloseTo(want);
+])("%j is %d", (input, want) => {
+  expect(parseQuantity(input)).toBeCloseTo(want);
 });
 
 test.each(["12Gx", "", "Mi", "12 Mi", "-1", "1ee3", "0x10", undefined, {}])(
   "%j is none",
-  (given) => {
-    expect(parseQuantity(given)).toBeUndefined();
+  (input) => {
+    expect(parseQuantity(input)).toBeUndefined();
   },
 );

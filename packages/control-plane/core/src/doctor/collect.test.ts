@@ -8,7 +8,7 @@ import { collectPathFacts, planProbes, type PathSources } from "./collect.ts";
 
 const NETWORK = "default/blue";
 
-interface SeenNic {
+interface ObservedNic {
   readonly name: string;
   readonly mac: string;
   readonly address: string;
@@ -16,7 +16,7 @@ interface SeenNic {
 }
 
 /** A VMI whose NICs are all on one network. */
-function vmiWith(vmName: string, ...nics: readonly SeenNic[]): VirtualMachineInstance {
+function vmiWith(vmName: string, ...nics: readonly ObservedNic[]): VirtualMachineInstance {
   const attachments = nics.map(({ name, mac }) => ({
     name,
     mac,
@@ -34,9 +34,9 @@ function vmiWith(vmName: string, ...nics: readonly SeenNic[]): VirtualMachineIns
   return { ...vmi, metadata: { ...vmi.metadata, name: vmName } };
 }
 
-const OWN: SeenNic = { name: "a", mac: MAC, address: "10.9.0.1", infoSource: "guest-agent" };
-const SECOND: SeenNic = { ...OWN, name: "b", mac: "02:00:00:00:00:0B", address: "10.9.0.2" };
-const OTHER: SeenNic = { ...OWN, mac: "02:00:00:00:00:0c", address: "10.9.0.3" };
+const OWN: ObservedNic = { name: "a", mac: MAC, address: "10.9.0.1", infoSource: "guest-agent" };
+const SECOND: ObservedNic = { ...OWN, name: "b", mac: "02:00:00:00:00:0B", address: "10.9.0.2" };
+const OTHER: ObservedNic = { ...OWN, mac: "02:00:00:00:00:0c", address: "10.9.0.3" };
 
 function sources(own: VirtualMachineInstance, ...others: VirtualMachineInstance[]): PathSources {
   const iface = anIface({ attachment: "Attached", links: IN_USE });
@@ -73,7 +73,7 @@ describe("the guest that is probed where no gateway is known", () => {
 
 test("the VM's own MACs are those of all its NICs, in lower case", () => {
   const all = sources(vmiWith("own", OWN, SECOND));
-  expect(collectPathFacts(all).ownMacs).toEqual([MAC, "02:00:00:00:00:0b"]);
+  expect(collectPathFacts(all).vmMacs).toEqual([MAC, "02:00:00:00:00:0b"]);
 });
 
 test("a paused guest is known as paused", () => {

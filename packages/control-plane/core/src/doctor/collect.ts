@@ -25,7 +25,7 @@ export interface ProbeRequest {
   readonly wiring: ObservedWiring;
   readonly addresses: readonly string[];
   readonly target?: { readonly address: string; readonly isGuest: boolean };
-  readonly asksDhcp: boolean;
+  readonly testsDhcp: boolean;
 }
 
 const BOOLEAN_TEXTS: Readonly<Record<string, boolean | undefined>> = { true: true, false: false };
@@ -75,10 +75,10 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
 function vmFacts({
   vmi,
   isPaused,
-}: PathSources): Pick<PathFacts, "ownMacs" | "isPaused" | "isWindows"> {
+}: PathSources): Pick<PathFacts, "vmMacs" | "isPaused" | "isWindows"> {
   const isWindows = vmi.status?.guestOSInfo?.id === "mswindows";
   return {
-    ownMacs: listMacs(vmi),
+    vmMacs: listMacs(vmi),
     ...(isPaused ? { isPaused: true } : {}),
     ...(isWindows ? { isWindows: true } : {}),
   };
@@ -89,13 +89,13 @@ export function collectPathFacts(sources: PathSources): Omit<PathFacts, "seen"> 
   const blockedReason = findBlockedReason(iface);
   const device = toDeviceFacts(iface);
   const claims = buildWiring(iface)?.guard?.addresses;
-  const isHeard = answer !== undefined && device !== undefined;
+  const isAcknowledged = answer !== undefined && device !== undefined;
   return {
     binding: findBindingModule(iface).kind,
     ...vmFacts(sources),
     ...(blockedReason === undefined ? {} : { blockedReason }),
     ...(device === undefined ? {} : { device }),
-    ...(isHeard && { guest: readGuestReport(device.mac, sources) }),
+    ...(isAcknowledged && { guest: readGuestReport(device.mac, sources) }),
     ...(claims === undefined ? {} : { mayClaim: claims }),
     ...dhcpFacts(sources),
   };
@@ -108,9 +108,9 @@ function stripPrefixLength(text: string): string {
 /** The addresses that the agent reports, otherwise the assigned ones; IPv4 before IPv6. */
 function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
   const { ipv4, ipv6 } = buildLease(iface) ?? {};
-  const given = [ipv4, ...(ipv6?.addresses ?? [])].flatMap((each) => each?.address ?? []);
+  const served = [ipv4, ...(ipv6?.addresses ?? [])].flatMap((each) => each?.address ?? []);
   const known = guest?.addresses ?? [];
-  const all = (known.length > 0 ? known : given).map(stripPrefixLength);
+  const all = (known.length > 0 ? known : served).map(stripPrefixLength);
   const ofVersion = (version: 4 | 6): readonly string[] =>
     all.filter((address) => parseIp(address)?.version === version);
   return [...ofVersion(4), ...ofVersion(6)];
@@ -156,6 +156,6 @@ export function planProbes(
     wiring,
     addresses,
     ...(address === undefined ? {} : { target: { address, isGuest: gateway === undefined } }),
-    asksDhcp: isOpen && serves === undefined && addresses.length === 0,
+    testsDhcp: isOpen && serves === undefined && addresses.length === 0,
   };
 }

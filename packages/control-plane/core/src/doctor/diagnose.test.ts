@@ -3,17 +3,17 @@
 import { describe, expect, test } from "vitest";
 import {
   asked,
-  casesOf,
+  buildCases,
   expectRow,
   FROM_POD,
-  lack,
+  buildWiringFault,
   link,
   MAC,
   OTHER,
   trace,
-  wayFacts,
-  type WayChange,
-  type WayRow,
+  pathFacts,
+  type PathChange,
+  type PathRow,
 } from "../testing/path-facts.ts";
 import { diagnose } from "./diagnose.ts";
 import type { RefusedFrames } from "./facts.ts";
@@ -25,17 +25,22 @@ const NO_OFFER = asked("dhcp", "podNic", "nodePeer", "nodeBridge", "uplink");
 
 /** Of frames of the guest's, so many while it was looked. */
 function refusal(lately: number): RefusedFrames {
-  return { what: "ARP from elsewhere", frames: 9, isOfIpv4Address: true, lately };
+  return {
+    description: "ARP from elsewhere",
+    frames: 9,
+    isOfIpv4Address: true,
+    recentFrames: lately,
+  };
 }
-const REFUSED_NOW: WayChange = { seen: { refused: [refusal(3)] } };
+const REFUSED_NOW: PathChange = { observed: { refused: [refusal(3)] } };
 
-const GUEST: readonly WayRow[] = [
+const GUEST: readonly PathRow[] = [
   ["a whole way", {}],
   ["no agent", { guest: undefined }],
   ["another MAC by the agent", { guest: { macs: [OTHER] } }, ["guest", "WrongMacInGuest"]],
   [
     "another MAC by what it answers",
-    { guest: undefined, traces: [trace("inward", { by: [OTHER] })] },
+    { guest: undefined, traces: [trace("inward", { repliedFrom: [OTHER] })] },
     ["guest", "WrongMacInGuest"],
   ],
   ["silence", { traces: [asked("inward", "nodePeer", "podNic", "tap")] }, ["guest", "GuestSilent"]],
@@ -54,7 +59,7 @@ const GUEST: readonly WayRow[] = [
     "silence of a paused guest",
     { isPaused: true, traces: [asked("inward", "nodePeer", "podNic", "tap")] },
   ],
-  ["a second NIC of the same VM that answers for it", { ownMacs: [OTHER], traces: [trace("own")] }],
+  ["a second NIC of the same VM that answers for it", { vmMacs: [OTHER], traces: [trace("own")] }],
   ["somebody with its address", { traces: [trace("own")] }, ["guest", "DuplicateAddress"]],
   [
     "silence of a guest whose address another host has",
@@ -95,7 +100,7 @@ const GUEST: readonly WayRow[] = [
   ["a refused ping alone", { traces: [asked("ping", "nodePeer", "podNic", "tap")] }],
   [
     "frames to another MAC than the gateway's",
-    { traces: [trace("ping", { to: [MAC] })] },
+    { traces: [trace("ping", { repliedTo: [MAC] })] },
     ["guest", "NeighborWrong"],
   ],
   ["a device that is down", { device: { linkUp: false, mac: MAC } }, ["device", "DeviceLinkDown"]],
@@ -103,7 +108,7 @@ const GUEST: readonly WayRow[] = [
   ["a hook's device", { device: undefined, binding: "hook" }],
 ];
 
-const POD: readonly WayRow[] = [
+const POD: readonly PathRow[] = [
   ["no tap", { links: { tap: undefined } }, ["tap", "TapMissing"]],
   ["a tap that is down", { links: { tap: link("tap1", { up: false }) } }, ["tap", "TapDown"]],
   [
@@ -116,24 +121,28 @@ const POD: readonly WayRow[] = [
     { links: { tap: link("tap1", { isBlocked: true }) } },
     ["tap", "PortBlocked"],
   ],
-  ["a loose tap", { lacks: lack("master", "tap1") }, ["tap", "TapOutOfBridge"]],
+  ["a loose tap", { wiringFaults: buildWiringFault("master", "tap1") }, ["tap", "TapOutOfBridge"]],
   ["a small tap", { links: { tap: link("tap1", { mtu: 1400 }) } }, ["tap", "MtuSmaller"]],
-  ["a tap without its rules", { lacks: lack("rules", "tap1") }, ["tap", "RulesChanged"]],
+  [
+    "a tap without its rules",
+    { wiringFaults: buildWiringFault("rules", "tap1") },
+    ["tap", "RulesChanged"],
+  ],
   ["an address of its own making", { mayClaim: ["10.9.0.2"] }, ["tap", "GuardRefuses"]],
   [
     "answers that the rules drop",
     {
       mayClaim: ["10.9.0.1"],
-      traces: [trace("inward", { answered: ["tap"] })],
+      traces: [trace("inward", { replySeenAt: ["tap"] })],
     },
     ["tap", "GuardRefuses"],
   ],
   ["frames refused by their address just now", REFUSED_NOW, ["tap", "GuardRefuses"]],
-  ["frames refused by their address long ago", { seen: { refused: [refusal(0)] } }],
-  ["other frames refused", { seen: { refused: [{ ...refusal(3), isOfIpv4Address: false }] } }],
+  ["frames refused by their address long ago", { observed: { refused: [refusal(0)] } }],
+  ["other frames refused", { observed: { refused: [{ ...refusal(3), isOfIpv4Address: false }] } }],
   [
     "answers lost at the tap",
-    { traces: [trace("inward", { answered: ["tap"] })] },
+    { traces: [trace("inward", { replySeenAt: ["tap"] })] },
     ["tap", "FramesLost"],
   ],
   ["no pod bridge", { links: { podBridge: undefined } }, ["podBridge", "BridgeMissing"]],
@@ -142,9 +151,17 @@ const POD: readonly WayRow[] = [
     { links: { podBridge: link("k6t-1", { up: false }) } },
     ["podBridge", "BridgeDown"],
   ],
-  ["no entry of the guest", { lacks: lack("entry", "tap1") }, ["podBridge", "EntryMissing"]],
-  ["learning", { lacks: lack("learning", "pod1") }, ["podBridge", "LearningOn"]],
-  ["another bridge", { lacks: lack("mac", "k6t-1") }, ["podBridge", "BridgeChanged"]],
+  [
+    "no entry of the guest",
+    { wiringFaults: buildWiringFault("entry", "tap1") },
+    ["podBridge", "EntryMissing"],
+  ],
+  ["learning", { wiringFaults: buildWiringFault("learning", "pod1") }, ["podBridge", "LearningOn"]],
+  [
+    "another bridge",
+    { wiringFaults: buildWiringFault("mac", "k6t-1") },
+    ["podBridge", "BridgeChanged"],
+  ],
   [
     "questions lost in the pod",
     { traces: [asked("inward", "nodePeer", "podNic")] },
@@ -171,7 +188,7 @@ const POD: readonly WayRow[] = [
   ["an offer", { traces: [trace("dhcp")] }],
   [
     "no pod NIC",
-    { links: { ...NO_NIC, onNode: "unseen" }, seen: { traces: [] } },
+    { links: { ...NO_NIC, onNode: "unseen" }, observed: { traces: [] } },
     ["podNic", "NicMissing"],
   ],
   [
@@ -184,8 +201,16 @@ const POD: readonly WayRow[] = [
     { links: { podNic: link("pod1", { carrier: false }) } },
     ["podNic", "NoCarrier"],
   ],
-  ["a loose pod NIC", { lacks: lack("master", "pod1") }, ["podNic", "NicOutOfBridge"]],
-  ["another MAC at the pod NIC", { lacks: lack("mac", "pod1") }, ["podNic", "NicWrongMac"]],
+  [
+    "a loose pod NIC",
+    { wiringFaults: buildWiringFault("master", "pod1") },
+    ["podNic", "NicOutOfBridge"],
+  ],
+  [
+    "another MAC at the pod NIC",
+    { wiringFaults: buildWiringFault("mac", "pod1") },
+    ["podNic", "NicWrongMac"],
+  ],
   [
     "a blocked pod NIC",
     { links: { podNic: link("pod1", { isBlocked: true }) } },
@@ -199,39 +224,43 @@ const POD: readonly WayRow[] = [
   ],
 ];
 
-const NAT: readonly WayRow[] = [
+const NAT: readonly PathRow[] = [
   ["whole", {}],
-  ["without its rules", { lacks: lack("rules", "") }, ["translation", "RulesChanged"]],
+  [
+    "without its rules",
+    { wiringFaults: buildWiringFault("rules", "") },
+    ["translation", "RulesChanged"],
+  ],
   ["silent", { traces: [asked("inward", "tap")] }, ["guest", "GuestSilent"]],
   [
     "not heard at its gateway",
-    { traces: [trace("inward", { answered: ["tap"] })] },
+    { traces: [trace("inward", { replySeenAt: ["tap"] })] },
     ["tap", "FramesLost"],
   ],
 ];
 
 describe("the first dead hop of a bridged NIC with", () => {
-  test.each(casesOf([...GUEST, ...POD]))("$name", ({ change, want }) => {
+  test.each(buildCases([...GUEST, ...POD]))("$name", ({ change, want }) => {
     expectRow(change, want);
   });
 });
 
 describe("the first dead hop of a NIC behind the pod that is", () => {
-  test.each(casesOf(NAT))("$name", ({ change, want }) => {
+  test.each(buildCases(NAT))("$name", ({ change, want }) => {
     const { traces = [] } = change;
     const others = FROM_POD.filter(({ probe }) => !traces.some((one) => one.probe === probe));
-    const behind: WayChange = {
+    const behind: PathChange = {
       binding: "masquerade",
       links: { podNic: link("eth0", { mac: MAC }) },
     };
-    const seen = { isBridged: false };
-    expectRow({ ...behind, ...change, seen, traces: [...others, ...traces] }, want);
+    const observed = { isBridged: false };
+    expectRow({ ...behind, ...change, observed, traces: [...others, ...traces] }, want);
   });
 });
 
 describe("a NIC whose frames do not pass the kernel", () => {
   test.each(["vhostuser", "hook", "tap"] as const)("is not known to be dead: %s", (binding) => {
-    const { hops, firstDead } = diagnose(wayFacts({ binding, isUnseen: true }));
+    const { hops, firstDead } = diagnose(pathFacts({ binding, isUnseen: true }));
     expect(firstDead).toBeUndefined();
     expect(hops.find(({ hop }) => hop === "nodePeer")).toMatchObject({ state: "unknown" });
   });
@@ -240,19 +269,19 @@ describe("a NIC whose frames do not pass the kernel", () => {
 test.each([
   { change: REFUSED_NOW, want: /refused frames .* during this check: 3 of ARP from elsewhere$/ },
   {
-    change: { seen: { refused: [refusal(0)] } },
+    change: { observed: { refused: [refusal(0)] } },
     want: /a port of its bridge; its send guard has refused frames before: 9 of ARP from elsewhere$/,
   },
   {
     change: {
       mayClaim: ["10.9.0.1"],
-      traces: [trace("inward", { answered: ["tap"] })],
-      seen: { refused: [refusal(2)] },
+      traces: [trace("inward", { replySeenAt: ["tap"] })],
+      observed: { refused: [refusal(2)] },
     },
     want: /comes to the tap and not further: its guard refuses ARP from elsewhere$/,
   },
 ])("what a guest was refused is told with its reason: $want", ({ change, want }) => {
-  const { hops } = diagnose(wayFacts(change));
+  const { hops } = diagnose(pathFacts(change));
   expect(hops.find(({ hop }) => hop === "tap")?.why).toMatch(want);
 });
 
@@ -282,7 +311,7 @@ test.each([
     want: false,
   },
 ])("whether --check unplugs for $name: $want", ({ change, want }) => {
-  expect(diagnose(wayFacts(change)).isUnplugReason).toBe(want);
+  expect(diagnose(pathFacts(change)).isUnplugReason).toBe(want);
 });
 
 const SILENT_TRACES = [asked("inward", "nodePeer", "podNic", "tap")];
@@ -298,7 +327,7 @@ test.each([
 ])("a silent guest without an agent, after so many DHCP requests: $dhcpRequests", (row) => {
   const { dhcpRequests, want } = row;
   const change = { guest: undefined, serves: true, traces: SILENT_TRACES, seen: { dhcpRequests } };
-  const { hops } = diagnose(wayFacts(change));
+  const { hops } = diagnose(pathFacts(change));
   expect(hops.find(({ hop }) => hop === "guest")).toMatchObject({
     state: "unknown",
     why: expect.stringMatching(want) as string,
@@ -307,7 +336,7 @@ test.each([
 
 test("a guest without an address is dead, and the report includes its DHCP requests", () => {
   const change = { guest: { macs: [MAC], addresses: [] }, seen: { dhcpRequests: 0 } };
-  const { hops } = diagnose(wayFacts({ ...change, serves: true }));
+  const { hops } = diagnose(pathFacts({ ...change, serves: true }));
   const [guest] = hops;
   expect(guest).toMatchObject({ state: "dead", reason: "NoAddressInGuest" });
   expect(guest?.why).toMatch(/no address at this NIC; the guest has sent no DHCP request/);
@@ -316,8 +345,8 @@ test("a guest without an address is dead, and the report includes its DHCP reque
   );
 });
 
-test("a dead hop says what was seen and what to do", () => {
-  const { hops } = diagnose(wayFacts({ mayClaim: [] }));
+test("reports the observation and the advice for a dead hop", () => {
+  const { hops } = diagnose(pathFacts({ mayClaim: [] }));
   expect(hops.find(({ hop }) => hop === "tap")).toEqual({
     hop: "tap",
     name: "tap1",
@@ -350,6 +379,6 @@ test.each([
     command: "`ip link set eno7 up`",
   },
 ])("the fix of $name names the command with the link", ({ change, command }) => {
-  const { hops, firstDead } = diagnose(wayFacts(change));
+  const { hops, firstDead } = diagnose(pathFacts(change));
   expect(hops.find(({ hop }) => hop === firstDead)?.fix).toContain(command);
 });

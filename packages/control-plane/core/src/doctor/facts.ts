@@ -37,7 +37,7 @@ export interface PathLinks {
 export interface WiringFault {
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
-  readonly words: string;
+  readonly description: string;
 }
 
 /**
@@ -65,17 +65,17 @@ export type ProbeName =
 export interface FrameTrace {
   readonly probe: ProbeName;
   readonly refused?: string;
-  readonly asked: readonly HopName[];
-  readonly answered: readonly HopName[];
-  readonly by: readonly string[];
-  readonly to: readonly string[];
+  readonly probeSeenAt: readonly HopName[];
+  readonly replySeenAt: readonly HopName[];
+  readonly repliedFrom: readonly string[];
+  readonly repliedTo: readonly string[];
 }
 
 export interface LossCount {
   readonly probe: "ping" | "echo";
   readonly sent: number;
-  readonly asked: Partial<Record<HopName, number>>;
-  readonly answered: Partial<Record<HopName, number>>;
+  readonly probes: Partial<Record<HopName, number>>;
+  readonly replies: Partial<Record<HopName, number>>;
 }
 
 export type Place = "pod" | "node";
@@ -104,17 +104,17 @@ export interface FrameFilter {
 export interface ForwardedPing {
   readonly link: string;
   readonly gateway: string;
-  readonly left: "no" | "asGuest" | "asNode";
-  readonly isAnswered: boolean;
-  readonly answersNode: boolean;
+  readonly sentAs: "no" | "asGuest" | "asNode";
+  readonly hasReply: boolean;
+  readonly repliesToNode: boolean;
 }
 
 export interface RefusedFrames {
-  readonly what: string;
+  readonly description: string;
   /** The guest uses an IPv4 address that it may not use. For IPv6 this is harmless: guests also announce a self-assigned address. */
   readonly isOfIpv4Address: boolean;
   readonly frames: number;
-  readonly lately: number;
+  readonly recentFrames: number;
 }
 
 /** The target of the probes: on the node's bridge itself, on another of its ports, or beyond the uplink. */
@@ -133,7 +133,7 @@ export interface ObservedPath {
   /** Whether the guest takes the pod NIC's place on the network. Otherwise the pod sends the probes for it. */
   readonly isBridged: boolean;
   readonly links: PathLinks;
-  readonly lacks: readonly WiringFault[];
+  readonly wiringFaults: readonly WiringFault[];
   readonly traces: readonly FrameTrace[];
   /** By reason, the most frequent first. Empty if the guest may send anything. */
   readonly refused: readonly RefusedFrames[];
@@ -170,11 +170,11 @@ export interface PathFacts {
   /** The guest's agent reports Windows, whose firewall refuses pings and connections by default. */
   readonly isWindows?: true;
   /** MACs of all NICs of this VM, lower case. Linux may answer ARP for one NIC's address on another NIC. */
-  readonly ownMacs?: readonly string[];
+  readonly vmMacs?: readonly string[];
   /** Addresses that the guest may claim. Unset if it may claim any. */
   readonly mayClaim?: readonly string[];
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns this NIC no addresses. */
   readonly serves?: boolean;
   readonly leadsOut: boolean;
-  readonly seen?: ObservedPath;
+  readonly observed?: ObservedPath;
 }

@@ -57,19 +57,19 @@ function isVisibleOnBridge({ links, target }: ObservedPath, probe: ProbeName): b
   return !UNICAST_PROBES.includes(probe) || target?.at === "bridge";
 }
 
-function peerStage(seen: ObservedPath, probe: ProbeName): Stage {
-  return seen.links.nodeBridge === undefined || isVisibleOnBridge(seen, probe)
+function peerStage(observed: ObservedPath, probe: ProbeName): Stage {
+  return observed.links.nodeBridge === undefined || isVisibleOnBridge(observed, probe)
     ? stage("nodePeer", "nodePeer", "nodeBridge")
     : stage("nodePeer", "nodeBridge", "nodePeer", "uplink");
 }
 
-function outwardStages(seen: ObservedPath, probe: ProbeName): readonly Stage[] {
-  const hasPeer = seen.links.onNode === "peer";
+function outwardStages(observed: ObservedPath, probe: ProbeName): readonly Stage[] {
+  const hasPeer = observed.links.onNode === "peer";
   const stages = [
     stage("podNic", hasPeer ? "nodePeer" : "uplink"),
-    ...(hasPeer ? [peerStage(seen, probe)] : []),
-    ...(isVisibleOnBridge(seen, probe) ? [stage("nodeBridge", "nodeBridge", "uplink")] : []),
-    ...(leavesNode(seen, probe) ? [stage("uplink")] : []),
+    ...(hasPeer ? [peerStage(observed, probe)] : []),
+    ...(isVisibleOnBridge(observed, probe) ? [stage("nodeBridge", "nodeBridge", "uplink")] : []),
+    ...(leavesNode(observed, probe) ? [stage("uplink")] : []),
   ];
   // Only the target can have lost a frame that reached the last link.
   return stages.map((each, at) => (at === stages.length - 1 ? stage(each.hop, "gateway") : each));
@@ -91,14 +91,18 @@ interface ProbePath {
   readonly first: HopName;
 }
 
-function findProbePath(seen: ObservedPath, probe: ProbeName): ProbePath {
+function findProbePath(observed: ObservedPath, probe: ProbeName): ProbePath {
   if (!PROBES_TO_GUEST.includes(probe)) {
-    return { question: outwardStages(seen, probe), answer: returnStages(seen), first: "podNic" };
+    return {
+      question: outwardStages(observed, probe),
+      answer: returnStages(observed),
+      first: "podNic",
+    };
   }
-  if (seen.isBridged && seen.links.onNode === "peer") {
+  if (observed.isBridged && observed.links.onNode === "peer") {
     return { question: TO_GUEST_STAGES, answer: FROM_GUEST_STAGES, first: "nodePeer" };
   }
-  const isToGateway = seen.isBridged && (probe === "ping" || probe === "connect");
+  const isToGateway = observed.isBridged && (probe === "ping" || probe === "connect");
   const answer = isToGateway ? FROM_GUEST_TO_GATEWAY_STAGES : FROM_GUEST_IN_POD_STAGES;
   return { question: TO_GUEST_IN_POD_STAGES, answer, first: "podBridge" };
 }
@@ -122,51 +126,51 @@ function findFilter(hop: HopName, { filters = [], links }: ObservedPath): FrameF
   );
 }
 
-function hasCause(hop: HopName, seen: ObservedPath): boolean {
-  const place = { podBridge: "pod", nodeBridge: "node" }[hop as string];
-  const leadsAway = (seen.entries ?? []).some(({ at }) => at === place);
-  return leadsAway || findFilter(hop, seen) !== undefined;
+function hasCause(hop: HopName, observed: ObservedPath): boolean {
+  const position = { podBridge: "pod", nodeBridge: "node" }[hop as string];
+  const leavesPath = (observed.entries ?? []).some(({ at }) => at === position);
+  return leavesPath || findFilter(hop, observed) !== undefined;
 }
 
 /** Frames from the pod NIC are lost before it sees them, so the guest's frames are lost there too. */
 function losesAllOutgoing({ traces }: ObservedPath): boolean {
   const outward = traces.find(({ probe }) => probe === "outward");
-  return outward?.asked.length === 0 && outward.answered.length === 0;
+  return outward?.probeSeenAt.length === 0 && outward.replySeenAt.length === 0;
 }
 
-function chooseBlamed(blamed: readonly HopName[], seen: ObservedPath): HopName | undefined {
+function chooseBlamed(blamed: readonly HopName[], observed: ObservedPath): HopName | undefined {
   if (
     blamed.length > 1 &&
     blamed.includes("podNic") &&
     blamed[0] === "tap" &&
-    losesAllOutgoing(seen)
+    losesAllOutgoing(observed)
   ) {
     return "podNic";
   }
-  return blamed.find((hop) => hasCause(hop, seen)) ?? blamed[0];
+  return blamed.find((hop) => hasCause(hop, observed)) ?? blamed[0];
 }
 
 function findBlamed(
   stages: readonly Stage[],
-  seen: readonly HopName[],
+  observed: readonly HopName[],
   first: HopName | undefined,
 ): readonly HopName[] | undefined {
-  const last = stages.findLastIndex(({ hop }) => seen.includes(hop));
+  const last = stages.findLastIndex(({ hop }) => observed.includes(hop));
   if (last === stages.length - 1) return undefined;
   return stages[last]?.blamed ?? (first === undefined ? [] : [first]);
 }
 
-export function findProbeLoss(trace: FrameTrace, seen: ObservedPath): HopName | undefined {
-  const { question, first } = findProbePath(seen, trace.probe);
-  return chooseBlamed(findBlamed(question, trace.asked, first) ?? [], seen);
+export function findProbeLoss(trace: FrameTrace, observed: ObservedPath): HopName | undefined {
+  const { question, first } = findProbePath(observed, trace.probe);
+  return chooseBlamed(findBlamed(question, trace.probeSeenAt, first) ?? [], observed);
 }
 
-export function findFrameLoss(trace: FrameTrace, seen: ObservedPath): HopName | undefined {
-  const { question, answer } = findProbePath(seen, trace.probe);
-  const asked = question.at(-1)?.blamed[0];
-  return trace.answered.length === 0
-    ? (findProbeLoss(trace, seen) ?? asked)
-    : chooseBlamed(findBlamed(answer, trace.answered, asked) ?? [], seen);
+export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopName | undefined {
+  const { question, answer } = findProbePath(observed, trace.probe);
+  const requested = question.at(-1)?.blamed[0];
+  return trace.replySeenAt.length === 0
+    ? (findProbeLoss(trace, observed) ?? requested)
+    : chooseBlamed(findBlamed(answer, trace.replySeenAt, requested) ?? [], observed);
 }
 
 // Smaller losses in one series may be chance or load.
@@ -175,14 +179,14 @@ const LOST_SHARE_MIN = 0.15;
 
 /** Returns the hop that lost most frames of a series, or undefined if the loss is below the limits. */
 function findPartialLoss(
-  { probe, sent, asked, answered }: LossCount,
-  seen: ObservedPath,
+  { probe, sent, probes: requested, replies: replied }: LossCount,
+  observed: ObservedPath,
 ): { readonly hop: HopName; readonly lost: number } | undefined {
-  const { question, answer, first } = findProbePath(seen, probe);
+  const { question, answer, first } = findProbePath(observed, probe);
   const counts = [
     { count: sent, blamed: [first] },
-    ...question.map(({ hop, blamed }) => ({ count: asked[hop] ?? 0, blamed })),
-    ...answer.map(({ hop, blamed }) => ({ count: answered[hop] ?? 0, blamed })),
+    ...question.map(({ hop, blamed }) => ({ count: requested[hop] ?? 0, blamed })),
+    ...answer.map(({ hop, blamed }) => ({ count: replied[hop] ?? 0, blamed })),
   ];
   const losses = counts.slice(1).map(({ count }, at) => {
     const before = counts[at];
@@ -192,7 +196,7 @@ function findPartialLoss(
   // A complete loss is blamed on a hop by the single probes.
   if (most === undefined || most.left <= 0) return undefined;
   if (most.lost < LOST_MIN || most.lost < sent * LOST_SHARE_MIN) return undefined;
-  const hop = chooseBlamed(most.blamed, seen);
+  const hop = chooseBlamed(most.blamed, observed);
   return hop === undefined ? undefined : { hop, lost: most.lost };
 }
 
@@ -231,9 +235,9 @@ export interface JudgedFacts extends PathFacts {
   readonly faults?: Faults;
 }
 
-function blames(trace: FrameTrace, seen: ObservedPath, hop: HopName): boolean {
+function blames(trace: FrameTrace, observed: ObservedPath, hop: HopName): boolean {
   const isQuestion = ONE_WAY_PROBES.includes(trace.probe);
-  const lost = isQuestion ? findProbeLoss(trace, seen) : findFrameLoss(trace, seen);
+  const lost = isQuestion ? findProbeLoss(trace, observed) : findFrameLoss(trace, observed);
   return lost === hop;
 }
 
@@ -250,40 +254,40 @@ function findLossReason({ probe }: FrameTrace, { traces }: ObservedPath): Doctor
   const [plain, reason] = PLAIN_PROBES[probe] ?? [];
   if (plain === undefined) return "FramesLost";
   const known = traces.find((trace) => trace.probe === plain);
-  return known !== undefined && known.answered.length > 0 ? reason : undefined;
+  return known !== undefined && known.replySeenAt.length > 0 ? reason : undefined;
 }
 
-export function findExternalMac({ device, seen }: PathFacts): string | undefined {
-  return seen?.isBridged === true ? device?.mac : seen?.links.podNic?.mac;
+export function findExternalMac({ device, observed }: PathFacts): string | undefined {
+  return observed?.isBridged === true ? device?.mac : observed?.links.podNic?.mac;
 }
 
 /** Replies addressed to another MAC do not reach the guest. The host that sends them is at fault, not a hop. */
-export function isMisdirected(facts: PathFacts, { probe, to }: FrameTrace): boolean {
+export function isMisdirected(facts: PathFacts, { probe, repliedTo: to }: FrameTrace): boolean {
   const mac = findExternalMac(facts);
   return probe.startsWith("echo") && mac !== undefined && to.length > 0 && !to.includes(mac);
 }
 
-function isLossy(seen: ObservedPath): boolean {
-  return (seen.losses ?? []).some((count) => findPartialLoss(count, seen) !== undefined);
+function isLossy(observed: ObservedPath): boolean {
+  return (observed.losses ?? []).some((count) => findPartialLoss(count, observed) !== undefined);
 }
 
-function describeFilter(hop: HopName, seen: ObservedPath): string {
-  const filter = findFilter(hop, seen);
+function describeFilter(hop: HopName, observed: ObservedPath): string {
+  const filter = findFilter(hop, observed);
   if (filter === undefined) return "";
-  const place = filter.at === "pod" ? "in the pod's network namespace" : "on the node";
-  return `\`${filter.command}\` ${place} shows what may drop them; else `;
+  const position = filter.at === "pod" ? "in the pod's network namespace" : "on the node";
+  return `\`${filter.command}\` ${position} shows what may drop them; else `;
 }
 
 export function judgePartialLoss(
-  { seen }: PathFacts,
+  { observed }: PathFacts,
   hop: HopName,
   name?: string,
 ): Verdict | undefined {
-  for (const count of seen?.losses ?? []) {
-    const loss = seen === undefined ? undefined : findPartialLoss(count, seen);
-    if (seen === undefined || loss?.hop !== hop) continue;
+  for (const count of observed?.losses ?? []) {
+    const loss = observed === undefined ? undefined : findPartialLoss(count, observed);
+    if (observed === undefined || loss?.hop !== hop) continue;
     const why = `${String(loss.lost)} of ${String(count.sent)} ${PROBE_LABELS[count.probe]} were lost here`;
-    return withFix(describeFilter(hop, seen), dead("LossyLink", why, name));
+    return withFix(describeFilter(hop, observed), dead("LossyLink", why, name));
   }
   return undefined;
 }
@@ -291,9 +295,9 @@ export function judgePartialLoss(
 /** Probes repeated so often that a link with 50 % loss still answers one. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
-function provesLoss(trace: FrameTrace, facts: PathFacts, seen: ObservedPath): boolean {
+function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {
   if (isMisdirected(facts, trace)) return false;
-  return REPEATED_PROBES.includes(trace.probe) || !isLossy(seen);
+  return REPEATED_PROBES.includes(trace.probe) || !isLossy(observed);
 }
 
 export function judgeFrameLoss(
@@ -301,27 +305,27 @@ export function judgeFrameLoss(
   hop: HopName,
   name?: string,
 ): Verdict | undefined {
-  const { seen, faults } = facts;
-  if (seen === undefined || faults === undefined) return undefined;
+  const { observed, faults } = facts;
+  if (observed === undefined || faults === undefined) return undefined;
   const lossy = judgePartialLoss(facts, hop, name);
   if (lossy !== undefined) return lossy;
-  const [lost] = seen.traces.flatMap((trace) => {
-    const reason = findLossReason(trace, seen);
-    const isTold = reason !== undefined && provesLoss(trace, facts, seen);
-    return isTold && blames(trace, seen, hop) ? [{ ...trace, reason }] : [];
+  const [lost] = observed.traces.flatMap((trace) => {
+    const reason = findLossReason(trace, observed);
+    const isReported = reason !== undefined && provesLoss(trace, facts, observed);
+    return isReported && blames(trace, observed, hop) ? [{ ...trace, reason }] : [];
   });
   if (lost === undefined) return undefined;
   if (isExplained(faults, hop, lost.reason === "MtuSmaller")) return undefined;
   const refusal = lost.refused === undefined ? "" : `; the kernel refuses: ${lost.refused}`;
   const why = `${PROBE_LABELS[lost.probe]} come this far and not further${refusal}`;
-  return withFix(describeFilter(hop, seen), dead(lost.reason, why, name));
+  return withFix(describeFilter(hop, observed), dead(lost.reason, why, name));
 }
 
 export function judgeMtu(
-  { device, seen }: PathFacts,
+  { device, observed }: PathFacts,
   { mtu, name }: PathLink,
 ): Verdict | undefined {
-  const wanted = device?.mtu ?? seen?.links.tap?.mtu;
+  const wanted = device?.mtu ?? observed?.links.tap?.mtu;
   if (wanted === undefined || mtu >= wanted) return undefined;
   const why = `its MTU is ${String(mtu)}, and the guest's ${String(wanted)}`;
   return dead("MtuSmaller", why, name);

@@ -3,19 +3,19 @@ import { findFrameLoss, findProbeLoss, judgePartialLoss } from "./frame-loss.ts"
 import type { FrameTrace, ProbeName, PathFacts } from "./facts.ts";
 import { dead, firstVerdict, ok, unknown, type Verdict } from "./report.ts";
 
-export function findTrace({ seen }: PathFacts, probe: ProbeName): FrameTrace | undefined {
-  return seen?.traces.find((trace) => trace.probe === probe);
+export function findTrace({ observed }: PathFacts, probe: ProbeName): FrameTrace | undefined {
+  return observed?.traces.find((trace) => trace.probe === probe);
 }
 
 /** Whether no DHCP server answers for this NIC. The `addresses` hop reports that fault. */
 export function hasNoDhcpServer(facts: PathFacts): boolean {
-  const asked = findTrace(facts, "dhcp");
-  return facts.serves === false || (asked !== undefined && asked.answered.length === 0);
+  const requested = findTrace(facts, "dhcp");
+  return facts.serves === false || (requested !== undefined && requested.replySeenAt.length === 0);
 }
 
 /** Text to append: how often the guest has sent DHCP requests. Empty if the pod assigns this NIC no addresses. */
-export function describeDhcpRequests({ seen }: PathFacts): string {
-  const times = seen?.dhcpRequests;
+export function describeDhcpRequests({ observed }: PathFacts): string {
+  const times = observed?.dhcpRequests;
   if (times === undefined) return "";
   if (times === 0) return "; the guest has sent no DHCP request since this NIC was wired";
   return `; the guest has sent ${String(times)} DHCP request${times === 1 ? "" : "s"}`;
@@ -23,25 +23,27 @@ export function describeDhcpRequests({ seen }: PathFacts): string {
 
 function judgeMac({ device, guest, ...facts }: PathFacts): Verdict | undefined {
   if (device === undefined) return undefined;
-  const said = `the device has MAC ${device.mac}`;
+  const text = `the device has MAC ${device.mac}`;
   if (guest !== undefined && guest.macs.length > 0 && !guest.macs.includes(device.mac)) {
-    return dead("WrongMacInGuest", `${said}; the guest's agent tells of ${guest.macs.join(", ")}`);
+    return dead("WrongMacInGuest", `${text}; the guest agent reports ${guest.macs.join(", ")}`);
   }
-  const others = (findTrace(facts, "inward")?.by ?? []).filter((mac) => mac !== device.mac);
+  const others = (findTrace(facts, "inward")?.repliedFrom ?? []).filter(
+    (mac) => mac !== device.mac,
+  );
   if (others.length === 0) return undefined;
-  return dead("WrongMacInGuest", `${said}; the guest answers from ${others.join(", ")}`);
+  return dead("WrongMacInGuest", `${text}; the guest answers from ${others.join(", ")}`);
 }
 
 function judgeDuplicateAddress(facts: PathFacts): Verdict | undefined {
-  const own = [...(facts.ownMacs ?? []), ...(facts.guest?.macs ?? []), facts.device?.mac];
-  const others = (findTrace(facts, "own")?.by ?? []).filter((mac) => !own.includes(mac));
+  const own = [...(facts.vmMacs ?? []), ...(facts.guest?.macs ?? []), facts.device?.mac];
+  const others = (findTrace(facts, "own")?.repliedFrom ?? []).filter((mac) => !own.includes(mac));
   if (others.length === 0) return undefined;
   return dead("DuplicateAddress", `${others.join(", ")} has the guest's address too`);
 }
 
-function isSilent({ seen, device }: PathFacts, trace: FrameTrace): boolean {
-  const couldAnswer = device?.linkUp === true && seen?.links.tap?.carrier === true;
-  return seen !== undefined && couldAnswer && findFrameLoss(trace, seen) === "guest";
+function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
+  const couldAnswer = device?.linkUp === true && observed?.links.tap?.carrier === true;
+  return observed !== undefined && couldAnswer && findFrameLoss(trace, observed) === "guest";
 }
 
 /** Returns why a guest that answers no ARP may still be healthy, or undefined if its agent reports the probed address. */
@@ -67,25 +69,26 @@ function judgeSilence(facts: PathFacts): Verdict | undefined {
 }
 
 function listGatewayMacs(facts: PathFacts): readonly string[] {
-  const { seen } = facts;
-  const own = seen?.links.podBridge?.mac;
-  if (seen?.isBridged === true) return findTrace(facts, "outward")?.by ?? [];
+  const { observed } = facts;
+  const own = observed?.links.podBridge?.mac;
+  if (observed?.isBridged === true) return findTrace(facts, "outward")?.repliedFrom ?? [];
   return own === undefined ? [] : [own];
 }
 
 /** The guest answers ARP only, so a firewall drops incoming IP. Its own outgoing connections may work. */
 function judgeIp(facts: PathFacts): Verdict | undefined {
-  const { seen } = facts;
+  const { observed } = facts;
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")].filter(
     (each) => each !== undefined,
   );
-  const isSilentByIp = traces.length === 2 && traces.every(({ answered }) => answered.length === 0);
-  if (seen === undefined || !isSilentByIp) return undefined;
+  const isSilentByIp =
+    traces.length === 2 && traces.every(({ replySeenAt: replied }) => replied.length === 0);
+  if (observed === undefined || !isSilentByIp) return undefined;
   // Without ARP replies from its gateway the guest cannot reply by IP.
-  const hearsGateway = findTrace(facts, "outward")?.answered.includes("podNic") === true;
-  if (seen.isBridged && !hearsGateway) return undefined;
-  if (traces.some((trace) => findProbeLoss(trace, seen) !== undefined)) return undefined;
-  const why = "it answers ARP, not IP: neither pings nor connections that come to it";
+  const hearsGateway = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
+  if (observed.isBridged && !hearsGateway) return undefined;
+  if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;
+  const why = "it answers ARP but not IP: it replies neither to pings nor to connections";
   if (facts.isPaused === true || facts.isWindows === true) {
     return unknown(`${why}; the firewall of Windows refuses both by default`);
   }
@@ -94,36 +97,36 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
 
 function judgeNeighbor(facts: PathFacts): Verdict | undefined {
   const trace = [findTrace(facts, "ping"), findTrace(facts, "connect")].find(
-    (each) => each !== undefined && each.to.length > 0,
+    (each) => each !== undefined && each.repliedTo.length > 0,
   );
   const known = listGatewayMacs(facts);
   if (trace === undefined || known.length === 0) return undefined;
-  if (trace.to.some((mac) => known.includes(mac))) return undefined;
-  const why = `it sends frames for its gateway to ${trace.to.join(", ")}, and the gateway answers from ${known.join(", ")}`;
+  if (trace.repliedTo.some((mac) => known.includes(mac))) return undefined;
+  const why = `it sends frames for its gateway to ${trace.repliedTo.join(", ")}, and the gateway answers from ${known.join(", ")}`;
   return dead("NeighborWrong", why);
 }
 
 function judgeAddress(facts: PathFacts): Verdict | undefined {
   const { guest } = facts;
   if (guest?.addresses?.length !== 0) return undefined;
-  const why = `the guest's agent tells of no address at this NIC${describeDhcpRequests(facts)}`;
+  const why = `the guest agent reports no address on this NIC${describeDhcpRequests(facts)}`;
   return hasNoDhcpServer(facts) ? unknown(why) : dead("NoAddressInGuest", why);
 }
 
 function judgeDefaultRoute({ guest, leadsOut }: PathFacts): Verdict | undefined {
   if (!leadsOut || guest?.hasDefaultRoute !== false) return undefined;
-  return dead("NoDefaultRoute", "the guest's agent tells of no default route of IPv4");
+  return dead("NoDefaultRoute", "the guest agent reports no IPv4 default route");
 }
 
 function judgeReplies(facts: PathFacts): Verdict {
-  if (findTrace(facts, "inward")?.answered.includes("tap") === true) {
+  if (findTrace(facts, "inward")?.replySeenAt.includes("tap") === true) {
     return ok("it answers at its tap");
   }
   const { guest } = facts;
   if ((guest?.addresses?.length ?? 0) > 0) {
-    return ok(`its agent tells of ${guest?.addresses?.join(", ") ?? ""}`);
+    return ok(`its agent reports ${guest?.addresses?.join(", ") ?? ""}`);
   }
-  return unknown("no address of it is known, and no agent tells of it");
+  return unknown("its address is unknown, and no guest agent reports one");
 }
 
 export function judgeGuest(facts: PathFacts): Verdict {

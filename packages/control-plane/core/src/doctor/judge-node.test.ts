@@ -3,13 +3,13 @@
 import { describe, expect, test } from "vitest";
 import {
   asked,
-  casesOf,
+  buildCases,
   expectRow,
   FROM_POD,
   link,
   trace,
-  wayFacts,
-  type WayRow,
+  pathFacts,
+  type PathRow,
 } from "../testing/path-facts.ts";
 import { diagnose } from "./diagnose.ts";
 
@@ -18,7 +18,7 @@ const TEN = { podNic: 10, nodePeer: 10, uplink: 10 };
 const MAC_ELSEWHERE = "02:00:00:00:5e:42";
 
 /** What surrounds the path, and what is sent by IP. */
-const AROUND: readonly WayRow[] = [
+const AROUND: readonly PathRow[] = [
   [
     "a veth whose other end is elsewhere",
     {
@@ -30,13 +30,13 @@ const AROUND: readonly WayRow[] = [
   [
     "half of the answers lost in the bridge",
     {
-      seen: {
+      observed: {
         losses: [
           {
             probe: "echo",
             sent: 10,
-            asked: TEN,
-            answered: { uplink: 10, nodePeer: 5, podNic: 5, tap: 5 },
+            probes: TEN,
+            replies: { uplink: 10, nodePeer: 5, podNic: 5, tap: 5 },
           },
         ],
       },
@@ -46,13 +46,13 @@ const AROUND: readonly WayRow[] = [
   [
     "one of ten lost",
     {
-      seen: {
+      observed: {
         losses: [
           {
             probe: "echo",
             sent: 10,
-            asked: TEN,
-            answered: { uplink: 10, nodePeer: 9, podNic: 9, tap: 9 },
+            probes: TEN,
+            replies: { uplink: 10, nodePeer: 9, podNic: 9, tap: 9 },
           },
         ],
       },
@@ -60,13 +60,13 @@ const AROUND: readonly WayRow[] = [
   ],
   [
     "an entry that leads the guest elsewhere",
-    { seen: { entries: [{ at: "node", port: "eno1", mac: "02:00:00:00:5e:01" }] } },
+    { observed: { entries: [{ at: "node", port: "eno1", mac: "02:00:00:00:5e:01" }] } },
     ["nodeBridge", "EntryElsewhere"],
   ],
   [
     "a neighbor entry with another MAC",
     {
-      seen: {
+      observed: {
         neighbors: [{ at: "node", link: "br0", address: "10.9.0.1", mac: MAC_ELSEWHERE }],
       },
     },
@@ -74,45 +74,51 @@ const AROUND: readonly WayRow[] = [
   ],
   [
     "a gateway of two hosts",
-    { traces: [trace("outward", { by: ["02:00:00:00:5e:99", MAC_ELSEWHERE] })] },
+    { traces: [trace("outward", { repliedFrom: ["02:00:00:00:5e:99", MAC_ELSEWHERE] })] },
     ["gateway", "GatewayClaimed"],
   ],
   [
     "a gateway that answers another host",
-    { traces: [trace("echo", { to: [MAC_ELSEWHERE] })] },
+    { traces: [trace("echo", { repliedTo: [MAC_ELSEWHERE] })] },
     ["gateway", "NeighborWrong"],
   ],
   [
     "frames lost on the bridge by a rule of it",
     {
       traces: [asked("outward", "podNic", "nodePeer")],
-      seen: { filters: [{ at: "node", command: "nft list chain bridge filter INPUT" }] },
+      observed: { filters: [{ at: "node", command: "nft list chain bridge filter INPUT" }] },
     },
     ["nodeBridge", "FramesLost"],
   ],
 ];
 
 describe("the first dead hop with what surrounds the path:", () => {
-  test.each(casesOf(AROUND))("$name", ({ change, want }) => {
+  test.each(buildCases(AROUND))("$name", ({ change, want }) => {
     expectRow(change, want);
   });
 });
 
 test.each([
-  { left: "no" as const, answersNode: true, want: "ForwardingRefused" },
-  { left: "asGuest" as const, answersNode: true, want: "MasqueradeMissing" },
-  { left: "asGuest" as const, answersNode: false, want: undefined },
-  { left: "asNode" as const, answersNode: true, want: "ForwardingRefused" },
+  { sentAs: "no" as const, repliesToNode: true, want: "ForwardingRefused" },
+  { sentAs: "asGuest" as const, repliesToNode: true, want: "MasqueradeMissing" },
+  { sentAs: "asGuest" as const, repliesToNode: false, want: undefined },
+  { sentAs: "asNode" as const, repliesToNode: true, want: "ForwardingRefused" },
 ])(
-  "a ping through the node that left: $left, the node answered: $answersNode → $want",
-  ({ left, answersNode, want }) => {
-    const forwarded = { link: "eno1", gateway: "192.0.2.1", left, isAnswered: false, answersNode };
-    const { hops } = diagnose(wayFacts({ seen: { forwarded } }));
+  "ping through the node sent $sentAs, reply to the node: $repliesToNode → $want",
+  ({ sentAs, repliesToNode, want }) => {
+    const forwarded = {
+      link: "eno1",
+      gateway: "192.0.2.1",
+      sentAs,
+      hasReply: false,
+      repliesToNode,
+    };
+    const { hops } = diagnose(pathFacts({ observed: { forwarded } }));
     expect(hops.find(({ hop }) => hop === "gateway")?.reason).toBe(want);
   },
 );
 
-const NODE: readonly WayRow[] = [
+const NODE: readonly PathRow[] = [
   [
     "a peer that is down",
     { links: { nodePeer: link("veth1", { up: false }), podNic: link("pod1", { carrier: false }) } },
@@ -135,14 +141,14 @@ const NODE: readonly WayRow[] = [
     {
       links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
       traces: [asked("outward", "podNic", "nodePeer")],
-      seen: { target: { address: "10.9.0.2", at: "port", isGuest: true } },
+      observed: { target: { address: "10.9.0.2", at: "port", isGuest: true } },
     },
   ],
   [
     "a loose peer to which no route leads, and no gateway known",
     {
       links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
-      seen: { target: undefined, traces: [], filters: [], isPeerRouted: false },
+      observed: { target: undefined, traces: [], filters: [], isPeerRouted: false },
     },
     ["nodePeer", "PeerOutOfBridge"],
   ],
@@ -150,7 +156,7 @@ const NODE: readonly WayRow[] = [
     "a loose peer with a program of its own, and no gateway known",
     {
       links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
-      seen: {
+      observed: {
         target: undefined,
         traces: [],
         filters: [{ at: "node", link: "veth1", command: "tc qdisc show dev veth1" }],
@@ -162,14 +168,14 @@ const NODE: readonly WayRow[] = [
     "a loose peer, and no gateway known",
     {
       links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
-      seen: { target: undefined, traces: [] },
+      observed: { target: undefined, traces: [] },
     },
   ],
   [
     "a peer that is routed",
     {
       links: { nodePeer: link("veth1"), nodeBridge: undefined, uplinks: [] },
-      seen: { target: { address: "169.254.1.1", at: "bridge" } },
+      observed: { target: { address: "169.254.1.1", at: "bridge" } },
     },
   ],
   [
@@ -202,7 +208,7 @@ const NODE: readonly WayRow[] = [
   ],
   [
     "answers of the guest that do not come",
-    { traces: [trace("inward", { answered: ["tap", "podNic"] })] },
+    { traces: [trace("inward", { replySeenAt: ["tap", "podNic"] })] },
     ["nodePeer", "FramesLost"],
   ],
   [
@@ -220,7 +226,7 @@ const NODE: readonly WayRow[] = [
         nodePeer: link("veth1", { master: "br0", untaggedVlan: 7, vlans: [7] }),
         nodeBridge: link("br0", { filtersVlans: true, vlans: [1] }),
       },
-      seen: { target: { address: "10.9.0.254", at: "bridge" } },
+      observed: { target: { address: "10.9.0.254", at: "bridge" } },
     },
     ["nodeBridge", "VlanMissing"],
   ],
@@ -236,7 +242,7 @@ const NODE: readonly WayRow[] = [
   ],
   [
     "answers that stay in the bridge",
-    { traces: [trace("outward", { answered: ["uplink"] })] },
+    { traces: [trace("outward", { replySeenAt: ["uplink"] })] },
     ["nodeBridge", "FramesLost"],
   ],
   [
@@ -246,9 +252,9 @@ const NODE: readonly WayRow[] = [
   ],
   [
     "no uplink, and a neighbour",
-    { links: { uplinks: [] }, seen: { target: { address: "10.9.0.2", at: "port" } } },
+    { links: { uplinks: [] }, observed: { target: { address: "10.9.0.2", at: "port" } } },
   ],
-  ["no uplink, and nobody known", { links: { uplinks: [] }, seen: { target: undefined } }],
+  ["no uplink, and nobody known", { links: { uplinks: [] }, observed: { target: undefined } }],
   [
     "an uplink that is down",
     { links: { uplinks: [link("eno1", { up: false })] } },
@@ -285,7 +291,7 @@ const NODE: readonly WayRow[] = [
     "another guest that is silent",
     {
       traces: [asked("outward", "podNic", "nodePeer", "nodeBridge")],
-      seen: { target: { address: "10.9.0.2", at: "port", isGuest: true } },
+      observed: { target: { address: "10.9.0.2", at: "port", isGuest: true } },
     },
   ],
   [
@@ -327,20 +333,20 @@ const NODE: readonly WayRow[] = [
     {
       links: { nodePeer: undefined, nodeBridge: undefined, uplinks: [], onNode: "unseen" },
       traces: FROM_POD,
-      seen: { target: undefined },
+      observed: { target: undefined },
     },
   ],
 ];
 
 describe("the first dead hop of a way with", () => {
-  test.each(casesOf(NODE))("$name", ({ change, want }) => {
+  test.each(buildCases(NODE))("$name", ({ change, want }) => {
     expectRow(change, want);
   });
 });
 
 test("a gateway that answers ARP and no ping is not reported as ok", () => {
   const traces = [asked("echo", "podNic", "nodePeer", "uplink")];
-  const { hops } = diagnose(wayFacts({ traces }));
+  const { hops } = diagnose(pathFacts({ traces }));
   const gateway = hops.find(({ hop }) => hop === "gateway");
   expect(gateway?.state).toBe("unknown");
   expect(gateway?.why).toContain("ARP, not IP");

@@ -26,22 +26,22 @@ function listClaimants(
 
 function judgeClaimants(
   facts: PathFacts,
-  seen: ObservedPath,
+  observed: ObservedPath,
   by: readonly string[],
 ): Verdict | undefined {
   const hosts = by.filter((mac) => mac !== facts.device?.mac);
-  if (listClaimants(seen, hosts).length === 0) return undefined;
+  if (listClaimants(observed, hosts).length === 0) return undefined;
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")];
-  const used = new Set(traces.flatMap((trace) => trace?.to ?? []));
+  const used = new Set(traces.flatMap((trace) => trace?.repliedTo ?? []));
   const guest = used.size === 0 ? "" : `; the guest sends to ${[...used].join(", ")}`;
   const why = `${hosts.join(" and ")} answer for this address${guest}`;
-  return dead("GatewayClaimed", why, seen.target?.address);
+  return dead("GatewayClaimed", why, observed.target?.address);
 }
 
 function judgeReplyAddress(facts: PathFacts, { target }: ObservedPath): Verdict | undefined {
   const echo = findTrace(facts, "echo");
   if (echo === undefined || !isMisdirected(facts, echo)) return undefined;
-  const why = `it sends its answers to ${echo.to.join(", ")}, and the address is at ${findExternalMac(facts) ?? ""}`;
+  const why = `it sends its answers to ${echo.repliedTo.join(", ")}, and the address is at ${findExternalMac(facts) ?? ""}`;
   return dead("NeighborWrong", why, target?.address);
 }
 
@@ -62,14 +62,14 @@ function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefin
 
 /** Reports that the node does not forward or masquerade the guest's packets. */
 function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefined {
-  if (forwarded === undefined || forwarded.isAnswered) return undefined;
-  const { link, gateway, left, answersNode } = forwarded;
+  if (forwarded === undefined || forwarded.hasReply) return undefined;
+  const { link, gateway, sentAs: left, repliesToNode } = forwarded;
   const to = `pings of the guest to ${gateway} by ${link}`;
   if (left === "no") {
     const why = `the node does not forward ${to}`;
     return dead("ForwardingRefused", why, target?.address);
   }
-  if (!answersNode) return undefined;
+  if (!repliesToNode) return undefined;
   if (left === "asGuest") {
     return dead(
       "MasqueradeMissing",
@@ -86,19 +86,19 @@ function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefin
 
 function judgeAnsweringGateway(
   facts: PathFacts,
-  seen: ObservedPath,
+  observed: ObservedPath,
   by: readonly string[],
 ): Verdict {
-  const { target } = seen;
+  const { target } = observed;
   const echo = findTrace(facts, "echo");
-  const answered = `answered by ${by.join(", ")}`;
-  const fault = firstVerdict(() => judgeReplyAddress(facts, seen));
+  const replied = `answered by ${by.join(", ")}`;
+  const fault = firstVerdict(() => judgeReplyAddress(facts, observed));
   if (fault !== undefined) return fault;
-  if (echo === undefined || echo.answered.length > 0) {
-    return judgeForwarding(seen) ?? ok(answered, target?.address);
+  if (echo === undefined || echo.replySeenAt.length > 0) {
+    return judgeForwarding(observed) ?? ok(replied, target?.address);
   }
-  const why = `${answered}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
-  return judgePrefix(seen) ?? judgeForwarding(seen) ?? unknown(why, target?.address);
+  const why = `${replied}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
+  return judgePrefix(observed) ?? judgeForwarding(observed) ?? unknown(why, target?.address);
 }
 
 const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the node";
@@ -109,12 +109,12 @@ function findVlan({ links }: ObservedPath): number | undefined {
 }
 
 function isOutwardLost(facts: PathFacts): boolean {
-  return (findTrace(facts, "outward")?.answered.length ?? 0) === 0;
+  return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
 /** Only a gateway's silence proves a loss, because another guest may be stopped. */
 function isGatewayLost(facts: PathFacts): boolean {
-  const isGateway = facts.seen?.target !== undefined && facts.seen.target.isGuest !== true;
+  const isGateway = facts.observed?.target !== undefined && facts.observed.target.isGuest !== true;
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
@@ -122,16 +122,16 @@ function isGatewayLost(facts: PathFacts): boolean {
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
-  seen: ObservedPath,
+  observed: ObservedPath,
 ): Verdict | undefined {
   const hasAddress = peer.addresses.some((address) => !isIpv6LinkLocal(address));
-  if (peer.master !== undefined || hasAddress || !isOutwardLost(facts) || !seen.isBridged) {
+  if (peer.master !== undefined || hasAddress || !isOutwardLost(facts) || !observed.isBridged) {
     return undefined;
   }
   const why = "it is a port of no bridge";
   // A program on the link can carry frames without a bridge or a route.
-  const hasProgram = seen.filters?.some(({ link }) => link === peer.name) !== false;
-  const isCutOff = seen.isPeerRouted === false && !hasProgram;
+  const hasProgram = observed.filters?.some(({ link }) => link === peer.name) !== false;
+  const isCutOff = observed.isPeerRouted === false && !hasProgram;
   return isGatewayLost(facts) || isCutOff
     ? dead("PeerOutOfBridge", why, peer.name)
     : unknown(`${why}; no gateway is known whose answer shows whether it is routed`, peer.name);
@@ -151,7 +151,7 @@ function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
 
 /** Judges a peer that is not on the node. With a silent gateway, the peer's namespace leads to no network. */
 function judgeHiddenPeer(facts: PathFacts): Verdict {
-  const nic = facts.seen?.links.podNic;
+  const nic = facts.observed?.links.podNic;
   if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts)))
     return unknown(NO_VISIBLE_PEER);
   const why = "the other end of the pod NIC is a veth that is not in the node's network namespace";
@@ -159,27 +159,27 @@ function judgeHiddenPeer(facts: PathFacts): Verdict {
 }
 
 export function judgeNodePeer(facts: JudgedFacts): Verdict {
-  const { seen } = facts;
-  if (seen === undefined || seen.links.onNode === "unseen") return judgeHiddenPeer(facts);
-  if (seen.links.onNode === "parent")
+  const { observed } = facts;
+  if (observed === undefined || observed.links.onNode === "unseen") return judgeHiddenPeer(facts);
+  if (observed.links.onNode === "parent")
     return notApplicable("the pod NIC is part of a NIC of the node");
-  const peer = seen.links.nodePeer;
+  const peer = observed.links.nodePeer;
   if (peer === undefined) return unknown(NO_VISIBLE_PEER);
   return (
     firstVerdict(
       () => (peer.up ? undefined : dead("PeerDown", "it is down", peer.name)),
-      () => judgePeerMaster(facts, peer, seen),
+      () => judgePeerMaster(facts, peer, observed),
       () => judgePortState(peer),
-      () => judgePeerVlan(peer, seen),
+      () => judgePeerVlan(peer, observed),
       () => judgeMtu(facts, peer),
       () => judgeFrameLoss(facts, "nodePeer", peer.name),
     ) ?? ok(peer.master === undefined ? "it is up" : `it is a port of ${peer.master}`, peer.name)
   );
 }
 
-function judgeBridgeVlan(seen: ObservedPath, bridge: PathLink): Verdict | undefined {
-  const vlan = findVlan(seen);
-  if (vlan === undefined || seen.target?.at !== "bridge" || bridge.vlans.includes(vlan)) {
+function judgeBridgeVlan(observed: ObservedPath, bridge: PathLink): Verdict | undefined {
+  const vlan = findVlan(observed);
+  if (vlan === undefined || observed.target?.at !== "bridge" || bridge.vlans.includes(vlan)) {
     return undefined;
   }
   return dead(
@@ -189,8 +189,8 @@ function judgeBridgeVlan(seen: ObservedPath, bridge: PathLink): Verdict | undefi
   );
 }
 
-function judgeForwardingEntry(seen: ObservedPath): Verdict | undefined {
-  const wrong = (seen.entries ?? []).find(({ at }) => at === "node");
+function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
+  const wrong = (observed.entries ?? []).find(({ at }) => at === "node");
   if (wrong === undefined) return undefined;
   const { mac, port } = wrong;
   const fix = `\`bridge fdb del ${mac} dev ${port} master\`; `;
@@ -200,9 +200,9 @@ function judgeForwardingEntry(seen: ObservedPath): Verdict | undefined {
   );
 }
 
-function judgeNodeNeighbor(facts: PathFacts, seen: ObservedPath): Verdict | undefined {
+function judgeNodeNeighbor(facts: PathFacts, observed: ObservedPath): Verdict | undefined {
   const mac = findExternalMac(facts);
-  const wrong = (seen.neighbors ?? []).find((each) => each.at === "node" && each.mac !== mac);
+  const wrong = (observed.neighbors ?? []).find((each) => each.at === "node" && each.mac !== mac);
   if (wrong === undefined || mac === undefined) return undefined;
   const { address, link } = wrong;
   const why = `the node has a fixed neighbor entry for ${address} with MAC ${wrong.mac}, which is at ${mac}`;
@@ -210,16 +210,16 @@ function judgeNodeNeighbor(facts: PathFacts, seen: ObservedPath): Verdict | unde
 }
 
 export function judgeNodeBridge(facts: JudgedFacts): Verdict {
-  const { seen } = facts;
-  if (seen === undefined || seen.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
-  const bridge = seen.links.nodeBridge;
+  const { observed } = facts;
+  if (observed === undefined || observed.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
+  const bridge = observed.links.nodeBridge;
   if (bridge === undefined) return notApplicable("the pod NIC is a port of no bridge on the node");
   return (
     firstVerdict(
       () => (bridge.up ? undefined : dead("NodeBridgeDown", "it is down", bridge.name)),
-      () => judgeBridgeVlan(seen, bridge),
-      () => judgeForwardingEntry(seen),
-      () => judgeNodeNeighbor(facts, seen),
+      () => judgeBridgeVlan(observed, bridge),
+      () => judgeForwardingEntry(observed),
+      () => judgeNodeNeighbor(facts, observed),
       () => judgeFrameLoss(facts, "nodeBridge", bridge.name),
     ) ?? ok("it is up", bridge.name)
   );
@@ -228,9 +228,9 @@ export function judgeNodeBridge(facts: JudgedFacts): Verdict {
 function judgeUplinkLink(
   uplink: PathLink,
   facts: PathFacts,
-  seen: ObservedPath,
+  observed: ObservedPath,
 ): Verdict | undefined {
-  const vlan = findVlan(seen);
+  const vlan = findVlan(observed);
   const { name } = uplink;
   return firstVerdict(
     () => (uplink.up ? undefined : dead("UplinkDown", "it is down", name)),
@@ -244,22 +244,23 @@ function judgeUplinkLink(
   );
 }
 
-function judgeMissingUplink(facts: PathFacts, seen: ObservedPath): Verdict {
-  if (seen.links.nodeBridge === undefined) return notApplicable("frames are routed on the node");
+function judgeMissingUplink(facts: PathFacts, observed: ObservedPath): Verdict {
+  if (observed.links.nodeBridge === undefined)
+    return notApplicable("frames are routed on the node");
   const why = "the bridge has no port but those of pods";
-  if (seen.target === undefined) return unknown(`${why}: only guests of this node are reached`);
-  return isOutwardLost(facts) && seen.target.at === "beyond"
-    ? dead("UplinkMissing", `${why}, and ${seen.target.address} does not answer`)
+  if (observed.target === undefined) return unknown(`${why}: only guests of this node are reached`);
+  return isOutwardLost(facts) && observed.target.at === "beyond"
+    ? dead("UplinkMissing", `${why}, and ${observed.target.address} does not answer`)
     : notApplicable(`${why}, and needs none`);
 }
 
 export function judgeUplink(facts: JudgedFacts): Verdict {
-  const { seen } = facts;
-  if (seen === undefined || seen.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
-  const { uplinks } = seen.links;
+  const { observed } = facts;
+  if (observed === undefined || observed.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
+  const { uplinks } = observed.links;
   const [first] = uplinks;
-  if (first === undefined) return judgeMissingUplink(facts, seen);
-  const faults = uplinks.map((uplink) => judgeUplinkLink(uplink, facts, seen));
+  if (first === undefined) return judgeMissingUplink(facts, observed);
+  const faults = uplinks.map((uplink) => judgeUplinkLink(uplink, facts, observed));
   const whole = uplinks.find((_uplink, at) => faults[at] === undefined);
   const fault = whole === undefined ? faults.find((each) => each !== undefined) : undefined;
   const name = (whole ?? first).name;
@@ -267,36 +268,34 @@ export function judgeUplink(facts: JudgedFacts): Verdict {
 }
 
 export function judgeGateway(facts: JudgedFacts): Verdict {
-  const { seen } = facts;
-  if (seen?.target === undefined) return unknown("no gateway and no neighbour of it is known");
-  const { address } = seen.target;
+  const { observed } = facts;
+  if (observed?.target === undefined) return unknown("no gateway and no neighbour of it is known");
+  const { address } = observed.target;
   const trace = findTrace(facts, "outward");
   if (trace === undefined) return unknown("it was not asked", address);
-  if (trace.answered.length > 0) {
+  if (trace.replySeenAt.length > 0) {
     return (
       firstVerdict(
-        () => judgeClaimants(facts, seen, trace.by),
+        () => judgeClaimants(facts, observed, trace.repliedFrom),
         () => judgeSpecialFrameLoss(facts, address),
         () =>
-          seen.target?.isGuest === true ? undefined : judgePartialLoss(facts, "gateway", address),
-      ) ?? judgeAnsweringGateway(facts, seen, trace.by)
+          observed.target?.isGuest === true
+            ? undefined
+            : judgePartialLoss(facts, "gateway", address),
+      ) ?? judgeAnsweringGateway(facts, observed, trace.repliedFrom)
     );
   }
-  if (seen.target.isGuest === true) {
+  if (observed.target.isGuest === true) {
     const why = "another guest does not answer at this address; no gateway is known to probe";
     return unknown(why, address);
   }
-  if (seen.target.isMissing === true) {
+  if (observed.target.isMissing === true) {
     const why =
       "the node translates for this network, and its bridge has not the gateway's address";
     return dead("GatewayAddressMissing", why, address);
   }
-  return findFrameLoss(trace, seen) === "gateway"
-    ? dead(
-        "GatewaySilent",
-        "questions come to the end of what can be seen, and nobody answers",
-        address,
-      )
+  return findFrameLoss(trace, observed) === "gateway"
+    ? dead("GatewaySilent", "requests reach the last observable hop, and no reply arrives", address)
     : unknown("no question has come so far", address);
 }
 

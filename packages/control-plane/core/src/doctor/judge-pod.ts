@@ -10,21 +10,21 @@ import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict }
 const NOT_IN_POD_KERNEL = "its frames do not pass the kernel of the pod";
 
 function findWiringFault(
-  { lacks }: ObservedPath,
+  { wiringFaults: faults }: ObservedPath,
   link: string,
   what: WiringFault["what"],
 ): WiringFault | undefined {
-  return lacks.find((lack) => lack.link === link && lack.what === what);
+  return faults.find((fault) => fault.link === link && fault.what === what);
 }
 
 function judgeWiring(
-  seen: ObservedPath,
+  observed: ObservedPath,
   link: PathLink,
   reasons: readonly (readonly [WiringFault["what"], DoctorReason])[],
 ): Verdict | undefined {
   for (const [what, reason] of reasons) {
-    const lack = findWiringFault(seen, link.name, what);
-    if (lack !== undefined) return dead(reason, `it lacks: ${lack.words}`, link.name);
+    const fault = findWiringFault(observed, link.name, what);
+    if (fault !== undefined) return dead(reason, `it lacks: ${fault.description}`, link.name);
   }
   return undefined;
 }
@@ -38,51 +38,59 @@ function listRefusedAddresses({ guest, mayClaim }: PathFacts): readonly string[]
   });
 }
 
-function judgeSendGuard(facts: PathFacts, seen: ObservedPath, tap: PathLink): Verdict | undefined {
+function judgeSendGuard(
+  facts: PathFacts,
+  observed: ObservedPath,
+  tap: PathLink,
+): Verdict | undefined {
   const refused = listRefusedAddresses(facts);
   if (refused.length > 0) {
     const why = `the guest may not send from ${refused.join(", ")}`;
     return dead("GuardRefuses", why, tap.name);
   }
-  const why = explainLostReplies(facts, seen) ?? explainRefusedAddress(seen);
+  const why = explainLostReplies(facts, observed) ?? explainRefusedAddress(observed);
   return why === undefined ? undefined : dead("GuardRefuses", why, tap.name);
 }
 
-function explainLostReplies(facts: PathFacts, seen: ObservedPath): string | undefined {
+function explainLostReplies(facts: PathFacts, observed: ObservedPath): string | undefined {
   const trace = findTrace(facts, "inward");
   if (facts.mayClaim === undefined || trace === undefined) return undefined;
-  const isLost = trace.answered.length > 0 && findFrameLoss(trace, seen) === "tap";
+  const isLost = trace.replySeenAt.length > 0 && findFrameLoss(trace, observed) === "tap";
   if (!isLost) return undefined;
-  const why = "what the guest answers comes to the tap and not further";
-  const lately = seen.refused.filter((each) => each.lately > 0).map(({ what }) => what);
+  const why = "the guest's replies reach the tap but go no further";
+  const lately = observed.refused
+    .filter((each) => each.recentFrames > 0)
+    .map(({ description: what }) => what);
   return lately.length === 0 ? why : `${why}: its guard refuses ${lately.join(", ")}`;
 }
 
 function explainRefusedAddress({ refused }: ObservedPath): string | undefined {
-  const lately = refused.filter((each) => each.lately > 0 && each.isOfIpv4Address);
+  const lately = refused.filter((each) => each.recentFrames > 0 && each.isOfIpv4Address);
   if (lately.length === 0) return undefined;
-  const said = lately.map((each) => `${String(each.lately)} of ${each.what}`);
-  return `its send guard refused frames of the guest during this check: ${said.join(", ")}`;
+  const counts = lately.map((each) => `${String(each.recentFrames)} of ${each.description}`);
+  return `its send guard refused frames of the guest during this check: ${counts.join(", ")}`;
 }
 
 function describeEarlierRefusals({ refused }: ObservedPath): string {
-  const said = refused.map(({ what, frames }) => `${String(frames)} of ${what}`);
-  return said.length === 0 ? "" : `; its send guard has refused frames before: ${said.join(", ")}`;
+  const counts = refused.map(({ description: what, frames }) => `${String(frames)} of ${what}`);
+  return counts.length === 0
+    ? ""
+    : `; its send guard has refused frames before: ${counts.join(", ")}`;
 }
 
 function judgeTapLink(tap: PathLink): Verdict | undefined {
   if (!tap.up) return dead("TapDown", "it is down", tap.name);
-  if (!tap.carrier) return dead("TapNotOpen", "nobody has it open", tap.name);
+  if (!tap.carrier) return dead("TapNotOpen", "no process has it open", tap.name);
   return tap.isBlocked
     ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", tap.name)
     : undefined;
 }
 
 export function judgeTap(facts: JudgedFacts): Verdict {
-  const { seen, device } = facts;
-  if (seen === undefined)
+  const { observed, device } = facts;
+  if (observed === undefined)
     return device === undefined ? unknown("nothing is there yet") : unknown(NOT_IN_POD_KERNEL);
-  const { tap } = seen.links;
+  const { tap } = observed.links;
   if (tap === undefined) {
     return device === undefined
       ? unknown("it is not there yet")
@@ -91,37 +99,39 @@ export function judgeTap(facts: JudgedFacts): Verdict {
   return (
     firstVerdict(
       () => judgeTapLink(tap),
-      () => judgeWiring(seen, tap, [["master", "TapOutOfBridge"]]),
+      () => judgeWiring(observed, tap, [["master", "TapOutOfBridge"]]),
       () => judgeMtu(facts, tap),
-      () => judgeWiring(seen, tap, [["rules", "RulesChanged"]]),
-      () => judgeSendGuard(facts, seen, tap),
+      () => judgeWiring(observed, tap, [["rules", "RulesChanged"]]),
+      () => judgeSendGuard(facts, observed, tap),
       () => judgeFrameLoss(facts, "tap", tap.name),
-    ) ?? ok(`it is open, and a port of its bridge${describeEarlierRefusals(seen)}`, tap.name)
+    ) ?? ok(`it is open, and a port of its bridge${describeEarlierRefusals(observed)}`, tap.name)
   );
 }
 
-function judgeBridgePorts({ lacks }: ObservedPath): Verdict | undefined {
-  const entry = lacks.find(({ what }) => what === "entry");
-  if (entry !== undefined) return dead("EntryMissing", `it lacks: ${entry.words}`);
-  const learning = lacks.find(({ what }) => what === "learning");
+function judgeBridgePorts({ wiringFaults: faults }: ObservedPath): Verdict | undefined {
+  const entry = faults.find(({ what }) => what === "entry");
+  if (entry !== undefined) return dead("EntryMissing", `it lacks: ${entry.description}`);
+  const learning = faults.find(({ what }) => what === "learning");
   return learning === undefined
     ? undefined
-    : dead("LearningOn", `a port learns MACs: ${learning.words}`, learning.link);
+    : dead("LearningOn", `a port learns MACs: ${learning.description}`, learning.link);
 }
 
-function judgeForwardingEntry(seen: ObservedPath): Verdict | undefined {
-  const wrong = seen.isBridged ? (seen.entries ?? []).find(({ at }) => at === "pod") : undefined;
+function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
+  const wrong = observed.isBridged
+    ? (observed.entries ?? []).find(({ at }) => at === "pod")
+    : undefined;
   if (wrong === undefined) return undefined;
   const why = `a fixed forwarding entry leads the gateway's MAC ${wrong.mac} to ${wrong.port}`;
   return dead("EntryElsewhere", why, wrong.port);
 }
 
 function judgePodNeighbor(
-  seen: ObservedPath,
+  observed: ObservedPath,
   link: PathLink,
   macs: readonly string[],
 ): Verdict | undefined {
-  const wrong = (seen.neighbors ?? []).find(
+  const wrong = (observed.neighbors ?? []).find(
     (each) => each.at === "pod" && each.link === link.name && !macs.includes(each.mac),
   );
   if (wrong === undefined || macs.length === 0) return undefined;
@@ -132,10 +142,10 @@ function judgePodNeighbor(
 }
 
 export function judgePodBridge(facts: JudgedFacts): Verdict {
-  const { seen, binding } = facts;
+  const { observed, binding } = facts;
   if (binding === "tap") return notApplicable("the network's plugin made the tap");
-  if (seen === undefined) return unknown(NOT_IN_POD_KERNEL);
-  const bridge = seen.links.podBridge;
+  if (observed === undefined) return unknown(NOT_IN_POD_KERNEL);
+  const bridge = observed.links.podBridge;
   if (bridge === undefined) {
     return facts.device === undefined
       ? unknown("it is not there yet")
@@ -144,25 +154,26 @@ export function judgePodBridge(facts: JudgedFacts): Verdict {
   return (
     firstVerdict(
       () => (bridge.up ? undefined : dead("BridgeDown", "it is down", bridge.name)),
-      () => judgeBridgePorts(seen),
+      () => judgeBridgePorts(observed),
       () =>
-        judgeWiring(seen, bridge, [
+        judgeWiring(observed, bridge, [
           ["mac", "BridgeChanged"],
           ["rules", "RulesChanged"],
           ["other", "BridgeChanged"],
         ]),
-      () => judgeForwardingEntry(seen),
-      () => judgePodNeighbor(seen, bridge, facts.device === undefined ? [] : [facts.device.mac]),
+      () => judgeForwardingEntry(observed),
+      () =>
+        judgePodNeighbor(observed, bridge, facts.device === undefined ? [] : [facts.device.mac]),
       () => judgeFrameLoss(facts, "podBridge", bridge.name),
     ) ?? ok("it is up, and knows the guest behind its tap", bridge.name)
   );
 }
 
 function judgeNetworkDhcp(facts: PathFacts): Verdict {
-  const asked = findTrace(facts, "dhcp");
-  if (asked === undefined) return notApplicable("the pod gives this NIC no addresses");
-  if (asked.answered.length > 0) return ok(`offered by ${asked.by.join(", ")}`);
-  const why = "nobody on the network offers an address by DHCP";
+  const requested = findTrace(facts, "dhcp");
+  if (requested === undefined) return notApplicable("the pod gives this NIC no addresses");
+  if (requested.replySeenAt.length > 0) return ok(`offered by ${requested.repliedFrom.join(", ")}`);
+  const why = "no DHCP server on the network offers an address";
   const { guest } = facts;
   if (guest?.addresses === undefined) return unknown(why);
   return guest.addresses.length > 0
@@ -177,19 +188,23 @@ export function judgeAddresses(facts: PathFacts): Verdict {
     : ok(`the DHCP server of this NIC runs${describeDhcpRequests(facts)}`);
 }
 
-export function judgeTranslation({ seen, binding }: PathFacts): Verdict {
+export function judgeTranslation({ observed, binding }: PathFacts): Verdict {
   if (binding !== "masquerade") return notApplicable("the guest is not behind the pod's addresses");
-  if (seen === undefined) return unknown("nothing is there yet");
-  const lack = seen.lacks.find(({ link, what }) => what === "rules" && link === "");
-  return lack === undefined
+  if (observed === undefined) return unknown("nothing is there yet");
+  const fault = observed.wiringFaults.find(({ link, what }) => what === "rules" && link === "");
+  return fault === undefined
     ? ok("its rules are whole")
-    : dead("RulesChanged", `it lacks: ${lack.words}`);
+    : dead("RulesChanged", `it lacks: ${fault.description}`);
 }
 
-function judgeNicLink(facts: PathFacts, seen: ObservedPath, nic: PathLink): Verdict | undefined {
+function judgeNicLink(
+  facts: PathFacts,
+  observed: ObservedPath,
+  nic: PathLink,
+): Verdict | undefined {
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
-  const { onNode, nodePeer } = seen.links;
+  const { onNode, nodePeer } = observed.links;
   // The verdict on the peer reports the cause.
   if (onNode === "peer" && nodePeer?.up === false) {
     return unknown("it has no carrier, since its other end is down", nic.name);
@@ -204,17 +219,17 @@ function judgeNicLink(facts: PathFacts, seen: ObservedPath, nic: PathLink): Verd
 }
 
 export function judgePodNic(facts: JudgedFacts): Verdict {
-  const { seen, blockedReason } = facts;
-  if (seen === undefined) return unknown(blockedReason ?? NOT_IN_POD_KERNEL);
-  const nic = seen.links.podNic;
+  const { observed, blockedReason } = facts;
+  if (observed === undefined) return unknown(blockedReason ?? NOT_IN_POD_KERNEL);
+  const nic = observed.links.podNic;
   if (nic === undefined) {
     return dead("NicMissing", blockedReason ?? "there is no such link in the pod");
   }
   return (
     firstVerdict(
-      () => judgeNicLink(facts, seen, nic),
+      () => judgeNicLink(facts, observed, nic),
       () =>
-        judgeWiring(seen, nic, [
+        judgeWiring(observed, nic, [
           ["mac", "NicWrongMac"],
           ["master", "NicOutOfBridge"],
         ]),
@@ -223,7 +238,7 @@ export function judgePodNic(facts: JudgedFacts): Verdict {
           ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", nic.name)
           : undefined,
       () => judgeMtu(facts, nic),
-      () => judgePodNeighbor(seen, nic, findTrace(facts, "outward")?.by ?? []),
+      () => judgePodNeighbor(observed, nic, findTrace(facts, "outward")?.repliedFrom ?? []),
       () => judgeFrameLoss(facts, "podNic", nic.name),
     ) ?? ok("it is up", nic.name)
   );

@@ -28,7 +28,7 @@ export const DOCTOR_FIXES = {
   GuardRefuses:
     "name the address in portSecurity.allowedAddresses of the interface, or take it from the guest",
   GuestRefusesIp:
-    "let the guest's firewall accept what comes to it: `nft list ruleset` or `iptables -S INPUT` in the guest",
+    "let the guest's firewall accept incoming packets: `nft list ruleset` or `iptables -S INPUT` in the guest",
   GuestSilent:
     "set the link up in the guest, and look at its firewall: it gets ARP and answers nothing",
   LearningOn: "virt-handler switches it off again; find who changes ports of the bridge",
@@ -37,7 +37,7 @@ export const DOCTOR_FIXES = {
   MasqueradeMissing:
     "restore the rule that translates the guest's addresses on the node: delete the launcher pod, so that the network's plugin makes it again, or `nft add rule ip nat POSTROUTING oifname DEV masquerade`",
   MtuSmaller: "give all links of the way the MTU of the network, or the network the smallest one",
-  NicDown: "set it up in the pod, or let the pod be made anew; find who took it down",
+  NicDown: "set it up in the pod or recreate the pod, and find out which program set it down",
   NicMissing: "see the events of the VMI and the log of net-agent: CNI has made no such NIC",
   NicOutOfBridge: "virt-handler puts it back; find who changes links in launcher pods",
   NicWrongMac: "virt-handler gives it the guest's MAC again; find who changes links in the pod",

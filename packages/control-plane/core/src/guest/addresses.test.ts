@@ -9,7 +9,7 @@ import { addressFields } from "./addresses.ts";
 const NOW = "2026-01-01T01:00:00.000Z";
 const EARLIER = "2026-01-01T00:00:00.000Z";
 
-interface Sketch {
+interface Options {
   readonly binding?: BindingKind;
   readonly pod?: readonly string[];
   readonly guest?: GuestNicFacts;
@@ -18,7 +18,7 @@ interface Sketch {
   readonly reported?: IfaceStatus;
 }
 
-function factsOf({ binding = "bridge", pod, guest, served, reported }: Sketch): IfaceFacts {
+function factsOf({ binding = "bridge", pod, guest, served, reported }: Options): IfaceFacts {
   const attached: Attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" };
   const device = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
   return {
@@ -35,8 +35,8 @@ function factsOf({ binding = "bridge", pod, guest, served, reported }: Sketch): 
   };
 }
 
-function told(sketch: Sketch): readonly unknown[] {
-  const { ipAddress, ipAddresses, addressInfo } = addressFields(factsOf(sketch), { now: NOW });
+function told(options: Options): readonly unknown[] {
+  const { ipAddress, ipAddresses, addressInfo } = addressFields(factsOf(options), { now: NOW });
   expect(ipAddress).toBe(ipAddresses?.[0]);
   return [ipAddresses, addressInfo?.source];
 }
@@ -125,12 +125,12 @@ describe("addresses are", () => {
       given: { pod: ["10.0.0.1/24", "10.0.0.1", "none"] },
       want: [["10.0.0.1"], "pod"],
     },
-  ] as const)("$name", ({ given, want }) => {
-    expect(told(given)).toEqual(want);
+  ] as const)("$name", ({ given: input, want }) => {
+    expect(told(input)).toEqual(want);
   });
 });
 
-describe("they are told since", () => {
+describe("reports since when they are reported", () => {
   const reported: IfaceStatus = {
     name: "one",
     ipAddresses: ["10.0.0.1"],
@@ -158,12 +158,12 @@ describe("they are told since", () => {
   });
 });
 
-describe("that the agent is silent is told", () => {
+describe("reports that the agent does not respond", () => {
   test.each([
     { name: "of the guest's addresses", sketch: { guest: { ipv4: ["10.0.0.1"] } }, want: EARLIER },
     { name: "not of the pod's", sketch: { pod: ["10.0.0.1"] }, want: undefined },
-  ])("$name", ({ sketch, want }) => {
+  ])("$name", ({ sketch: options, want }) => {
     const moment = { now: NOW, silentSince: EARLIER };
-    expect(addressFields(factsOf(sketch), moment).addressInfo?.silentSince).toBe(want);
+    expect(addressFields(factsOf(options), moment).addressInfo?.silentSince).toBe(want);
   });
 });

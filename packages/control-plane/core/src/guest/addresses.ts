@@ -34,12 +34,12 @@ function normalizeAddress(text: string): readonly string[] {
   return parsed === undefined ? [] : [printAddress(parsed)];
 }
 
-function familyOf(address: string): number | undefined {
+function findFamily(address: string): number | undefined {
   return parseIp(address)?.version;
 }
 
 function ofFamily(addresses: readonly string[], family: 4 | 6): readonly string[] {
-  return addresses.filter((address) => familyOf(address) === family);
+  return addresses.filter((address) => findFamily(address) === family);
 }
 
 /** DHCP offers one IPv4 address. Without DHCP the guest may use all of them. */
@@ -57,7 +57,7 @@ function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[
  */
 function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   const guest = facts.device?.guest?.[FAMILIES[family]];
-  if (findBindingModule(facts).addressesOf === "pod") {
+  if (findBindingModule(facts).addressSource === "pod") {
     const pod = ofFamily(listPodAddresses(facts), family);
     if (pod.length > 0) return { addresses: pod, by: "pod" };
     const reachable = (guest ?? []).filter((address) => !isLinkLocal(address));
@@ -68,8 +68,8 @@ function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   return { addresses: served, by: served.length > 0 ? "pod" : undefined };
 }
 
-function combinedSource(told: readonly FamilyAddresses[]): AddressSource | undefined {
-  const tellers = new Set(told.map(({ by }) => by));
+function combinedSource(reported: readonly FamilyAddresses[]): AddressSource | undefined {
+  const tellers = new Set(reported.map(({ by }) => by));
   if (!tellers.has("guest-agent")) return tellers.has("pod") ? "pod" : undefined;
   return tellers.has("pod") ? "pod, guest-agent" : "guest-agent";
 }
@@ -79,11 +79,11 @@ function combinedSource(told: readonly FamilyAddresses[]): AddressSource | undef
  * Source: Kubernetes PodStatus, podIPs: the first one is the primary one.
  */
 function sortAddresses(addresses: readonly string[], pod: readonly string[]): readonly string[] {
-  const families = [...new Set([...pod.map(familyOf), 4, 6])];
+  const families = [...new Set([...pod.map(findFamily), 4, 6])];
   const rank = (address: string): number => (pod.includes(address) ? 0 : 1);
   const ordered = families.flatMap((family) =>
     addresses
-      .filter((address) => familyOf(address) === family)
+      .filter((address) => findFamily(address) === family)
       .toSorted((left, right) => rank(left) - rank(right) || positionIn(pod, left, right)),
   );
   return [...ordered.filter((each) => !isLinkLocal(each)), ...ordered.filter(isLinkLocal)];
@@ -101,12 +101,12 @@ export function addressFields(
   facts: IfaceFacts,
   { now, silentSince }: AddressContext,
 ): AddressFields {
-  const told = [reportedAddresses(facts, 4), reportedAddresses(facts, 6)];
+  const reported = [reportedAddresses(facts, 4), reportedAddresses(facts, 6)];
   const addresses = sortAddresses(
-    told.flatMap((family) => family.addresses),
+    reported.flatMap((family) => family.addresses),
     listPodAddresses(facts),
   );
-  const source = combinedSource(told);
+  const source = combinedSource(reported);
   if (source === undefined) return {};
   const { ipAddresses = [], addressInfo } = facts.reported ?? {};
   const isOld = addressInfo?.source === source && isEqual(ipAddresses, addresses);

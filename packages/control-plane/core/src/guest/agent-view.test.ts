@@ -40,17 +40,17 @@ function ipv4Of(view: GuestView): readonly string[] | undefined {
   return view.nics.get(MAC)?.ipv4.value;
 }
 
-const SPEAKS = link({ ipv4: ["10.0.0.1"] });
+const AGENT_CONNECTED = link({ ipv4: ["10.0.0.1"] });
 const EMPTY = link();
 
 describe("addresses of a NIC", () => {
   test.each([
     { name: "are unknown before an answer", answers: [], want: undefined },
-    { name: "are those of the answer", answers: [[0, [SPEAKS]]], want: ["10.0.0.1"] },
+    { name: "are those of the answer", answers: [[0, [AGENT_CONNECTED]]], want: ["10.0.0.1"] },
     {
       name: "are those of the last answer that has any",
       answers: [
-        [0, [SPEAKS]],
+        [0, [AGENT_CONNECTED]],
         [1, [link({ ipv4: ["10.0.0.2", "10.0.0.1"] })]],
       ],
       want: ["10.0.0.2", "10.0.0.1"],
@@ -66,7 +66,7 @@ describe("addresses of a NIC", () => {
     {
       name: "stay over an answer without them",
       answers: [
-        [0, [SPEAKS]],
+        [0, [AGENT_CONNECTED]],
         [900, [EMPTY]],
         [1800, [EMPTY]],
       ],
@@ -74,13 +74,13 @@ describe("addresses of a NIC", () => {
     },
     {
       name: "stay over many such answers in a short time",
-      answers: [[0, [SPEAKS]], ...[1, 2, 3, 4, 5, 60].map((at) => [at, [EMPTY]] as const)],
+      answers: [[0, [AGENT_CONNECTED]], ...[1, 2, 3, 4, 5, 60].map((at) => [at, [EMPTY]] as const)],
       want: ["10.0.0.1"],
     },
     {
       name: "go after three such answers and a minute",
       answers: [
-        [0, [SPEAKS]],
+        [0, [AGENT_CONNECTED]],
         [1, [EMPTY]],
         [2, [EMPTY]],
         [61, [EMPTY]],
@@ -90,10 +90,10 @@ describe("addresses of a NIC", () => {
     {
       name: "stay when an answer between has them",
       answers: [
-        [0, [SPEAKS]],
+        [0, [AGENT_CONNECTED]],
         [1, [EMPTY]],
         [2, [EMPTY]],
-        [50, [SPEAKS]],
+        [50, [AGENT_CONNECTED]],
         [61, [EMPTY]],
       ],
       want: ["10.0.0.1"],
@@ -101,14 +101,14 @@ describe("addresses of a NIC", () => {
     {
       name: "stay when the NIC is left out",
       answers: [
-        [0, [SPEAKS]],
+        [0, [AGENT_CONNECTED]],
         [200, [other(1)]],
       ],
       want: ["10.0.0.1"],
     },
     {
       name: "stay for ever over answers without any link: those are none",
-      answers: [[0, [SPEAKS]], ...[200, 400, 600, 800].map((at) => [at, []] as const)],
+      answers: [[0, [AGENT_CONNECTED]], ...[200, 400, 600, 800].map((at) => [at, []] as const)],
       want: ["10.0.0.1"],
     },
     {
@@ -139,12 +139,12 @@ describe("addresses of a NIC", () => {
   });
 
   test("do not flap, whatever is left out of single answers", () => {
-    const answer = fc.constantFrom([SPEAKS], [EMPTY], [other(1)], []);
+    const answer = fc.constantFrom([AGENT_CONNECTED], [EMPTY], [other(1)], []);
     fc.assert(
       fc.property(fc.array(fc.tuple(answer, answer), { maxLength: 20 }), (pairs) => {
-        let view = after([[0, [SPEAKS]]]);
+        let view = after([[0, [AGENT_CONNECTED]]]);
         for (const [index, pair] of pairs.entries()) {
-          const answers = [...pair, [SPEAKS]].map(
+          const answers = [...pair, [AGENT_CONNECTED]].map(
             (links, position) => [index * 300 + position * 100, links] as const,
           );
           view = after(answers, view);
@@ -156,7 +156,7 @@ describe("addresses of a NIC", () => {
 });
 
 describe("a NIC", () => {
-  test("keeps its name over an answer without one", () => {
+  test("retains its name after a reply without one", () => {
     const view = after([
       [0, [link()]],
       [1, [{ mac: MAC, ipv4: [], ipv6: [] }]],
@@ -165,21 +165,26 @@ describe("a NIC", () => {
   });
 
   test("is forgotten with its device", () => {
-    const view = nextGuestView(after([[0, [SPEAKS]]]), [SPEAKS], { macs: [], nowMs: 1000 });
+    const view = nextGuestView(after([[0, [AGENT_CONNECTED]]]), [AGENT_CONNECTED], {
+      macs: [],
+      nowMs: 1000,
+    });
     expect(view.nics.size).toBe(0);
-    expect(view.others.map(({ mac }) => mac)).toEqual([MAC]);
+    expect(view.otherLinks.map(({ mac }) => mac)).toEqual([MAC]);
   });
 });
 
 describe("links of the guest's own", () => {
-  const names = (view: GuestView): readonly unknown[] => view.others.map(({ name }) => name);
+  const names = (view: GuestView): readonly unknown[] => view.otherLinks.map(({ name }) => name);
 
   test("are those of no NIC, first those with addresses, each in the guest's order", () => {
-    const view = after([[0, [other(1), SPEAKS, other(2, { ipv6: ["fd00::1"] }), other(3)]]]);
+    const view = after([
+      [0, [other(1), AGENT_CONNECTED, other(2, { ipv6: ["fd00::1"] }), other(3)]],
+    ]);
     expect(names(view)).toEqual(["veth2", "veth1", "veth3"]);
   });
 
-  test("keep their places, and new ones come behind them", () => {
+  test("keep their order, and new ones are appended", () => {
     const view = after([
       [0, [other(1), other(2)]],
       [1, [other(3, { ipv4: ["10.0.0.3"] }), other(2), other(1, { ipv4: ["10.0.0.1"] })]],
@@ -207,10 +212,13 @@ describe("links of the guest's own", () => {
   });
 
   test("become a NIC when the VM gets one of that MAC", () => {
-    const view = after([[0, [SPEAKS, other(1)]]]);
+    const view = after([[0, [AGENT_CONNECTED, other(1)]]]);
     const mac = other(1).mac ?? "";
-    const next = nextGuestView(view, [SPEAKS, other(1)], { macs: [MAC, mac], nowMs: 1000 });
-    expect([next.others, [...next.nics.keys()]]).toEqual([[], [MAC, mac]]);
+    const next = nextGuestView(view, [AGENT_CONNECTED, other(1)], {
+      macs: [MAC, mac],
+      nowMs: 1000,
+    });
+    expect([next.otherLinks, [...next.nics.keys()]]).toEqual([[], [MAC, mac]]);
   });
 
   test("are at most 256", () => {
@@ -220,7 +228,7 @@ describe("links of the guest's own", () => {
       [0, many(0)],
       [1, many(1000)],
     ]);
-    expect(view.others).toHaveLength(256);
+    expect(view.otherLinks).toHaveLength(256);
   });
 });
 
@@ -250,43 +258,43 @@ describe("what was reported", () => {
       given: { ...status, addressInfo: { source: "pod, guest-agent", since: "" } },
       want: { name: "eth7", ipv4: { value: ["10.0.0.1"] }, ipv6: { value: undefined } },
     },
-  ] as const)("$name", ({ given, want }) => {
-    expect(restoreGuestView([given]).nics.get(MAC)).toEqual({ mac: MAC, ...want });
+  ] as const)("$name", ({ given: input, want }) => {
+    expect(restoreGuestView([input]).nics.get(MAC)).toEqual({ mac: MAC, ...want });
   });
 
   test.each([
     { name: "the domain alone told", given: { ...status, infoSource: "domain" } },
     { name: "it was a link of the guest's own", given: { ...status, name: undefined } },
-  ])("is no word on a NIC where $name", ({ given: { name, ...given } }) => {
+  ])("is no word on a NIC where $name", ({ given: { name, ...input } }) => {
     expect(
-      restoreGuestView([{ ...given, ...(name === undefined ? {} : { name }) }]).nics.size,
+      restoreGuestView([{ ...input, ...(name === undefined ? {} : { name }) }]).nics.size,
     ).toBe(0);
   });
 
   test("of links of the guest's own is theirs", () => {
     const own = { mac: OTHER_MAC, interfaceName: "docker0", ipAddresses: ["172.17.0.1"] };
-    expect(restoreGuestView([status, own]).others).toEqual([
+    expect(restoreGuestView([status, own]).otherLinks).toEqual([
       { mac: OTHER_MAC, name: "docker0", ipv4: { value: ["172.17.0.1"] }, ipv6: { value: [] } },
     ]);
   });
 });
 
 test.each([
-  { changedAgoMs: 0, asks: 0, want: 500 },
-  { changedAgoMs: 400, asks: 0, want: 100 },
-  { changedAgoMs: 900, asks: 0, want: 0 },
-  { changedAgoMs: 900, asks: 1, want: 2_100 },
-  { changedAgoMs: 100_000, asks: 3, want: 0 },
-  { changedAgoMs: 100_000, asks: 4, askedAgoMs: 40_000, want: 80_000 },
-  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, want: 0 },
-  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 5_000, failures: 1, want: 10_000 },
-  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, failures: 1, want: 0 },
-  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, failures: 2, want: 360_000 },
-  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 0, failures: 2, want: 480_000 },
-  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 0, failures: 50, want: 960_000 },
+  { changedAgoMs: 0, queries: 0, want: 500 },
+  { changedAgoMs: 400, queries: 0, want: 100 },
+  { changedAgoMs: 900, queries: 0, want: 0 },
+  { changedAgoMs: 900, queries: 1, want: 2_100 },
+  { changedAgoMs: 100_000, queries: 3, want: 0 },
+  { changedAgoMs: 100_000, queries: 4, queriedAgoMs: 40_000, want: 80_000 },
+  { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 120_000, want: 0 },
+  { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 5_000, failures: 1, want: 10_000 },
+  { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 120_000, failures: 1, want: 0 },
+  { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 120_000, failures: 2, want: 360_000 },
+  { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 0, failures: 2, want: 480_000 },
+  { changedAgoMs: 900_000, queries: 9, queriedAgoMs: 0, failures: 50, want: 960_000 },
 ])(
   "$changedAgoMs ms after a change, $asks questions, $failures unanswered: the next is due in $want",
   ({ want, ...history }) => {
-    expect(nextAgentPollMs({ askedAgoMs: 0, failures: 0, ...history })).toBe(want);
+    expect(nextAgentPollMs({ queriedAgoMs: 0, failures: 0, ...history })).toBe(want);
   },
 );

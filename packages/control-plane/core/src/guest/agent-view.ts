@@ -6,9 +6,9 @@ import type { GuestLink } from "./links.ts";
 
 interface PollHistory {
   readonly changedAgoMs: number;
-  readonly asks: number;
+  readonly queries: number;
   /** Time since the last query. Meaningful only if there was one. */
-  readonly askedAgoMs: number;
+  readonly queriedAgoMs: number;
   readonly failures: number;
 }
 
@@ -24,12 +24,17 @@ const FIRST_RETRY_DELAY_MS = 15_000;
 /** Longest interval for an agent that does not reply: each query blocks its VM for 2 s. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
-export function nextAgentPollMs({ changedAgoMs, asks, askedAgoMs, failures }: PollHistory): number {
-  const soonMs = POLL_DELAYS_MS[asks];
+export function nextAgentPollMs({
+  changedAgoMs,
+  queries,
+  queriedAgoMs,
+  failures,
+}: PollHistory): number {
+  const soonMs = POLL_DELAYS_MS[queries];
   if (soonMs !== undefined) return Math.max(0, soonMs - changedAgoMs);
-  if (failures === 1) return Math.max(0, FIRST_RETRY_DELAY_MS - askedAgoMs);
+  if (failures === 1) return Math.max(0, FIRST_RETRY_DELAY_MS - queriedAgoMs);
   const everyMs = Math.min(POLL_INTERVAL_MAX_MS, POLL_INTERVAL_MS * 2 ** Math.min(failures, 10));
-  return Math.max(0, everyMs - askedAgoMs);
+  return Math.max(0, everyMs - queriedAgoMs);
 }
 
 /** When an item was first missing from the replies, and from how many in a row. */
@@ -54,10 +59,10 @@ export interface LinkView {
 
 export interface GuestView {
   readonly nics: ReadonlyMap<string, LinkView>;
-  readonly others: readonly LinkView[];
+  readonly otherLinks: readonly LinkView[];
 }
 
-export const EMPTY_VIEW: GuestView = { nics: new Map(), others: [] };
+export const EMPTY_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
 /** An item is removed after it was missing this long and in this many replies in a row. */
 const REMOVE_AFTER_MS = 60_000;
@@ -81,12 +86,12 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
 /** Keeps the old list if only the order changed. */
 function nextAddresses(
   before: LastReported<readonly string[]>,
-  told: readonly string[],
+  reported: readonly string[],
   nowMs: number,
 ): LastReported<readonly string[]> {
-  if (told.length > 0) {
+  if (reported.length > 0) {
     const { value } = before;
-    return { value: value !== undefined && isSameSet(value, told) ? value : told };
+    return { value: value !== undefined && isSameSet(value, reported) ? value : reported };
   }
   const missing = nextMissing(before.missing, nowMs);
   return isExpired(missing, nowMs) ? { value: [] } : { value: before.value, missing };
@@ -96,16 +101,16 @@ const UNKNOWN_LINK: LinkView = { ipv4: UNKNOWN, ipv6: UNKNOWN };
 
 function nextLink(
   before: LinkView = UNKNOWN_LINK,
-  told: GuestLink | undefined,
+  reported: GuestLink | undefined,
   nowMs: number,
 ): LinkView {
-  const { mac, name } = { ...before, ...told };
+  const { mac, name } = { ...before, ...reported };
   return {
     ...(mac === undefined ? {} : { mac }),
     ...(name === undefined ? {} : { name }),
-    ipv4: nextAddresses(before.ipv4, told?.ipv4 ?? [], nowMs),
-    ipv6: nextAddresses(before.ipv6, told?.ipv6 ?? [], nowMs),
-    ...(told === undefined ? { missing: nextMissing(before.missing, nowMs) } : {}),
+    ipv4: nextAddresses(before.ipv4, reported?.ipv4 ?? [], nowMs),
+    ipv6: nextAddresses(before.ipv6, reported?.ipv6 ?? [], nowMs),
+    ...(reported === undefined ? { missing: nextMissing(before.missing, nowMs) } : {}),
   };
 }
 
@@ -121,8 +126,10 @@ function nextNics(
   { macs, nowMs }: PollContext,
 ): GuestView["nics"] {
   const entries = macs.flatMap((mac): readonly (readonly [string, LinkView])[] => {
-    const [before, told] = [nics.get(mac), answer.find((link) => link.mac === mac)];
-    return before === undefined && told === undefined ? [] : [[mac, nextLink(before, told, nowMs)]];
+    const [before, reported] = [nics.get(mac), answer.find((link) => link.mac === mac)];
+    return before === undefined && reported === undefined
+      ? []
+      : [[mac, nextLink(before, reported, nowMs)]];
   });
   return new Map(entries);
 }
@@ -133,25 +140,25 @@ function compareUse(left: GuestLink, right: GuestLink): number {
   return Number(rightUse) - Number(leftUse);
 }
 
-function nextOthers(
-  { others }: GuestView,
+function nextOtherLinks(
+  { otherLinks }: GuestView,
   answer: readonly GuestLink[],
   { macs, nowMs }: PollContext,
-): GuestView["others"] {
+): GuestView["otherLinks"] {
   const isOwn = ({ mac }: Named): boolean => mac !== undefined && macs.includes(mac);
-  const told = answer.filter((link) => !isOwn(link));
-  const known = others
+  const reported = answer.filter((link) => !isOwn(link));
+  const known = otherLinks
     .filter((link) => !isOwn(link))
     .map((before) =>
       nextLink(
         before,
-        told.find((link) => isSameLink(link, before)),
+        reported.find((link) => isSameLink(link, before)),
         nowMs,
       ),
     )
     .filter(({ missing }) => missing === undefined || !isExpired(missing, nowMs));
-  const fresh = told
-    .filter((link) => !others.some((before) => isSameLink(link, before)))
+  const fresh = reported
+    .filter((link) => !otherLinks.some((before) => isSameLink(link, before)))
     .toSorted(compareUse)
     .map((link) => nextLink(undefined, link, nowMs));
   return [...known, ...fresh].slice(0, OTHER_LINKS_MAX);
@@ -163,14 +170,13 @@ interface PollContext {
   readonly nowMs: number;
 }
 
-/** Adds a reply to the view. Ignores a reply without links. */
 export function nextGuestView(
   view: GuestView,
   answer: readonly GuestLink[],
   moment: PollContext,
 ): GuestView {
   if (answer.length === 0) return view;
-  return { nics: nextNics(view, answer, moment), others: nextOthers(view, answer, moment) };
+  return { nics: nextNics(view, answer, moment), otherLinks: nextOtherLinks(view, answer, moment) };
 }
 
 /** Addresses of one family in the status. An empty list counts as the guest's report only if the agent is the only source. */
@@ -197,11 +203,13 @@ function restoreLink(status: IfaceStatus): LinkView {
 export function restoreGuestView(reported: readonly IfaceStatus[]): GuestView {
   const nics = reported.flatMap((status): readonly (readonly [string, LinkView])[] => {
     const { name, mac, infoSource } = status;
-    const isKnown = infoSource?.includes("guest-agent") === true;
-    return name === undefined || mac === undefined || !isKnown ? [] : [[mac, restoreLink(status)]];
+    const isExisting = infoSource?.includes("guest-agent") === true;
+    return name === undefined || mac === undefined || !isExisting
+      ? []
+      : [[mac, restoreLink(status)]];
   });
-  const others = reported.filter(({ name }) => name === undefined);
-  return { nics: new Map(nics), others: others.map(restoreOtherLink) };
+  const otherLinks = reported.filter(({ name }) => name === undefined);
+  return { nics: new Map(nics), otherLinks: otherLinks.map(restoreOtherLink) };
 }
 
 function restoreOtherLink(status: IfaceStatus): LinkView {

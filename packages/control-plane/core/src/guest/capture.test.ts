@@ -61,7 +61,11 @@ describe("a path", () => {
   const KEY = { namespace: "blue", name: "vm1" };
 
   test("is printed and read, whatever the user is called", () => {
-    const request = { stream: "capture", order: ORDER, by: "system:serviceaccount:a/b?c" } as const;
+    const request = {
+      stream: "capture",
+      order: ORDER,
+      user: "system:serviceaccount:a/b?c",
+    } as const;
     expect(parseCapturePath(capturePath(KEY, request))).toEqual({ key: KEY, ...request });
   });
 
@@ -92,7 +96,7 @@ function run(capture: Uint8Array, { most, size }: { most: number; size: number }
   const packets = new PacketLimiter(most);
   const passed: Uint8Array[] = [];
   for (let at = 0; at < capture.length; at += size) {
-    const { bytes, isFull } = packets.take(capture.subarray(at, at + size));
+    const { bytes, isFull } = packets.add(capture.subarray(at, at + size));
     passed.push(...bytes);
     if (isFull) return { passed: all(...passed), isFull };
   }

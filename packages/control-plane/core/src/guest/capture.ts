@@ -14,7 +14,7 @@ export interface CaptureOptions {
 export interface CaptureRequest {
   readonly stream: "capture";
   readonly order: CaptureOptions;
-  readonly by: string;
+  readonly user: string;
 }
 
 export const CAPTURE = "capture";
@@ -80,14 +80,14 @@ export function parseCaptureQuery(
   if (values === undefined) return { problems: ["query: is not encoded as a URL's query"] };
   const problems = listProblems(values);
   if (problems.length > 0) return { problems };
-  const numberOf = (name: keyof typeof CAPTURE_LIMITS): number =>
+  const parseNumberField = (name: keyof typeof CAPTURE_LIMITS): number =>
     Number(values.get(name) ?? CAPTURE_LIMITS[name].fallback);
   return {
     order: {
       interface: values.get("interface") ?? "",
       filter: values.get("filter") ?? "",
-      seconds: numberOf("seconds"),
-      bytes: numberOf("bytes"),
+      seconds: parseNumberField("seconds"),
+      bytes: parseNumberField("bytes"),
     },
   };
 }
@@ -96,9 +96,9 @@ export function printCaptureQuery(order: CaptureOptions): string {
   return FIELDS.map((name) => `${name}=${encodeURIComponent(String(order[name]))}`).join("&");
 }
 
-export function capturePath(key: ObjectKey, { order, by }: CaptureRequest): string {
+export function capturePath(key: ObjectKey, { order, user }: CaptureRequest): string {
   const path = guestPath(key, CAPTURE);
-  return `${path}/${encodeURIComponent(by)}?${printCaptureQuery(order)}`;
+  return `${path}/${encodeURIComponent(user)}?${printCaptureQuery(order)}`;
 }
 
 export function parseCapturePath(
@@ -110,8 +110,8 @@ export function parseCapturePath(
   if (key === undefined || what !== CAPTURE) return undefined;
   const parsed = parseCaptureQuery(query);
   if (!("order" in parsed)) return undefined;
-  const by = decodeURIComponent(path.slice(at + 1));
-  return { key, stream: CAPTURE, order: parsed.order, by };
+  const user = decodeURIComponent(path.slice(at + 1));
+  return { key, stream: CAPTURE, order: parsed.order, user };
 }
 
 const FILE_HEADER = 24;
@@ -134,7 +134,7 @@ export class PacketLimiter {
     this.#left = most;
   }
 
-  take(bytes: Uint8Array): LimitedPackets {
+  add(bytes: Uint8Array): LimitedPackets {
     this.#waiting = joinedBytes([this.#waiting, bytes]);
     const passed: Uint8Array[] = [];
     for (;;) {

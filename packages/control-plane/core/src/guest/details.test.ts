@@ -36,7 +36,7 @@ test.each([
   expect(parseGuestUsers(facts)).toEqual(want);
 });
 
-test("no more than 256 entries are told", () => {
+test("reports at most 256 entries", () => {
   const users = Array.from({ length: 300 }, (_each, at) => [`user.${String(at)}.name`, "a"]);
   const facts = { "user.count": "300", ...Object.fromEntries(users) } as Record<string, string>;
   expect(parseGuestUsers(facts)).toHaveLength(256);
@@ -84,7 +84,7 @@ test.each([
   expect(parseGuestFilesystems(facts)).toEqual(want);
 });
 
-test("the whole of a guest has what its agent knows", () => {
+test("combines everything that the agent reports", () => {
   expect(
     buildGuestAgentInfo({
       system: { id: "debian", name: "\u0007" },
@@ -131,6 +131,6 @@ test.each([
     given: { id: "a".repeat(256), name: "b".repeat(255) },
     want: { name: "b".repeat(255) },
   },
-])("of a guest's system is shown $name", ({ given, want }) => {
-  expect(readGuestSystem(given)).toEqual(want);
+])("of a guest's system is shown $name", ({ given: input, want }) => {
+  expect(readGuestSystem(input)).toEqual(want);
 });

@@ -33,11 +33,11 @@ const ROWS: Readonly<Record<GuestRequest, readonly string[]>> = {
 };
 
 test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])("%s", (request) => {
-  const said = Object.values(STATES).map((status) => {
+  const message = Object.values(STATES).map((status) => {
     const problem = guestRequestProblem(aVmi({ status }), request);
     return problem === undefined ? "" : `${String(problem.code)} ${problem.message}`;
   });
-  expect(said).toEqual(ROWS[request]);
+  expect(message).toEqual(ROWS[request]);
 });
 
 test("a guest with a liveness probe is not paused, and may be unpaused", () => {
@@ -50,7 +50,7 @@ test("a guest with a liveness probe is not paused, and may be unpaused", () => {
   expect(guestRequestProblem(probed, "unpause")).toBeUndefined();
 });
 
-test("a VMI that says nothing of itself does not run", () => {
+test("treats a VMI without status as not running", () => {
   const vmi = { ...aVmi(), status: undefined };
   expect(guestRequestProblem(vmi as never, "pause")?.message).toBe("VM is not running");
 });

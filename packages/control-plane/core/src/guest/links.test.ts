@@ -71,8 +71,8 @@ describe("the addresses of a link are", () => {
       given: ["::ffff:127.0.0.1"],
       want: { ipv4: [], ipv6: [] },
     },
-  ])("$name", ({ given, want }) => {
-    expect(read(nic("eth0", MAC, ...given))).toMatchObject(want);
+  ])("$name", ({ given: input, want }) => {
+    expect(read(nic("eth0", MAC, ...input))).toMatchObject(want);
   });
 
   test("at most 16 of a family", () => {
@@ -82,7 +82,7 @@ describe("the addresses of a link are", () => {
     expect(link?.ipv6).toEqual(["fd00::1"]);
   });
 
-  test("also those of its aliases and of what is built on it", () => {
+  test("also counts aliases and links on top of it", () => {
     const link = read(
       nic("eth0", MAC, "10.0.0.1"),
       nic("eth0:1", MAC, "10.0.0.2"),

@@ -10,7 +10,7 @@ import {
   parseDoctorQuery,
 } from "./requests.ts";
 
-test("a path says what was asked", () => {
+test("parses a request from its path", () => {
   const key = { namespace: "ns", name: "vm-1" };
   const path = guestPath(key, "pause");
   expect(path).toBe("/v1/namespaces/ns/virtualmachineinstances/vm-1/pause");
@@ -24,7 +24,7 @@ test.each([
   "/v1/namespaces/ns/virtualmachineinstances/vm/pause/more",
   "/v2/namespaces/ns/virtualmachineinstances/vm/pause",
   "/v1/namespaces/ns/pods/vm/pause",
-])("%s asks nothing", (path) => {
+])("%s is not a request", (path) => {
   expect(parseGuestRequest(path)).toBeUndefined();
 });
 
@@ -38,7 +38,7 @@ test.each([
   expect(parseGuestStream(guestStreamPath(KEY, request))).toEqual({ key: KEY, ...request });
 });
 
-test("a console is nobody's beside another", () => {
+test("allows only one console client", () => {
   const request = { stream: "console", preservesSession: false, isBeside: true } as const;
   expect(parseGuestStream(guestStreamPath(KEY, request))?.isBeside).toBeUndefined();
 });
@@ -48,7 +48,7 @@ test.each([
   "/v1/namespaces/ns/virtualmachineinstances/vm/pause",
   "/v1/namespaces/ns/virtualmachineinstances/vm/console/more",
   "/v1/namespaces/ns/virtualmachines/vm/console",
-])("%j asks for none", (path) => {
+])("%j requests none", (path) => {
   expect(parseGuestStream(path)).toBeUndefined();
 });
 

@@ -3,7 +3,7 @@ import type { IfaceOperation } from "@patchbay/api";
 import { toMs } from "@patchbay/base";
 
 /** Duration in milliseconds. Undefined while the operation is active, or if its end was not observed. */
-export function durationOf({
+export function computeDurationMs({
   startTimestamp,
   endTimestamp,
 }: Pick<IfaceOperation, "startTimestamp" | "endTimestamp">): number | undefined {
@@ -17,9 +17,9 @@ export function describeDelay({
   attempts = 0,
 }: IfaceOperation): string | undefined {
   if (reason === undefined) return undefined;
-  const held = outcome === undefined ? "held up by" : "was held up by";
+  const prefix = outcome === undefined ? "held up by" : "was held up by";
   const tried = attempts > 1 ? `, tried ${String(attempts)} times` : "";
-  return `${held} ${reason}${tried}`;
+  return `${prefix} ${reason}${tried}`;
 }
 
 const MS_PER_SECOND = 1000;

@@ -3,13 +3,13 @@
 import type { IfaceOperation, IfacePhase, IfaceStatus, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { hotplugTypeOf } from "../nics/phase.ts";
+import { toHotplugType } from "../nics/phase.ts";
 import { printTime } from "@patchbay/base";
 import type { IfaceStage } from "../nics/status/phase-timings.ts";
 import { buildHistory, observeNics, withBlockedReasons, type ObservedNics } from "./nic-history.ts";
 
 /** The NIC in a pass: its phase, or nothing of it; its status is told, or its process starts anew before it. */
-interface Seen {
+interface Observed {
   readonly atMs: number;
   readonly phase?: IfacePhase;
   readonly more?: Partial<IfaceStage>;
@@ -20,9 +20,9 @@ interface Seen {
   readonly vmiPhase?: "Scheduled" | "Running";
 }
 
-function stageOf({ phase, more }: Seen): readonly IfaceStage[] {
+function stageOf({ phase, more }: Observed): readonly IfaceStage[] {
   if (phase === undefined) return [];
-  const type = hotplugTypeOf(phase);
+  const type = toHotplugType(phase);
   return [
     { name: "one", type, phase, networkName: "default/blue", podInterfaceName: "blue0", ...more },
   ];
@@ -30,30 +30,37 @@ function stageOf({ phase, more }: Seen): readonly IfaceStage[] {
 
 function interfaceOf(stage: IfaceStage, reason: string | undefined): IfaceStatus {
   const { name, type, phase, podInterfaceName, link } = stage;
-  const hindrance = reason === undefined ? {} : { reason, message: `${reason} it is`, attempts: 2 };
+  const blockedReason =
+    reason === undefined ? {} : { reason, message: `${reason} it is`, attempts: 2 };
   return {
     name,
     podInterfaceName,
     ...(link === undefined ? {} : { linkState: link.is }),
-    hotplug: { type, phase, ...hindrance, since: printTime(0) },
+    hotplug: { type, phase, ...blockedReason, since: printTime(0) },
   };
 }
 
 /** What the VMI tells after all of it. */
-function toldAfter(all: readonly Seen[]): readonly IfaceOperation[] {
+function reportedAfter(all: readonly Observed[]): readonly IfaceOperation[] {
   let status: VmiStatus = {};
-  let seen: ObservedNics | undefined;
+  let observed: ObservedNics | undefined;
   for (const each of all) {
-    const { atMs, reason, isTold = true, isRestarted = false, vmiPhase = "Running" } = each;
+    const {
+      atMs,
+      reason,
+      isTold: isReported = true,
+      isRestarted = false,
+      vmiPhase = "Running",
+    } = each;
     const stages = stageOf(each);
     const vmi = aVmi({ status: { ...status, phase: vmiPhase } });
     const at = { nowMs: atMs + 7, now: printTime(atMs) };
-    seen = observeNics(isRestarted ? undefined : seen, { vmi, stages, at });
+    observed = observeNics(isRestarted ? undefined : observed, { vmi, stages, at });
     const interfaces = stages.map((stage) => interfaceOf(stage, reason));
-    if (!isTold) continue;
-    seen = withBlockedReasons(seen, interfaces);
-    const interfaceHistory = buildHistory(status.interfaceHistory ?? [], seen);
-    seen = { ...seen, ended: [] };
+    if (!isReported) continue;
+    observed = withBlockedReasons(observed, interfaces);
+    const interfaceHistory = buildHistory(status.interfaceHistory ?? [], observed);
+    observed = { ...observed, ended: [] };
     status = { interfaces, interfaceHistory };
   }
   return (status.interfaceHistory ?? []).flatMap(({ operations }) => operations);
@@ -74,11 +81,11 @@ function print(operation: IfaceOperation): string {
     operation.reason === undefined
       ? ""
       : ` ${operation.reason} ×${String(operation.attempts ?? 0)}`;
-  const what = [type, linkState, networkName].filter((word) => word !== undefined).join(" ");
+  const what = [type, linkState, networkName].filter((verb) => verb !== undefined).join(" ");
   return `${what} ${ms(startTimestamp)}-${ms(endTimestamp)} [${phases}] ${operation.outcome ?? "goes on"}${held}`;
 }
 
-const READY: Seen = {
+const READY: Observed = {
   atMs: 0,
   phase: "Ready",
   more: { link: { is: "up" } },
@@ -88,7 +95,7 @@ const ON_GREEN = { networkName: "default/green" };
 
 interface Row {
   readonly name: string;
-  readonly seen: readonly Seen[];
+  readonly seen: readonly Observed[];
   readonly want: readonly string[];
 }
 
@@ -312,18 +319,18 @@ test.each<Row>([
     seen: [READY, { ...READY, atMs: 100, isRestarted: true }],
     want: [],
   },
-])("$name", ({ seen, want }) => {
-  expect(toldAfter(seen).map(print)).toEqual(want);
+])("$name", ({ seen: observed, want }) => {
+  expect(reportedAfter(observed).map(print)).toEqual(want);
 });
 
-test("long words of others are cut", () => {
+test("truncates long foreign messages", () => {
   const message = "x".repeat(500);
   const vmi = aVmi({ status: { phase: "Running" } });
   const stages = stageOf({ atMs: 0, phase: "PodAttaching" });
-  const seen = observeNics(undefined, { vmi, stages, at: { nowMs: 0, now: printTime(0) } });
-  const told = withBlockedReasons(seen, [
+  const observed = observeNics(undefined, { vmi, stages, at: { nowMs: 0, now: printTime(0) } });
+  const reported = withBlockedReasons(observed, [
     { name: "one", hotplug: { type: "Plug", phase: "PodAttaching", reason: "CniFailed", message } },
   ]);
-  const [operation] = buildHistory([], told)[0]?.operations ?? [];
+  const [operation] = buildHistory([], reported)[0]?.operations ?? [];
   expect(operation?.message).toHaveLength(200);
 });

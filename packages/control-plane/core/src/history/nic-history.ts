@@ -34,8 +34,8 @@ function withBlockedReason(
   return { ...operation, ...omitUndefined({ reason, message: truncate(message), attempts }) };
 }
 
-function toOperation(story: PhaseTimings): IfaceOperation {
-  const { type, networkName, startTimestamp, spent, phase, heldUpBy } = story;
+function toOperation(timings: PhaseTimings): IfaceOperation {
+  const { type, networkName, startTimestamp, spent, phase, blockedBy } = timings;
   const over = spent.map((each) => ({ phase: each.phase, milliseconds: Math.round(each.ms) }));
   const isAgain = over.some((each) => each.phase === phase);
   return omitUndefined({
@@ -43,40 +43,40 @@ function toOperation(story: PhaseTimings): IfaceOperation {
     networkName,
     startTimestamp,
     phases: isAgain ? over : [...over, { phase }],
-    reason: heldUpBy?.reason,
-    message: truncate(heldUpBy?.message),
-    attempts: heldUpBy?.attempts,
+    reason: blockedBy?.reason,
+    message: truncate(blockedBy?.message),
+    attempts: blockedBy?.attempts,
   });
 }
 
 /** The outcome, by the NIC's next stage. Undefined if nothing of the NIC is left. */
-function findOutcome(story: PhaseTimings, next: IfaceStage | undefined): OperationEnd {
+function findOutcome(timings: PhaseTimings, next: IfaceStage | undefined): OperationEnd {
   const isReady = next?.phase === "Ready";
   const isDone = {
     Plug: isReady,
-    Swap: isReady && next.podInterfaceName !== story.podInterfaceName,
+    Swap: isReady && next.podInterfaceName !== timings.podInterfaceName,
     // After the guest has released the device, an unplug cannot be canceled.
-    Unplug: next === undefined || (!isReady && story.phase !== "Detaching"),
-  }[story.type];
+    Unplug: next === undefined || (!isReady && timings.phase !== "Detaching"),
+  }[timings.type];
   return isDone ? "Done" : "Cancelled";
 }
 
 function endedOperation(
-  story: PhaseTimings,
+  timings: PhaseTimings,
   next: IfaceStage | undefined,
   { nowMs, now }: ObservationTime,
 ): IfaceOperation {
-  const { phases, ...operation } = toOperation(story);
-  const lastMs = Math.round(nowMs - story.phaseMs);
+  const { phases, ...operation } = toOperation(timings);
+  const lastMs = Math.round(nowMs - timings.phaseMs);
   return {
     ...operation,
     phases: phases.map((each) =>
-      each.phase === story.phase
+      each.phase === timings.phase
         ? { ...each, milliseconds: (each.milliseconds ?? 0) + lastMs }
         : each,
     ),
     endTimestamp: now,
-    outcome: findOutcome(story, next),
+    outcome: findOutcome(timings, next),
   };
 }
 
@@ -109,30 +109,30 @@ function restoreTimings(
     isRepair: false,
     networkName,
     podInterfaceName,
-    heldUpBy: reason === undefined ? undefined : omitUndefined({ reason, message, attempts }),
+    blockedBy: reason === undefined ? undefined : omitUndefined({ reason, message, attempts }),
   });
 }
 
 export interface ObservedNics {
-  readonly stories: ReadonlyMap<string, PhaseTimings>;
+  readonly timings: ReadonlyMap<string, PhaseTimings>;
   readonly links: ReadonlyMap<string, IfaceOperation>;
   readonly ended: IfaceHistory;
 }
 
-const NO_NICS: ObservedNics = { stories: new Map(), links: new Map(), ended: [] };
+const NO_NICS: ObservedNics = { timings: new Map(), links: new Map(), ended: [] };
 
 /** One NIC in one pass. `stage` is unset if nothing of the NIC is left. */
 interface ObservedNic {
   readonly name: string;
-  readonly story?: PhaseTimings | undefined;
+  readonly timings?: PhaseTimings | undefined;
   readonly link?: IfaceOperation | undefined;
   readonly stage?: IfaceStage | undefined;
-  readonly told?: IfaceStatus | undefined;
+  readonly reported?: IfaceStatus | undefined;
   readonly isRunning: boolean;
 }
 
 interface NextNic {
-  readonly story?: PhaseTimings | undefined;
+  readonly timings?: PhaseTimings | undefined;
   readonly link?: IfaceOperation | undefined;
   readonly ended: readonly IfaceOperation[];
 }
@@ -143,18 +143,18 @@ function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
 }
 
 function nextTimings(
-  { story, stage, told, isRunning }: ObservedNic,
+  { timings, stage, reported, isRunning }: ObservedNic,
   at: ObservationTime,
 ): PhaseTimings | undefined {
   if (stage === undefined) return undefined;
-  const phase = told?.hotplug?.phase;
+  const phase = reported?.hotplug?.phase;
   const wasReady = phase === "Ready";
-  const isNew = isRunning && (story !== undefined || phase === undefined || wasReady);
-  return updateTimings(story, { ...stage, ...at, isNew, isRunning, wasReady });
+  const isNew = isRunning && (timings !== undefined || phase === undefined || wasReady);
+  return updateTimings(timings, { ...stage, ...at, isNew, isRunning, wasReady });
 }
 
-function isOver(story: PhaseTimings, next: PhaseTimings | undefined): boolean {
-  return next?.phase === "Ready" || next?.type !== story.type;
+function isOver(timings: PhaseTimings, next: PhaseTimings | undefined): boolean {
+  return next?.phase === "Ready" || next?.type !== timings.type;
 }
 
 /** An operation that completed within one pass, or before a process died without reporting it. */
@@ -168,30 +168,30 @@ function completedAtOnce(
 }
 
 function findUnseenPlug(
-  { stage, told, isRunning }: ObservedNic,
+  { stage, reported, isRunning }: ObservedNic,
   at: ObservationTime,
 ): readonly IfaceOperation[] {
-  const isNews = isRunning && told === undefined && stage?.phase === "Ready";
+  const isNews = isRunning && reported === undefined && stage?.phase === "Ready";
   return isNews ? [completedAtOnce(stage, at, { type: "Plug" })] : [];
 }
 
-function advanceTimings(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "story" | "ended"> {
-  const { story, stage, told } = nic;
+function advanceTimings(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "timings" | "ended"> {
+  const { timings, stage, reported } = nic;
   const next = nextTimings(nic, at);
-  if (story === undefined) return { story: next, ended: findUnseenPlug(nic, at) };
-  const hasEnded = isOperation(story) && isOver(story, next);
-  const ended = hasEnded ? [endedOperation(story, stage, at)] : [];
+  if (timings === undefined) return { timings: next, ended: findUnseenPlug(nic, at) };
+  const hasEnded = isOperation(timings) && isOver(timings, next);
+  const ended = hasEnded ? [endedOperation(timings, stage, at)] : [];
   // A NIC that has just disappeared is still in the status.
-  return { story: next ?? (told === undefined ? undefined : story), ended };
+  return { timings: next ?? (reported === undefined ? undefined : timings), ended };
 }
 
 /** A link state that changed by itself is repaired, but is no requested operation. */
 function startLinkChange(
-  { stage, told }: ObservedNic,
+  { stage, reported }: ObservedNic,
   { now }: ObservationTime,
 ): IfaceOperation | undefined {
   const wanted = stage?.link?.wanted;
-  if (wanted === undefined || told?.linkState === undefined || told.linkState === wanted) {
+  if (wanted === undefined || reported?.linkState === undefined || reported.linkState === wanted) {
     return undefined;
   }
   const { networkName } = stage ?? {};
@@ -205,12 +205,12 @@ function startLinkChange(
 }
 
 function findUnseenLinkChange(
-  { stage, told }: ObservedNic,
+  { stage, reported }: ObservedNic,
   at: ObservationTime,
 ): readonly IfaceOperation[] {
   const { is, wanted } = stage?.link ?? {};
   if (stage === undefined || is === undefined || wanted !== undefined) return [];
-  const isNews = told?.linkState !== undefined && told.linkState !== is;
+  const isNews = reported?.linkState !== undefined && reported.linkState !== is;
   return isNews ? [completedAtOnce(stage, at, { type: "LinkState", linkState: is })] : [];
 }
 
@@ -227,9 +227,9 @@ function advanceLink(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "link
 }
 
 function advanceNic(nic: ObservedNic, at: ObservationTime): NextNic {
-  const { story, ended } = advanceTimings(nic, at);
+  const { timings, ended } = advanceTimings(nic, at);
   const link = advanceLink(nic, at);
-  return { story, link: link.link, ended: [...ended, ...link.ended] };
+  return { timings, link: link.link, ended: [...ended, ...link.ended] };
 }
 
 function openOperations(
@@ -253,16 +253,16 @@ function observeNic(
   { vmi, stages, at }: HistoryPass,
 ): ObservedNic {
   const stage = findByName(stages, name);
-  const told = findByName(vmi.status?.interfaces, name);
-  const nic = told?.podInterfaceName ?? stage?.podInterfaceName ?? "";
+  const reported = findByName(vmi.status?.interfaces, name);
+  const nic = reported?.podInterfaceName ?? stage?.podInterfaceName ?? "";
   const open = openOperations(vmi, name);
   const known = open.flatMap((operation) => restoreTimings(operation, nic, at) ?? []);
   return {
     name,
-    story: before.stories.get(name) ?? known.at(-1),
+    timings: before.timings.get(name) ?? known.at(-1),
     link: before.links.get(name) ?? open.findLast(({ type }) => type === "LinkState"),
     stage,
-    told,
+    reported,
     isRunning: vmi.status?.phase === "Running",
   };
 }
@@ -271,8 +271,8 @@ function listNames(before: ObservedNics, { vmi, stages }: HistoryPass): readonly
   const open = (vmi.status?.interfaceHistory ?? [])
     .map(({ name }) => name)
     .filter((name) => openOperations(vmi, name).length > 0);
-  const seen = stages.map(({ name }) => name);
-  return [...new Set([...seen, ...before.stories.keys(), ...before.links.keys(), ...open])];
+  const observed = stages.map(({ name }) => name);
+  return [...new Set([...observed, ...before.timings.keys(), ...before.links.keys(), ...open])];
 }
 
 /** Returns the observations after a pass. `before` is undefined in the first pass. */
@@ -284,7 +284,9 @@ export function observeNics(before: ObservedNics | undefined, pass: HistoryPass)
   }));
   const events = next.flatMap(({ name, ended }) => ended.map((operation) => ({ name, operation })));
   return {
-    stories: new Map(next.flatMap(({ name, story }) => (story ? [[name, story] as const] : []))),
+    timings: new Map(
+      next.flatMap(({ name, timings }) => (timings ? [[name, timings] as const] : [])),
+    ),
     links: new Map(next.flatMap(({ name, link }) => (link ? [[name, link] as const] : []))),
     ended: events.reduce(recordOperation, known.ended),
   };
@@ -298,34 +300,36 @@ function mapValues<T>(
 }
 
 export function withBlockedReasons(
-  seen: ObservedNics,
+  observed: ObservedNics,
   interfaces: readonly IfaceStatus[],
 ): ObservedNics {
-  const hindranceOf = (name: string): Required<IfaceStatus>["hotplug"] | undefined => {
+  const findBlockedReason = (name: string): Required<IfaceStatus>["hotplug"] | undefined => {
     const hotplug = findByName(interfaces, name)?.hotplug;
     return hotplug?.reason === undefined ? undefined : hotplug;
   };
   return {
-    ...seen,
-    stories: mapValues(seen.stories, (story, name) => {
-      const told = hindranceOf(name);
-      if (told?.reason === undefined || told.phase !== story.phase) return story;
-      const { reason, message, attempts } = told;
-      return { ...story, heldUpBy: omitUndefined({ reason, message, attempts }) };
+    ...observed,
+    timings: mapValues(observed.timings, (timings, name) => {
+      const reported = findBlockedReason(name);
+      if (reported?.reason === undefined || reported.phase !== timings.phase) return timings;
+      const { reason, message, attempts } = reported;
+      return { ...timings, blockedBy: omitUndefined({ reason, message, attempts }) };
     }),
-    links: mapValues(seen.links, (link, name) => withBlockedReason(link, hindranceOf(name))),
+    links: mapValues(observed.links, (link, name) =>
+      withBlockedReason(link, findBlockedReason(name)),
+    ),
   };
 }
 
 export function buildHistory(
-  told: IfaceHistory,
-  { stories, links, ended }: ObservedNics,
+  reported: IfaceHistory,
+  { timings, links, ended }: ObservedNics,
 ): IfaceHistory {
   const open = [
-    ...[...stories].flatMap(([name, story]) =>
-      isOperation(story) ? [{ name, operations: [toOperation(story)] }] : [],
+    ...[...timings].flatMap(([name, timings]) =>
+      isOperation(timings) ? [{ name, operations: [toOperation(timings)] }] : [],
     ),
     ...[...links].map(([name, link]) => ({ name, operations: [link] })),
   ];
-  return mergeHistory(told, [...ended, ...open]);
+  return mergeHistory(reported, [...ended, ...open]);
 }

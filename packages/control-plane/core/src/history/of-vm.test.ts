@@ -22,25 +22,25 @@ function vmi(status: VmiStatus) {
 
 const OLD = { created: true };
 
-test("while the guest is there, its VM is not written for the sake of the history alone", () => {
+test("does not write the VM only for the history while the guest runs", () => {
   const owner = { vm: vm(OLD), vmi: vmi({ phase: "Running" }) };
   expect(nextVmHistory(owner, OLD, NOW)).toBeUndefined();
   expect(nextVmHistory(owner, { ...OLD, ready: true }, NOW)).toEqual(OPEN);
 });
 
-test("with the guest's end the VM gets what its VMI knows, and nothing goes on", () => {
+test("copies the VMI's history to the VM when the guest ends, and closes open operations", () => {
   const ended = { outcome: "GuestEnded", endTimestamp: NOW };
-  const kept = nextVmHistory({ vm: vm(OLD), vmi: vmi({ phase: "Failed" }) }, OLD, NOW);
-  expect(kept).toMatchObject([{ operations: [ended] }]);
-  const after = vm({ ...OLD, interfaceHistory: kept ?? [] });
-  expect(nextVmHistory({ vm: after }, OLD, "2026-01-01T00:01:00.000Z")).toEqual(kept);
+  const retained = nextVmHistory({ vm: vm(OLD), vmi: vmi({ phase: "Failed" }) }, OLD, NOW);
+  expect(retained).toMatchObject([{ operations: [ended] }]);
+  const after = vm({ ...OLD, interfaceHistory: retained ?? [] });
+  expect(nextVmHistory({ vm: after }, OLD, "2026-01-01T00:01:00.000Z")).toEqual(retained);
 });
 
 test("a VM of which nothing is known has none", () => {
   expect(nextVmHistory({ vm: aVm() }, OLD, NOW)).toBeUndefined();
 });
 
-test("a VMI that has no VM tells by itself, without a time where nobody says one", () => {
+test("uses the VMI's own history without a VM, and no time if none is recorded", () => {
   expect(mergeVmHistory({ vmi: vmi({ phase: "Running" }) })).toEqual(OPEN);
   const [iface] = mergeVmHistory({ vmi: vmi({ phase: "Succeeded" }) });
   expect(iface?.operations[0]).toEqual({ ...OPEN[0]?.operations[0], outcome: "GuestEnded" });

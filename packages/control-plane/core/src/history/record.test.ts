@@ -65,35 +65,35 @@ test.each<Row>([
   expect(next).toEqual([{ name: "one", operations: want }]);
 });
 
-test("of each iface the last ten are kept, whatever happens to others", () => {
+test("retains the last ten operations of each interface", () => {
   let history: IfaceHistory = [{ name: "other", operations: [plug(0, DONE)] }];
   for (let start = 1; start <= OPERATIONS_MAX + 3; start += 1) {
     history = recordOperation(history, { name: "one", operation: plug(start, DONE) });
   }
-  const kept = Array.from({ length: OPERATIONS_MAX }, (_, index) => at(index + 4));
-  expect(starts(history)).toEqual({ other: [at(0)], one: kept });
+  const retained = Array.from({ length: OPERATIONS_MAX }, (_, index) => at(index + 4));
+  expect(starts(history)).toEqual({ other: [at(0)], one: retained });
 });
 
 /** As large as a message of an operation may be. */
 const LONG = { ...DONE, reason: "CniFailed", message: "m".repeat(200), attempts: 3 };
 
-test("where there is no room for all, the oldest that others have come after goes first", () => {
+test("drops the oldest superseded operation first when the limit is exceeded", () => {
   let history: IfaceHistory = [];
   for (let start = 0; start < 200; start += 1) {
     const name = `nic${String(start % 20)}`;
     history = recordOperation(history, { name, operation: plug(start, LONG) });
   }
   expect(JSON.stringify(history).length).toBeLessThanOrEqual(HISTORY_BYTES_MAX);
-  const kept = Object.values(starts(history));
-  expect(kept).toHaveLength(20);
-  const all = kept.flat().toSorted();
+  const retained = Object.values(starts(history));
+  expect(retained).toHaveLength(20);
+  const all = retained.flat().toSorted();
   expect(all.at(-1)).toBe(at(199));
   expect(all[0]).toBe(at(200 - all.length));
 });
 
-test("one operation of each NIC is kept as long as there is room, also of those that are gone", () => {
-  const gone = { name: "gone", operation: plug(0, LONG) };
-  let history = recordOperation([], gone);
+test("retains one operation of each NIC, including deleted ones, within the limit", () => {
+  const deleted = { name: "gone", operation: plug(0, LONG) };
+  let history = recordOperation([], deleted);
   for (let start = 1; start < 300; start += 1) {
     const name = `nic${String(start % 15)}`;
     history = recordOperation(history, { name, operation: plug(start, LONG) });
@@ -125,21 +125,21 @@ test("the bound is one of bytes, not of characters", () => {
   expect(Buffer.byteLength(JSON.stringify(history))).toBeLessThanOrEqual(HISTORY_BYTES_MAX);
 });
 
-test("what two know becomes one; said twice it is the same", () => {
-  const kept = [{ name: "one", operations: [plug(1, DONE), plug(5)] }];
-  const told = [
+test("merges two histories idempotently", () => {
+  const retained = [{ name: "one", operations: [plug(1, DONE), plug(5)] }];
+  const reported = [
     { name: "one", operations: [plug(5, DONE), plug(6)] },
     { name: "two", operations: [plug(2)] },
   ];
-  const both = mergeHistory(kept, told);
+  const both = mergeHistory(retained, reported);
   expect(both).toEqual([
     { name: "one", operations: [plug(1, DONE), plug(5, DONE), plug(6)] },
     { name: "two", operations: [plug(2)] },
   ]);
-  expect(mergeHistory(both, told)).toEqual(both);
+  expect(mergeHistory(both, reported)).toEqual(both);
 });
 
-test("with the guest all ends that goes on", () => {
+test("closes all open operations when the guest ends", () => {
   const history = [{ name: "one", operations: [plug(1, DONE), plug(5)] }];
   const ended = plug(5, { outcome: "GuestEnded", endTimestamp: at(7) });
   expect(endHistory(history, at(7))).toEqual([{ name: "one", operations: [plug(1, DONE), ended] }]);

@@ -69,14 +69,17 @@ function listDroppable({ name, operations }: IfaceHistory[number]): readonly Dro
 function limitHistory(history: IfaceHistory): IfaceHistory {
   const all = history.flatMap(listDroppable).toSorted(compareDropOrder);
   let bytes = all.reduce((sum, each) => sum + each.bytes, 0);
-  const gone = new Set<IfaceOperation>();
+  const dropped = new Set<IfaceOperation>();
   for (const each of all) {
     if (bytes <= HISTORY_BYTES_MAX) break;
     bytes -= each.bytes;
-    gone.add(each.operation);
+    dropped.add(each.operation);
   }
   return history
-    .map(({ name, operations }) => ({ name, operations: operations.filter((o) => !gone.has(o)) }))
+    .map(({ name, operations }) => ({
+      name,
+      operations: operations.filter((o) => !dropped.has(o)),
+    }))
     .filter(({ operations }) => operations.length > 0);
 }
 
@@ -88,11 +91,11 @@ export function recordOperation(history: IfaceHistory, event: OperationEvent): I
   return limitHistory(withEvent(history, event));
 }
 
-export function mergeHistory(kept: IfaceHistory, told: IfaceHistory): IfaceHistory {
-  const events = told.flatMap(({ name, operations }) =>
+export function mergeHistory(retained: IfaceHistory, reported: IfaceHistory): IfaceHistory {
+  const events = reported.flatMap(({ name, operations }) =>
     operations.map((operation) => ({ name, operation })),
   );
-  return limitHistory(events.reduce(withEvent, kept));
+  return limitHistory(events.reduce(withEvent, retained));
 }
 
 /** Ends all active operations because the guest has ended. Without `endTimestamp` the time is unknown. */

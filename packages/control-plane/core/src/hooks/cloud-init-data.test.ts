@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
 import {
   applyHookAnswer,
-  cloudInitDiskOf,
+  buildCloudInitDisk,
   cloudInitForHooks,
   type HookedCloudInit,
 } from "./cloud-init-data.ts";
 
-const GIVEN: HookedCloudInit = {
+const INPUT: HookedCloudInit = {
   DataSource: "noCloud",
   NoCloudMetaData: { "instance-id": "vm1.default", "local-hostname": "vm1" },
   ConfigDriveMetaData: null,
@@ -31,7 +31,7 @@ test.each<{ name: string; volume: Omit<Volume, "name">; want: readonly unknown[]
   {
     name: "as text",
     volume: { cloudInitNoCloud: { userData: "#cloud-config" } },
-    want: [GIVEN],
+    want: [INPUT],
   },
   {
     name: "as base64, of a config drive",
@@ -67,7 +67,7 @@ const answer = (data: unknown, noCloudSource?: unknown) => ({
 });
 
 const DRIVE: HookedCloudInit = {
-  ...GIVEN,
+  ...INPUT,
   DataSource: "configDrive",
   NoCloudMetaData: null,
   ConfigDriveMetaData: { hostname: "vm1" },
@@ -79,11 +79,11 @@ test.each<{
   answered: ReturnType<typeof answer>;
   want: Partial<HookedCloudInit> | undefined;
 }>([
-  { name: "the same", answered: answer(GIVEN), want: {} },
+  { name: "the same", answered: answer(INPUT), want: {} },
   {
     name: "other data; which disk it is, and of which kind, is not for it to say",
     answered: answer({
-      ...GIVEN,
+      ...INPUT,
       UserData: "#!/bin/sh",
       NetworkData: "version: 2",
       VolumeName: "../x",
@@ -94,7 +94,7 @@ test.each<{
   },
   {
     name: "another host's name",
-    answered: answer({ ...GIVEN, NoCloudMetaData: { "local-hostname": "x" } }),
+    answered: answer({ ...INPUT, NoCloudMetaData: { "local-hostname": "x" } }),
     want: { NoCloudMetaData: { "local-hostname": "x" } },
   },
   {
@@ -110,7 +110,7 @@ test.each<{
   },
   {
     name: "the older form, where the newer has no user data",
-    answered: answer({ ...GIVEN, UserData: "" }, { userData: "x" }),
+    answered: answer({ ...INPUT, UserData: "" }, { userData: "x" }),
     want: { UserData: "x" },
   },
   { name: "nothing", answered: answer(undefined), want: undefined },
@@ -120,13 +120,13 @@ test.each<{
     answered: answer({ UserData: "x", ConfigDriveMetaData: {} }),
     want: undefined,
   },
-])("what an answer says: $name", ({ given = GIVEN, answered, want }) => {
-  expect(applyHookAnswer(given, answered)).toEqual(want && { ...given, ...want });
+])("what an answer says: $name", ({ given: input = INPUT, answered: replied, want }) => {
+  expect(applyHookAnswer(input, replied)).toEqual(want && { ...input, ...want });
 });
 
 test.each([
   {
-    data: { ...GIVEN, NoCloudMetaData: { "instance-id": "i", "local-hostname": "" } },
+    data: { ...INPUT, NoCloudMetaData: { "instance-id": "i", "local-hostname": "" } },
     want: {
       file: "init.iso",
       label: "cidata",
@@ -149,5 +149,5 @@ test.each([
     },
   },
 ])("what is on the disk of $data.DataSource", ({ data, want }) => {
-  expect(cloudInitDiskOf(data)).toEqual(want);
+  expect(buildCloudInitDisk(data)).toEqual(want);
 });

@@ -7,8 +7,8 @@ import {
   type JsonObject,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../vm/spec/cloud-init.ts";
-import { disksOf, type TextSource } from "../vm/spec/disks.ts";
+import { CLOUD_INIT_LAYOUTS, buildMetaData } from "../vm/spec/cloud-init.ts";
+import { listDisks, type TextSource } from "../vm/spec/disks.ts";
 
 export interface HookedCloudInit {
   readonly DataSource: "noCloud" | "configDrive";
@@ -49,12 +49,12 @@ export function cloudInitForHooks(
   decode: (base64: string) => string,
 ): readonly (HookedCloudInit | undefined)[] {
   const read = readWith(decode);
-  return disksOf(vmi.spec).flatMap(({ name, source }) => {
+  return listDisks(vmi.spec).flatMap(({ name, source }) => {
     if (source.kind !== "cloudInitNoCloud" && source.kind !== "cloudInitConfigDrive") return [];
     const [UserData, NetworkData] = [read(source.userData), read(source.networkData)];
     if (UserData === undefined || NetworkData === undefined) return [undefined];
     const isNoCloud = source.kind === "cloudInitNoCloud";
-    const metaData = metaDataOf(vmi, source.kind);
+    const metaData = buildMetaData(vmi, source.kind);
     return [
       {
         DataSource: isNoCloud ? "noCloud" : "configDrive",
@@ -87,10 +87,10 @@ function parseWholeAnswer(
 /** The data source and the disk's name cannot be changed. */
 function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): HookedCloudInit {
   const metaData = parsed[META_DATA_MEMBERS[original.DataSource]];
-  const answered = isJsonObject(metaData) ? metaData : {};
+  const replied = isJsonObject(metaData) ? metaData : {};
   return {
     ...original,
-    [META_DATA_MEMBERS[original.DataSource]]: answered,
+    [META_DATA_MEMBERS[original.DataSource]]: replied,
     UserData: readText(parsed, "UserData"),
     NetworkData: readText(parsed, "NetworkData"),
   };
@@ -115,7 +115,7 @@ function metaDataText(metaData: JsonObject | null): string {
   return JSON.stringify(Object.fromEntries(members.filter(([, value]) => value !== "")));
 }
 
-export function cloudInitDiskOf(data: HookedCloudInit): {
+export function buildCloudInitDisk(data: HookedCloudInit): {
   readonly file: string;
   readonly label: string;
   readonly texts: ReadonlyMap<string, string>;

@@ -4,7 +4,7 @@ import { names, type BindingRegistry, type Pod, type VirtualMachineInstance } fr
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";
-import { failedHookOf, hasRunningHook, buildHookParts } from "./hook-sidecars.ts";
+import { findFailedHook, hasRunningHook, buildHookParts } from "./hook-sidecars.ts";
 
 const BINDINGS: BindingRegistry = {
   helped: {
@@ -36,7 +36,7 @@ function partsOf(vmi: VirtualMachineInstance, allowsHooks = true) {
   return buildHookParts(vmi, settings, INFO);
 }
 
-test("those that the VMI asks for come first, then one for each binding that has one", () => {
+test("lists the VMI's hooks first, then one for each binding with a hook", () => {
   const vmi = vmiWith(
     [{ image: "one", args: ["-v"] }, { image: "two" }],
     "helped",
@@ -97,7 +97,7 @@ test("a script of a ConfigMap lies where the hook's program looks for it", () =>
   });
 });
 
-test("a claim's files are the hook's, and the guest's where it says so; the image that runs programs stands in", () => {
+test("mounts a claim in the hook and, if requested, in the guest; uses the shim image for programs", () => {
   const pvc = { name: "tools", volumePath: "/debug", sharedComputePath: "/var/run/debug" };
   const other = { name: "more", volumePath: "/more" };
   const { containers, volumes, mounts } = partsOf(vmiWith([{ pvc }, { image: "x", pvc: other }]));
@@ -111,13 +111,13 @@ test("a claim's files are the hook's, and the guest's where it says so; the imag
   ]);
 });
 
-test("what the launcher tells of its NICs is told to who asks for it", () => {
+test("passes the launcher's network-info to hooks that request it", () => {
   const vmi = vmiWith([{ image: "one" }, { image: "two", downwardAPI: "device-info" }], "helped");
   const reads = partsOf(vmi).containers.map(({ volumeMounts }) => volumeMounts?.includes(INFO));
   expect(reads).toEqual([false, true, true]);
 });
 
-test("where VMs may have none there are those of bindings alone", () => {
+test("lists only the bindings' hooks if VMs may have none", () => {
   const { containers } = partsOf(vmiWith([{ image: "one" }], "helped"), false);
   expect(containers.map(({ image }) => image)).toEqual(["example.com/helper"]);
 });
@@ -147,6 +147,6 @@ describe("of a pod's containers", () => {
     { container: "compute", is: "running", runs: false, fails: false },
   ] as const)("$container that is $is", ({ container, is, runs, fails }) => {
     const pod = podWith(container, is);
-    expect([hasRunningHook(pod), failedHookOf(pod) !== undefined]).toEqual([runs, fails]);
+    expect([hasRunningHook(pod), findFailedHook(pod) !== undefined]).toEqual([runs, fails]);
   });
 });

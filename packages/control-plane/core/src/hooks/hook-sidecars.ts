@@ -86,7 +86,6 @@ function mountScript(name: string, { configMap }: Hook) {
   };
 }
 
-/** Mounts a claim in the hook and, if requested, in the launcher. */
 function mountClaim(container: string, { pvc }: Hook) {
   if (pvc === undefined) return { volumes: [], mounts: [], shared: [] };
   const name = `${container}-claim`;
@@ -159,16 +158,16 @@ export function buildHookParts(
   };
 }
 
-function hooksOf({ status }: Pod): readonly ContainerStatus[] {
+function listHookStatuses({ status }: Pod): readonly ContainerStatus[] {
   const { containerStatuses = [] } = status ?? {};
   return containerStatuses.filter(({ name }) => name.startsWith(names.HOOK_SIDECAR_PREFIX));
 }
 
-export function failedHookOf(pod: Pod): ContainerStatus | undefined {
-  return hooksOf(pod).find(({ state }) => (state.terminated?.exitCode ?? 0) !== 0);
+export function findFailedHook(pod: Pod): ContainerStatus | undefined {
+  return listHookStatuses(pod).find(({ state }) => (state.terminated?.exitCode ?? 0) !== 0);
 }
 
 /** A running hook outlives the pod's other containers. */
 export function hasRunningHook(pod: Pod): boolean {
-  return hooksOf(pod).some(({ state }) => state.running !== undefined);
+  return listHookStatuses(pod).some(({ state }) => state.running !== undefined);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 export {
   applyHookAnswer,
-  cloudInitDiskOf,
+  buildCloudInitDisk,
   type HookedCloudInit,
   cloudInitForHooks,
 } from "./cloud-init-data.ts";
 export { isoImage } from "./iso-image.ts";
 export { refusedChanges } from "./refused-changes.ts";
 export {
-  hookNameOf,
+  buildHookName,
   type Subscriber,
   subscribersAt,
   type Subscription,

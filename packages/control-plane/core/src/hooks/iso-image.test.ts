@@ -72,7 +72,7 @@ test("files have their names in both trees, as each writes them", () => {
   });
 });
 
-test("whatever is in them comes back, in whole blocks of 4096 bytes", () => {
+test("round-trips any content in blocks of 4096 bytes", () => {
   const text = fc.string({ maxLength: 5000, unit: "grapheme" });
   fc.assert(
     fc.property(text, text, (one, other) => {

@@ -20,12 +20,12 @@ interface Tree {
   readonly directoryName: (name: string) => string;
 }
 
-interface Place {
+interface Extent {
   readonly sector: number;
   readonly size: number;
 }
 
-interface Entry extends Place {
+interface Entry extends Extent {
   readonly name: Uint8Array;
   readonly isDirectory: boolean;
 }
@@ -67,15 +67,15 @@ const TREES: readonly Tree[] = [
   },
 ];
 
-function parentOf(path: string): string {
+function parentPath(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
-function baseOf(path: string): string {
+function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-function depthOf(path: string): number {
+function pathDepth(path: string): number {
   return path === "" ? 0 : path.split("/").length;
 }
 
@@ -83,12 +83,12 @@ function depthOf(path: string): number {
 function listDirectories(paths: readonly string[]): readonly Directory[] {
   const found = new Set([""]);
   for (const path of paths) {
-    for (let at = parentOf(path); at !== ""; at = parentOf(at)) found.add(at);
+    for (let at = parentPath(path); at !== ""; at = parentPath(at)) found.add(at);
   }
   const sorted = [...found].sort(
-    (one, other) => depthOf(one) - depthOf(other) || (one < other ? -1 : 1),
+    (one, other) => pathDepth(one) - pathDepth(other) || (one < other ? -1 : 1),
   );
-  return sorted.map((path) => ({ path, above: sorted.indexOf(parentOf(path)) + 1 }));
+  return sorted.map((path) => ({ path, above: sorted.indexOf(parentPath(path)) + 1 }));
 }
 
 /** Source: ECMA-119 7.3.3. */
@@ -126,12 +126,12 @@ function printPathTable(
 ): Uint8Array {
   const count = directories.length;
   return joinedBytes(
-    directories.map(({ path, above }, place) => {
-      const name = path === "" ? Uint8Array.of(0) : encode(directoryName(baseOf(path)));
+    directories.map(({ path, above }, extent) => {
+      const name = path === "" ? Uint8Array.of(0) : encode(directoryName(baseName(path)));
       const bytes = new Uint8Array(8 + name.length + (name.length % 2));
       const view = new DataView(bytes.buffer);
       bytes[0] = name.length;
-      view.setUint32(2, DIRECTORIES_SECTOR + index * count + place, isLittle);
+      view.setUint32(2, DIRECTORIES_SECTOR + index * count + extent, isLittle);
       view.setUint16(6, Math.max(1, above), isLittle);
       bytes.set(name, 8);
       return bytes;
@@ -143,13 +143,13 @@ class Image {
   readonly bytes: Uint8Array;
   readonly #label: string;
   readonly #directories: readonly Directory[];
-  readonly #files: ReadonlyMap<string, Place>;
+  readonly #files: ReadonlyMap<string, Extent>;
 
   constructor(label: string, contents: ReadonlyMap<string, Uint8Array>) {
     this.#label = label;
     this.#directories = listDirectories([...contents.keys()]);
     let sector = DIRECTORIES_SECTOR + TREES.length * this.#directories.length;
-    const files = new Map<string, Place>();
+    const files = new Map<string, Extent>();
     for (const [path, { length: size }] of contents) {
       files.set(path, { sector, size });
       sector += Math.ceil(size / SECTOR_BYTES);
@@ -157,8 +157,8 @@ class Image {
     this.#files = files;
     // Rounded up to 4096 bytes for disks with blocks of that size.
     this.bytes = new Uint8Array((sector + (sector % 2)) * SECTOR_BYTES);
-    for (const [path, place] of files) {
-      this.bytes.set(contents.get(path) ?? [], place.sector * SECTOR_BYTES);
+    for (const [path, extent] of files) {
+      this.bytes.set(contents.get(path) ?? [], extent.sector * SECTOR_BYTES);
     }
   }
 
@@ -167,11 +167,11 @@ class Image {
       printPathTable(tree, this.#directories, isLittle),
     );
     const first = PATH_TABLES_SECTOR + 2 * tree.index;
-    tables.forEach((table, place) => {
-      this.bytes.set(table, (first + place) * SECTOR_BYTES);
+    tables.forEach((table, extent) => {
+      this.bytes.set(table, (first + extent) * SECTOR_BYTES);
     });
-    this.#directories.forEach((directory, place) => {
-      this.bytes.set(this.#directory(tree, directory), this.#sectorOf(tree, place) * SECTOR_BYTES);
+    this.#directories.forEach((directory, extent) => {
+      this.bytes.set(this.#directory(tree, directory), this.#sectorOf(tree, extent) * SECTOR_BYTES);
     });
     this.#describe(tree, { sector: first, size: tables[0]?.length ?? 0 });
   }
@@ -181,23 +181,23 @@ class Image {
     this.bytes.set([255, ...ascii("CD001"), 1], (PATH_TABLES_SECTOR - 1) * SECTOR_BYTES);
   }
 
-  #sectorOf({ index }: Tree, place: number): number {
-    return DIRECTORIES_SECTOR + index * this.#directories.length + place;
+  #sectorOf({ index }: Tree, extent: number): number {
+    return DIRECTORIES_SECTOR + index * this.#directories.length + extent;
   }
 
   #directory(tree: Tree, { path, above }: Directory): Uint8Array {
     const ownIndex = this.#directories.findIndex((one) => one.path === path);
-    const entry = (name: Uint8Array, place: number): Entry => {
-      return { name, sector: this.#sectorOf(tree, place), size: SECTOR_BYTES, isDirectory: true };
+    const entry = (name: Uint8Array, extent: number): Entry => {
+      return { name, sector: this.#sectorOf(tree, extent), size: SECTOR_BYTES, isDirectory: true };
     };
-    const below = this.#directories.flatMap((one, place) =>
-      one.path !== "" && parentOf(one.path) === path
-        ? [entry(tree.encode(tree.directoryName(baseOf(one.path))), place)]
+    const below = this.#directories.flatMap((one, extent) =>
+      one.path !== "" && parentPath(one.path) === path
+        ? [entry(tree.encode(tree.directoryName(baseName(one.path))), extent)]
         : [],
     );
-    const files = [...this.#files].flatMap(([name, place]) =>
-      parentOf(name) === path
-        ? [{ ...place, name: tree.encode(tree.fileName(baseOf(name))), isDirectory: false }]
+    const files = [...this.#files].flatMap(([name, extent]) =>
+      parentPath(name) === path
+        ? [{ ...extent, name: tree.encode(tree.fileName(baseName(name))), isDirectory: false }]
         : [],
     );
     const children = [...below, ...files].sort((one, other) =>
@@ -211,7 +211,7 @@ class Image {
   }
 
   /** Source: ECMA-119 8.4, 8.5. */
-  #describe(tree: Tree, table: Place): void {
+  #describe(tree: Tree, table: Extent): void {
     const { index, type, escape, encode } = tree;
     const at = (PATH_TABLES_SECTOR - 3 + index) * SECTOR_BYTES;
     const bytes = this.bytes.subarray(at, at + SECTOR_BYTES);
@@ -224,7 +224,7 @@ class Image {
     text(40, 72, this.#label);
     putBoth(view, 80, this.bytes.length / SECTOR_BYTES);
     bytes.set(ascii(escape), 88);
-    for (const place of [120, 124]) putBothShort(view, place, 1);
+    for (const extent of [120, 124]) putBothShort(view, extent, 1);
     putBothShort(view, 128, SECTOR_BYTES);
     putBoth(view, 132, table.size);
     view.setUint32(140, table.sector, true);

@@ -105,7 +105,7 @@ test.each(ROWS)("$source", (row) => {
   const settings = { bindings, allowsHooks: true, sidecarShimImage: "shim" };
   const info = { name: "podinfo", mountPath: PODINFO };
   const { containers } = buildHookParts(vmiOf(row), settings, info);
-  const told = containers.map(({ image, command, args, env = [], volumeMounts = [] }) => ({
+  const reported = containers.map(({ image, command, args, env = [], volumeMounts = [] }) => ({
     image,
     command,
     args,
@@ -116,5 +116,5 @@ test.each(ROWS)("$source", (row) => {
   // No command: what runs is the image's own entry point.
   const base = { command: undefined, args: undefined, mounts: [HOOKS_DIR] };
   const env = { CONTAINER_NAME: "hook-sidecar-0", ...want.env };
-  expect(told).toEqual([{ ...base, ...want, env }]);
+  expect(reported).toEqual([{ ...base, ...want, env }]);
 });

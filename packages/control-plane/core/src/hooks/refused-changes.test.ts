@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { refusedChanges } from "./refused-changes.ts";
 
 const QEMU = "http://libvirt.org/schemas/domain/qemu/1.0";
-const GIVEN = `<domain type="qemu" xmlns:qemu="${QEMU}">
+const INPUT = `<domain type="qemu" xmlns:qemu="${QEMU}">
   <name>default_vm1</name><uuid>6f1c1a52</uuid><memory unit="MiB">128</memory><vcpu>1</vcpu>
   <os><type machine="q35">hvm</type><kernel>/run/kernel-boot/vmlinuz</kernel></os>
   <features><acpi/><tcg><tb-cache unit="MiB">96</tb-cache></tcg></features>
@@ -40,12 +40,12 @@ function read(xml: string): XmlElement {
 
 function refusals(
   answer: (xml: string) => string,
-  made: readonly string[] = [],
+  created: readonly string[] = [],
 ): readonly string[] {
-  const answered = answer(GIVEN);
-  expect(answered).not.toBe(GIVEN);
-  const { changes } = mergeDomain(read(GIVEN), read(answered));
-  return refusedChanges(changes, SPEC, new Set(made)).map(
+  const replied = answer(INPUT);
+  expect(replied).not.toBe(INPUT);
+  const { changes } = mergeDomain(read(INPUT), read(replied));
+  return refusedChanges(changes, SPEC, new Set(created)).map(
     ({ where, message }) => `${where}: ${message}`,
   );
 }
@@ -94,8 +94,8 @@ describe("a hook may", () => {
     },
     { name: "add a device", answer: intoDevices("<sound model='ich9'/><input type='tablet'/>") },
     { name: "add a controller", answer: intoDevices("<controller type='usb' index='0'/>") },
-  ])("$name", ({ answer, made }) => {
-    expect(refusals(answer, made)).toEqual([]);
+  ])("$name", ({ answer, made: created }) => {
+    expect(refusals(answer, created)).toEqual([]);
   });
 });
 
@@ -202,7 +202,9 @@ describe("a hook may not", () => {
     {
       name: "say what runs the guest",
       answer: intoDevices("<emulator>/bin/sh</emulator>"),
-      says: ["/domain/devices/emulator: a hook cannot say what runs the guest; leave it out"],
+      says: [
+        "/domain/devices/emulator: a hook cannot choose the program that runs the guest; remove it",
+      ],
     },
     {
       name: "hide devices in a second list of them",
@@ -230,22 +232,26 @@ describe("a hook may not", () => {
     ].map(({ name, from, to, where }) => ({
       name: `change ${name}`,
       answer: (xml: string): string => xml.replace(from, to),
-      says: [`/domain/${where}: a hook cannot change it; leave it as it is, or change the VM`],
+      says: [
+        `/domain/${where}: a hook cannot change it; keep the original value, or change the VM`,
+      ],
     })),
     {
       name: "add what QEMU is told of devices that are there",
       answer: (xml) =>
         xml.replace("</qemu:override>", "<qemu:device alias='ua-one'/></qemu:override>"),
       says: [
-        "/domain/qemu:override/qemu:device[ua-one]: a hook cannot change it; leave it as it is, or change the VM",
+        "/domain/qemu:override/qemu:device[ua-one]: a hook cannot change it; keep the original value, or change the VM",
       ],
     },
     {
       name: "add memory",
       answer: intoDomain("<maxMemory slots='16'>999</maxMemory>"),
-      says: ["/domain/maxMemory: a hook cannot change it; leave it as it is, or change the VM"],
+      says: [
+        "/domain/maxMemory: a hook cannot change it; keep the original value, or change the VM",
+      ],
     },
-  ])("$name", ({ answer, made, says }) => {
-    expect(refusals(answer, made)).toEqual(says);
+  ])("$name", ({ answer, made: created, says: message }) => {
+    expect(refusals(answer, created)).toEqual(message);
   });
 });

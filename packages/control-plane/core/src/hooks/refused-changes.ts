@@ -52,7 +52,7 @@ const DEVICE_ADVICE: Readonly<Record<string, string>> = {
   disk: "a hook cannot give the guest a disk; name it in spec.volumes of the VM",
   filesystem: "a hook cannot give the guest a directory; name a disk in spec.volumes of the VM",
   hostdev: "a hook cannot give the guest a device of the node",
-  emulator: "a hook cannot say what runs the guest; leave it out",
+  emulator: "a hook cannot choose the program that runs the guest; remove it",
 };
 
 /** NIC types that hooks may add. Their backends are in the pod. Source: libvirt formatdomain "Network interfaces". */
@@ -61,8 +61,8 @@ const NIC_TYPES: readonly (string | undefined)[] = ["user", "ethernet"];
 /** These arguments change existing devices. Source: QEMU qemu-options.hx. */
 const REFUSED_ARGUMENTS: readonly string[] = ["set", "global", "readconfig"];
 
-function isBelow(place: string, roots: readonly string[]): boolean {
-  return roots.some((root) => place === root || place.startsWith(`${root}/`));
+function isBelow(path: string, roots: readonly string[]): boolean {
+  return roots.some((root) => path === root || path.startsWith(`${root}/`));
 }
 
 /** Required for QEMU-specific elements. Source: libvirt drvqemu. */
@@ -71,8 +71,8 @@ const QEMU_NAMESPACE = {
   uri: "http://libvirt.org/schemas/domain/qemu/1.0",
 } as const;
 
-function isNamespace(place: string, uri: string): boolean {
-  return place === QEMU_NAMESPACE.place && uri === QEMU_NAMESPACE.uri;
+function isNamespace(path: string, uri: string): boolean {
+  return path === QEMU_NAMESPACE.place && uri === QEMU_NAMESPACE.uri;
 }
 
 /** QEMU accepts arguments with one or two hyphens. */
@@ -160,7 +160,7 @@ function refuseChange(
   if (isNamespace(place, change.to)) return undefined;
   if (isBelow(place, ALLOWED_PATHS) && !isBelow(place, EXCLUDED_PATHS))
     return refuseArgument(change);
-  return "a hook cannot change it; leave it as it is, or change the VM";
+  return "a hook cannot change it; keep the original value, or change the VM";
 }
 
 /** Empty if the domain may be defined. `hookNics` names the interfaces whose NICs hooks create. */

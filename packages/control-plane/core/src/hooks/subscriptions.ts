@@ -20,12 +20,11 @@ export interface Subscription {
   readonly version: HookVersion;
 }
 
-export function hookNameOf(container: string, info?: HookInfo): string {
+export function buildHookName(container: string, info?: HookInfo): string {
   const reported = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, NAME_MAX);
   return reported === "" ? container : `${reported} (${container})`;
 }
 
-/** Returns undefined if the hook supports no known version. */
 function findVersion({ versions }: HookInfo): HookVersion | undefined {
   return VERSIONS.find((version) => versions.includes(version));
 }
@@ -61,7 +60,9 @@ export function subscribersAt(
       // v1alpha2 has no Shutdown. Source: KubeVirt pkg/hooks manager.go.
       const isKnown = point !== "Shutdown" || version === "v1alpha3";
       if (priority === undefined || version === undefined || !isKnown) return [];
-      return [{ container, hook: hookNameOf(container, info), version, priority, name: info.name }];
+      return [
+        { container, hook: buildHookName(container, info), version, priority, name: info.name },
+      ];
     })
     .toSorted(
       (left, right) =>

@@ -13,7 +13,7 @@ import {
 import { conflictCauses, withInstancetype, type Template } from "./apply/instancetype.ts";
 import { withPreference } from "./apply/preference.ts";
 import { spreadCauses, findPreferredTopology, findSpread } from "./apply/topology.ts";
-import { matcherOf, findPartType, PARTS, type Part, type Parts } from "./parts.ts";
+import { findMatcher, findPartType, PARTS, type Part, type Parts } from "./parts.ts";
 
 const DEFAULT_ARCHITECTURE = "amd64";
 const DOMAIN_PATH = "spec.template.spec.domain";
@@ -54,10 +54,10 @@ function checkTemplateCpus(
     const message = `no CPU resources provided by VirtualMachine, preference requires ${String(least)} vCPU`;
     return { fields: [`${DOMAIN_PATH}.cpu`], message };
   }
-  const { counts, words } = findCounts(preference);
+  const { counts, words: fieldNames } = findCounts(preference);
   const vcpus = counts.reduce((product, count) => product * (cpu[count] ?? 0), 1);
   if (vcpus >= least) return undefined;
-  const message = `insufficient CPU resources of ${String(vcpus)} vCPU provided by VirtualMachine, preference requires ${String(least)} vCPU provided as ${words}`;
+  const message = `insufficient CPU resources of ${String(vcpus)} vCPU provided by VirtualMachine, preference requires ${String(least)} vCPU provided as ${fieldNames}`;
   return { fields: counts.map((count) => `${DOMAIN_PATH}.cpu.${count}`), message };
 }
 
@@ -95,8 +95,8 @@ function checkArchitecture(
   spec: VmiSpec,
 ): UnmetRequirement | undefined {
   if (architecture === undefined) return undefined;
-  const asked = spec.architecture;
-  const has = typeof asked === "string" && asked !== "" ? asked : DEFAULT_ARCHITECTURE;
+  const requested = spec.architecture;
+  const has = typeof requested === "string" && requested !== "" ? requested : DEFAULT_ARCHITECTURE;
   if (has === architecture) return undefined;
   const message = `preference requires architecture ${architecture} but ${has} is being requested`;
   return { fields: ["spec.template.spec.architecture"], message };
@@ -104,18 +104,18 @@ function checkArchitecture(
 
 /** Checks the preference's requirements. `spec` is the template's, not expanded except for the architecture. KubeVirt's messages. */
 export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[] {
-  const asked = parts.preference?.requirements;
-  if (asked === undefined) return [];
-  const lacks = [
-    checkCpus(asked, parts, spec),
-    checkMemory(asked, parts, spec),
-    checkArchitecture(asked, spec),
+  const requested = parts.preference?.requirements;
+  if (requested === undefined) return [];
+  const faults = [
+    checkCpus(requested, parts, spec),
+    checkMemory(requested, parts, spec),
+    checkArchitecture(requested, spec),
   ];
-  return lacks.flatMap((lack) =>
-    (lack?.fields ?? []).map((field) => ({
+  return faults.flatMap((fault) =>
+    (fault?.fields ?? []).map((field) => ({
       reason: "FieldValueInvalid" as const,
       field,
-      message: `failure checking preference requirements: ${lack?.message ?? ""}`,
+      message: `failure checking preference requirements: ${fault?.message ?? ""}`,
     })),
   );
 }
@@ -147,7 +147,7 @@ function partAnnotation(
 function partAnnotations(vm: VirtualMachine): Readonly<Record<string, string>> {
   return Object.fromEntries(
     PARTS.flatMap((part) => {
-      const matcher = matcherOf(vm, part);
+      const matcher = findMatcher(vm, part);
       return matcher === undefined ? [] : Object.entries(partAnnotation(part, matcher));
     }),
   );

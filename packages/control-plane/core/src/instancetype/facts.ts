@@ -11,9 +11,9 @@ import type {
 import {
   hasParts,
   PARTS,
-  refOf,
-  defaultKindOf,
-  matcherOf,
+  findMatcherRef,
+  findDefaultKind,
+  findMatcher,
   refField,
   findUsedRevision,
   type Part,
@@ -34,32 +34,32 @@ export interface RefsPlan {
 }
 
 function buildRef(vm: VirtualMachine, part: Part, revision: string): MatcherRef {
-  const { name = "", kind = "" } = matcherOf(vm, part) ?? {};
+  const { name = "", kind = "" } = findMatcher(vm, part) ?? {};
   const controllerRevisionRef = { name: revision };
-  return { name, kind: kind === "" ? defaultKindOf(part) : kind, controllerRevisionRef };
+  return { name, kind: kind === "" ? findDefaultKind(part) : kind, controllerRevisionRef };
 }
 
 /** The reference for the status. Unchanged while the part is missing. */
 function wantedRef(
   vm: VirtualMachine,
   part: Part,
-  made: ReadonlyMap<Part, ControllerRevision>,
+  created: ReadonlyMap<Part, ControllerRevision>,
 ): MatcherRef | undefined {
-  if (matcherOf(vm, part) === undefined) return undefined;
-  const revision = findUsedRevision(vm, part) ?? made.get(part)?.metadata.name;
-  return revision === undefined ? refOf(vm, part) : buildRef(vm, part, revision);
+  if (findMatcher(vm, part) === undefined) return undefined;
+  const revision = findUsedRevision(vm, part) ?? created.get(part)?.metadata.name;
+  return revision === undefined ? findMatcherRef(vm, part) : buildRef(vm, part, revision);
 }
 
 function planRefs(vm: VirtualMachine, { live }: ReadParts): RefsPlan | undefined {
-  const made = new Map(
+  const created = new Map(
     live.map(({ part, type, object }) => [part, buildRevision(vm, type, object)]),
   );
   const refs = PARTS.flatMap((part) => {
-    const wanted = wantedRef(vm, part, made);
-    return isEqual(wanted, refOf(vm, part)) ? [] : [[refField(part), wanted] as const];
+    const wanted = wantedRef(vm, part, created);
+    return isEqual(wanted, findMatcherRef(vm, part)) ? [] : [[refField(part), wanted] as const];
   });
   if (refs.length === 0) return undefined;
-  return { revisions: [...made.values()], refs: Object.fromEntries(refs) };
+  return { revisions: [...created.values()], refs: Object.fromEntries(refs) };
 }
 
 export interface PartsFacts {
@@ -71,7 +71,7 @@ export interface PartsFacts {
 
 /** Whether the VM has an instancetype or preference, or its status still refers to one. */
 export function usesParts(vm: VirtualMachine): boolean {
-  return hasParts(vm) || PARTS.some((part) => refOf(vm, part) !== undefined);
+  return hasParts(vm) || PARTS.some((part) => findMatcherRef(vm, part) !== undefined);
 }
 
 /** Creates no revision while there are conflicts, so that a corrected instancetype is read again. */

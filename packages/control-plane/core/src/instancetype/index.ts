@@ -3,10 +3,10 @@ export type { Expansion } from "./expand.ts";
 export { usesParts, collectPartsFacts, type RefsPlan } from "./facts.ts";
 export { inferParts, type InferredVm } from "./infer.ts";
 export {
-  defaultKindOf,
+  findDefaultKind,
   hasParts,
   validateMatchers,
-  matcherOf,
+  findMatcher,
   type Part,
   PARTS,
   findPartType,

@@ -158,7 +158,7 @@ describe.each(SILENT)("$name", ({ volume, world, message }) => {
     expect(inferred).toEqual({ kind: "refused", message });
   });
 
-  test("is done without where that is asked for", async () => {
+  test("is ignored on request", async () => {
     const lenient: Matcher = { ...ROOT, inferFromVolumeFailurePolicy: "Ignore" };
     const vm = vmOf(volume, { instancetype: lenient, preference: lenient });
     const inferred = await inferParts(vm, finderOf(world));
@@ -188,7 +188,7 @@ test.each<{ name: string; volume: unknown; message: string }>([
   expect(inferred).toEqual({ kind: "refused", message });
 });
 
-test("an instancetype that need not be found says how much memory there is, when it is", async () => {
+test("uses the memory of an optional instancetype if it is found", async () => {
   const vm = vmOf(CLAIM, { instancetype: { ...ROOT, inferFromVolumeFailurePolicy: "Ignore" } });
   const inferred = await inferParts(vm, finderOf({ [CLAIM_KEY]: labelled("disk") }));
   const { memory, ...others } = vm.spec.template.spec.domain;

@@ -15,7 +15,7 @@ import {
 } from "@patchbay/api";
 import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
-import { defaultKindOf, matcherOf, PARTS, type Part } from "./parts.ts";
+import { findDefaultKind, findMatcher, PARTS, type Part } from "./parts.ts";
 
 /** Finds an object. Undefined also if the API server does not serve its kind. */
 export type FindObject = <T extends KubeObject>(
@@ -139,7 +139,7 @@ async function inferPart(
   part: Part,
   find: FindObject,
 ): Promise<Inference | undefined> {
-  const { inferFromVolume: name = "" } = matcherOf(vm, part) ?? {};
+  const { inferFromVolume: name = "" } = findMatcher(vm, part) ?? {};
   if (name === "") return undefined;
   const search: Search = { part, namespace: vm.metadata.namespace ?? "", find };
   const volume = findVolume(vm, name);
@@ -176,10 +176,10 @@ function withoutMemory(vm: VirtualMachine): VirtualMachine {
 }
 
 function withInference(vm: VirtualMachine, part: Part, inference: Inference): InferredVm {
-  const isLenient = matcherOf(vm, part)?.inferFromVolumeFailurePolicy === "Ignore";
+  const isLenient = findMatcher(vm, part)?.inferFromVolumeFailurePolicy === "Ignore";
   if (inference.kind === "named") {
     const { name, objectKind } = inference;
-    const kind = objectKind === "" ? defaultKindOf(part) : objectKind;
+    const kind = objectKind === "" ? findDefaultKind(part) : objectKind;
     const named = withPart(vm, part, { name, kind });
     return { kind: "vm", vm: isLenient && part === "instancetype" ? withoutMemory(named) : named };
   }

@@ -3,7 +3,7 @@ import type { Matcher, VirtualMachine, VmStatus } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { usesParts } from "./facts.ts";
-import { defaultKindOf, hasParts, locatePart, findPartType } from "./parts.ts";
+import { findDefaultKind, hasParts, locatePart, findPartType } from "./parts.ts";
 
 function vmOf(instancetype: Matcher, status: VmStatus = {}): VirtualMachine {
   const vm = aVm();
@@ -37,13 +37,13 @@ describe("the kind of a part", () => {
     expect(findPartType(part, kind)?.resource).toBe(want);
   });
 
-  test("is written as KubeVirt writes it where it was not said", () => {
-    expect(defaultKindOf("instancetype")).toBe("virtualmachineclusterinstancetype");
-    expect(defaultKindOf("preference")).toBe("virtualmachineclusterpreference");
+  test("gets KubeVirt's default if unset", () => {
+    expect(findDefaultKind("instancetype")).toBe("virtualmachineclusterinstancetype");
+    expect(findDefaultKind("preference")).toBe("virtualmachineclusterpreference");
   });
 });
 
-describe("what a part says is read", () => {
+describe("reads the fields of a part", () => {
   const KIND = "VirtualMachineInstancetype";
   const used = (name: string, kind = KIND): VmStatus => ({
     instancetypeRef: { name, kind, controllerRevisionRef: { name: "kept" } },
@@ -89,7 +89,7 @@ describe("what a part says is read", () => {
     expect(locatePart(vm, "preference")).toBeUndefined();
   });
 
-  test("of no VM without parts; one that had some is looked at still", () => {
+  test("ignores VMs without parts, unless their status still has references", () => {
     const had = { ...aVm(), status: used("small") };
     expect([hasParts(aVm()), usesParts(aVm())]).toEqual([false, false]);
     expect([hasParts(had), usesParts(had)]).toEqual([false, true]);

@@ -37,28 +37,30 @@ export function refField(part: Part): (typeof REFS)[Part] {
   return REFS[part];
 }
 
-export function matcherOf(vm: VirtualMachine, part: Part): Matcher | undefined {
+export function findMatcher(vm: VirtualMachine, part: Part): Matcher | undefined {
   return vm.spec[part];
 }
 
-export function refOf(vm: VirtualMachine, part: Part): MatcherRef | undefined {
+export function findMatcherRef(vm: VirtualMachine, part: Part): MatcherRef | undefined {
   return vm.status?.[REFS[part]];
 }
 
 export function hasParts(vm: VirtualMachine): boolean {
-  return PARTS.some((part) => matcherOf(vm, part) !== undefined);
+  return PARTS.some((part) => findMatcher(vm, part) !== undefined);
 }
 
 /** The resource type for a matcher's kind: singular or plural, in any case. Defaults to the cluster-scoped type. */
 export function findPartType(part: Part, kind: string | undefined): PartType | undefined {
   const types = TYPES[part];
   if (kind === undefined || kind === "") return types[0];
-  const asked = kind.toLowerCase();
-  return types.find((type) => asked === type.kind.toLowerCase() || asked === type.resource);
+  const requestedName = kind.toLowerCase();
+  return types.find(
+    (type) => requestedName === type.kind.toLowerCase() || requestedName === type.resource,
+  );
 }
 
 /** The kind to write into a matcher without one. Source: KubeVirt ClusterSingularResourceName. */
-export function defaultKindOf(part: Part): string {
+export function findDefaultKind(part: Part): string {
   return (TYPES[part][0]?.kind ?? "").toLowerCase();
 }
 
@@ -75,28 +77,27 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
 
 /** The revision in use, or undefined before the first use. As in KubeVirt, the matcher's `revisionName` takes precedence. */
 export function findUsedRevision(vm: VirtualMachine, part: Part): string | undefined {
-  const matcher = matcherOf(vm, part);
+  const matcher = findMatcher(vm, part);
   if (matcher === undefined) return undefined;
-  const asked = matcher.revisionName ?? "";
-  if (asked !== "") return asked;
-  const ref = refOf(vm, part);
+  const requestedName = matcher.revisionName ?? "";
+  if (requestedName !== "") return requestedName;
+  const ref = findMatcherRef(vm, part);
   const used = ref?.controllerRevisionRef?.name ?? "";
   return ref !== undefined && used !== "" && isSameObject(matcher, ref, part) ? used : undefined;
 }
 
 export function locatePart(vm: VirtualMachine, part: Part): PartLocation | undefined {
-  const matcher = matcherOf(vm, part);
+  const matcher = findMatcher(vm, part);
   if (matcher === undefined) return undefined;
   const revision = findUsedRevision(vm, part);
   if (revision !== undefined) return { kind: "revision", name: revision };
   const type = findPartType(part, matcher.kind);
   if (type !== undefined) return { kind: "object", type, name: matcher.name ?? "" };
-  const word = part === "instancetype" ? "InstancetypeMatcher" : "PreferenceMatcher";
-  const message = `got unexpected kind in ${word}: ${matcher.kind ?? ""}`;
+  const fieldName = part === "instancetype" ? "InstancetypeMatcher" : "PreferenceMatcher";
+  const message = `got unexpected kind in ${fieldName}: ${matcher.kind ?? ""}`;
   return { kind: "nowhere", message };
 }
 
-/** The message is KubeVirt's. */
 export function notFoundCause(part: Part, message: string): Cause {
   return {
     reason: "FieldValueNotFound",
@@ -117,8 +118,8 @@ function inferenceCauses(matcher: Matcher, part: Part): readonly Cause[] {
   if ((matcher.inferFromVolume ?? "") === "") return [];
   const beside = (["name", "kind"] as const).filter((field) => (matcher[field] ?? "") !== "");
   return beside.map((name): Cause => {
-    const word = name === "name" ? "Name" : "Kind";
-    const message = `${word} should not be provided when InferFromVolume is used within the ${part} matcher`;
+    const fieldName = name === "name" ? "Name" : "Kind";
+    const message = `${fieldName} should not be provided when InferFromVolume is used within the ${part} matcher`;
     return { reason: "FieldValueNotFound", field: `spec.${part}.${name}`, message };
   });
 }
@@ -145,10 +146,10 @@ export function validateMatchers(
   old: VirtualMachine | undefined,
 ): readonly Cause[] {
   return PARTS.flatMap((part) => {
-    const matcher = matcherOf(vm, part);
+    const matcher = findMatcher(vm, part);
     if (matcher === undefined) return [];
     return [
-      ...updateCauses(matcher, old && matcherOf(old, part), part),
+      ...updateCauses(matcher, old && findMatcher(old, part), part),
       ...nameCauses(matcher, part),
       ...inferenceCauses(matcher, part),
       ...policyCauses(matcher, part),

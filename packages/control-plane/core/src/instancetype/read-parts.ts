@@ -75,33 +75,33 @@ async function readObject(
 
 function readPlace(
   { metadata }: VirtualMachine,
-  { part, place }: { readonly part: Part; readonly place: PartLocation },
+  { part, place: location }: { readonly part: Part; readonly place: PartLocation },
   find: Find,
 ): Promise<Found | string> {
-  switch (place.kind) {
+  switch (location.kind) {
     case "nowhere":
-      return Promise.resolve(place.message);
+      return Promise.resolve(location.message);
     case "revision":
-      return readRevision(metadata, { part, name: place.name }, find);
+      return readRevision(metadata, { part, name: location.name }, find);
     case "object":
-      return readObject(metadata, { part, type: place.type, name: place.name }, find);
+      return readObject(metadata, { part, type: location.type, name: location.name }, find);
   }
 }
 
 export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadParts> {
   const read = await Promise.all(
     PARTS.map(async (part) => {
-      const place = locatePart(vm, part);
-      const found = place && (await readPlace(vm, { part, place }, find));
+      const location = locatePart(vm, part);
+      const found = location && (await readPlace(vm, { part, place: location }, find));
       return { part, found };
     }),
   );
-  const there = read.flatMap(({ part, found }) =>
+  const existing = read.flatMap(({ part, found }) =>
     typeof found === "object" ? [{ part, ...found }] : [],
   );
   return {
-    parts: Object.fromEntries(there.map(({ part, spec }) => [part, spec])),
-    live: there.flatMap(({ live }) => live ?? []),
+    parts: Object.fromEntries(existing.map(({ part, spec }) => [part, spec])),
+    live: existing.flatMap(({ live }) => live ?? []),
     missing: read.flatMap(({ part, found }) =>
       typeof found === "string" ? [{ part, message: found }] : [],
     ),

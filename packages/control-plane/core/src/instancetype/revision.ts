@@ -12,7 +12,7 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import { sha256Hex } from "../nics/sha256.ts";
-import { labelValueOf } from "../vm/spec/guest-names.ts";
+import { toLabelValue } from "../vm/spec/guest-names.ts";
 import type { Part, PartObject, PartType } from "./parts.ts";
 
 /** Source: Kubernetes object names. */
@@ -35,7 +35,7 @@ function revisionLabels(
   { metadata }: PartObject,
 ): Readonly<Record<string, string>> {
   const { name, uid = "", generation = 0 } = metadata;
-  const told = {
+  const content = {
     generation: String(generation),
     kind: type.kind,
     name,
@@ -43,14 +43,13 @@ function revisionLabels(
     version: type.version,
   };
   return Object.fromEntries(
-    Object.entries(told).map(([key, value]) => [
+    Object.entries(content).map(([key, value]) => [
       names.REVISION_LABEL_PREFIX + key,
-      labelValueOf(value),
+      toLabelValue(value),
     ]),
   );
 }
 
-/** The revision is owned by the VM and deleted with it. */
 export function buildRevision(
   vm: VirtualMachine,
   type: PartType,

@@ -15,7 +15,7 @@ export interface ChildProgram {
   readonly readyTimeoutMs: number;
 }
 
-export interface TakenDescriptor {
+export interface ClaimedDescriptor {
   readonly fd: number;
   close(): void;
 }
@@ -35,7 +35,7 @@ export interface ChildChannel {
    * Returns the descriptor that was sent with `token`. The caller must close it.
    * @throws AppError with OS_FILE_FAILED when there is none.
    */
-  takeDescriptor(token: number): TakenDescriptor;
+  claimDescriptor(token: number): ClaimedDescriptor;
 }
 
 /** The child's entry point, called once after privileges were dropped. */

@@ -13,7 +13,7 @@ const interfaces = globSync(["*.ts", "node/**/*.ts"], { cwd: SOURCES }).filter(
   (file) => file !== "index.ts" && !file.endsWith(".test.ts"),
 );
 /** Fakes and suites, each behind the testing door of the package that has the real thing. */
-const kept = globSync("packages/*/*/src/testing/{contracts,fakes}/*.ts", { cwd: REPOSITORY });
+const retained = globSync("packages/*/*/src/testing/{contracts,fakes}/*.ts", { cwd: REPOSITORY });
 /** Tests of adapters, here and against the real thing. */
 const users = globSync(["packages/**/src/**/*.test.ts", "tests/contract/**/*.test.ts"], {
   cwd: REPOSITORY,
@@ -29,7 +29,7 @@ function read(path: string): string {
 test.each([...interfaces, ...OF_BASE].sort())("%s", (file) => {
   const stem = basename(file, ".ts");
   const find = (kind: string): readonly string[] =>
-    kept.filter((path) => path.endsWith(`/${kind}.ts`)).map(read);
+    retained.filter((path) => path.endsWith(`/${kind}.ts`)).map(read);
   const suites =
     find(`contracts/${stem}`)
       .join("")

@@ -38,7 +38,6 @@ export type HypervisorEvent =
       readonly domain: string;
       readonly alias: string;
     }
-  /** The guest agent connected or disconnected. */
   | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string }
   /** All memory was sent `iteration` times. Pages written meanwhile are sent again. */
   | { readonly kind: "migrationIteration"; readonly domain: string; readonly iteration: number }

@@ -7,7 +7,7 @@ export type {
   ChildProgram,
   ChildStarter,
   ProcessIdentity,
-  TakenDescriptor,
+  ClaimedDescriptor,
 } from "./child-process.ts";
 export type {
   AttachmentName,
@@ -83,7 +83,7 @@ export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/l
 export type {
   FrameChecksum,
   FrameTest,
-  HeardFrames,
+  ReceivedFrames,
   Netlink,
   NetlinkAnswer,
   NetlinkProtocol,

@@ -19,7 +19,7 @@ export interface Command {
    * Name of the program's family. A restarted process uses the same names. The program is killed when this process dies.
    * When the program ends, its descendants are killed before the result is returned, in whatever group or session.
    * Exception: after a successful end, descendants that left the group and closed the pipes may live some seconds longer.
-   * See also {@link ProcessRunner.endFamily}.
+   * See also {@link ProcessRunner.killFamily}.
    */
   readonly family?: string;
   /** At this deadline the whole process group gets SIGTERM, and one second later SIGKILL. */
@@ -48,5 +48,5 @@ export interface ProcessRunner {
    */
   run(command: Command): Promise<CommandResult>;
   /** Kills all remaining programs of the family, including those of a previous process. */
-  endFamily(family: string): Promise<void>;
+  killFamily(family: string): Promise<void>;
 }

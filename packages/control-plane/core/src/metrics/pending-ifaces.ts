@@ -20,22 +20,24 @@ export interface PendingIface {
 }
 
 /** Whether a new attachment replaces the one behind the device, so the interface changes its network. */
-function isSwap(told: IfaceStatus, attachments: readonly Attachment[]): boolean {
+function isSwap(reported: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
-      name === told.name && state !== "Removing" && podInterfaceName !== told.podInterfaceName,
+      name === reported.name &&
+      state !== "Removing" &&
+      podInterfaceName !== reported.podInterfaceName,
   );
 }
 
 function pendingType(
-  told: IfaceStatus | undefined,
+  reported: IfaceStatus | undefined,
   isWanted: boolean,
   attachments: readonly Attachment[],
 ): HotplugType | undefined {
-  if (!isWanted) return told === undefined ? undefined : "Unplug";
-  if (told?.hotplug === undefined) return "Plug";
-  const { type, phase } = told.hotplug;
-  if (type === "Swap" || (phase === "Ready" && isSwap(told, attachments))) return "Swap";
+  if (!isWanted) return reported === undefined ? undefined : "Unplug";
+  if (reported?.hotplug === undefined) return "Plug";
+  const { type, phase } = reported.hotplug;
+  if (type === "Swap" || (phase === "Ready" && isSwap(reported, attachments))) return "Swap";
   return phase === "Ready" ? undefined : "Plug";
 }
 
@@ -44,10 +46,10 @@ export function pendingIfaces({ spec, status }: VirtualMachineInstance): readonl
   const ifaces = ifacesOf(spec);
   const names = new Set([...ifaces, ...interfaces].flatMap(({ name }) => name ?? []));
   return [...names].flatMap((name) => {
-    const told = findByName(interfaces, name);
+    const reported = findByName(interfaces, name);
     const iface = findByName(ifaces, name);
-    const type = pendingType(told, iface !== undefined && !isAbsent(iface), attachments);
-    return type === undefined ? [] : [{ name, type, since: told?.hotplug?.since }];
+    const type = pendingType(reported, iface !== undefined && !isAbsent(iface), attachments);
+    return type === undefined ? [] : [{ name, type, since: reported?.hotplug?.since }];
   });
 }
 
@@ -65,9 +67,9 @@ export function newReasons(
   before: VirtualMachineInstance | undefined,
   after: VirtualMachineInstance,
 ): readonly string[] {
-  const { interfaces: told = [] } = before?.status ?? {};
+  const { interfaces: reported = [] } = before?.status ?? {};
   return (after.status?.interfaces ?? []).flatMap(({ name = "", hotplug }) =>
-    newReason(findByName(told, name)?.hotplug, hotplug),
+    newReason(findByName(reported, name)?.hotplug, hotplug),
   );
 }
 
@@ -84,10 +86,10 @@ export function findEndedPhases(
   before: VirtualMachineInstance,
   after: VirtualMachineInstance,
 ): readonly EndedPhase[] {
-  const { interfaces: told = [] } = after.status ?? {};
+  const { interfaces: reported = [] } = after.status ?? {};
   return (before.status?.interfaces ?? []).flatMap(({ name = "", hotplug: was }) => {
     if (was?.since === undefined || was.phase === "Ready") return [];
-    const is = findByName(told, name)?.hotplug;
+    const is = findByName(reported, name)?.hotplug;
     if (is?.phase === was.phase) return [];
     return [{ type: was.type, phase: was.phase, since: was.since, until: is?.since }];
   });
@@ -95,15 +97,15 @@ export function findEndedPhases(
 
 /** Counts interfaces by phase and reason. Each phase has a sample without a reason, even at 0. */
 export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
-  const told = vmis.flatMap(({ status }) =>
+  const reported = vmis.flatMap(({ status }) =>
     (status?.interfaces ?? []).flatMap(({ hotplug }) => (hotplug === undefined ? [] : [hotplug])),
   );
   return {
     name: "patchbay_iface_phase",
-    help: "Ifaces in each phase, by the reason that is told of them; none: they go on.",
+    help: "Interfaces in each phase, by reported reason; none if they make progress.",
     type: "gauge",
     samples: IFACE_PHASES.flatMap((phase) => {
-      const reasons = told.flatMap((one) => (one.phase === phase ? [one.reason ?? ""] : []));
+      const reasons = reported.flatMap((one) => (one.phase === phase ? [one.reason ?? ""] : []));
       return [...new Set(["", ...reasons])].map((reason) => ({
         labels: { phase, reason },
         value: reasons.filter((one) => one === reason).length,

@@ -20,7 +20,7 @@ function printed(taps: ReadonlyMap<string, string>, links = [UPLINK, TAP]): read
   );
 }
 
-test("what comes out of the tap is what the guest receives, by KubeVirt's names", () => {
+test("maps tap transmit to guest receive, with KubeVirt's metric names", () => {
   const nic = '["node1","default","vm1","blue"]';
   const both = (type: string): string => `["node1","default","vm1","blue","${type}"]`;
   expect(printed(new Map([["blue", "tap1"]]))).toEqual([
@@ -37,7 +37,7 @@ test("what comes out of the tap is what the guest receives, by KubeVirt's names"
   ]);
 });
 
-test("a NIC whose tap is not there has no numbers, and links that are no tap have none", () => {
+test("has no counters for a missing tap or for other links", () => {
   expect(printed(new Map([["blue", "tap2"]]))).toEqual([]);
   expect(printed(new Map())).toEqual([]);
 });

@@ -28,7 +28,7 @@ function vmiWith(
 }
 
 describe("a VMI", () => {
-  test("is told with its node, its phase and its guest's system", () => {
+  test("is reported with node, phase and guest OS", () => {
     const guestOSInfo = {
       name: "Debian GNU/Linux",
       versionId: "12",
@@ -75,7 +75,7 @@ describe("a VMI", () => {
   });
 });
 
-test("each interface of a VMI is told, with an address or without", () => {
+test("reports each interface of a VMI, with or without an address", () => {
   const interfaces = [
     { name: "default", interfaceName: "eth0", ipAddress: "10.0.2.2" },
     { interfaceName: "lo" },
@@ -195,7 +195,7 @@ const WANT = [
   value: 1,
 }));
 
-test("each NIC of a VMI that has a network is told, with its binding", () => {
+test("reports each NIC that has a network, with its binding", () => {
   const vmi = aVmi();
   const family = vmiVnicFamily([{ ...vmi, spec: withNics(vmi.spec, NETWORKS, IFACES) }]);
   expect(family).toMatchObject({ name: "kubevirt_vmi_vnic_info", type: "gauge" });

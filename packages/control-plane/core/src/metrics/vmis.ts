@@ -21,10 +21,10 @@ type Migration = VirtualMachineInstanceMigration;
 
 /** Omits empty labels as KubeVirt does; Prometheus treats both alike. */
 function toSample(labels: Labels, value: number): Sample {
-  const given = Object.entries(labels).filter(
+  const present = Object.entries(labels).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== "",
   );
-  return { labels: Object.fromEntries(given), value };
+  return { labels: Object.fromEntries(present), value };
 }
 
 function gauge(name: string, help: string, samples: readonly Sample[]): MetricFamily {
@@ -103,13 +103,17 @@ function endedFamily(
   migrations: readonly Migration[],
   phase: "Succeeded" | "Failed",
 ): MetricFamily {
-  const word = phase.toLowerCase();
+  const phaseName = phase.toLowerCase();
   const samples = migrations
     .filter(({ status }) => status?.phase === phase)
     .map(({ metadata: { name, namespace }, spec }) =>
       toSample({ vmi: spec.vmiName, vmim: name, namespace }, 1),
     );
-  return gauge(`kubevirt_vmi_migration_${word}`, `1 for each migration that ${word}.`, samples);
+  return gauge(
+    `kubevirt_vmi_migration_${phaseName}`,
+    `1 for each migration that ${phaseName}.`,
+    samples,
+  );
 }
 
 function toSeconds(time: string | undefined): number | undefined {
@@ -146,10 +150,10 @@ export function migrationFamilies(
   migrations: readonly Migration[],
   vmis: readonly VirtualMachineInstance[],
 ): readonly MetricFamily[] {
-  const counts = Object.entries(PHASES_BY_METRIC).map(([word, phases]) => {
+  const counts = Object.entries(PHASES_BY_METRIC).map(([phaseName, phases]) => {
     const value = migrations.filter(({ status }) => phases.includes(status?.phase)).length;
-    const name = `kubevirt_vmi_migrations_in_${word}_phase`;
-    return gauge(name, `Migrations in phase ${word}.`, [{ labels: {}, value }]);
+    const name = `kubevirt_vmi_migrations_in_${phaseName}_phase`;
+    return gauge(name, `Migrations in phase ${phaseName}.`, [{ labels: {}, value }]);
   });
   return [
     ...counts,

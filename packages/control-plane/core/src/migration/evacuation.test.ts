@@ -9,20 +9,20 @@ const NODE = { nodeName: "node1", evacuationNodeName: "node1" };
 const NOW_MS = Date.parse(NOW);
 const STUCK = [{ type: "LiveMigratable", status: "False" }] as const;
 
-function told(status: VmiStatus = {}, strategy?: EvictionStrategy): VirtualMachineInstance {
+function reported(status: VmiStatus = {}, strategy?: EvictionStrategy): VirtualMachineInstance {
   const vmi = aGuest({ ...NODE, ...status });
   if (strategy === undefined) return vmi;
   return { ...vmi, spec: { ...vmi.spec, evictionStrategy: strategy } };
 }
 
 function plan(vmi: VirtualMachineInstance, change: Partial<EvacuationFacts> = {}) {
-  const given = {
+  const input = {
     migrations: [],
     ofCluster: "LiveMigrate" as const,
     nowMs: NOW_MS,
     isNodeSchedulable: false,
   };
-  return planEvacuation({ vmi, ...given, ...change });
+  return planEvacuation({ vmi, ...input, ...change });
 }
 
 /** One that was made for the drain, and failed so many milliseconds ago. */
@@ -36,8 +36,8 @@ function failedAgo(agoMs: number, uid: string, node = "node1") {
 }
 
 describe("a guest that is to leave its node", () => {
-  test("gets a migration that says so", () => {
-    expect(plan(told())).toMatchObject({
+  test("gets a migration marked as evacuation", () => {
+    expect(plan(reported())).toMatchObject({
       kind: "createMigration",
       migration: {
         metadata: {
@@ -48,19 +48,19 @@ describe("a guest that is to leave its node", () => {
         spec: { vmiName: "vm1" },
       },
     });
-    expect(plan(told())).toEqual(plan(told()));
+    expect(plan(reported())).toEqual(plan(reported()));
   });
 
   test.each<{ name: string; vmi: VirtualMachineInstance; change?: Partial<EvacuationFacts> }>([
     { name: "nobody has told it", vmi: aGuest({ nodeName: "node1" }) },
-    { name: "it cannot leave", vmi: told({ conditions: [...STUCK] }) },
-    { name: "others see to it", vmi: told({}, "External") },
-    { name: "it is to be shut down", vmi: told({}, "None") },
-    { name: "one is under way", vmi: told(), change: { migrations: [aMigration("Running")] } },
-    { name: "one waits for its turn", vmi: told(), change: { migrations: [aMigration()] } },
+    { name: "it cannot leave", vmi: reported({ conditions: [...STUCK] }) },
+    { name: "others see to it", vmi: reported({}, "External") },
+    { name: "it is to be shut down", vmi: reported({}, "None") },
+    { name: "one is under way", vmi: reported(), change: { migrations: [aMigration("Running")] } },
+    { name: "one waits for its turn", vmi: reported(), change: { migrations: [aMigration()] } },
     {
       name: "it is being stopped",
-      vmi: { ...told(), metadata: { ...told().metadata, deletionTimestamp: NOW } },
+      vmi: { ...reported(), metadata: { ...reported().metadata, deletionTimestamp: NOW } },
     },
   ])("gets none while $name", ({ vmi, change }) => {
     expect(plan(vmi, change)).toBeUndefined();
@@ -70,7 +70,7 @@ describe("a guest that is to leave its node", () => {
     { name: "has left", status: { nodeName: "node2" } },
     { name: "has ended", status: { phase: "Succeeded" as const } },
   ])("is told so no longer once it $name", ({ status }) => {
-    expect(plan(told(status))).toEqual({ kind: "clearMark", node: "node1" });
+    expect(plan(reported(status))).toEqual({ kind: "clearMark", node: "node1" });
   });
 });
 
@@ -87,7 +87,7 @@ describe("a try that failed", () => {
     const migrations = Array.from({ length: tries }, (_, index) =>
       failedAgo(agoMs + (tries - 1 - index) * 400_000, `m${String(index)}`),
     );
-    const step = plan(told(), { migrations });
+    const step = plan(reported(), { migrations });
     expect(step?.kind === "wait" ? step.forMs : undefined).toBe(want);
     expect(step).toBeDefined();
   });
@@ -102,17 +102,17 @@ describe("a try that failed", () => {
       want: "createMigration",
     },
   ])("on a node that is $name: $want", ({ isNodeSchedulable, agoMs, want }) => {
-    const step = plan(told(), { migrations: [failedAgo(agoMs, "m1")], isNodeSchedulable });
+    const step = plan(reported(), { migrations: [failedAgo(agoMs, "m1")], isNodeSchedulable });
     expect(step?.kind).toBe(want);
   });
 
-  test("gives the next another name, and does not count where it was made for another drain", () => {
-    const first = plan(told());
-    const next = plan(told(), { migrations: [failedAgo(30_000, "m1")] });
+  test("names the next one differently, and does not count migrations of other drains", () => {
+    const first = plan(reported());
+    const next = plan(reported(), { migrations: [failedAgo(30_000, "m1")] });
     expect(next?.kind).toBe("createMigration");
     expect(next).not.toEqual(first);
     const elsewhere = failedAgo(1000, "m1", "node2");
-    expect(plan(told(), { migrations: [elsewhere] })).toEqual(first);
+    expect(plan(reported(), { migrations: [elsewhere] })).toEqual(first);
   });
 });
 

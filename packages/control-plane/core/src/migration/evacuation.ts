@@ -62,7 +62,7 @@ function endedMs({ status, metadata }: Migration): number {
   return toMs(last ?? migrationState?.endTimestamp ?? metadata.creationTimestamp) ?? 0;
 }
 
-function retryDelayLeftMs(failed: readonly Migration[], nowMs: number): number {
+function remainingRetryDelayMs(failed: readonly Migration[], nowMs: number): number {
   const last = failed.at(-1);
   if (last === undefined) return 0;
   const pauseMs = RETRY_DELAY_MS * 2 ** Math.min(failed.length - 1, DOUBLINGS_MAX);
@@ -94,7 +94,7 @@ function buildMigration(
 function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, migrations);
-  const forMs = retryDelayLeftMs(failed, nowMs);
+  const forMs = remainingRetryDelayMs(failed, nowMs);
   // Only a cordoned node is still being drained. On any other node the next eviction sets the mark again and gets a
   // migration after the delay. That also serves tools that evict without a cordon.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
@@ -109,7 +109,8 @@ export function planEvacuation(facts: EvacuationFacts): EvacuationStep | undefin
   if (node !== nodeName || isVmiFinal(vmi)) return { kind: "clearMark", node };
   const isOurs =
     MIGRATING_STRATEGIES.includes(findEvictionStrategy(vmi, ofCluster)) && isMigratable(vmi);
-  const isLeaving = vmi.metadata.deletionTimestamp !== undefined;
-  if (!isOurs || isLeaving || migrations.some((each) => !isMigrationFinal(each))) return undefined;
+  const isBeingDeleted = vmi.metadata.deletionTimestamp !== undefined;
+  if (!isOurs || isBeingDeleted || migrations.some((each) => !isMigrationFinal(each)))
+    return undefined;
   return planAttempt(node, facts);
 }

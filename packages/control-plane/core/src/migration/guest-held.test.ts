@@ -17,14 +17,14 @@ import type { MigrationFacts } from "./control/facts.ts";
 import { listMigrationEvents, buildMigrationStatus } from "./control/migration-status.ts";
 import { buildVmiFields } from "./control/vmi-status.ts";
 
-const LEFT = {
+const LEFTOVER = {
   startTimestamp: ASKED,
   abortRequested: true,
   abortRequestedTimestamp: ASKED,
   sourceNodeDomainLeft: true,
 };
 const FAULTS = ["/dev/sda, which it has not"];
-const HELD = { targetNode: "node2", startTimestamp: ASKED, targetNodeDomainFaults: FAULTS };
+const PAUSED = { targetNode: "node2", startTimestamp: ASKED, targetNodeDomainFaults: FAULTS };
 const MIN_5 = "2026-01-01T00:05:00.000Z";
 const ENDED = aTarget({ phase: "Failed" });
 const CANCELLED = aMigration("Running", { deletionTimestamp: NOW });
@@ -35,9 +35,9 @@ function stopped(facts: MigrationFacts): MigrationFacts {
   return { ...facts, guest: { ...aGuestFacts(vmi), vmi: { ...vmi, metadata } } };
 }
 
-function sayCourse(facts: MigrationFacts): string {
-  const course = decide(facts);
-  return "why" in course ? `${course.kind}: ${course.why}` : course.kind;
+function printDecision(facts: MigrationFacts): string {
+  const decision = decide(facts);
+  return "why" in decision ? `${decision.kind}: ${decision.why}` : decision.kind;
 }
 
 test.each<{
@@ -48,7 +48,7 @@ test.each<{
   want: RegExp;
 }>([
   { name: "it is cancelled: the target lets it go on", want: /^goOn$/ },
-  { name: "it is cancelled, and held: it waits", state: HELD, want: /^goOn$/ },
+  { name: "it is cancelled, and held: it waits", state: PAUSED, want: /^goOn$/ },
   { name: "its object is gone", change: { migration: undefined }, want: /^goOn$/ },
   {
     name: "the target's pod has ended",
@@ -63,7 +63,7 @@ test.each<{
   { name: "the VM is stopped: it is shut down at the target", isStopped: true, want: /^goOn$/ },
   {
     name: "the VM is stopped, and the guest held",
-    state: HELD,
+    state: PAUSED,
     isStopped: true,
     want: /^lose: VMI vm1 is being stopped$/,
   },
@@ -74,12 +74,12 @@ test.each<{
     want: /^lose: the guest has left its node, .* within 5 minutes that it runs there$/,
   },
 ])("the source says that the guest has left: $name", ({ state, change, isStopped, want }) => {
-  const facts = { ...openFacts({ ...LEFT, ...state }), migration: CANCELLED, ...change };
-  expect(sayCourse(isStopped ? stopped(facts) : facts)).toMatch(want);
+  const facts = { ...openFacts({ ...LEFTOVER, ...state }), migration: CANCELLED, ...change };
+  expect(printDecision(isStopped ? stopped(facts) : facts)).toMatch(want);
 });
 
 test("a guest that is lost has failed, however the pod that it had left ends", () => {
-  const facts = openFacts(LEFT, { targetPod: ENDED });
+  const facts = openFacts(LEFTOVER, { targetPod: ENDED });
   const members = buildVmiFields(facts, decide(facts));
   expect(members).toMatchObject({
     phase: "Failed",
@@ -95,13 +95,13 @@ test("a guest that is lost has failed, however the pod that it had left ends", (
 
 describe("a guest that is held", () => {
   const message = expect.stringMatching(
-    /^the guest has come to node node2 and stands still there, .*: \/dev\/sda, which it has not\. .*else restart the VM$/,
+    /^the guest is paused on node node2, .*: \/dev\/sda, which it has not\. .*otherwise restart the VM$/,
   ) as string;
-  const facts = openFacts(HELD);
-  const told = { course: { kind: "goOn" } as const, failures: [], now: NOW };
+  const facts = openFacts(PAUSED);
+  const reported = { decision: { kind: "goOn" } as const, failures: [], now: NOW };
   const before = aMigration("Running");
 
-  test("is told of on the VMI, which is not ready", () => {
+  test("is reported on the VMI, which is not ready", () => {
     const vmi = facts.guest?.vmi ?? aGuest();
     const { conditions } = buildVmiStatus({ ...aGuestFacts(vmi), failures: [] }, NOW);
     expect(conditions).toEqual(
@@ -112,25 +112,25 @@ describe("a guest that is held", () => {
     );
   });
 
-  test("is told of on its migration, and once by events", () => {
-    const status = buildMigrationStatus({ ...told, migration: before, state: HELD });
+  test("is reported on its migration, and once by events", () => {
+    const status = buildMigrationStatus({ ...reported, migration: before, state: PAUSED });
     expect(status.conditions).toMatchObject([{ type: "GuestHeld", status: "True" }]);
-    const { course } = told;
-    const notes = listMigrationEvents({ before, status, course, facts });
+    const { decision: decision } = reported;
+    const notes = listMigrationEvents({ before, status, decision, facts });
     expect(notes).toEqual(
       (["migration", "vmi"] as const).map((on) => ({
         on,
         note: { type: "Warning", reason: "GuestHeld", message },
       })),
     );
-    expect(listMigrationEvents({ before: { ...before, status }, status, course, facts })).toEqual(
+    expect(listMigrationEvents({ before: { ...before, status }, status, decision, facts })).toEqual(
       [],
     );
   });
 
-  test("is no longer told of once it is over", () => {
-    const state = { ...HELD, completed: true };
-    const status = buildMigrationStatus({ ...told, migration: before, state });
+  test("is not reported after the end of the migration", () => {
+    const state = { ...PAUSED, completed: true };
+    const status = buildMigrationStatus({ ...reported, migration: before, state });
     expect(status).not.toHaveProperty("conditions");
   });
 });

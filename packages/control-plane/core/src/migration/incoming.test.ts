@@ -136,7 +136,7 @@ test.each([
   },
 );
 
-test("whatever else is so, it goes on nowhere while it may run at the source", () => {
+test("never resumes the guest while it may run on the source", () => {
   const bits = [false, true];
   const all = bits.flatMap((isComing) =>
     bits.flatMap((isWired) =>
@@ -182,7 +182,7 @@ test.each([
   { name: "fewer paths", came: { ...WIRED, paths: [] }, want: [] },
 ] as readonly { name: string; came: IncomingDomain; want: string[] }[])(
   "what has come: $name",
-  ({ came, want }) => {
-    expect(findIncomingFaults(came, WIRED)).toEqual(want);
+  ({ came: incoming, want }) => {
+    expect(findIncomingFaults(incoming, WIRED)).toEqual(want);
   },
 );

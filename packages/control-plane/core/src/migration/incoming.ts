@@ -38,8 +38,8 @@ export type IncomingStep =
 
 function listen({ relay }: IncomingFacts): readonly IncomingStep[] {
   const start = relay === "none" ? [{ kind: "startRelay" } as const] : [];
-  const tell = relay === "told" ? [] : [{ kind: "reportAddress" } as const];
-  return [...start, ...tell];
+  const report = relay === "told" ? [] : [{ kind: "reportAddress" } as const];
+  return [...start, ...report];
 }
 
 function prepare(facts: IncomingFacts): readonly IncomingStep[] {
@@ -49,15 +49,15 @@ function prepare(facts: IncomingFacts): readonly IncomingStep[] {
 
 /** The guest runs, or stays paused as it was at the source. */
 function finish({ migration, relay }: IncomingFacts): readonly IncomingStep[] {
-  const isTold = migration.targetNodeDomainReadyTimestamp !== undefined;
+  const isReported = migration.targetNodeDomainReadyTimestamp !== undefined;
   const end = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
-  if (isTold) return [...end, { kind: "wait", for: "end" }];
+  if (isReported) return [...end, { kind: "wait", for: "end" }];
   return [{ kind: "welcome" }, { kind: "reportReady" }, ...end];
 }
 
 function reportFaults({ migration, faults }: IncomingFacts): readonly IncomingStep[] {
-  const isTold = isEqual(migration.targetNodeDomainFaults ?? [], faults);
-  return isTold ? [] : [{ kind: "reportFaults", faults }];
+  const isReported = isEqual(migration.targetNodeDomainFaults ?? [], faults);
+  return isReported ? [] : [{ kind: "reportFaults", faults }];
 }
 
 function resumeGuest(facts: IncomingFacts): readonly IncomingStep[] {
@@ -99,23 +99,26 @@ export interface IncomingDomain {
   readonly paths: readonly string[];
 }
 
-function nicFaults(came: IncomingNic, wired: IncomingNic | undefined): readonly string[] {
-  if (wired === undefined) return [`a NIC with MAC ${came.mac}, which the VM does not have`];
+function nicFaults(incoming: IncomingNic, wired: IncomingNic | undefined): readonly string[] {
+  if (wired === undefined) return [`a NIC with MAC ${incoming.mac}, which the VM does not have`];
   const parts = [
-    ["tap", came.tap, wired.tap],
-    ["place", came.pciAddress, wired.pciAddress],
+    ["tap", incoming.tap, wired.tap],
+    ["place", incoming.pciAddress, wired.pciAddress],
   ] as const;
   return parts
     .filter(([, has, wants]) => has !== wants)
-    .map(([what, has = "none"]) => `the NIC with MAC ${came.mac} has another ${what}: ${has}`);
+    .map(([what, has = "none"]) => `the NIC with MAC ${incoming.mac} has another ${what}: ${has}`);
 }
 
-export function findIncomingFaults(came: IncomingDomain, wired: IncomingDomain): readonly string[] {
+export function findIncomingFaults(
+  incoming: IncomingDomain,
+  wired: IncomingDomain,
+): readonly string[] {
   const find = ({ nics }: IncomingDomain, mac: string) => nics.find((nic) => nic.mac === mac);
-  const missing = wired.nics.filter(({ mac }) => find(came, mac) === undefined);
-  const foreign = came.paths.filter((path) => !wired.paths.includes(path));
+  const missing = wired.nics.filter(({ mac }) => find(incoming, mac) === undefined);
+  const foreign = incoming.paths.filter((path) => !wired.paths.includes(path));
   return [
-    ...came.nics.flatMap((nic) => nicFaults(nic, find(wired, nic.mac))),
+    ...incoming.nics.flatMap((nic) => nicFaults(nic, find(wired, nic.mac))),
     ...missing.map(({ mac }) => `no NIC with MAC ${mac}`),
     ...foreign.map((path) => `${path}, which the VM does not use`),
   ].sort();
@@ -125,14 +128,16 @@ export function findIncomingFaults(came: IncomingDomain, wired: IncomingDomain):
 export const GUEST_HELD_CONDITION = "GuestHeld";
 
 /** Describes why the guest is paused and what to do. Undefined if it is not paused for that reason. */
-export function heldMessage(state: MigrationState | undefined): string | undefined {
+export function findPausedGuestMessage(state: MigrationState | undefined): string | undefined {
   const { targetNodeDomainFaults: faults = [], targetNode = "" } = state ?? {};
   if (faults.length === 0) return undefined;
-  return `the guest has come to node ${targetNode} and stands still there, since it is not what was made ready for it: ${faults.join("; ")}. It goes on by itself when that is so no longer; else restart the VM`;
+  return `the guest is paused on node ${targetNode}, because its devices differ from what was prepared: ${faults.join("; ")}. It resumes when they match; otherwise restart the VM`;
 }
 
-export function heldCondition(state: MigrationState | undefined): readonly NewCondition[] {
-  const message = heldMessage(state);
+export function buildPausedGuestCondition(
+  state: MigrationState | undefined,
+): readonly NewCondition[] {
+  const message = findPausedGuestMessage(state);
   if (message === undefined) return [];
   return [{ type: GUEST_HELD_CONDITION, status: "True", reason: "ArrivedOtherwise", message }];
 }

@@ -9,7 +9,7 @@ export {
 export { listMigrationEvents, buildMigrationStatus } from "./control/migration-status.ts";
 export { decideNext, planMigrations } from "./control/plan.ts";
 export { currentMigration, hasMigrationBegun, sortByAge, mayBegin } from "./control/queue.ts";
-export { usesNamespaceLabels, migrationSettingsOf } from "./control/settings.ts";
+export { usesNamespaceLabels, readMigrationSettings } from "./control/settings.ts";
 export { findCpuRequirement, noTargetReason } from "./control/target-nodes.ts";
 export { labelChanges } from "./control/vmi-status.ts";
 export { type EvacuationStep, planEvacuation } from "./evacuation.ts";
@@ -21,13 +21,13 @@ export {
   GUEST_HELD_CONDITION,
   planIncoming,
 } from "./incoming.ts";
-export { UNLIMITED_DOWNTIME_MS, downtimeAt, mayDisruptNow, migrationLimitsOf } from "./limits.ts";
+export { UNLIMITED_DOWNTIME_MS, downtimeAt, mayDisruptNow, readMigrationLimits } from "./limits.ts";
 export {
   listAnnouncedNics,
-  wiringsAfterArrival,
+  listIncomingWirings,
   listMigratingIfaces,
   listExpectedNics,
-  wiringsAfterDeparture,
+  listOutgoingWirings,
   staysPaused,
 } from "./migrated-nics.ts";
 export { type OutgoingFacts, type OutgoingStep, planOutgoing } from "./outgoing.ts";
@@ -46,6 +46,6 @@ export {
 export {
   respondToEviction,
   inFlightProblem,
-  launcherNamesOf,
+  listLauncherNames,
   migrationProblem,
 } from "./requests.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
-import { downtimeAt, mayDisruptNow, migrationLimitsOf } from "./limits.ts";
+import { downtimeAt, mayDisruptNow, readMigrationLimits } from "./limits.ts";
 
 const DEFAULTS = { throttles: false, maxDowntimeMs: 900, silenceMs: 150_000, allowsUnsafe: false };
 
@@ -28,9 +28,9 @@ test.each([
     },
     want: { throttles: true, maxDowntimeMs: 300, silenceMs: 20_000, allowsUnsafe: true },
   },
-])("of $name", ({ given, want }) => {
-  const state = given === undefined ? {} : { migrationConfiguration: given };
-  expect(migrationLimitsOf(state)).toEqual(want);
+])("of $name", ({ given: input, want }) => {
+  const state = input === undefined ? {} : { migrationConfiguration: input };
+  expect(readMigrationLimits(state)).toEqual(want);
 });
 
 const ITERATIONS = [1, 2, 3, 4, 5, 6, 7];
@@ -51,8 +51,8 @@ test.each([
     given: { maxDowntimeMs: 1, isEmulated: false },
     want: [1, 1, 1, 1, 1, 1, 1],
   },
-])("how long a guest may stand still: $name", ({ given, want }) => {
-  expect(ITERATIONS.map((iteration) => downtimeAt(iteration, given))).toEqual(want);
+])("how long a guest may stand still: $name", ({ given: input, want }) => {
+  expect(ITERATIONS.map((iteration) => downtimeAt(iteration, input))).toEqual(want);
 });
 
 test.each([
@@ -64,10 +64,10 @@ test.each([
     want: false,
   },
   { name: "its time is over", given: { allowWorkloadDisruption: true }, afterS: 20, want: true },
-])("a guest is disrupted or not where $name: $want", ({ given, afterS, want }) => {
+])("a guest is disrupted or not where $name: $want", ({ given: input, afterS, want }) => {
   const state = {
     startTimestamp: "2026-01-01T00:00:00Z",
-    migrationConfiguration: { completionTimeoutPerGiB: 20, ...given },
+    migrationConfiguration: { completionTimeoutPerGiB: 20, ...input },
   };
   const nowMs = 1_767_225_600_000 + afterS * 1000;
   expect(mayDisruptNow(state, aVmi(), nowMs)).toBe(want);

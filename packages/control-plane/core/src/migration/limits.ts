@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits of a migration for libvirt and the relays, from the migration configuration.
 import {
-  migrationConfigOf,
+  buildMigrationConfig,
   parseQuantity,
   type MigrationConfiguration,
   type MigrationState,
@@ -29,8 +29,8 @@ function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandw
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
 }
 
-export function migrationLimitsOf({ migrationConfiguration }: MigrationState): MigrationLimits {
-  const settings = migrationConfigOf(migrationConfiguration);
+export function readMigrationLimits({ migrationConfiguration }: MigrationState): MigrationLimits {
+  const settings = buildMigrationConfig(migrationConfiguration);
   return {
     ...parseBandwidth(settings.bandwidthPerMigration),
     throttles: settings.allowAutoConverge,
@@ -60,7 +60,7 @@ export function mayDisruptNow(
   vmi: Pick<VirtualMachineInstance, "spec">,
   nowMs: number,
 ): boolean {
-  const settings = migrationConfigOf(migrationConfiguration);
+  const settings = buildMigrationConfig(migrationConfiguration);
   const startMs = toMs(startTimestamp);
   if (startMs === undefined || !settings.allowWorkloadDisruption) return false;
   return nowMs - startMs >= completionTimeoutMs(settings, vmi);

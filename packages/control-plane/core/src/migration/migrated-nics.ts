@@ -8,7 +8,7 @@ import {
 } from "@patchbay/api";
 import type { BindingKind } from "../nics/bindings/binding.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
-import { socketLinkOf } from "../nics/links/socket-link.ts";
+import { buildSocketLinkName } from "../nics/links/socket-link.ts";
 import { ownTapName } from "../nics/names.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, PAUSED } from "../status/conditions.ts";
@@ -42,7 +42,7 @@ function findTapName(
   const attachment = findByName(vmi.status?.migrationState?.targetAttachments, name);
   if (kind === "refused" || attachment === undefined) return undefined;
   const { podInterfaceName } = attachment;
-  if (kind === "vhostuser") return `${names.LAUNCHER_DIR}/${socketLinkOf(podInterfaceName)}`;
+  if (kind === "vhostuser") return `${names.LAUNCHER_DIR}/${buildSocketLinkName(podInterfaceName)}`;
   return OWN_TAP_BINDINGS.includes(kind) ? ownTapName(name, podInterfaceName) : undefined;
 }
 
@@ -91,7 +91,7 @@ function withoutAwaitedIn(wiring: PodWiring): PodWiring {
 }
 
 /** Wirings to apply as soon as the guest runs here. Idempotent. */
-export function wiringsAfterArrival(facts: NodeVmFacts): readonly PodWiring[] {
+export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }
 
@@ -99,6 +99,6 @@ export function wiringsAfterArrival(facts: NodeVmFacts): readonly PodWiring[] {
  * Wirings to apply once the guest has left the pod with that UID. The old pod then neither passes frames to the guest nor
  * answers for its MAC. Idempotent.
  */
-export function wiringsAfterDeparture(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
+export function listOutgoingWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
   return listWirings(facts).map((wiring) => ({ ...wiring, awaitedIn: podUid }));
 }

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { planOutgoing, type OutgoingFacts } from "./outgoing.ts";
 
 const RUNS = { name: "d", uuid: "u", state: "running", persistent: true } as const;
-const LEFT = { ...RUNS, state: "shutoff", move: "left" } as const;
-const LEAVING = { ...RUNS, state: "paused", move: "leaving" } as const;
+const LEFTOVER = { ...RUNS, state: "shutoff", move: "left" } as const;
+const DELETING = { ...RUNS, state: "paused", move: "leaving" } as const;
 const NO_JOB = { state: "none" } as const;
 const OUT = { state: "running", move: "out" } as const;
 const READY = { targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts: { "40000": 0 } };
@@ -20,7 +20,7 @@ function stepsOf(
     job: NO_JOB,
     hasRelay: false,
     call: undefined,
-    isHeard: false,
+    isAcknowledged: false,
     isStalled: false,
     isLate: false,
     ...change,
@@ -66,29 +66,29 @@ test.each([
   {
     name: "the guest stands still on its last part of the way",
     state: { ...READY, startTimestamp: START },
-    change: { domain: LEAVING, job: OUT },
+    change: { domain: DELETING, job: OUT },
     want: ["wait call"],
   },
   {
     name: "the guest stands still on it, and the call is not back yet",
     state: { ...READY, startTimestamp: START },
-    change: { domain: LEAVING, call: "running" as const },
+    change: { domain: DELETING, call: "running" as const },
     want: ["wait call"],
   },
   {
     name: "the guest stands still on it, and nothing goes on",
     state: { ...READY, startTimestamp: START },
-    change: { domain: LEAVING, hasRelay: true, call: { failure: "the connection was lost" } },
+    change: { domain: DELETING, hasRelay: true, call: { failure: "the connection was lost" } },
     want: [
       ...STAYED,
-      "failed: its libvirt ended at the last moment, and the guest goes on here",
+      "failed: its libvirt ended before the handover, and the guest continues here",
       "goOn",
     ],
   },
   {
     name: "the same, and it was told that it stays",
     state: { ...READY, startTimestamp: START, failed: true },
-    change: { domain: LEAVING },
+    change: { domain: DELETING },
     want: ["goOn", "wait end"],
   },
   {
@@ -100,31 +100,31 @@ test.each([
   {
     name: "it has arrived",
     state: { ...READY, startTimestamp: START },
-    change: { hasRelay: true, domain: LEFT, call: "arrived" as const },
+    change: { hasRelay: true, domain: LEFTOVER, call: "arrived" as const },
     want: ["tellGone", "wait handover"],
   },
   {
     name: "it has arrived, and this process has just been started",
     state: { ...READY, startTimestamp: START },
-    change: { domain: LEFT },
+    change: { domain: LEFTOVER },
     want: ["startRelay", "tellGone", "wait handover"],
   },
   {
     name: "the target has heard that",
     state: { ...READY, startTimestamp: START },
-    change: { hasRelay: true, domain: LEFT, isHeard: true },
+    change: { hasRelay: true, domain: LEFTOVER, isAcknowledged: true },
     want: ["wait handover"],
   },
   {
     name: "the target that had heard that listens elsewhere by now",
     state: { ...READY, startTimestamp: START },
-    change: { domain: LEFT, isHeard: true },
+    change: { domain: LEFTOVER, isAcknowledged: true },
     want: ["startRelay", "tellGone", "wait handover"],
   },
   {
     name: "it runs at the target",
     state: { ...READY, startTimestamp: START, targetNodeDomainReadyTimestamp: START },
-    change: { hasRelay: true, domain: LEFT, isHeard: true },
+    change: { hasRelay: true, domain: LEFTOVER, isAcknowledged: true },
     want: ["stopRelay", "wait end"],
   },
   {
@@ -136,13 +136,13 @@ test.each([
   {
     name: "it has arrived, and is to be cancelled: too late",
     state: { ...READY, startTimestamp: START, abortRequested: true },
-    change: { hasRelay: true, domain: LEFT },
+    change: { hasRelay: true, domain: LEFTOVER },
     want: ["reportLeft", "tellGone", "wait handover"],
   },
   {
     name: "that was told, and the target has heard it",
     state: { ...READY, startTimestamp: START, abortRequested: true, sourceNodeDomainLeft: true },
-    change: { hasRelay: true, domain: LEFT, isHeard: true },
+    change: { hasRelay: true, domain: LEFTOVER, isAcknowledged: true },
     want: ["wait handover"],
   },
   {
@@ -203,12 +203,12 @@ test.each([
   expect(stepsOf(state, change)).toEqual(want);
 });
 
-test("whether somebody asked for the end is told with the failure", () => {
+test("reports with the failure whether an abort was requested", () => {
   const facts = {
     job: NO_JOB,
     hasRelay: false,
     call: undefined,
-    isHeard: false,
+    isAcknowledged: false,
     isStalled: false,
     isLate: false,
     domain: RUNS,

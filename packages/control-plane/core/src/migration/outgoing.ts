@@ -16,7 +16,7 @@ export interface OutgoingFacts {
   /** Whether the completion timeout has passed and disruption is allowed. */
   readonly isLate: boolean;
   /** Whether the target has acknowledged over that relay that the guest is off here. */
-  readonly isHeard: boolean;
+  readonly isAcknowledged: boolean;
 }
 
 export type OutgoingWait = "target" | "guest" | "call" | "handover" | "end";
@@ -50,13 +50,13 @@ const WAIT_FOR_END: readonly OutgoingStep[] = [{ kind: "wait", for: "end" }];
  * not told to and this pod still runs. So the guest resumes here. The failure is written first: after that the target
  * cannot resume it.
  */
-function resumeHere(facts: OutgoingFacts): readonly OutgoingStep[] {
+function resumeOnSource(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (facts.migration.failed === true) return [{ kind: "goOn" }, ...WAIT_FOR_END];
-  const reason = "its libvirt ended at the last moment, and the guest goes on here";
-  return [...failHere(facts, reason), { kind: "goOn" }];
+  const reason = "its libvirt ended before the handover, and the guest continues here";
+  return [...failOnSource(facts, reason), { kind: "goOn" }];
 }
 
-function failHere(facts: OutgoingFacts, reason: string): readonly OutgoingStep[] {
+function failOnSource(facts: OutgoingFacts, reason: string): readonly OutgoingStep[] {
   const isAborted = facts.migration.abortRequested === true;
   const stop = facts.hasRelay ? [{ kind: "stopRelay" } as const] : [];
   return [...stop, { kind: "announceMacs" }, { kind: "reportFailed", reason, isAborted }];
@@ -71,9 +71,9 @@ function handOver(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (targetNodeDomainReadyTimestamp !== undefined) {
     return facts.hasRelay ? [{ kind: "stopRelay" }, ...WAIT_FOR_END] : WAIT_FOR_END;
   }
-  const isAnswered = abortRequested !== true || sourceNodeDomainLeft === true;
-  const answer = isAnswered ? [] : [{ kind: "reportLeft" } as const];
-  if (facts.hasRelay && facts.isHeard) return [...answer, { kind: "wait", for: "handover" }];
+  const hasReply = abortRequested !== true || sourceNodeDomainLeft === true;
+  const answer = hasReply ? [] : [{ kind: "reportLeft" } as const];
+  if (facts.hasRelay && facts.isAcknowledged) return [...answer, { kind: "wait", for: "handover" }];
   const start = facts.hasRelay ? [] : [{ kind: "startRelay" } as const];
   return [...answer, ...start, { kind: "tellGone" }, { kind: "wait", for: "handover" }];
 }
@@ -96,12 +96,12 @@ function begin({ migration, hasRelay }: OutgoingFacts): readonly OutgoingStep[] 
 /** The guest runs here and no migration is active in libvirt. */
 function decideBeforeStart(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, call } = facts;
-  if (typeof call === "object") return failHere(facts, call.failure);
+  if (typeof call === "object") return failOnSource(facts, call.failure);
   // Nothing has been sent yet.
-  if (migration.abortRequested === true) return failHere(facts, "it was cancelled");
+  if (migration.abortRequested === true) return failOnSource(facts, "it was cancelled");
   // An earlier process started the migration and died; the migration has failed since.
   if (migration.startTimestamp !== undefined)
-    return failHere(facts, "it ended, and the guest is here");
+    return failOnSource(facts, "it ended, and the guest is here");
   return begin(facts);
 }
 
@@ -123,12 +123,12 @@ function isPausedWithoutJob({ domain, job, call }: OutgoingFacts): boolean {
 
 export function planOutgoing(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, domain, call } = facts;
-  if (isPausedWithoutJob(facts)) return resumeHere(facts);
+  if (isPausedWithoutJob(facts)) return resumeOnSource(facts);
   if (migration.failed === true) return WAIT_FOR_END;
   // The launcher may have ended since.
   if (call === "arrived" || domain?.move === "left") return handOver(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
   if (isMigratingOut(facts)) return decideWhileMigrating(facts);
-  const isHere = domain.state === "running" || domain.state === "paused";
-  return isHere ? decideBeforeStart(facts) : failHere(facts, "the guest has ended");
+  const isOnSource = domain.state === "running" || domain.state === "paused";
+  return isOnSource ? decideBeforeStart(facts) : failOnSource(facts, "the guest has ended");
 }

@@ -13,7 +13,7 @@ import {
 } from "./owner.ts";
 
 const FIRST = launcherPodName(aVmi());
-const MOVED = launcherPodName(aVmi(), "m1");
+const MIGRATED = launcherPodName(aVmi(), "m1");
 const ON_BOTH = { one: "a", two: "b" };
 
 /** From node a to node b. */
@@ -22,13 +22,13 @@ const MOVE: MigrationState = {
   sourceNode: "a",
   sourcePod: FIRST,
   targetNode: "b",
-  targetPod: MOVED,
+  targetPod: MIGRATED,
 };
 /** And back, afterwards. */
 const BACK: MigrationState = {
   migrationUid: "m2",
   sourceNode: "b",
-  sourcePod: MOVED,
+  sourcePod: MIGRATED,
   targetNode: "a",
 };
 const OVER = { completed: true, endTimestamp: "2026-01-01T00:00:00Z" };
@@ -39,7 +39,7 @@ function vmiIn(nodeName: string, migrationState?: MigrationState): VirtualMachin
 }
 
 describe("a launcher's name", () => {
-  test("is one that a pod can have, however long the VMI's is", () => {
+  test("is a valid pod name, however long the VMI's is", () => {
     const vmi = aVmi();
     const name = launcherPodName({
       ...vmi,
@@ -74,14 +74,14 @@ describe("the owner and its pod", () => {
     {
       name: "the guest has arrived",
       vmi: vmiIn("b", { ...MOVE, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:00Z" }),
-      pod: MOVED,
+      pod: MIGRATED,
       open: true,
       roles: [undefined, "owner"],
     },
     {
       name: "it is over",
       vmi: vmiIn("b", { ...MOVE, ...OVER }),
-      pod: MOVED,
+      pod: MIGRATED,
       open: false,
       roles: [undefined, "owner"],
     },
@@ -102,14 +102,14 @@ describe("the owner and its pod", () => {
     {
       name: "the way back begins",
       vmi: vmiIn("b", BACK),
-      pod: MOVED,
+      pod: MIGRATED,
       open: true,
       roles: ["target", "owner"],
     },
     {
       name: "the way back has failed",
       vmi: vmiIn("b", { ...BACK, ...OVER, failed: true }),
-      pod: MOVED,
+      pod: MIGRATED,
       open: false,
       roles: [undefined, "owner"],
     },
@@ -133,7 +133,11 @@ describe("the owner and its pod", () => {
   });
 
   test("the target's pod has the migration's name", () => {
-    expect(launcherOn(vmiIn("a", MOVE), "b")).toEqual({ uid: "two", name: MOVED, role: "target" });
+    expect(launcherOn(vmiIn("a", MOVE), "b")).toEqual({
+      uid: "two",
+      name: MIGRATED,
+      role: "target",
+    });
   });
 
   test.each([
@@ -161,7 +165,7 @@ test("only the owner's pod is the launcher", () => {
     return { ...pod, metadata: { ...pod.metadata, name, ownerReferences } };
   };
   const areLaunchers = (vmi: VirtualMachineInstance) =>
-    [FIRST, MOVED].map((name) => isLauncherOf(podOf(name), vmi));
+    [FIRST, MIGRATED].map((name) => isLauncherOf(podOf(name), vmi));
   expect(areLaunchers(vmiIn("a", MOVE))).toEqual([true, false]);
   expect(areLaunchers(vmiIn("b", MOVE))).toEqual([false, true]);
 });
@@ -179,7 +183,7 @@ test("the target sees its own pod's attachments, and no reports of the other one
   expect(targetView(vmiIn("a")).status?.attachments).toEqual([]);
 });
 
-test("the target takes the guest's MACs for its own where nobody has chosen one", () => {
+test("the target uses the guest's MACs if the spec sets none", () => {
   const vmi = vmiIn("a", MOVE);
   const interfaces = [
     { name: "one", masquerade: {} },

@@ -4,7 +4,7 @@ import type { EvictionStrategy, VirtualMachineInstance, VmiPhase, VmiStatus } fr
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { launcherPodName } from "./owner.ts";
-import { respondToEviction, launcherNamesOf, migrationProblem } from "./requests.ts";
+import { respondToEviction, listLauncherNames, migrationProblem } from "./requests.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const YES = { type: "LiveMigratable", status: "True" } as const;
@@ -46,12 +46,12 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; want: string 
   expect(migrationProblem(vmi, KEY)).toBe(want);
 });
 
-const HELD = "VMI vm1 is configured with an eviction strategy but is not live-migratable";
+const PAUSED = "VMI vm1 is configured with an eviction strategy but is not live-migratable";
 
 const TRIGGERED = 'Eviction triggered evacuation of VMI "default/vm1"';
 const HERE = { nodeName: "a" };
 const MARKED = { ...HERE, evacuationNodeName: "a" };
-const LEAVES = `${TRIGGERED} from a`;
+const MIGRATES = `${TRIGGERED} from a`;
 
 test.each<{
   strategy?: EvictionStrategy;
@@ -62,10 +62,10 @@ test.each<{
   { vmi: vmiThat("Running", NO), want: undefined },
   { strategy: "None", vmi: vmiThat("Running", NO), want: undefined },
   { strategy: "None", vmi: vmiThat("Running", YES, HERE), want: undefined },
-  { strategy: "LiveMigrate", vmi: vmiThat("Running", NO), want: HELD },
-  { strategy: "LiveMigrate", vmi: vmiThat("Scheduling"), want: HELD },
+  { strategy: "LiveMigrate", vmi: vmiThat("Running", NO), want: PAUSED },
+  { strategy: "LiveMigrate", vmi: vmiThat("Scheduling"), want: PAUSED },
   { strategy: "LiveMigrate", vmi: vmiThat("Failed", NO), want: undefined },
-  { strategy: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: LEAVES },
+  { strategy: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: MIGRATES },
   {
     strategy: "LiveMigrate",
     vmi: vmiThat("Running", YES, MARKED),
@@ -74,14 +74,14 @@ test.each<{
   {
     strategy: "LiveMigrate",
     vmi: vmiThat("Running", YES, { ...HERE, evacuationNodeName: "b" }),
-    want: LEAVES,
+    want: MIGRATES,
   },
   { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", NO, HERE), want: undefined },
-  { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", YES, HERE), want: LEAVES },
-  { strategy: "External", vmi: vmiThat("Running", NO, HERE), want: LEAVES },
+  { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", YES, HERE), want: MIGRATES },
+  { strategy: "External", vmi: vmiThat("Running", NO, HERE), want: MIGRATES },
   { strategy: "External", vmi: vmiThat("Scheduling"), want: undefined },
-  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: HELD },
-  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: LEAVES },
+  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: PAUSED },
+  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: MIGRATES },
   { strategy: "None", ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: undefined },
 ])(
   "an eviction by $strategy of the VM, $ofCluster of the cluster, of $vmi.status: $want",
@@ -97,12 +97,12 @@ test("the target of a migration is not evicted, and known while the migration is
   const move = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
   const [source, target] = [launcherPodName(aVmi()), launcherPodName(aVmi(), "m1")];
   const open = vmiThat("Running", YES, { nodeName: "a", migrationState: move });
-  expect(launcherNamesOf(open)).toEqual([source, target]);
+  expect(listLauncherNames(open)).toEqual([source, target]);
   const message = "Eviction request for target Pod";
   expect(respondToEviction(open, target, "None")).toEqual({ message });
-  const arrived = vmiThat("Running", YES, { nodeName: "b", migrationState: move });
-  expect(launcherNamesOf(arrived)).toEqual([target]);
+  const incoming = vmiThat("Running", YES, { nodeName: "b", migrationState: move });
+  expect(listLauncherNames(incoming)).toEqual([target]);
   const over = { ...move, completed: true };
   const failed = vmiThat("Running", YES, { nodeName: "a", migrationState: over });
-  expect(launcherNamesOf(failed)).toEqual([source]);
+  expect(listLauncherNames(failed)).toEqual([source]);
 });

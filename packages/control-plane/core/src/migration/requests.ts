@@ -29,8 +29,8 @@ export function migrationProblem(
   if (vmi === undefined) return `the VMI "${key.namespace}/${key.name}" does not exist`;
   if (isVmiFinal(vmi)) return "Cannot migrate VMI in finalized state.";
   if (isMigratable(vmi)) return undefined;
-  const told = findCondition(vmi.status?.conditions, LIVE_MIGRATABLE);
-  const { reason = NOT_REPORTED.reason, message = NOT_REPORTED.message } = told ?? {};
+  const acknowledged = findCondition(vmi.status?.conditions, LIVE_MIGRATABLE);
+  const { reason = NOT_REPORTED.reason, message = NOT_REPORTED.message } = acknowledged ?? {};
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
 }
 
@@ -46,7 +46,7 @@ export function inFlightProblem(
   return `in-flight migration detected. Active migration job (${active.metadata.uid ?? ""}) is currently already in progress for VMI ${name}.`;
 }
 
-export function launcherNamesOf(vmi: VirtualMachineInstance): readonly string[] {
+export function listLauncherNames(vmi: VirtualMachineInstance): readonly string[] {
   const open = openMigration(vmi);
   const owner = ownerPodName(vmi);
   if (open === undefined) return [owner];

@@ -50,7 +50,7 @@ test("of an iface that is declared only, its entry, its network and the names th
 });
 
 describe("whose iface it is", () => {
-  test("first those of the spec in its order, then what is left of others, by name", () => {
+  test("lists the spec's interfaces in order, then leftovers by name", () => {
     const vmi = vmiWith(
       {
         attachments: [attachmentOf("z", "pod1"), attachmentOf("two", "pod2")],
@@ -130,12 +130,12 @@ describe("links", () => {
     expect(facts?.links).toMatchObject(want);
   });
 
-  test("of a tap that nobody has open are there all the same", () => {
+  test("include a tap that no process has open", () => {
     const [facts] = collect({ links: LINKS.with(2, link("tap7692c3ad354")) });
     expect(facts?.links).toMatchObject({ tap: true, tapOpen: false });
   });
 
-  test("are none while nobody knows what they would be called", () => {
+  test("are empty while their names are unknown", () => {
     const vmi = vmiWith({ interfaces: [{ name: "one" }] }, []);
     const [facts] = collect({ vmi, links: [link("k6t-"), link("tap")] });
     expect(facts?.links).toEqual(NO_LINKS);
@@ -147,7 +147,10 @@ describe("the device", () => {
 
   test("is the NIC of the iface's alias, with the guest's word on its MAC", () => {
     const link = { mac: MAC, name: "enp2s0", ipv4: { value: ["10.0.0.1"] } };
-    const guest = { nics: new Map([[MAC, { ...link, ipv6: { value: undefined } }]]), others: [] };
+    const guest = {
+      nics: new Map([[MAC, { ...link, ipv6: { value: undefined } }]]),
+      otherLinks: [],
+    };
     const place = pciAddress === undefined ? {} : { pciAddress };
     const nic = aNic("ua-one", { ...place, mtu: 1450 });
     expect(collect({ nics: [aNic("ua-two"), nic], guest })[0]?.device).toEqual({
@@ -167,7 +170,7 @@ describe("the device", () => {
   ])("$name", ({ mac, want }) => {
     const unknown = { value: undefined };
     const nics = new Map([[mac, { ipv4: unknown, ipv6: unknown }]]);
-    const device = collect({ nics: [aNic("ua-one")], guest: { nics, others: [] } })[0]?.device;
+    const device = collect({ nics: [aNic("ua-one")], guest: { nics, otherLinks: [] } })[0]?.device;
     expect(device).toEqual({
       alias: "ua-one",
       mac: MAC,
@@ -178,7 +181,7 @@ describe("the device", () => {
   });
 });
 
-test("what was reported last, and the word on the pod, are passed on", () => {
+test("passes on the last report and the pod's annotation", () => {
   const attachments = [attachmentOf("one", "pod1")];
   const interfaces = [{ name: "one", podInterfaceName: "pod1" }];
   const [facts] = collect({ vmi: vmiWith({ attachments, interfaces }, []) });

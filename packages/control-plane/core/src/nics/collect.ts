@@ -29,14 +29,13 @@ interface CarryingNic {
 
 interface Carrier extends CarryingNic {
   readonly swap?: CarryingNic;
-  readonly left: readonly string[];
+  readonly leftovers: readonly string[];
 }
 
 interface CarrierSources {
   readonly vmi: VirtualMachineInstance;
   readonly hasDevice: boolean;
   readonly deviceTap: string | undefined;
-  /** Name of the bridge whose port is the interface's tap for that pod NIC. */
   readonly bridgeOfTap: (podInterfaceName: string) => string | undefined;
   readonly hasLink: (name: string) => boolean;
 }
@@ -53,7 +52,7 @@ interface KnownNics {
 
 function findDeclaredNetwork(
   name: string,
-  told: readonly Attachment[],
+  attachments: readonly Attachment[],
   vmi: VirtualMachineInstance,
 ): Pick<KnownNics, "networkName" | "wanted"> {
   const { namespace = "" } = vmi.metadata;
@@ -63,36 +62,36 @@ function findDeclaredNetwork(
   const isWanted = iface !== undefined && !isAbsent(iface);
   return {
     networkName: isWanted ? networkNameOf(network, namespace) : undefined,
-    wanted: choosePodNic(network, { namespace, attachments: told, nics: [] }),
+    wanted: choosePodNic(network, { namespace, attachments, nics: [] }),
   };
 }
 
 function collectKnownNics(name: string, vmi: VirtualMachineInstance): KnownNics {
-  const told = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
+  const attachments = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
   const { podInterfaceName, otherPodInterfaceNames = [] } =
     findByName(vmi.status?.interfaces, name) ?? {};
   const reported = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
-  const declared = findDeclaredNetwork(name, told, vmi);
-  const nics = told.map((entry) => entry.podInterfaceName);
+  const declared = findDeclaredNetwork(name, attachments, vmi);
+  const nics = attachments.map((entry) => entry.podInterfaceName);
   const all = [...new Set([...nics, ...reported, declared.wanted ?? []].flat())];
-  return { name, attachments: told, reported, all, ...declared };
+  return { name, attachments, reported, all, ...declared };
 }
 
 /** The pod NIC by the first source that knows one. Existing links keep the name they were created with. */
 function lastUsedNic(
-  { attachments: told, reported, wanted }: KnownNics,
+  { attachments, reported, wanted }: KnownNics,
   deviceTap: string | undefined,
 ): string {
-  const known = told[0]?.podInterfaceName ?? reported[0] ?? wanted;
+  const known = attachments[0]?.podInterfaceName ?? reported[0] ?? wanted;
   if (known !== undefined) return known;
   return deviceTap === undefined ? "" : podInterfaceOfTap(deviceTap);
 }
 
 /** With a device, the pod NIC on whose bridge the tap is. Without one, the pod NIC in the spec. */
 function findCurrentNic(known: KnownNics, sources: CarrierSources): string {
-  const { name, attachments: told, networkName, wanted } = known;
+  const { name, attachments, networkName, wanted } = known;
   if (!sources.hasDevice) {
-    const mayChoose = networkName !== undefined && told.length > 0;
+    const mayChoose = networkName !== undefined && attachments.length > 0;
     return (mayChoose ? wanted : undefined) ?? lastUsedNic(known, sources.deviceTap);
   }
   const isCarrying = (nic: string): boolean =>
@@ -103,8 +102,8 @@ function findCurrentNic(known: KnownNics, sources: CarrierSources): string {
   return known.all.find(isCarrying) ?? reported[0] ?? lastUsedNic(known, sources.deviceTap);
 }
 
-function toCarryingNic(podInterfaceName: string, { attachments: told }: KnownNics): CarryingNic {
-  const attachment = told.find((entry) => entry.podInterfaceName === podInterfaceName);
+function toCarryingNic(podInterfaceName: string, { attachments }: KnownNics): CarryingNic {
+  const attachment = attachments.find((entry) => entry.podInterfaceName === podInterfaceName);
   return { podInterfaceName, ...(attachment === undefined ? {} : { attachment }) };
 }
 
@@ -127,10 +126,10 @@ function findCarrier(name: string, sources: CarrierSources): Carrier {
   const current = toCarryingNic(findCurrentNic(known, sources), known);
   const swap = findSwap(current, known, sources.hasDevice);
   const used = [current.podInterfaceName, swap?.podInterfaceName];
-  const left = known.all.filter(
+  const leftovers = known.all.filter(
     (nic) => !used.includes(nic) && sources.hasLink(namesOf(name, nic).bridgeName),
   );
-  return { ...current, ...(swap === undefined ? {} : { swap }), left };
+  return { ...current, ...(swap === undefined ? {} : { swap }), leftovers };
 }
 
 export interface IfaceSources {
@@ -209,7 +208,7 @@ function findObservedCarrier(name: string, sources: IfaceSources): Carrier {
   const nic = nics.find(({ alias }) => nameOfAlias(alias) === name);
   const reported = findByName(vmi.status?.interfaces, name);
   const others = reported?.otherPodInterfaceNames ?? [];
-  const seen = {
+  const observed = {
     hasDevice: isBlind ? reported?.queueCount !== undefined : nic !== undefined,
     hasLink: (link: string): boolean =>
       isBlind
@@ -218,23 +217,25 @@ function findObservedCarrier(name: string, sources: IfaceSources): Carrier {
   };
   const bridgeOfTap = (podInterfaceName: string): string | undefined =>
     findByName(links, ownTapName(name, podInterfaceName))?.master;
-  return findCarrier(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...seen });
+  return findCarrier(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...observed });
 }
 
-type Known = Omit<IfaceFacts, "links" | "swap">;
+type CollectedFacts = Omit<IfaceFacts, "links" | "swap">;
 
 function collectSwapFacts(
-  known: Known,
+  known: CollectedFacts,
   { swap }: Carrier,
-  look: {
+  observation: {
     readonly linksOf: (iface: WiredIface) => LinkFacts;
     readonly sources: IfaceSources;
   },
 ): Pick<IfaceFacts, "swap"> {
   if (swap === undefined || !findBindingModule(known).live.network) return {};
-  const remembered = findRemembered(swap.podInterfaceName, look.sources);
-  const there = { ...swap, ...(remembered === undefined ? {} : { remembered }) };
-  return { swap: { ...there, links: look.linksOf(afterSwap({ ...known, swap: there })) } };
+  const remembered = findRemembered(swap.podInterfaceName, observation.sources);
+  const swapNic = { ...swap, ...(remembered === undefined ? {} : { remembered }) };
+  return {
+    swap: { ...swapNic, links: observation.linksOf(afterSwap({ ...known, swap: swapNic })) },
+  };
 }
 
 function guestFacts(
@@ -252,7 +253,7 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
   const carrier = findObservedCarrier(name, sources);
-  const { podInterfaceName, attachment, left } = carrier;
+  const { podInterfaceName, attachment, leftovers } = carrier;
   const device = findDeviceFacts(name, sources);
   const reported = findByName(vmi.status?.interfaces, name);
   const declared = {
@@ -272,7 +273,7 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),
     ...(remembered === undefined ? {} : { remembered }),
-    ...(left.length === 0 ? {} : { left }),
+    ...(leftovers.length === 0 ? {} : { leftovers }),
   };
   const linksOf = (wired: WiredIface): LinkFacts => collectLinkFacts(wired, sources);
   return {

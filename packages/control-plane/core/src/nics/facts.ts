@@ -26,7 +26,7 @@ export interface LinkFacts {
   readonly tapName?: string;
   readonly tapIndex?: number;
   /** Whether a tap created by a CNI plugin has one queue pair or several. */
-  readonly takesQueues?: "one" | "many";
+  readonly tapQueues?: "one" | "many";
   readonly socketProblem?: ReasonMessage<SocketReason>;
 }
 
@@ -77,7 +77,7 @@ export interface IfaceFacts {
   /** Unset if no network swap is pending. */
   readonly swap?: SwapFacts;
   /** Other pod NICs that still have a bridge of ours without traffic. */
-  readonly left?: readonly string[];
+  readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
 }
 

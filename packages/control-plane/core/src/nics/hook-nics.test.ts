@@ -5,7 +5,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
-import { phaseOf } from "./phase.ts";
+import { decidePhase } from "./phase.ts";
 import { expectedWirings, withWired } from "./links/wiring.ts";
 import { EMPTY_VIEW } from "../guest/agent-view.ts";
 import { withNics } from "./nics.ts";
@@ -16,10 +16,10 @@ const NETWORK = { ...networkConfigOf(undefined), bindings: BINDINGS };
 const IFACE: Iface = { name: "default", binding: { name: "slirp" } };
 const ETH0 = { name: "eth0", kind: "veth", mac: "02:00:00:00:00:01", mtu: 1450, up: true };
 
-type Seen = Partial<Pick<IfaceSources, "links" | "nics" | "isRunning">>;
+type Observed = Partial<Pick<IfaceSources, "links" | "nics" | "isRunning">>;
 
-function facts(seen: Seen, iface: Iface = IFACE): NodeVmFacts {
-  const { links = [ETH0 as never], nics = [], isRunning = false } = seen;
+function facts(observed: Observed, iface: Iface = IFACE): NodeVmFacts {
+  const { links = [ETH0 as never], nics = [], isRunning = false } = observed;
   const attachments = [{ name: "default", podInterfaceName: "eth0", state: "Attached" as const }];
   const bare = aVmi({ status: { phase: "Scheduled", attachments } });
   const vmi = { ...bare, spec: withNics(bare.spec, [{ name: "default", pod: {} }], [iface]) };
@@ -42,7 +42,7 @@ function facts(seen: Seen, iface: Iface = IFACE): NodeVmFacts {
     useEmulation: true,
     network: NETWORK,
     uuid: "u",
-    asked: {},
+    unplugRequests: {},
     role: "owner",
     domain: isRunning
       ? { running: true, isPaused: false, crashed: false, facts: domain }
@@ -58,9 +58,9 @@ const NIC = {
   queues: 1,
 };
 
-function phase(seen: Seen): string | undefined {
-  const [iface] = facts(seen).ifaces;
-  return iface && phaseOf(iface);
+function phase(observed: Observed): string | undefined {
+  const [iface] = facts(observed).ifaces;
+  return iface && decidePhase(iface);
 }
 
 test("a plugin with nothing but a sidecar is one", () => {
@@ -70,7 +70,7 @@ test("a plugin with nothing but a sidecar is one", () => {
   });
 });
 
-test("its link cannot be down, which nobody but the hook could bring about", () => {
+test("rejects link state down, which only the hook could set", () => {
   const down = resolveBinding({ ...IFACE, state: "down" }, { name: "default", pod: {} }, BINDINGS);
   expect(down).toMatchObject({ kind: "refused", field: "state" });
 });
@@ -82,7 +82,7 @@ test("the guest is defined without it, and nothing is wired", () => {
   expect(expectedWirings(facts({}).ifaces)).toEqual([]);
 });
 
-describe("when the guest runs there is nothing to do for it", () => {
+describe("a running guest needs no action", () => {
   test.each([
     { name: "a NIC that libvirt knows, as passt's", nics: [NIC] },
     { name: "a NIC that only QEMU knows, as slirp's", nics: [] },

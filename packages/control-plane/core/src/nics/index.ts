@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export { newAddressChange } from "./addresses/retained-addresses.ts";
 export {
-  ipv6GatewayOf,
+  findIpv6Gateway,
   isIpv6LinkLocal,
   type NicAddresses,
   type NicRoute,
@@ -44,11 +44,11 @@ export {
 } from "./attachments/node-nics.ts";
 export {
   DEFAULT_POLICY,
-  leaseDirectoriesOf,
+  listLeaseDirectories,
   namesBridge,
   policyInForce,
   policyProblems,
-  policySettingOf,
+  describePolicySetting,
   type TenantPolicy,
 } from "./attachments/tenant-policy.ts";
 export type { WantedAttachment } from "./attachments/wanted-attachments.ts";
@@ -58,7 +58,7 @@ export type {
   RemovableWiring,
   MasqueradeWiring,
   NatSubnet,
-  PodAnswers,
+  PodReplies,
   PodWiring,
   ObservedWiring,
   SendGuard,
@@ -96,7 +96,7 @@ export {
   type SegmentOf,
   withMacs,
 } from "./mac.ts";
-export { aliasOf, isExtraInterfaceName, isOwnPodInterfaceName, nameOfAlias } from "./names.ts";
+export { toAlias, isExtraInterfaceName, isOwnPodInterfaceName, nameOfAlias } from "./names.ts";
 export { nicsPatch } from "./nics-patch.ts";
 export {
   findByName,
@@ -105,7 +105,7 @@ export {
   networksOf,
   type Nics,
   nicsOf,
-  nicsPlaceOf,
+  locateNics,
   withNics,
 } from "./nics.ts";
 export type { UnplugRequest } from "./node-plan.ts";

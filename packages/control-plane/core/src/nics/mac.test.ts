@@ -89,7 +89,7 @@ describe("a new MAC", () => {
     );
   });
 
-  test("is another one when the first is taken", () => {
+  test("is another one if the first is in use", () => {
     expect(chooseMac(new Set(["02:00:00:00:00:01"]), counting())).toBe("02:00:00:00:00:02");
   });
 });
@@ -131,13 +131,13 @@ describe("missing MACs", () => {
       earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
       want: "02:00:00:00:00:01",
     },
-  ])("$name", ({ given, earlier, want }) => {
-    const ifaces = withMacs(given, { ...sources, earlier: [earlier], randomBytes: counting() });
+  ])("$name", ({ given: input, earlier, want }) => {
+    const ifaces = withMacs(input, { ...sources, earlier: [earlier], randomBytes: counting() });
     expect(ifaces.map(({ macAddress }) => macAddress)).toEqual([want]);
   });
 });
 
-test("no two of the new MACs are the same, nor one that is there, however it is written", () => {
+test("generates MACs that are unique and differ from existing ones in any notation", () => {
   const spec = specOf(
     [{ name: "a", macAddress: "02-00-00-00-00-01" }, { name: "b" }, { name: "c", macAddress: "" }],
     ["a", "b", "c"].map((name) => ({ name, multus: { networkName: "blue" } })),
@@ -169,9 +169,9 @@ test("an earlier MAC that another iface of the network names now is that one's",
     { name: "nic", ...network },
     { name: "other", ...network },
   ];
-  const given = specOf([{ name: "nic" }, { name: "other", macAddress: mac }], networks);
+  const input = specOf([{ name: "nic" }, { name: "other", macAddress: mac }], networks);
   const earlier = [onBlue({ macAddress: mac })];
-  const macs = withMacs(given, { namespace: "ns", earlier, randomBytes: counting() });
+  const macs = withMacs(input, { namespace: "ns", earlier, randomBytes: counting() });
   expect(macs.map(({ macAddress }) => macAddress)).toEqual(["02:00:00:00:00:01", mac]);
 });
 
@@ -234,7 +234,7 @@ describe("twins", () => {
     expect(findMacTwins(onPod, [{ ...onPod, name: "other" }])).toEqual([]);
   });
 
-  test("say which iface, network and VM", () => {
+  test("names the interface, the network and the VM", () => {
     const other = { ...own, name: "other" };
     expect(findMacTwins(own, [other])).toEqual([
       {
@@ -248,7 +248,7 @@ describe("twins", () => {
     ]);
   });
 
-  test("name a VM that runs before one that is halted", () => {
+  test("prefers a running VM over a halted one", () => {
     const running = { ...own, name: "running" };
     const halted = { ...own, name: "halted", isHalted: true as const };
     for (const others of [
@@ -297,7 +297,7 @@ const [FIRST, SECOND] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 const POD: Network = { name: "default", pod: {} };
 const BLUE: Network = { name: "default", multus: { networkName: "blue" } };
 const BRIDGE: Iface = { name: "default", bridge: {} };
-const KEPT: VmStatus = { macAddresses: [{ name: "default", macAddress: FIRST }] };
+const RETAINED: VmStatus = { macAddresses: [{ name: "default", macAddress: FIRST }] };
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "managedTap" },
   lone: { domainAttachmentType: "tap" },
@@ -313,13 +313,13 @@ function reported(mac: string): VmiStatus {
   return { phase: "Running", interfaces: [{ name: "default", mac }] };
 }
 
-function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["macAddresses"] {
+function retainedAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["macAddresses"] {
   const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
   const situation = {
     vm,
     vmi,
     startProblems: [],
-    isNameTaken: false,
+    hasNameConflict: false,
     isStaged: false,
     waitsForBinding: false,
     failures: [],
@@ -327,7 +327,7 @@ function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["macAddress
   return buildVmStatus({ ...situation, bindings: BINDINGS }, "2026-01-01T00:00:00Z").macAddresses;
 }
 
-describe("the VM's status keeps", () => {
+describe("the VM's status retains", () => {
   const entry = (macAddress: string) => [{ name: "default", macAddress }];
 
   test.each<{
@@ -345,14 +345,14 @@ describe("the VM's status keeps", () => {
     },
     {
       name: "what the guest has now rather than what an earlier one had",
-      vm: vmOf(BRIDGE, KEPT),
+      vm: vmOf(BRIDGE, RETAINED),
       vmi: reported(SECOND),
       want: entry(SECOND),
     },
-    { name: "it without a guest", vm: vmOf(BRIDGE, KEPT), want: entry(FIRST) },
+    { name: "it without a guest", vm: vmOf(BRIDGE, RETAINED), want: entry(FIRST) },
     {
       name: "it while the next guest has none yet",
-      vm: vmOf(BRIDGE, KEPT),
+      vm: vmOf(BRIDGE, RETAINED),
       vmi: { phase: "Scheduled" },
       want: entry(FIRST),
     },
@@ -376,7 +376,7 @@ describe("the VM's status keeps", () => {
     },
     {
       name: "nothing that no NIC can have",
-      vm: vmOf(BRIDGE, KEPT),
+      vm: vmOf(BRIDGE, RETAINED),
       vmi: reported("ff:ff:ff:ff:ff:ff"),
       want: entry(FIRST),
     },
@@ -388,36 +388,36 @@ describe("the VM's status keeps", () => {
     },
     {
       name: "nothing of an iface that is no longer declared",
-      vm: vmOf({ name: "other", bridge: {} }, KEPT, { name: "other", pod: {} }),
+      vm: vmOf({ name: "other", bridge: {} }, RETAINED, { name: "other", pod: {} }),
       want: undefined,
     },
     {
       name: "nothing of one that is leaving",
-      vm: vmOf({ ...BRIDGE, state: "absent" }, KEPT),
+      vm: vmOf({ ...BRIDGE, state: "absent" }, RETAINED),
       want: undefined,
     },
   ])("$name", ({ vm, vmi, want }) => {
-    expect(keptAfter(vm, vmi)).toEqual(want);
+    expect(retainedAfter(vm, vmi)).toEqual(want);
   });
 });
 
 describe("the next VMI gets", () => {
   test.each<{ name: string; vm: VirtualMachine; want: string | undefined }>([
-    { name: "the MAC that was kept", vm: vmOf(BRIDGE, KEPT), want: FIRST },
+    { name: "the MAC that was kept", vm: vmOf(BRIDGE, RETAINED), want: FIRST },
     {
       name: "it in place of an empty one",
-      vm: vmOf({ ...BRIDGE, macAddress: "" }, KEPT),
+      vm: vmOf({ ...BRIDGE, macAddress: "" }, RETAINED),
       want: FIRST,
     },
     {
       name: "what the template names instead",
-      vm: vmOf({ ...BRIDGE, macAddress: SECOND }, KEPT),
+      vm: vmOf({ ...BRIDGE, macAddress: SECOND }, RETAINED),
       want: SECOND,
     },
     { name: "none at the first start", vm: vmOf(BRIDGE), want: undefined },
     {
       name: "none where the tap has its own",
-      vm: vmOf({ name: "default", binding: { name: "lone" } }, KEPT),
+      vm: vmOf({ name: "default", binding: { name: "lone" } }, RETAINED),
       want: undefined,
     },
   ])("$name", ({ vm, want }) => {
@@ -433,8 +433,8 @@ test.each<{ name: string; iface: Iface; want: readonly string[] }>([
     want: ["spec.template.spec.domain.devices.interfaces[0].macAddress"],
   },
 ])("$name", ({ iface, want }) => {
-  const vmi = vmiOf(vmOf(BRIDGE, KEPT), BINDINGS);
+  const vmi = vmiOf(vmOf(BRIDGE, RETAINED), BINDINGS);
   expect(
-    restartRequiredFields(vmOf(iface, KEPT), vmi, { bindings: BINDINGS, isStaged: false }),
+    restartRequiredFields(vmOf(iface, RETAINED), vmi, { bindings: BINDINGS, isStaged: false }),
   ).toEqual(want);
 });

@@ -43,10 +43,10 @@ function drawMac(randomBytes: RandomBytes): string {
 }
 
 /** Returns a locally administered unicast MAC that is not in `taken` (lower case, with colons). */
-export function chooseMac(taken: ReadonlySet<string>, randomBytes: RandomBytes): string {
+export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes): string {
   for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
     const mac = drawMac(randomBytes);
-    if (!taken.has(mac)) return mac;
+    if (!inUse.has(mac)) return mac;
   }
   return drawMac(randomBytes);
 }
@@ -91,13 +91,13 @@ function findEarlierMac(
 }
 
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
-  const taken = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
+  const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
     const has = (iface.macAddress ?? "") !== "";
     if (has || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return iface;
     const macAddress =
-      findEarlierMac(spec, iface.name, sources) ?? chooseMac(taken, sources.randomBytes);
-    taken.add(normalizeMac(macAddress));
+      findEarlierMac(spec, iface.name, sources) ?? chooseMac(inUse, sources.randomBytes);
+    inUse.add(normalizeMac(macAddress));
     return { ...iface, macAddress };
   });
 }
@@ -130,7 +130,9 @@ export interface MacTwin {
 /** Returns the layer-2 segment of a network (NAMESPACE/NAME). Networks that share a bridge have the same one. */
 export type SegmentOf = (network: string) => string;
 
-function listPlaces(owner: MacOwner): readonly { mac: string; network: string; index: number }[] {
+function listMacLocations(
+  owner: MacOwner,
+): readonly { mac: string; network: string; index: number }[] {
   return ifacesOf(owner.spec).flatMap((iface, index) => {
     const network = findNetworkName(owner.spec, iface.name, owner.namespace);
     const mac = iface.macAddress ?? "";
@@ -146,7 +148,7 @@ function listPlaces(owner: MacOwner): readonly { mac: string; network: string; i
 export function findMacTwins(
   own: MacOwner,
   others: readonly MacOwner[],
-  segmentOf: SegmentOf = (network) => network,
+  findSegment: SegmentOf = (network) => network,
 ): readonly MacTwin[] {
   const inUse = new Map<string, { readonly owner: MacOwner; readonly network: string }>();
   const haltedFirst = [
@@ -155,12 +157,12 @@ export function findMacTwins(
   ];
   for (const owner of haltedFirst) {
     if (owner.namespace === own.namespace && owner.name === own.name) continue;
-    for (const { mac, network } of listPlaces(owner)) {
-      inUse.set(`${segmentOf(network)} ${mac}`, { owner, network });
+    for (const { mac, network } of listMacLocations(owner)) {
+      inUse.set(`${findSegment(network)} ${mac}`, { owner, network });
     }
   }
-  return listPlaces(own).flatMap(({ mac, network, index }) => {
-    const found = inUse.get(`${segmentOf(network)} ${mac}`);
+  return listMacLocations(own).flatMap(({ mac, network, index }) => {
+    const found = inUse.get(`${findSegment(network)} ${mac}`);
     if (found === undefined) return [];
     const { namespace, name, isHalted } = found.owner;
     const owner = `${namespace}/${name}`;
@@ -178,20 +180,20 @@ interface OwnMacTwin {
 }
 
 /** NICs of one VM whose MACs collide on a bridge. Validation rejects duplicates on one network. */
-export function findOwnMacTwins(own: MacOwner, segmentOf: SegmentOf): readonly OwnMacTwin[] {
-  const places = listPlaces(own);
-  return places.flatMap((place, at) => {
-    const other = places
+export function findOwnMacTwins(own: MacOwner, findSegment: SegmentOf): readonly OwnMacTwin[] {
+  const locations = listMacLocations(own);
+  return locations.flatMap((location, at) => {
+    const other = locations
       .slice(0, at)
       .find(
         ({ mac, network }) =>
-          mac === place.mac &&
-          network !== place.network &&
-          segmentOf(network) === segmentOf(place.network),
+          mac === location.mac &&
+          network !== location.network &&
+          findSegment(network) === findSegment(location.network),
       );
     if (other === undefined) return [];
-    const networks = [place.network, other.network] as const;
-    return [{ index: place.index, earlier: other.index, mac: place.mac, networks }];
+    const networks = [location.network, other.network] as const;
+    return [{ index: location.index, earlier: other.index, mac: location.mac, networks }];
   });
 }
 
@@ -207,7 +209,7 @@ function canRetainMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): b
   const network = findByName(networksOf(spec), iface.name);
   if (network === undefined || !isDefaultNetwork(network) || isAbsent(iface)) return false;
   const { kind } = resolveBinding(iface, network, bindings);
-  return kind !== "refused" && BINDINGS[kind].takesAnyMac;
+  return kind !== "refused" && BINDINGS[kind].allowsOtherMac;
 }
 
 /** MACs to retain: the running guest's, otherwise the known ones. Interfaces that are no longer declared are dropped. */
@@ -234,9 +236,9 @@ export function withRetainedMacs(
   ifaces: readonly Iface[],
   bindings: BindingRegistry,
 ): readonly Iface[] {
-  const kept = collectRetainedMacs(vm, undefined, bindings);
+  const retained = collectRetainedMacs(vm, undefined, bindings);
   return ifaces.map((iface) => {
-    const macAddress = findByName(kept, iface.name)?.macAddress;
+    const macAddress = findByName(retained, iface.name)?.macAddress;
     const isNamed = (iface.macAddress ?? "") !== "";
     return isNamed || macAddress === undefined ? iface : { ...iface, macAddress };
   });

@@ -90,7 +90,7 @@ describe("NICs in the pod are called as KubeVirt calls them", () => {
 });
 
 /** Names in a pod's annotation after an iface `red` was added to a VMI whose pod asks for NICs of these names. */
-function askedFor(interfaces: readonly string[]): readonly (string | undefined)[] {
+function requestedName(interfaces: readonly string[]): readonly (string | undefined)[] {
   const elements = interfaces.map((link) => ({ name: "other", interface: link }));
   const vmi = aVmiOn([secondary("red", "rednet")]);
   return planPodNetworks({ vmi, bindings: {} }, elements).map((element) => element.interface);
@@ -124,14 +124,14 @@ describe("names differ from KubeVirt's on purpose", () => {
     },
     {
       name: "ordinal detection, primary plus net1 and net2",
-      got: askedFor(["eth0", "net1", "net2"]),
+      got: requestedName(["eth0", "net1", "net2"]),
       kubevirt: true,
       ours: ["eth0", "net1", "net2", "podb1f51a511f1"],
       why: NO_DETECTION,
     },
     {
       name: "ordinal detection, empty list",
-      got: askedFor([]),
+      got: requestedName([]),
       kubevirt: false,
       ours: ["podb1f51a511f1"],
       why: NO_DETECTION,
@@ -198,7 +198,7 @@ describe("bridge and tap follow the NIC in the pod", () => {
   });
 });
 
-test("a NIC keeps the name that its attachment has, whatever it would be called today", () => {
+test("keeps the recorded name of a NIC, whatever the current scheme", () => {
   const vmi = aVmiOn(RED_AND_GREEN);
   const identity = { networkName: "default/rednet", podInterfaceName: "net1" };
   const attachments = [{ name: "red", ...identity, state: "Requested" as const }];
@@ -208,7 +208,7 @@ test("a NIC keeps the name that its attachment has, whatever it would be called 
   });
 });
 
-describe("what a device is called leads back to its iface", () => {
+describe("maps a device alias to its interface", () => {
   test.each(["default", "blue", "ua-x"])("%s", (name) => {
     for (const network of [{ name, pod: {} }, secondary(name, "nad")]) {
       const podInterfaceName = podInterfaceNameOf(network);
@@ -218,7 +218,7 @@ describe("what a device is called leads back to its iface", () => {
     }
   });
 
-  test("an alias of libvirt's own is nobody's", () => {
+  test("maps no alias that libvirt assigned", () => {
     expect(nameOfAlias("net0")).toBeUndefined();
   });
 });

@@ -37,12 +37,12 @@ export function podInterfaceNameOf(network: Network): string {
  * The pod NIC of the additional network that a registered binding needs. `podInterfaceName` is the interface's own NIC.
  * KubeVirt does not set the name, so CNI derives it from the position in the annotation, which changes while a pod runs.
  */
-export function extraInterfaceNameOf(podInterfaceName: string): string {
+export function buildExtraInterfaceName(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
 /** The pod NIC for an interface whose usual NIC is still on another network. Interface names contain no slash. */
-export function spareInterfaceNameOf(ifaceName: string, networkName: string): string {
+export function buildSpareInterfaceName(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
 
@@ -70,11 +70,11 @@ export function isOwnLinkName(name: string): boolean {
 const ALIAS_PREFIX = "ua-";
 
 /** KubeVirt's name for a pod NIC that is a port of the guest's bridge. */
-export function movedNameOf(podInterfaceName: string): string {
+export function buildMovedName(podInterfaceName: string): string {
   return `${withoutPodPrefix(podInterfaceName)}-nic`;
 }
 
-export function aliasOf(ifaceName: string): string {
+export function toAlias(ifaceName: string): string {
   return `${ALIAS_PREFIX}${ifaceName}`;
 }
 
@@ -88,7 +88,7 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
     podInterfaceName,
     bridgeName: `k6t-${withoutPodPrefix(podInterfaceName)}`,
     tapName: `${TAP_PREFIX}${podInterfaceName.slice(POD_PREFIX.length)}`,
-    alias: aliasOf(ifaceName),
+    alias: toAlias(ifaceName),
   };
 }
 

@@ -42,7 +42,7 @@ describe("the lists of a specification", () => {
     ]);
   });
 
-  test("come with the devices where there are none", () => {
+  test("creates missing devices", () => {
     const place = { object, base: "/spec/template/spec", spec: { domain: {} } };
     expect(nicsPatch(place, TO)).toEqual([
       VERSION,

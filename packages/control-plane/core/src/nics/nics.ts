@@ -15,18 +15,17 @@ export function networksOf(spec: VmiSpec): readonly Network[] {
   return spec.networks ?? [];
 }
 
-/** Location of a VM's NICs. */
-export interface NicsPlace {
+export interface NicsLocation {
   /** Unset if there is neither a VM nor a VMI. */
   readonly spec: VmiSpec | undefined;
   readonly base: string;
 }
 
 /** Returns the VM's template, or the spec of a VMI without a VM. */
-export function nicsPlaceOf(machine: {
+export function locateNics(machine: {
   readonly vm?: VirtualMachine | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;
-}): NicsPlace {
+}): NicsLocation {
   const { vm, vmi } = machine;
   return vm === undefined
     ? { spec: vmi?.spec, base: "/spec" }
@@ -50,16 +49,12 @@ export function findByName<T extends { readonly name?: string }>(
   return list?.find((entry) => entry.name === name);
 }
 
-/**
- * Returns NAMESPACE/NAME of the network's definition; undefined for the pod network. Source: KubeVirt
- * network/multus/nad.go.
- */
+/** Returns NAMESPACE/NAME of the network's definition; undefined for the pod network. Source: KubeVirt network/multus/nad.go. */
 export function networkNameOf(network: Network, namespace: string): string | undefined {
   const name = network.multus?.networkName;
   return name === undefined ? undefined : qualifiedName(name, namespace);
 }
 
-/** Adds the namespace to a NAME without one. */
 export function qualifiedName(name: string, namespace: string): string {
   return name.includes("/") ? name : `${namespace}/${name}`;
 }

@@ -12,7 +12,7 @@ import {
   MAC,
   plan,
   running,
-  stepsOf,
+  listSteps,
   type IfaceOptions,
 } from "../testing/node-scene.ts";
 import { unplugRetryMs } from "./node-plan.ts";
@@ -47,7 +47,7 @@ const linked = {
   socket: { podInterfaceName: "pod0a", path: PATH },
 };
 
-test("a socket is shared with the launcher, and the device comes at once", () => {
+test("shares the socket with the launcher and plugs the device in the same pass", () => {
   const pciAddress = { bus: 1, slot: 0, function: 0 };
   const xml = printNic({
     alias: "ua-a",
@@ -64,12 +64,12 @@ test("a socket is shared with the launcher, and the device comes at once", () =>
   expect(live([fast(READY)], PREPARED)).toEqual([attach]);
 });
 
-test("a guest starts with it where the socket is there, and without it where it is not", () => {
+test("starts the guest with the NIC only if the socket exists", () => {
   expect(plan([fast(FOUND)])).toEqual([linked]);
-  expect(stepsOf(plan([fast(READY)]))).toEqual(["defineDomain", "startDomain"]);
+  expect(listSteps(plan([fast(READY)]))).toEqual(["defineDomain", "startDomain"]);
   expect(JSON.stringify(plan([fast(READY)]))).toContain("vhost-pod0a");
   const missing = { socketProblem: { reason: "BackendMissing", message: "none" } } as const;
-  expect(stepsOf(plan([fast(missing)]))).toEqual(["defineDomain", "startDomain"]);
+  expect(listSteps(plan([fast(missing)]))).toEqual(["defineDomain", "startDomain"]);
   expect(JSON.stringify(plan([fast(missing)]))).not.toContain("vhost-pod0a");
 });
 
@@ -93,58 +93,60 @@ describe("it waits", () => {
     const [wait, ...rest] = live([iface], change);
     expect([wait, rest]).toMatchObject([{ kind: "wait", iface: "a", reason }, []]);
     if (wait?.kind !== "wait") throw new Error("it does not wait");
-    const said = blockedReasonOfWait(wait, {
+    const message = blockedReasonOfWait(wait, {
       ...factsOf([iface], { domain: running() }),
       ...change,
     });
-    expect(said.reason).toBe(reason);
-    expect(said.message).not.toBe("");
+    expect(message.reason).toBe(reason);
+    expect(message.message).not.toBe("");
   });
 
   test("for nothing of the sort where processors are real", () => {
     const steps = live([fast(FOUND)], { useEmulation: false });
-    expect(stepsOf(steps)).toEqual(["linkSocket a", "attachDevice a"]);
+    expect(listSteps(steps)).toEqual(["linkSocket a", "attachDevice a"]);
   });
 });
 
 describe("a device", () => {
-  test("that works is left alone, whatever its link is to be", () => {
+  test("is not changed if it works, whatever its link state", () => {
     expect(live([fast(WORKS, { device: DEVICE })], PREPARED)).toEqual([]);
     const down = { iface: { binding: { name: "fast" }, state: "down" as const } };
     expect(live([fast(WORKS, { device: DEVICE, ...down })], PREPARED)).toEqual([]);
   });
 
-  test("whose dataplane is away stays, and the reason is told", () => {
+  test("stays while the dataplane is down, with a reason", () => {
     const missing = { socketProblem: { reason: "BackendMissing", message: "none" } } as const;
     const steps = live([fast(missing, { device: DEVICE })], PREPARED);
     expect(steps).toEqual([{ kind: "wait", iface: "a", reason: "BackendMissing" }]);
   });
 
-  test("whose socket was made anew is taken out, and then comes again", () => {
+  test("is unplugged and plugged again if its socket was recreated", () => {
     const again = fast(FOUND, { device: DEVICE });
     expect(live([again], PREPARED)).toEqual([linked]);
     const shared = fast(READY, { device: DEVICE });
-    expect(stepsOf(live([shared], PREPARED))).toEqual(["detachDevice a"]);
-    const asked = { a: { count: 1, agoMs: 1, isRefused: false } };
-    const [wait] = live([shared], { ...PREPARED, asked });
+    expect(listSteps(live([shared], PREPARED))).toEqual(["detachDevice a"]);
+    const requested = { a: { count: 1, agoMs: 1, isRefused: false } };
+    const [wait] = live([shared], { ...PREPARED, unplugRequests: requested });
     expect(wait).toMatchObject({ kind: "wait", reason: "BackendReplaced" });
     if (wait?.kind !== "wait") throw new Error("it does not wait");
-    expect(blockedReasonOfWait(wait, factsOf([shared], { asked }))).toMatchObject({
+    expect(
+      blockedReasonOfWait(wait, factsOf([shared], { unplugRequests: requested })),
+    ).toMatchObject({
       reason: "BackendReplaced",
       attempts: 1,
     });
   });
 
-  test("that is not wanted any more leaves nothing that is ours", () => {
+  test("leaves no link or socket after removal", () => {
     const iface = { binding: { name: "fast" }, state: "absent" as const };
-    expect(stepsOf(live([fast(WORKS, { device: DEVICE, iface })], PREPARED))).toEqual([
+    expect(listSteps(live([fast(WORKS, { device: DEVICE, iface })], PREPARED))).toEqual([
       "detachDevice a",
     ]);
     expect(live([fast(READY, { iface })], PREPARED)).toEqual([]);
   });
 });
 
-test("a guest is asked again after pauses that grow, up to a minute", () => {
+test("repeats unplug requests with growing delays of up to a minute", () => {
   expect([1, 2, 3, 4, 5, 6, 1000].map(unplugRetryMs)).toEqual([
     10_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000,
   ]);

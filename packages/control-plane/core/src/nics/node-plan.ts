@@ -3,41 +3,41 @@
 import { names, parseVhostUserInfo } from "@patchbay/api";
 import { parsePciAddress, printNic, type NicDefinition, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "./facts.ts";
-import { socketLinkOf } from "./links/socket-link.ts";
+import { buildSocketLinkName } from "./links/socket-link.ts";
 import { findBindingModule, afterSwap } from "./links/wiring.ts";
 import { findMac } from "./mac.ts";
 import { namesOf } from "./names.ts";
-import type { NicPlace } from "./pcie/live-places.ts";
-import { modelOf } from "./pcie/topology.ts";
+import type { NicPlacement } from "./pcie/live-places.ts";
+import { findModelName } from "./pcie/topology.ts";
 import type { BridgeWiring, PodWiring } from "./bindings/pod-wiring.ts";
 import type { SocketReason, VhostSocket } from "./links/vhost-socket.ts";
 import { UNPLUG_REQUESTS_MAX } from "../reasons/messages.ts";
 
-interface NicOptions extends NicPlace {
+interface NicOptions extends NicPlacement {
   readonly hasBootRom?: true;
 }
 
 /** A tap with several queues cannot be opened for a single one, and vice versa. Source: linux/drivers/net/tun.c */
-function queuesFor({ takesQueues }: IfaceFacts["links"], wanted: number): number {
-  if (takesQueues === undefined) return wanted;
-  return takesQueues === "one" ? 1 : Math.max(wanted, 2);
+function queuesFor({ tapQueues }: IfaceFacts["links"], wanted: number): number {
+  if (tapQueues === undefined) return wanted;
+  return tapQueues === "one" ? 1 : Math.max(wanted, 2);
 }
 
-export function buildNicDefinition(facts: IfaceFacts, place: NicOptions): NicDefinition {
+export function buildNicDefinition(facts: IfaceFacts, options: NicOptions): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
   const { links } = facts;
   const { bootOrder, acpiIndex } = facts.iface ?? {};
   return {
     alias,
     mac: findMac(facts),
-    model: modelOf(facts.iface),
+    model: findModelName(facts.iface),
     ...(findBindingModule(facts).kind === "vhostuser"
-      ? { socketPath: `${names.LAUNCHER_DIR}/${socketLinkOf(facts.podInterfaceName)}` }
+      ? { socketPath: `${names.LAUNCHER_DIR}/${buildSocketLinkName(facts.podInterfaceName)}` }
       : { tapName: links.tapName ?? tapName }),
     mtu: links.mtu,
     linkUp: facts.iface?.state !== "down",
-    ...place,
-    queues: queuesFor(links, place.queues),
+    ...options,
+    queues: queuesFor(links, options.queues),
     ...(bootOrder === undefined ? {} : { bootOrder }),
     ...(acpiIndex === undefined ? {} : { acpiIndex }),
   };
@@ -92,8 +92,11 @@ export function planSwapNetwork(
 }
 
 /** Removes one bridge of a network that the interface has left. */
-export function planLeftoverBridge({ name, left = [] }: IfaceFacts): readonly RemoveBridgeAction[] {
-  const [first] = left;
+export function planLeftoverBridge({
+  name,
+  leftovers = [],
+}: IfaceFacts): readonly RemoveBridgeAction[] {
+  const [first] = leftovers;
   if (first === undefined) return [];
   return [{ kind: "removeBridge", iface: name, bridgeName: namesOf(name, first).bridgeName }];
 }

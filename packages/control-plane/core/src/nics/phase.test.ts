@@ -4,10 +4,10 @@ import type { HotplugType, IfacePhase } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { anIface, IN_POD, IN_USE, WIRED, type IfaceOptions } from "../testing/node-scene.ts";
 import { NO_LINKS, type SwapFacts } from "./facts.ts";
-import { hotplugTypeOf, mustReleaseDevice, phaseOf } from "./phase.ts";
+import { toHotplugType, mustReleaseDevice, decidePhase } from "./phase.ts";
 
 const DEVICE = { device: {} };
-const GONE = { iface: null };
+const DELETED = { iface: null };
 const ABSENT = { iface: { state: "absent" } };
 
 interface Row {
@@ -77,30 +77,30 @@ const UNPLUG: readonly Row[] = [
 ];
 
 describe("an iface that is wanted and", () => {
-  test.each(PLUG)("$name: $want", ({ given, want }) => {
-    expect(phaseOf(anIface(given))).toBe(want);
+  test.each(PLUG)("$name: $want", ({ given: input, want }) => {
+    expect(decidePhase(anIface(input))).toBe(want);
   });
 });
 
 describe("an iface that is not wanted and", () => {
-  test.each(UNPLUG)("$name: $want", ({ given, want }) => {
-    expect(phaseOf(anIface({ ...given, ...GONE }))).toBe(want);
-    expect(phaseOf(anIface({ ...given, ...ABSENT }))).toBe(want);
+  test.each(UNPLUG)("$name: $want", ({ given: input, want }) => {
+    expect(decidePhase(anIface({ ...input, ...DELETED }))).toBe(want);
+    expect(decidePhase(anIface({ ...input, ...ABSENT }))).toBe(want);
   });
 });
 
 test("one whose attachment is being removed finishes the unplug, also when it is wanted", () => {
   const removing = { attachment: "Removing" } as const;
-  expect(phaseOf(anIface({ ...removing, links: IN_USE, ...DEVICE }))).toBe("Detaching");
-  expect(phaseOf(anIface({ ...removing, links: WIRED }))).toBe("Unwiring");
-  expect(phaseOf(anIface(removing))).toBe("PodDetaching");
+  expect(decidePhase(anIface({ ...removing, links: IN_USE, ...DEVICE }))).toBe("Detaching");
+  expect(decidePhase(anIface({ ...removing, links: WIRED }))).toBe("Unwiring");
+  expect(decidePhase(anIface(removing))).toBe("PodDetaching");
 });
 
-describe("the guest lets go of a device", () => {
+describe("the guest releases a device", () => {
   const attachment = "Attached" as const;
 
   test.each<{ name: string; given: IfaceOptions; want: boolean }>([
-    { name: "that is not wanted", given: { ...GONE, attachment, ...DEVICE }, want: true },
+    { name: "that is not wanted", given: { ...DELETED, attachment, ...DEVICE }, want: true },
     { name: "whose tap was made anew", given: { attachment, links: WIRED, ...DEVICE }, want: true },
     { name: "not of one in order", given: { attachment, links: IN_USE, ...DEVICE }, want: false },
     {
@@ -109,9 +109,9 @@ describe("the guest lets go of a device", () => {
       want: false,
     },
     { name: "not of none", given: { attachment, links: WIRED }, want: false },
-    { name: "not of none that is not wanted", given: { ...GONE, links: WIRED }, want: false },
-  ])("$name", ({ given, want }) => {
-    expect(mustReleaseDevice(anIface(given))).toBe(want);
+    { name: "not of none that is not wanted", given: { ...DELETED, links: WIRED }, want: false },
+  ])("$name", ({ given: input, want }) => {
+    expect(mustReleaseDevice(anIface(input))).toBe(want);
   });
 });
 
@@ -159,14 +159,14 @@ describe("an iface whose network is another", () => {
       swap,
       want: "Attaching",
     },
-  ])("$name: $want", ({ given, swap: to, want }) => {
-    expect(phaseOf({ ...anIface(given), swap: to })).toBe(want);
+  ])("$name: $want", ({ given: input, swap: to, want }) => {
+    expect(decidePhase({ ...anIface(input), swap: to })).toBe(want);
   });
 
   test("goes when it is not wanted, with what is left of either", () => {
-    expect(phaseOf({ ...anIface({ ...ready, ...ABSENT }), swap })).toBe("Detaching");
+    expect(decidePhase({ ...anIface({ ...ready, ...ABSENT }), swap })).toBe("Detaching");
     const left = { ...anIface({ attachment: "Attached", ...ABSENT }), left: ["pod2"] };
-    expect(phaseOf(left)).toBe("Unwiring");
+    expect(decidePhase(left)).toBe("Unwiring");
   });
 });
 
@@ -182,5 +182,5 @@ test.each<readonly [IfacePhase, HotplugType]>([
   ["Unwiring", "Unplug"],
   ["PodDetaching", "Unplug"],
 ])("%s belongs to a %s", (phase, kind) => {
-  expect(hotplugTypeOf(phase)).toBe(kind);
+  expect(toHotplugType(phase)).toBe(kind);
 });

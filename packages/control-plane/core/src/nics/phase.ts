@@ -18,7 +18,7 @@ export interface PhaseFacts {
   readonly swap?: Pick<SwapFacts, "attachment"> & {
     readonly links: Pick<LinkFacts, "podInterface">;
   };
-  readonly left?: readonly string[];
+  readonly leftovers?: readonly string[];
 }
 
 export function isWanted(facts: Pick<PhaseFacts, "iface">): boolean {
@@ -28,7 +28,7 @@ export function isWanted(facts: Pick<PhaseFacts, "iface">): boolean {
 function unplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   if (facts.device !== undefined) return "Detaching";
   const { tap, bridge } = facts.links;
-  if (tap || bridge || (facts.left ?? []).length > 0) return "Unwiring";
+  if (tap || bridge || (facts.leftovers ?? []).length > 0) return "Unwiring";
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
@@ -54,7 +54,7 @@ function plugPhase(facts: PhaseFacts): IfacePhase {
  * The phase of an interface, or undefined if nothing of it exists. An attachment that is being removed is not reused: the
  * interface completes the unplug first, even if it is requested again.
  */
-export function phaseOf(facts: PhaseFacts): IfacePhase | undefined {
+export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";
   return isWanted(facts) && !removing ? plugPhase(facts) : unplugPhase(facts);
 }
@@ -64,14 +64,14 @@ export function phaseOf(facts: PhaseFacts): IfacePhase | undefined {
  * open again by itself.
  */
 export function mustReleaseDevice(facts: PhaseFacts): boolean {
-  const phase = phaseOf(facts);
+  const phase = decidePhase(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");
 }
 
 const SWAP_PHASES: readonly IfacePhase[] = ["PodSwapping", "Switching"];
 const UNPLUG_PHASES: readonly IfacePhase[] = ["Detaching", "Unwiring", "PodDetaching"];
 
-export function hotplugTypeOf(phase: IfacePhase): HotplugType {
+export function toHotplugType(phase: IfacePhase): HotplugType {
   if (UNPLUG_PHASES.includes(phase)) return "Unplug";
   return SWAP_PHASES.includes(phase) ? "Swap" : "Plug";
 }

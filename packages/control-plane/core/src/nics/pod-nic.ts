@@ -7,7 +7,7 @@ import {
   type NetworkSelection,
 } from "@patchbay/api";
 import { findByName, networkNameOf } from "./nics.ts";
-import { podInterfaceNameOf, spareInterfaceNameOf, movedNameOf } from "./names.ts";
+import { podInterfaceNameOf, buildSpareInterfaceName, buildMovedName } from "./names.ts";
 import type { Link } from "../interfaces/node/pod-network.ts";
 
 /** A pod NIC and its network as NAMESPACE/NAME. */
@@ -62,13 +62,13 @@ export function choosePodNic(network: Network, sources: PodNicSources): string {
   if (isDefaultNetwork(network)) return usual;
   const networkName = networkNameOf(network, namespace) ?? "";
   const told = attachments.filter(({ name }) => name === network.name);
-  const here = told.find((attachment) => isOnNetwork(attachment, networkName));
-  if (here !== undefined) return here.podInterfaceName;
-  const spare = spareInterfaceNameOf(network.name, networkName);
+  const onNetwork = told.find((attachment) => isOnNetwork(attachment, networkName));
+  if (onNetwork !== undefined) return onNetwork.podInterfaceName;
+  const spare = buildSpareInterfaceName(network.name, networkName);
   const has = (name: string): boolean =>
     nics.some((nic) => nic.podInterfaceName === name && nic.networkName === networkName);
-  const there = [usual, spare].find(has);
-  if (there !== undefined) return there;
+  const existing = [usual, spare].find(has);
+  if (existing !== undefined) return existing;
   const isTaken = [...told, ...nics].some(({ podInterfaceName }) => podInterfaceName === usual);
   return isTaken ? spare : usual;
 }
@@ -83,8 +83,8 @@ export function findMovedNic(
   links: readonly Pick<Link, "name" | "master">[],
   podInterfaceName: string,
 ): string | undefined {
-  const moved = links.find(({ name }) => name === movedNameOf(podInterfaceName));
-  if (moved === undefined) return undefined;
+  const swapped = links.find(({ name }) => name === buildMovedName(podInterfaceName));
+  if (swapped === undefined) return undefined;
   const isNameFree = links.every(({ name }) => name !== podInterfaceName);
-  return isNameFree || moved.master !== undefined ? moved.name : undefined;
+  return isNameFree || swapped.master !== undefined ? swapped.name : undefined;
 }

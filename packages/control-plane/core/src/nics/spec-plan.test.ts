@@ -20,13 +20,13 @@ function step(vmi: VirtualMachineInstance, nics: readonly NicSketch[]): VirtualM
   return { ...vmi, spec: withNics(vmi.spec, to.networks, to.ifaces) };
 }
 
-function sayNics({ spec }: VirtualMachineInstance): readonly string[] {
+function printNics({ spec }: VirtualMachineInstance): readonly string[] {
   return (spec.domain.devices?.interfaces ?? []).map(({ name, state }) =>
     `${name} ${state ?? ""}`.trim(),
   );
 }
 
-function sayNetworks({ spec }: VirtualMachineInstance): readonly string[] {
+function printNetworks({ spec }: VirtualMachineInstance): readonly string[] {
   return (spec.networks ?? []).map(({ name, multus }) => `${name} ${multus?.networkName ?? "pod"}`);
 }
 
@@ -36,20 +36,20 @@ function running(nics: readonly NicSketch[], left: readonly string[]): VirtualMa
 
 test("a renamed iface is an unplug, then a plug", () => {
   const renamed = [{ name: "new", mac: MAC }];
-  const asked = step(running([{ name: "old", mac: MAC }], ["old"]), renamed);
-  expect(sayNics(asked)).toEqual(["old absent"]);
-  expect(validateVmiSpec(asked.spec, "spec")).toEqual([]);
-  expect(sayNics(step(asked, renamed))).toEqual(["old absent"]);
-  const gone = { ...asked, status: { interfaces: [] } };
-  expect(sayNics(step(gone, renamed))).toEqual(["new"]);
+  const requested = step(running([{ name: "old", mac: MAC }], ["old"]), renamed);
+  expect(printNics(requested)).toEqual(["old absent"]);
+  expect(validateVmiSpec(requested.spec, "spec")).toEqual([]);
+  expect(printNics(step(requested, renamed))).toEqual(["old absent"]);
+  const deleted = { ...requested, status: { interfaces: [] } };
+  expect(printNics(step(deleted, renamed))).toEqual(["new"]);
 });
 
-test("what takes nothing over waits for nothing", () => {
+test("waits for nothing if no value is reused", () => {
   const wanted = [
     { name: "other", mac: "02:00:00:00:00:02" },
     { name: "new", mac: MAC },
   ];
-  expect(sayNics(step(running([{ name: "old", mac: MAC }], ["old"]), wanted))).toEqual([
+  expect(printNics(step(running([{ name: "old", mac: MAC }], ["old"]), wanted))).toEqual([
     "old absent",
     "other",
   ]);
@@ -57,31 +57,31 @@ test("what takes nothing over waits for nothing", () => {
 
 test("the same MAC on another network waits for nothing", () => {
   const wanted = [{ name: "new", mac: MAC, network: "red" }];
-  expect(sayNics(step(running([{ name: "old", mac: MAC }], ["old"]), wanted))).toEqual([
+  expect(printNics(step(running([{ name: "old", mac: MAC }], ["old"]), wanted))).toEqual([
     "old absent",
     "new",
   ]);
 });
 
-test("the MAC of one that changes at the next start only is waited for", () => {
+test("waits for a MAC that is released only at the next start", () => {
   const wanted = [
     { name: "c", mac: MAC },
     { name: "a", mac: "02:00:00:00:00:02" },
     { name: "b", mac: "02:00:00:00:00:03" },
   ];
-  const asked = step(running([{ name: "c", mac: "02:00:00:00:00:02" }], ["c"]), wanted);
-  expect(sayNics(asked)).toEqual(["c", "b"]);
-  expect(validateVmiSpec(asked.spec, "spec")).toEqual([]);
+  const requested = step(running([{ name: "c", mac: "02:00:00:00:00:02" }], ["c"]), wanted);
+  expect(printNics(requested)).toEqual(["c", "b"]);
+  expect(validateVmiSpec(requested.spec, "spec")).toEqual([]);
 });
 
-test("the place on a network that one leaves for another is free", () => {
+test("treats an interface's previous network as free", () => {
   const wanted = [
     { name: "c", mac: MAC, network: "red" },
     { name: "a", mac: MAC, network: "blue" },
   ];
   const next = step(running([{ name: "c", mac: MAC }], ["c"]), wanted);
-  expect(sayNics(next)).toEqual(["c", "a"]);
-  expect(sayNetworks(next)).toEqual(["c red", "a blue"]);
+  expect(printNics(next)).toEqual(["c", "a"]);
+  expect(printNetworks(next)).toEqual(["c red", "a blue"]);
 });
 
 describe("a NIC whose network is another", () => {
@@ -140,15 +140,15 @@ describe("a NIC whose network is another", () => {
     ],
   )("$name", ({ from, to, want }) => {
     const names = from.map(({ name }) => name);
-    expect(sayNetworks(step(running(from, names), to))).toEqual(want);
+    expect(printNetworks(step(running(from, names), to))).toEqual(want);
   });
 
   test("brings along what it asks of its network, and else keeps what it was started with", () => {
     const vmi = running([{ name: "a", mac: MAC }], ["a"]);
     const { spec } = aVm({ nics: [{ name: "a", mac: OTHER, network: "red" }] }).spec.template;
     const [iface] = spec.domain.devices?.interfaces ?? [];
-    const asked = { name: "a", ...iface, ips: ["10.0.0.1/24"], model: "e1000" };
-    const to = nicsAfter(withNics(spec, spec.networks ?? [], [asked]), vmi);
+    const requested = { name: "a", ...iface, ips: ["10.0.0.1/24"], model: "e1000" };
+    const to = nicsAfter(withNics(spec, spec.networks ?? [], [requested]), vmi);
     expect(to.ifaces).toEqual([{ name: "a", bridge: {}, macAddress: MAC, ips: ["10.0.0.1/24"] }]);
     const back = { ...vmi, spec: withNics(vmi.spec, to.networks, to.ifaces) };
     const { ifaces } = nicsAfter(aVm({ nics: [{ name: "a", mac: MAC }] }).spec.template.spec, back);
@@ -183,7 +183,7 @@ test("what is refused anyway is left to admission, which says why", () => {
     { name: "twin", mac: MAC },
   ];
   const vmi = running([{ name: "stays", mac: MAC }, { name: "old" }], ["old"]);
-  expect(sayNics(step(vmi, wanted))).toEqual(["stays", "old absent", "twin"]);
+  expect(printNics(step(vmi, wanted))).toEqual(["stays", "old absent", "twin"]);
 });
 
 /** A VMI on the pod network whose iface has that state. */

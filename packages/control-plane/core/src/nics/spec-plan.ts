@@ -51,14 +51,14 @@ export function findNetworkSwap(
   return after !== undefined && after === before ? to : undefined;
 }
 
-function withNetworkFieldsOf(current: Iface, wanted: Iface | undefined): Iface {
+function withNetworkFieldsFrom(current: Iface, wanted: Iface | undefined): Iface {
   const isOwnField = ([key]: readonly [string, unknown]): boolean =>
     !NETWORK_FIELDS.some((field) => field === key);
-  const asked = NETWORK_FIELDS.flatMap((field) =>
+  const requested = NETWORK_FIELDS.flatMap((field) =>
     wanted?.[field] === undefined ? [] : [[field, wanted[field]] as const],
   );
   const own = Object.entries(current).filter(isOwnField);
-  return Object.fromEntries([...own, ...asked]) as Iface;
+  return Object.fromEntries([...own, ...requested]) as Iface;
 }
 
 function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
@@ -66,7 +66,7 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
   return {
     networks: nics.networks.map((each) => (each.name === name ? network : each)),
     ifaces: nics.ifaces.map((each) =>
-      each.name === name ? withNetworkFieldsOf(each, findByName(desired.ifaces, name)) : each,
+      each.name === name ? withNetworkFieldsFrom(each, findByName(desired.ifaces, name)) : each,
     ),
   };
 }
@@ -90,8 +90,8 @@ function isOnDefaultNetwork(nics: Nics, name: string): boolean {
 }
 
 function withState(iface: Iface, state: string | undefined): Iface {
-  const rest = Object.fromEntries(Object.entries(iface).filter(([key]) => key !== "state"));
-  return { ...(rest as Iface), ...(state === undefined ? {} : { state }) };
+  const withoutState = Object.fromEntries(Object.entries(iface).filter(([key]) => key !== "state"));
+  return { ...(withoutState as Iface), ...(state === undefined ? {} : { state }) };
 }
 
 /** Whether neither the pod nor the node reports anything of the interface. */
@@ -102,7 +102,7 @@ function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   );
 }
 
-function withLinkOf(current: Iface, wanted: Iface | undefined): Iface {
+function withLinkStateFrom(current: Iface, wanted: Iface | undefined): Iface {
   return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
 }
 
@@ -119,7 +119,7 @@ function canBePlugged(
 /** Takes over the VM's state, unless the VM means another NIC than the one that is being unplugged. */
 function syncIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
   const wanted = findByName(desired.ifaces, current.name);
-  if (isOnDefaultNetwork(actual, current.name)) return withLinkOf(current, wanted);
+  if (isOnDefaultNetwork(actual, current.name)) return withLinkStateFrom(current, wanted);
   if (wanted === undefined) return withState(current, "absent");
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
@@ -185,7 +185,7 @@ function withoutUnplugged(vmi: VirtualMachineInstance, nics: Nics): Nics {
 }
 
 export interface NicsChange {
-  readonly kept: Nics;
+  readonly planned: Nics;
   readonly plugs: readonly Plug[];
 }
 
@@ -212,12 +212,12 @@ export function planNicsChange(
     ifaces: actual.ifaces.map((iface) => syncIface(iface, sides)),
     networks: actual.networks,
   });
-  const kept = withNetworkSwaps({ ...sides, actual: followed }, isAcceptable);
+  const planned = withNetworkSwaps({ ...sides, actual: followed }, isAcceptable);
   const plugs: Plug[] = [];
   for (const plug of listPlugs(sides)) {
-    if (isAcceptable(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
+    if (isAcceptable(withPlug(plugs.reduce(withPlug, planned), plug))) plugs.push(plug);
   }
-  return { kept, plugs };
+  return { planned, plugs };
 }
 
 /** Without changes by a VM, only completed unplugs are removed. */

@@ -30,7 +30,7 @@ function problem(node: string, reason = "NodeLinkUnfit", generation = 2): NodePr
   return { node, reason, message: "it has no eth7", generation };
 }
 
-describe("the devices that a pod must ask for", () => {
+describe("devices that a pod must request", () => {
   const of = (resource: string) => [`ns/${resource}`, aDefinition({ resource })] as const;
   const definitions = new Map([
     ["ns/a", aDefinition({ resource: "nics.io/one" })],
@@ -135,11 +135,13 @@ describe("networks that a node does not have", () => {
   });
 });
 
-test("of a definition no more is kept than is looked at", () => {
+test("caches only the used fields of a definition", () => {
   const problems = [problem("n1")];
-  const seen = trimDefinition(aDefinition({ resource: "nics.io/one", problems }));
-  expect(seen.metadata.annotations).toEqual({ [names.RESOURCE_NAME_ANNOTATION]: "nics.io/one" });
-  expect(findUnavailableNetworks("n1", new Map([["ns/blue", seen]]), [])).toEqual(
+  const observed = trimDefinition(aDefinition({ resource: "nics.io/one", problems }));
+  expect(observed.metadata.annotations).toEqual({
+    [names.RESOURCE_NAME_ANNOTATION]: "nics.io/one",
+  });
+  expect(findUnavailableNetworks("n1", new Map([["ns/blue", observed]]), [])).toEqual(
     findUnavailableNetworks("n1", new Map([["ns/blue", aDefinition({ problems })]]), []),
   );
   expect(trimDefinition(aDefinition({})).metadata.annotations).toBeUndefined();

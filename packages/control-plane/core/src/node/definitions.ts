@@ -68,8 +68,8 @@ export function networkResources(
 }
 
 /** Text that names the nodes without the problem. `nodes` are the reachable ones. */
-function describeOtherNodes(told: readonly string[], nodes: readonly string[]): string {
-  const others = nodes.filter((node) => !told.includes(node));
+function describeOtherNodes(reported: readonly string[], nodes: readonly string[]): string {
+  const others = nodes.filter((node) => !reported.includes(node));
   if (others.length === 0) return "no other node is known to have it";
   const more = others.length - NAMED_NODES_MAX;
   const named = others.slice(0, NAMED_NODES_MAX).join(", ");
@@ -93,8 +93,8 @@ export function findUnavailableNetworks(
     );
     const own = problems.find((problem) => problem.node === node);
     if (own === undefined || !NODE_PROBLEMS.includes(own.reason)) continue;
-    const told = problems.map((problem) => problem.node);
-    const message = `node ${node} cannot make interfaces of network ${network}: ${own.message}; ${describeOtherNodes(told, nodes)}`;
+    const reported = problems.map((problem) => problem.node);
+    const message = `node ${node} cannot make interfaces of network ${network}: ${own.message}; ${describeOtherNodes(reported, nodes)}`;
     absences.set(network, { reason: "NetworkNotOnNode", message });
   }
   return absences;

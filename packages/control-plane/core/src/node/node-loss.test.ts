@@ -50,7 +50,7 @@ test.each([
   expect(findNodeLoss(node)?.reason).toBe(want ? "NodeUnresponsive" : undefined);
 });
 
-test("of a node no more is kept than is looked at", () => {
+test("caches only the used fields of a node", () => {
   expect(trimNode(aNode("True", "other"))).toEqual({
     apiVersion: "v1",
     kind: "Node",
@@ -60,7 +60,7 @@ test("of a node no more is kept than is looked at", () => {
   });
 });
 
-test("what is told names the node, and the way out", () => {
+test("names the node and the solution", () => {
   expect(findNodeLoss(aNode("Unknown"))?.message).toMatch(
     /^node node1 does not answer: .*delete node node1/,
   );

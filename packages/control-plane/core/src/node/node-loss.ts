@@ -71,7 +71,7 @@ export function isSchedulable(node: KubeNode | undefined): boolean {
 export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
   if (node === undefined || !isNodeUnresponsive(node)) return undefined;
   const { name } = node.metadata;
-  const message = `node ${name} does not answer: whether the guest runs is not known, and nothing of it can be changed until the node is back; when it will not come back, delete node ${name}, and the VM starts on another one as its run strategy says`;
+  const message = `node ${name} does not respond: it is unknown whether the guest runs, and it cannot be changed until the node is back; if the node is lost, delete node ${name}, and the VM starts on another node according to its run strategy`;
   return { reason: "NodeUnresponsive", message };
 }
 
@@ -82,6 +82,6 @@ export function hasRun({ status }: VirtualMachineInstance): boolean {
 }
 
 export function hasEverRun({ status }: VirtualMachineInstance): boolean {
-  const { phase, phaseTransitionTimestamps: seen = [] } = status ?? {};
-  return phase === "Running" || seen.some((entry) => entry.phase === "Running");
+  const { phase, phaseTransitionTimestamps: transitions = [] } = status ?? {};
+  return phase === "Running" || transitions.some((entry) => entry.phase === "Running");
 }

@@ -2,7 +2,7 @@
 // What people are told of a reason, and which event tells of it.
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { findAdvice, eventTypeOf } from "./table.ts";
+import { findAdvice, findEventType } from "./table.ts";
 import { hasRefused, noFreePortMessage } from "./messages.ts";
 
 describe("the way out of a VM without free ports", () => {
@@ -32,8 +32,8 @@ describe("the way out of a VM without free ports", () => {
       of: aVmi(),
       says: "0 of 0 PCIe ports of the VM are free",
     },
-  ])("$name", ({ of, says }) => {
-    expect(noFreePortMessage(of).message).toContain(says);
+  ])("$name", ({ of, says: message }) => {
+    expect(noFreePortMessage(of).message).toContain(message);
   });
 });
 
@@ -44,10 +44,10 @@ test.each([
   { reason: "AReasonOfTomorrow", event: "Warning" },
   { reason: "constructor", event: "Warning" },
 ])("$reason is told by an event: $event", ({ reason, event }) => {
-  expect(eventTypeOf(reason)).toBe(event);
+  expect(findEventType(reason)).toBe(event);
 });
 
-test("advice is given where the words of an error have none", () => {
+test("adds advice to errors without it", () => {
   expect(findAdvice("PciAddressInUse")).toBe("choose another pciAddress, or none");
   expect(findAdvice("AttachFailed")).toBeUndefined();
 });

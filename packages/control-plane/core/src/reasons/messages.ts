@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { findMachineFamily } from "@patchbay/domain";
-import { isOnRootComplex, machineOf } from "../vm/spec/machine.ts";
+import { isOnRootComplex, buildMachine } from "../vm/spec/machine.ts";
 import type { Reason } from "./table.ts";
 
 export interface ReasonMessage<R extends Reason = Reason> {
@@ -14,7 +14,7 @@ function freePortAdvice(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
     return "the VM's devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without the annotation";
   }
-  if (findMachineFamily(machineOf(vmi.spec.domain)) === "pc") {
+  if (findMachineFamily(buildMachine(vmi.spec.domain)) === "pc") {
     return "unplug an interface, or use machine type q35, which can have more ports; the bus of machine type pc has no more slots";
   }
   return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
@@ -28,7 +28,7 @@ export function noFreePortMessage(vmi: VirtualMachineInstance): ReasonMessage<"N
 
 /** No hot-plug port can take the model, however many are free. */
 export function modelNeedsIoPorts(model: string): ReasonMessage<"ModelNeedsIoPorts"> {
-  const message = `model ${model} needs I/O ports, which ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
+  const message = `model ${model} needs I/O ports, which hot-plug ports do not have; use virtio, or add the interface while the VM is stopped`;
   return { reason: "ModelNeedsIoPorts", message };
 }
 
@@ -51,32 +51,32 @@ export function hasRefused({ count, isRefused }: UnplugRequests): boolean {
 
 /** Describes a device that the guest has not released. A paused guest cannot respond. */
 export function unplugPending(
-  asked: UnplugRequests,
+  requests: UnplugRequests,
   { isPaused, since }: { readonly isPaused: boolean; readonly since: string | undefined },
 ): ReasonMessage {
   const reason = "WaitingForGuest";
   if (isPaused) {
     return {
       reason,
-      message: "the guest is paused; it can let go of the device once it is resumed",
+      message: "the guest is paused and cannot release the device; resume it",
     };
   }
-  if (!hasRefused(asked)) {
-    return { reason, message: "the guest was asked to let go of the device" };
+  if (!hasRefused(requests)) {
+    return { reason, message: "the guest was requested to release the device" };
   }
-  const verb = asked.isRefused ? "has refused to give up" : "has not let go of";
-  const times = asked.count === 1 ? "once" : `${String(asked.count)} times`;
+  const verb = requests.isRefused ? "refused to release" : "has not released";
+  const times = requests.count === 1 ? "1 request" : `${String(requests.count)} requests`;
   const from = since === undefined ? "" : ` since ${since}`;
   return {
     reason: "GuestRefused",
-    message: `the guest ${verb} the device, although it was asked ${times}${from}; it is asked again, at most once a minute; if it hangs or has crashed, reset it or restart the VM`,
+    message: `the guest ${verb} the device after ${times}${from}; the request is repeated at most once a minute; if the guest hangs or has crashed, reset it or restart the VM`,
   };
 }
 
 export const TAP_REPLACED: ReasonMessage = {
   reason: "TapReplaced",
   message:
-    "the tap was deleted while the guest's device used it; QEMU cannot open the new one, so the guest was asked to let go of the device, and then gets it back",
+    "the tap was deleted while the guest's device used it, and QEMU cannot open the new one; the guest was requested to release the device, which is then plugged again",
 };
 
 /** Some QEMU versions abort when a device without its tap is removed. */
@@ -89,7 +89,7 @@ export const TAP_LOST: ReasonMessage = {
 export const BACKEND_REPLACED: ReasonMessage<"BackendReplaced"> = {
   reason: "BackendReplaced",
   message:
-    "the dataplane has made its socket anew; the guest was asked to let go of the device, which is still connected to the old one, and then gets it back",
+    "the dataplane recreated its socket, and the device is still connected to the old one; the guest was requested to release the device, which is then plugged again",
 };
 
 const VHOST_USER_ADVICE =
@@ -97,29 +97,29 @@ const VHOST_USER_ADVICE =
 
 export const MEMORY_NOT_SHARED: ReasonMessage<"MemoryNotShared"> = {
   reason: "MemoryNotShared",
-  message: `the guest's memory is not shared, so that the dataplane cannot read and write its frames; ${VHOST_USER_ADVICE}`,
+  message: `the guest's memory is not shared, so the dataplane cannot read or write its frames; ${VHOST_USER_ADVICE}`,
 };
 
 export const INTERRUPT_VECTORS: ReasonMessage<"InterruptVectors"> = {
   reason: "InterruptVectors",
-  message: `the guest runs under software emulation, where QEMU crashes when a NIC with interrupt vectors speaks vhost-user; ${VHOST_USER_ADVICE}, which makes NICs without them`,
+  message: `the guest runs under software emulation, where QEMU crashes if a vhost-user NIC has interrupt vectors; ${VHOST_USER_ADVICE}, which makes NICs without them`,
 };
 
 export const LINKS_KEEP_CHANGING: ReasonMessage<"LinksRestless"> = {
   reason: "LinksRestless",
   message:
-    "the links in the pod were made several times, and something changes them each time; they are now made every 10 s, and at once when the interface or the VM is changed",
+    "the links in the pod were restored several times, and another program changes them each time; they are now restored every 10 s, and at once when the interface or the VM changes",
 };
 
 export const WAITING_FOR_MIGRATION: ReasonMessage<"WaitingForMigration"> = {
   reason: "WaitingForMigration",
-  message: "the VM is being migrated; the change is made when that has ended",
+  message: "the VM is being migrated; the change is made when the migration has ended",
 };
 
 export const POD_INTERFACE_MISSING: ReasonMessage<"PodInterfaceMissing"> = {
   reason: "PodInterfaceMissing",
   message:
-    "the NIC that CNI made is no longer in the pod; remove the interface and add it again, which creates a new one",
+    "the NIC that CNI created is no longer in the pod; remove the interface and add it again to create a new one",
 };
 
 export function staysOnNetwork(networkName: string | undefined): string {
@@ -138,9 +138,9 @@ export function mtuDiffers(ofGuest: number, ofNetwork: number): ReasonMessage<"M
 
 /** The DHCP server runs but cannot offer everything. */
 export function addressesPartlyServed(
-  leftOut: readonly string[],
+  omissions: readonly string[],
 ): ReasonMessage<"AddressesPartlyServed"> {
-  return { reason: "AddressesPartlyServed", message: leftOut.join("; ") };
+  return { reason: "AddressesPartlyServed", message: omissions.join("; ") };
 }
 
 /** Admission rejects such a name; this is for clusters without admission. */
@@ -161,9 +161,9 @@ export const HOST_NETWORK: ReasonMessage<"HostNetwork"> = {
 
 export function duplicateInterface(
   name: string,
-  leftOut: string,
+  omissions: string,
 ): ReasonMessage<"DuplicateInterface"> {
-  const message = `interface ${name} is requested twice; ${leftOut} is left out`;
+  const message = `interface ${name} is requested twice; ${omissions} is ignored`;
   return { reason: "DuplicateInterface", message };
 }
 
@@ -171,7 +171,7 @@ export function interfaceNameTaken(
   name: string,
   holder: string,
 ): ReasonMessage<"InterfaceNameTaken"> {
-  const message = `interface ${name} belongs to ${holder} according to the pod's network-status, and was not made for this annotation; choose another interface name, or none`;
+  const message = `interface ${name} belongs to ${holder} according to the pod's network-status, and was not created for this annotation; choose another interface name, or none`;
   return { reason: "InterfaceNameTaken", message };
 }
 
@@ -179,7 +179,7 @@ export function interfaceAttachedElsewhere(
   name: string,
   network: string,
 ): ReasonMessage<"InterfaceNameTaken"> {
-  const message = `interface ${name} of ${network} was attached by somebody else according to the pod's network-status, and net-agent, which runs in mode alone, leaves it as it is; run net-agent with --mode=multus where Multus attaches networks too`;
+  const message = `interface ${name} of ${network} was attached by another program according to the pod's network-status, and net-agent in mode alone does not change it; run net-agent with --mode=multus if Multus also attaches networks`;
   return { reason: "InterfaceNameTaken", message };
 }
 
@@ -188,7 +188,7 @@ export function attributesFixed(
   name: string,
   changed: readonly string[],
 ): ReasonMessage<"AttributesFixed"> {
-  const message = `interface ${name} was attached with another ${changed.join(", ")}, and stays as it is; for the change to take effect, unplug it and plug it again`;
+  const message = `interface ${name} was attached with another ${changed.join(", ")} and is not changed; unplug it and plug it again to apply the change`;
   return { reason: "AttributesFixed", message };
 }
 
@@ -204,6 +204,6 @@ export function swapNeedsMigration(
 export function waitingForHooks(sidecars: readonly string[]): ReasonMessage<"WaitingForHooks"> & {
   readonly attempts: number;
 } {
-  const message = `the guest starts when its hooks have answered: ${sidecars.join(", ")}`;
+  const message = `the guest starts when these hooks have replied: ${sidecars.join(", ")}`;
   return { reason: "WaitingForHooks", message, attempts: 0 };
 }

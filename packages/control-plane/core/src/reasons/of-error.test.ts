@@ -23,8 +23,8 @@ const WITH_BACKOFF = 0;
 const SELDOM = 60_000;
 
 /** The same reason both ways. */
-function row(reason: string, leastMs: Row["leastMs"], says: RegExp): Row {
-  return { attach: reason, detach: reason, leastMs, says };
+function row(reason: string, leastMs: Row["leastMs"], message: RegExp): Row {
+  return { attach: reason, detach: reason, leastMs, says: message };
 }
 
 /** What only libvirt's log explains. */
@@ -74,12 +74,12 @@ describe("an error of libvirt", () => {
     expect(Object.keys(ROWS).sort()).toEqual(Object.keys(LIBVIRT_ERRORS).sort());
   });
 
-  test.each(TABLE)("$code: a plug waits with $attach, an unplug with $detach", (given) => {
-    const plug = blockedReasonOfFailure("attachDevice", given.error, undefined);
-    const unplug = blockedReasonOfFailure("detachDevice", given.error, undefined);
-    expect([plug.reason, unplug.reason]).toEqual([given.attach, given.detach]);
-    expect(plug.message).toContain(given.error.message);
-    expect(plug.message).toMatch(given.says);
+  test.each(TABLE)("$code: a plug waits with $attach, an unplug with $detach", (input) => {
+    const plug = blockedReasonOfFailure("attachDevice", input.error, undefined);
+    const unplug = blockedReasonOfFailure("detachDevice", input.error, undefined);
+    expect([plug.reason, unplug.reason]).toEqual([input.attach, input.detach]);
+    expect(plug.message).toContain(input.error.message);
+    expect(plug.message).toMatch(input.says);
     expect(plug.attempts).toBe(1);
   });
 
@@ -175,9 +175,9 @@ describe("an error of a network", () => {
       says: "ns/blue; create it, or name another one",
       isFault: false,
     },
-  ])("$name says what to do", ({ error, reason, says, isFault }) => {
+  ])("$name says what to do", ({ error, reason, says: message, isFault }) => {
     expect(reasonOf(error)).toBe(reason);
-    expect(messageWithAdvice(error, { network: "ns/blue" })).toContain(says);
+    expect(messageWithAdvice(error, { network: "ns/blue" })).toContain(message);
     expect(isDefinitionFault(error)).toBe(isFault);
   });
 

@@ -19,7 +19,7 @@ interface AdviceOnly {
 }
 
 const SEE_LIBVIRT_LOG: AdviceOnly = {
-  advice: "libvirt's log in the launcher pod says more; restart the VM if this persists",
+  advice: "see libvirt's log in the launcher pod; restart the VM if this persists",
 };
 
 const LIBVIRT_REASONS: Readonly<Record<LibvirtErrorCode, Reason | AdviceOnly>> = {
@@ -64,11 +64,11 @@ const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, Reason | AdviceOnly>>>
   CNI_CANNOT_CARRY_VM: "NetworkCannotCarryVm",
   CNI_PLUGIN_FAILED: {
     advice:
-      "the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition {network}; the attachment is tried again",
+      "the message is from the plugin, which acts on spec.config of NetworkAttachmentDefinition {network}; the attachment is retried",
   },
   CNI_TIMED_OUT: {
     advice:
-      "an administrator can find out on the node what the plugin waits for (a DHCP server, for example); the attachment is tried again",
+      "an administrator can find out on the node what the plugin waits for (a DHCP server, for example); the attachment is retried",
   },
   CNI_REQUEST_INVALID: "RequestInvalid",
   CNI_REQUEST_NOT_MET: "RequestNotMet",
@@ -89,11 +89,11 @@ const PLUGIN_MESSAGES: readonly (readonly [RegExp, Reason | AdviceOnly])[] = [
 
 function matchPluginMessage({ code, details }: AppError): Reason | AdviceOnly | undefined {
   if (code !== "CNI_PLUGIN_FAILED") return undefined;
-  const words = String(details["message"]);
-  return PLUGIN_MESSAGES.find(([pattern]) => pattern.test(words))?.[1];
+  const text = String(details["message"]);
+  return PLUGIN_MESSAGES.find(([pattern]) => pattern.test(text))?.[1];
 }
 
-function findKnown(error: unknown): Reason | AdviceOnly | undefined {
+function findMapped(error: unknown): Reason | AdviceOnly | undefined {
   return isAppError(error) ? (matchPluginMessage(error) ?? REASONS_BY_CODE[error.code]) : undefined;
 }
 
@@ -109,18 +109,18 @@ const DEFINITION_REASONS: readonly (Reason | AdviceOnly | undefined)[] = [
 ];
 
 export function isDefinitionFault(error: unknown): boolean {
-  return DEFINITION_REASONS.includes(findKnown(error));
+  return DEFINITION_REASONS.includes(findMapped(error));
 }
 
 /** Undefined if only the failed step determines the reason. */
 export function reasonOf(error: unknown): Reason | undefined {
-  const known = findKnown(error);
+  const known = findMapped(error);
   return typeof known === "string" ? known : undefined;
 }
 
 /** Returns the error's message with its advice. `names` and the error's details fill in the placeholders. */
 export function messageWithAdvice(error: unknown, names: Details = {}): string {
-  const known = findKnown(error);
+  const known = findMapped(error);
   const details = isAppError(error) ? error.details : {};
   const advice = typeof known === "string" ? findAdvice(known) : known?.advice;
   return [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
-import { eventTypeOf, whoCanHelp, REASONS } from "./table.ts";
+import { findEventType, whoCanHelp, REASONS } from "./table.ts";
 
 describe("the event of a reason", () => {
   test.each([
@@ -11,11 +11,11 @@ describe("the event of a reason", () => {
     { name: "warns of what another version wrote", reason: "Unheard", want: "Warning" },
     { name: "warns of words that objects have", reason: "constructor", want: "Warning" },
   ])("$name", ({ reason, want }) => {
-    expect(eventTypeOf(reason)).toBe(want);
+    expect(findEventType(reason)).toBe(want);
   });
 
   test("is a normal one for these, which end by themselves", () => {
-    const normal = Object.keys(REASONS).filter((reason) => eventTypeOf(reason) === "Normal");
+    const normal = Object.keys(REASONS).filter((reason) => findEventType(reason) === "Normal");
     expect(normal.toSorted()).toEqual([
       "DomainBusy",
       "DomainMissing",

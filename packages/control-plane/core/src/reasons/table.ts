@@ -6,7 +6,7 @@ export interface ReasonEntry {
   /** Phases that report the reason, for the reference. */
   readonly phases: string;
   readonly meaning: string;
-  readonly who: string;
+  readonly owner: string;
   readonly from: "net-agent" | "virt-controller" | "virt-handler" | "net-agent, virt-handler";
   /** The event recorded once on the VM or else the VMI: Normal if the condition ends by itself. */
   readonly event: "Warning" | "Normal" | "none";
@@ -22,7 +22,7 @@ const POD_ATTACHING = { phases: "`PodAttaching`", from: "net-agent", event: "War
 /** Problems of the annotation on any pod, not only on a launcher. */
 const POD_ANNOTATION = {
   phases: "none: in the pod's annotation only",
-  who: "whoever wrote the annotation",
+  owner: "the author of the annotation",
   from: "net-agent",
   event: "none",
 } as const;
@@ -33,15 +33,15 @@ const REASONS_IN_POD = {
     from: "virt-controller",
     event: "none",
     meaning:
-      "the node of the VM does not answer, so that nothing can be attached, nor is it known whether the guest runs; the phase of the VMI is `Unknown`",
-    who: "administrator",
-    next: "the node answers, or is deleted",
+      "the node of the VM does not respond, so nothing can be attached, and it is unknown whether the guest runs; the phase of the VMI is `Unknown`",
+    owner: "administrator",
+    next: "the node responds again, or is deleted",
   },
   NetworkNotFound: {
     ...POD_ATTACHING,
     meaning:
-      "the NetworkAttachmentDefinition does not exist; the attachment is tried again when it is created",
-    who: "user",
+      "the NetworkAttachmentDefinition does not exist; the attachment is retried when it is created",
+    owner: "user",
     advice:
       "create it, or name another one; the interface is attached as soon as the definition exists",
   },
@@ -49,21 +49,21 @@ const REASONS_IN_POD = {
     ...POD_ATTACHING,
     meaning:
       "the NetworkAttachmentDefinition has no configuration, and no file of the node defines a network of its name",
-    who: "user, administrator",
+    owner: "user, administrator",
     advice:
-      "write the configuration into spec.config of NetworkAttachmentDefinition {network}, or have an administrator put a .conf, .json or .conflist file with that name into the directory on every node; the attachment is tried again",
+      "write the configuration into spec.config of NetworkAttachmentDefinition {network}, or have an administrator put a .conf, .json or .conflist file with that name into the directory on every node; the attachment is retried",
   },
   NetworkForbidden: {
     ...POD_ATTACHING,
     meaning: "the network is in another namespace, and the node isolates namespaces",
-    who: "user, administrator",
+    owner: "user, administrator",
     advice: "use a network of the pod's own namespace or of namespace default",
   },
   DefinitionForbidden: {
     ...POD_ATTACHING,
     meaning:
-      "the network's definition names a plugin, a link, a bridge, addresses or a path of the node that definitions of its namespace may not name, or names something in a spelling that plugins take for another",
-    who: "user, administrator",
+      "the network's definition names a plugin, a link, a bridge, addresses or a path of the node that definitions of its namespace may not name, or uses an alias that plugins read as another name",
+    owner: "user, administrator",
     advice:
       "change spec.config of NetworkAttachmentDefinition {network}, or have an administrator define the network in namespace default, or allow it by the flag of net-agent that is named{setting}",
   },
@@ -73,44 +73,44 @@ const REASONS_IN_POD = {
     event: "none",
     meaning:
       "net-agent attaches the network and only warns: with `--tenant-policy-mode enforce` it would refuse it as `DefinitionForbidden`",
-    who: "administrator",
+    owner: "administrator",
     advice:
       "before you set --tenant-policy-mode enforce, change spec.config of NetworkAttachmentDefinition {network}, or define the network in namespace default, or allow it by the flag of net-agent that is named{setting}",
   },
   NetworkInvalid: {
     ...POD_ATTACHING,
     meaning: "the CNI configuration or its name is invalid",
-    who: "user",
+    owner: "user",
     advice:
-      "correct spec.config of NetworkAttachmentDefinition {network}; the attachment is tried again as soon as it is changed",
+      "correct spec.config of NetworkAttachmentDefinition {network}; the attachment is retried as soon as it is changed",
   },
   AddressesExhausted: {
     ...POD_ATTACHING,
     meaning: "every address in the network's range is in use",
-    who: "user",
+    owner: "user",
     advice:
-      "every address of network {network} is in use: unplug an interface from it, or enlarge the range in spec.config of its NetworkAttachmentDefinition; the attachment is tried again",
+      "every address of network {network} is in use: unplug an interface from it, or enlarge the range in spec.config of its NetworkAttachmentDefinition; the attachment is retried",
   },
   PluginMissing: {
     ...POD_ATTACHING,
     meaning: "a plugin that the network's definition names, or its IPAM plugin, is not on the node",
-    who: "user, administrator",
+    owner: "user, administrator",
     advice:
-      "correct the name in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install the plugin on the node; the attachment is tried again",
+      "correct the name in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install the plugin on the node; the attachment is retried",
   },
   NodeLinkUnfit: {
     ...POD_ATTACHING,
     meaning:
       "a link that the network's definition names is not on the node, or is no bridge where one is needed",
-    who: "user, administrator",
+    owner: "user, administrator",
     advice:
-      "name another link in spec.config of NetworkAttachmentDefinition {network}, or have an administrator create it on the node; the attachment is tried again",
+      "name another link in spec.config of NetworkAttachmentDefinition {network}, or have an administrator create it on the node; the attachment is retried",
   },
   VlanUnsupported: {
     ...POD_ATTACHING,
     meaning:
       "the network needs VLAN filtering on bridges, which the node's kernel does not support",
-    who: "user, administrator",
+    owner: "user, administrator",
     advice:
       "use plugin vlan, or a bridge on a VLAN of the node, in spec.config of NetworkAttachmentDefinition {network}, or have an administrator install a kernel with CONFIG_BRIDGE_VLAN_FILTERING",
   },
@@ -118,15 +118,15 @@ const REASONS_IN_POD = {
     ...POD_ATTACHING,
     from: "virt-controller",
     meaning:
-      "the node has said in the status of the NetworkAttachmentDefinition that it cannot make interfaces of it, so that nothing is asked for; the message names the nodes that have it",
-    who: "user, administrator",
+      "the node reported in the status of the NetworkAttachmentDefinition that it cannot attach the network, so no attachment is requested; the message names the nodes that can",
+    owner: "user, administrator",
     next: "the node has what the network needs, or the VM is started on one that has",
   },
   RequestInvalid: {
     ...POD_ATTACHING,
     meaning:
-      "a value that is requested (MAC, addresses, ports, bandwidth, gateways, device) is malformed, or cannot be had by this pod; the message has the fields",
-    who: "user",
+      "a value that is requested (MAC, addresses, ports, bandwidth, gateways, device) is malformed or not available to this pod; the message names the fields",
+    owner: "user",
     advice:
       "correct the fields that are named in the element of the pod's annotation; of a VM, remove the interface and add it again with other values, or with none",
   },
@@ -134,26 +134,26 @@ const REASONS_IN_POD = {
     ...POD_ATTACHING,
     meaning:
       "the network did not give the MAC, the address or the default route that was requested, or no plugin of it takes the request; the attachment was undone",
-    who: "administrator",
+    owner: "administrator",
   },
   NoDevice: {
     ...POD_ATTACHING,
     meaning:
-      "the network's definition names a resource (`k8s.v1.cni.cncf.io/resourceName`), or the request a device, and the pod has no device of it that is free; or the node's kubelet does not say which devices the pod has",
-    who: "user, administrator",
+      "the network's definition names a resource (`k8s.v1.cni.cncf.io/resourceName`), or the request a device, and the pod has no free device of it; or the node's kubelet does not report which devices the pod has",
+    owner: "user, administrator",
     advice:
-      "a container must ask for one device of the resource for each attachment, in resources.limits when the pod is created; the attachment is tried again when another one of the pod is removed, and while the kubelet does not answer",
+      "a container must ask for one device of the resource for each attachment, in resources.limits when the pod is created; the attachment is retried when another one of the pod is removed, and while the kubelet does not answer",
   },
   InterfaceNameTaken: {
     ...POD_ATTACHING,
     meaning:
       "the pod already has an interface of that name, or its status gives the name to another network",
-    who: "administrator",
+    owner: "administrator",
   },
   CniFailed: {
     ...POD_ATTACHING,
     meaning: "the CNI plugin failed or did not finish; the message is the plugin's own",
-    who: "administrator",
+    owner: "administrator",
   },
   AnnotationInvalid: {
     ...POD_ANNOTATION,
@@ -171,7 +171,7 @@ const REASONS_IN_POD = {
   AttributesFixed: {
     ...POD_ANNOTATION,
     meaning:
-      "the element of an attached interface asks for another MAC, other addresses, another default route, bandwidth or the like than it was attached with, or, in a launcher of KubeVirt, for another network; the interface stays as it is until it is unplugged and plugged again, or, in a launcher of KubeVirt, until KubeVirt migrates the VM",
+      "the element of an attached interface requests another MAC, other addresses, another default route or another bandwidth than at ADD, or, in a launcher of KubeVirt, for another network; the interface stays as it is until it is unplugged and plugged again, or, in a launcher of KubeVirt, until KubeVirt migrates the VM",
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;
 
@@ -190,88 +190,89 @@ const REASONS_ON_NODE = {
     phases: "`PodAttaching`, `Wiring`",
     from: "net-agent, virt-handler",
     meaning: "the pod's NIC is of a kind that cannot carry the guest's MAC address (ipvlan)",
-    who: "user",
+    owner: "user",
     advice: "use a network of plugin bridge, macvlan or ptp for VMs",
   },
   PodInterfaceMissing: {
     ...WIRING,
     meaning: "CNI reported the interface, but the pod's network namespace does not have it",
-    who: "administrator",
+    owner: "administrator",
   },
   LinksRestless: {
     ...WIRING,
     meaning:
-      "the links were made ten times and something, perhaps the launcher, keeps changing them; they are now made every 10 s",
-    who: "whoever changes the links",
+      "the links were restored ten times, and another program, perhaps the launcher, changes them each time; they are now restored every 10 s",
+    owner: "the program that changes the links",
   },
   WiringFailed: {
     ...WIRING,
     meaning: "the kernel refused a change to the links",
-    who: "administrator",
+    owner: "administrator",
   },
   AddressesNotServed: {
     ...WARNING,
     phases: "`Attaching`, `Ready`",
     meaning: "the DHCP server that gives the guest its addresses is not running",
-    who: "administrator: virt-handler's log has the server's messages",
+    owner: "administrator: virt-handler's log has the server's messages",
   },
   AddressesPartlyServed: {
     ...WARNING,
     phases: "`Ready`",
     meaning:
       "the DHCP server cannot give the guest everything that its network or its VM names: a second IPv4 address, or what does not fit into an option of 255 bytes; the rest is served",
-    who: "user: shorten what the message names, or set it in the guest",
+    owner: "user: shorten what the message names, or set it in the guest",
   },
   NoFreePciePort: {
     ...WARNING,
     phases: "`Pending`; `Attaching` if the port was taken in the meantime",
     meaning: "the VM has no free PCIe port, or no free interrupt vector; nothing is made",
-    who: "user: unplug an interface",
+    owner: "user: unplug an interface",
     advice:
       "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts; the interface is plugged as soon as a port is free",
   },
   ModelNeedsIoPorts: {
     ...WARNING,
     phases: "`Pending`",
-    meaning: "the model needs I/O ports, which ports for hot-plug do not have; nothing is made",
-    who: "user: use virtio, or restart the VM",
+    meaning: "the model needs I/O ports, which hot-plug ports do not have; nothing is made",
+    owner: "user: use virtio, or restart the VM",
   },
   BindingNotSupported: {
     ...WARNING,
     phases: "`Pending` and later",
     meaning: "Patchbay does not support this binding; nothing is made",
-    who: "user: use bridge",
+    owner: "user: use bridge",
   },
   FieldNotSupported: {
     ...WARNING,
     phases: "`Pending` and later",
     meaning: "the interface sets a field that Patchbay does not support; nothing is made",
-    who: "user: leave the field out",
+    owner: "user: leave the field out",
   },
   PciAddressInUse: {
     ...DEVICE_ATTACHING,
     meaning: "the requested PCI address is in use or does not belong to a port",
-    who: "user",
+    owner: "user",
     advice: "choose another pciAddress, or none",
   },
   TapRefused: {
     ...DEVICE_ATTACHING,
-    meaning: "QEMU cannot use the tap: it is gone, in use, or has a different number of queues",
-    who: "administrator",
+    meaning:
+      "QEMU cannot use the tap: it does not exist, is in use, or has a different number of queues",
+    owner: "administrator",
     advice: "remove the interface and add it again, which creates a new tap",
   },
   TapReplaced: {
     ...DEVICE_ATTACHING,
     meaning:
-      "the tap was deleted while QEMU used it; the guest is asked to let go of the device, and then gets it back",
-    who: "whoever deleted it",
+      "the tap was deleted while QEMU used it; the guest is requested to release the device, which is then plugged again",
+    owner: "the program that deleted it",
   },
   TapLost: {
     ...WARNING,
     phases: DEVICE_PHASES,
     meaning:
       "the tap was deleted while QEMU used it; QEMU 10.0 aborts when such a device is removed or reset, so the device stays, without a network",
-    who: "user: restart the VM",
+    owner: "user: restart the VM",
     advice: "restart the VM; until then do not reboot the guest from within",
   },
   MemoryNotShared: {
@@ -279,126 +280,127 @@ const REASONS_ON_NODE = {
     phases: "`Wiring`, `Attaching`",
     meaning:
       "the guest's memory is not shared with other processes of its node, which vhost-user needs; nothing is plugged",
-    who: "user: restart the VM",
+    owner: "user: restart the VM",
   },
   InterruptVectors: {
     ...WARNING,
     phases: "`Wiring`, `Attaching`",
     meaning:
       "the guest is emulated and was not started for vhost-user NICs: QEMU would crash; nothing is plugged",
-    who: "user: restart the VM",
+    owner: "user: restart the VM",
   },
   BackendMissing: {
     ...WIRING,
     meaning:
-      "there is no socket where the network's plugin said it is: the dataplane does not run. A device that is there stays in the guest, and gets no frames",
-    who: "administrator: start the dataplane",
+      "the socket that the network's plugin named does not exist, because the dataplane does not run. A plugged device stays in the guest and gets no frames",
+    owner: "administrator: start the dataplane",
   },
   BackendRefused: {
     ...WIRING,
     meaning:
-      "the socket that the network's plugin named cannot be used: in another place, of another kind, made by the launcher itself; or QEMU would have to listen",
-    who: "administrator: the network's plugin and the dataplane",
+      "the socket that the network's plugin named cannot be used: it is outside the allowed directory, of another kind or created by the launcher, or QEMU would have to listen",
+    owner: "administrator: the network's plugin and the dataplane",
   },
   PortSecurityNotKept: {
     ...WARNING,
     phases: "`Wiring`",
     meaning:
       "the cluster enforces portSecurity, which is not possible for vhost-user; nothing is plugged",
-    who: "administrator, or user: use another binding",
+    owner: "administrator, or user: use another binding",
   },
   BackendReplaced: {
     ...DEVICE_ATTACHING,
     meaning:
-      "the dataplane has made its socket anew; the guest is asked to let go of the device, and then gets it back",
-    who: "nobody: it ends by itself",
+      "the dataplane recreated its socket; the guest is requested to release the device, which is then plugged again",
+    owner: "no action: the operation ends by itself",
   },
   AttachFailed: {
     ...DEVICE_ATTACHING,
     meaning: "libvirt refused the device; the message is libvirt's own",
-    who: "administrator",
+    owner: "administrator",
   },
   LinkStateFailed: {
     ...WARNING,
     phases: "`Ready`",
     meaning:
       "libvirt refused to set the link up or down (`state` of the interface); the NIC stays plugged",
-    who: "administrator",
+    owner: "administrator",
   },
   SwitchFailed: {
     ...WARNING,
     phases: "`Switching`",
     meaning:
       "the tap could not be moved to the other network's bridge; the NIC stays on its old network",
-    who: "administrator",
+    owner: "administrator",
   },
   MtuDiffers: {
     ...WARNING,
     phases: "`Ready`",
     meaning:
       "the network's MTU differs from the one the guest's NIC was created with: the MTU was changed, or there was a network swap",
-    who: "user",
+    owner: "user",
   },
   WaitingForGuest: {
     ...NO_EVENT,
     phases: DETACHING,
-    meaning: "the guest has been asked once or twice, or is paused",
-    who: "the guest",
-    advice: "the guest has not let go of the device yet",
+    meaning: "one or two requests were sent, or the guest is paused",
+    owner: "the guest",
+    advice: "the guest has not released the device yet",
   },
   GuestRefused: {
     ...WARNING,
     phases: DETACHING,
     meaning:
-      "the guest was asked three times or more and keeps the device, or libvirt reports that it refused; it is asked again after pauses of 10 s to a minute",
-    who: "whoever owns the guest",
+      "the guest has not released the device after three or more requests, or libvirt reports that it refused; the request is repeated every 10 s to 1 min",
+    owner: "the owner of the guest",
   },
   DetachFailed: {
     ...WARNING,
     phases: DETACHING,
-    meaning: "libvirt refused to ask the guest; the message is libvirt's own",
-    who: "administrator",
+    meaning: "libvirt refused the unplug request; the message is libvirt's own",
+    owner: "administrator",
   },
   DomainBusy: {
     ...TRANSIENT,
     phases: DEVICE_PHASES,
-    meaning: "another operation (a save, a dump) holds the domain; libvirt waits 30 s for it",
-    who: "nobody: it ends by itself",
-    advice: "another operation is using the VM; the change is tried again until that ends",
+    meaning:
+      "another operation (a save or a dump) holds the domain's lock; libvirt waits 30 s for it",
+    owner: "no action: the operation ends by itself",
+    advice: "another operation is using the VM; the change is retried until that ends",
   },
   WaitingForMigration: {
     ...TRANSIENT,
     phases: DEVICE_PHASES,
-    meaning: "the VM is being migrated; nothing about its NICs is changed until that has ended",
-    who: "nobody: it ends by itself",
-    advice: "the VM is being migrated; the change is tried again until that ends",
+    meaning: "the VM is being migrated; its NICs are not changed until the migration has ended",
+    owner: "no action: the operation ends by itself",
+    advice: "the VM is being migrated; the change is retried until that ends",
   },
   DeviceUnsupported: {
     ...WARNING,
     phases: DEVICE_PHASES,
     meaning: "libvirt or QEMU does not support this operation on this device",
-    who: "user",
+    owner: "user",
     advice: "change the interface (its model, for example) or restart the VM",
   },
   DeviceNameTaken: {
     ...WARNING,
     phases: DEVICE_PHASES,
     meaning: "the guest has another device with that alias",
-    who: "user: choose another name",
+    owner: "user: choose another name",
     advice: "remove the interface and add it under another name, or restart the VM",
   },
   DomainNotRunning: {
     ...TRANSIENT,
     phases: DEVICE_PHASES,
     meaning: "the guest ended in the meantime",
-    who: "nobody: the next start",
+    owner: "no action: the next start of the VM",
     advice: "the change is made when the VM runs again",
   },
   DomainMissing: {
     ...TRANSIENT,
     phases: DEVICE_PHASES,
     meaning: "the launcher's libvirt no longer has the domain",
-    who: "nobody: the next start",
+    owner: "no action: the next start of the VM",
     advice:
       "the guest has ended or moved to another node; the change is made where the VM runs next",
   },
@@ -406,64 +408,64 @@ const REASONS_ON_NODE = {
     ...WARNING,
     phases: "`Unwiring`",
     meaning: "the kernel refused a change to the links",
-    who: "administrator",
+    owner: "administrator",
   },
   LibvirtTimedOut: {
     ...WARNING,
     phases: "any phase of virt-handler; the VM as a whole",
     meaning: "libvirt did not answer within 40 s; the connection was closed",
-    who: "administrator",
-    advice: "libvirt or QEMU hangs; the call is tried again; restart the VM if this persists",
+    owner: "administrator",
+    advice: "libvirt or QEMU hangs; the call is retried; restart the VM if this persists",
   },
   LauncherUnreachable: {
     ...WARNING,
     phases: "any phase of virt-handler; the VM as a whole",
     meaning:
-      "the launcher's libvirt is not running or refuses connections; links and device are shown as last seen",
-    who: "administrator",
-    advice: "the connection is tried again; if this persists, look at the launcher pod and its log",
+      "the launcher's libvirt is not running or refuses connections; links and device are shown as last observed",
+    owner: "administrator",
+    advice: "the connection is retried; if this persists, check the launcher pod and its log",
   },
   RuntimeUnavailable: {
     ...WARNING,
     phases: "`PodAttaching`; any phase of virt-handler; the VM as a whole",
     meaning:
-      "the container runtime did not say where the pod is (`CRI_UNAVAILABLE`); links and device are shown as last seen",
-    who: "administrator",
+      "the container runtime did not report the pod's sandbox (`CRI_UNAVAILABLE`); links and device are shown as last observed",
+    owner: "administrator",
     from: "net-agent, virt-handler",
-    next: "the node's container runtime answers; it is asked again and again",
+    next: "the node's container runtime responds; the call is retried",
     advice:
-      "the call is tried again; if this persists, check that the node's container runtime is running and that --cri-endpoint names it",
+      "the call is retried; if this persists, check that the node's container runtime is running and that --cri-endpoint names it",
   },
   GuestNotStarted: {
     ...WARNING,
     phases: "none: the VM as a whole",
     meaning:
       "libvirt could not define or start the domain (the kernel is not in the image, for example); the message is libvirt's own",
-    who: "user",
+    owner: "user",
   },
   WaitingForHooks: {
     ...NO_EVENT,
     phases: "none: the VM as a whole",
-    meaning: "the hooks of the VM (sidecars of its launcher) are being asked for its domain",
-    who: "the hooks",
+    meaning: "the hooks of the VM (sidecars of its launcher) are processing its domain",
+    owner: "the hooks",
   },
   HookFailed: {
     ...WARNING,
     phases: "none: the VM as a whole",
     meaning:
-      "a hook of the VM does not listen, does not answer in time, or fails; the guest is not started without it",
-    who: "user",
+      "a hook of the VM does not listen, does not reply in time, or fails; the guest is not started without it",
+    owner: "user",
     advice:
-      "the log of the hook's container in the launcher pod says more; it is asked again, and a restart of the VM asks at once",
+      "see the log of the hook's container in the launcher pod; the call is retried, and a restart of the VM retries it at once",
   },
   HookAnswerRefused: {
     ...WARNING,
     phases: "none: the VM as a whole",
     meaning:
-      "a hook of the VM changes what a hook may not change, answers what is no domain, or answers differently each time",
-    who: "user: correct the hook",
+      "a hook of the VM changes fields that hooks may not change, returns XML that is not a domain, or replies differently each time",
+    owner: "user: correct the hook",
     advice:
-      "correct the hook; what it may change is in docs/design/hooks.md; a restart of the VM asks it at once",
+      "correct the hook; docs/design/hooks.md lists what it may change; a restart of the VM calls it at once",
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;
 
@@ -477,7 +479,7 @@ function isReason(text: string): text is Reason {
   return Object.hasOwn(REASONS, text);
 }
 
-export function eventTypeOf(reason: string): "Warning" | "Normal" | undefined {
+export function findEventType(reason: string): "Warning" | "Normal" | undefined {
   const { event }: Pick<ReasonEntry, "event"> = isReason(reason)
     ? REASONS[reason]
     : { event: "Warning" };
@@ -485,7 +487,7 @@ export function eventTypeOf(reason: string): "Warning" | "Normal" | undefined {
 }
 
 export function whoCanHelp(reason: string | undefined): string | undefined {
-  return reason === undefined || !isReason(reason) ? undefined : REASONS[reason].who;
+  return reason === undefined || !isReason(reason) ? undefined : REASONS[reason].owner;
 }
 
 export function nextStepFor(reason: string | undefined): string | undefined {

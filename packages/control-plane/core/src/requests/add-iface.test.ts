@@ -66,7 +66,7 @@ describe("adding", () => {
     });
   });
 
-  test("takes fields along", () => {
+  test("passes optional fields on", () => {
     const fields = { model: "e1000e", macAddress: "02:00:00:00:00:09", state: "down" };
     expect(writtenNics(add({ kind: "vm", vm: aVm() }, { fields }))).toMatchObject([
       {},
@@ -85,16 +85,19 @@ describe("adding", () => {
       nearestNetwork: undefined,
       says: 'NetworkAttachmentDefinition "red" not found in namespace nets',
     },
-  ])("a missing network $named is named with its namespace", ({ named, nearestNetwork, says }) => {
-    const request = { name: "nic1", networkAttachmentDefinitionName: named, fields: {} };
-    const target: NicTarget = { kind: "vm", vm: aVm() };
-    const facts = { target, request, nadExists: false, nearestNetwork, bindings: {} };
-    expect(planAddIface(facts)).toMatchObject({
-      refusal: { causes: [{ reason: "FieldValueNotFound", message: says }] },
-    });
-  });
+  ])(
+    "a missing network $named is named with its namespace",
+    ({ named, nearestNetwork, says: message }) => {
+      const request = { name: "nic1", networkAttachmentDefinitionName: named, fields: {} };
+      const target: NicTarget = { kind: "vm", vm: aVm() };
+      const facts = { target, request, nadExists: false, nearestNetwork, bindings: {} };
+      expect(planAddIface(facts)).toMatchObject({
+        refusal: { causes: [{ reason: "FieldValueNotFound", message }] },
+      });
+    },
+  );
 
-  test("the same again changes nothing, also while the definition is gone", () => {
+  test("repeating a request changes nothing, even if the definition was deleted", () => {
     const target: NicTarget = { kind: "vm", vm: aVm(WITH_BLUE) };
     const full = { networkAttachmentDefinitionName: "ns/blue-nad" };
     expect(add(target, {}, false).kind).toBe("unchanged");
@@ -102,14 +105,14 @@ describe("adding", () => {
     expect(add(target, { fields: { macAddress: "02-00-00-00-00-01" } }).kind).toBe("unchanged");
   });
 
-  test("takes an unplug back", () => {
+  test("cancels an unplug", () => {
     expect(writtenNics(add({ kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() }))).toEqual([
       [POD_NETWORK, BLUE_NETWORK],
       [POD_IFACE, BLUE],
     ]);
   });
 
-  test("keeps the MAC of an entry that was deleted from the VM and has not left the guest", () => {
+  test("retains the MAC of an entry that was deleted from the VM but is still plugged", () => {
     const plan = add({ kind: "vm", vm: aVm(), vmi: aVmi(WITH_ABSENT) });
     expect(writtenNics(plan)).toMatchObject([{}, [{}, { macAddress: BLUE.macAddress }]]);
   });
@@ -250,7 +253,7 @@ describe("adding", () => {
     });
   });
 
-  test("says several causes each with its field", () => {
+  test("reports several causes, each with its field", () => {
     const plan = add({ kind: "vm", vm: aVm() }, { fields: { macAddress: "zz", model: "x" } });
     expect(plan).toMatchObject({
       refusal: {
@@ -308,16 +311,16 @@ describe("adding", () => {
       request: { fields: { model: "e1000", state: "down" } },
       says: "interface 'blue' already exists with another model",
     },
-  ])("says why it is a conflict: $name", ({ target, request, says }) => {
-    expect(add(target, request)).toMatchObject({ refusal: { code: 409, message: says } });
+  ])("says why it is a conflict: $name", ({ target, request, says: message }) => {
+    expect(add(target, request)).toMatchObject({ refusal: { code: 409, message } });
   });
 
-  test("takes a model that needs I/O ports of one that leaves the guest, which has its place", () => {
+  test("accepts an I/O port model that reuses the address of a NIC that is being unplugged", () => {
     const vmi = aVmi(WITH_ABSENT, { ...PORTS, pciePorts: { total: 8, free: 0 } });
     expect(add({ kind: "vm", vm: aVm(), vmi }).kind).toBe("patch");
   });
 
-  test("takes an unplug back with the link that is asked for", () => {
+  test("cancels an unplug with the requested link state", () => {
     const target: NicTarget = { kind: "vm", vm: aVm(WITH_ABSENT), vmi: aVmi() };
     expect(writtenNics(add(target, { fields: { state: "down" } }))).toEqual([
       [POD_NETWORK, BLUE_NETWORK],
@@ -330,8 +333,8 @@ describe("adding", () => {
     { name: "is ending", status: { phase: "Running" } as const, deletionTimestamp: "x" },
   ])("to a VM whose VMI $name is for its next start", ({ status, deletionTimestamp }) => {
     const { metadata, ...rest } = aVmi({}, status);
-    const gone = deletionTimestamp === undefined ? {} : { deletionTimestamp };
-    const vmi = { ...rest, metadata: { ...metadata, ...gone } };
+    const deleted = deletionTimestamp === undefined ? {} : { deletionTimestamp };
+    const vmi = { ...rest, metadata: { ...metadata, ...deleted } };
     expect(add({ kind: "vm", vm: aVm(), vmi })).toEqual({
       kind: "patch",
       effect: "start",
@@ -340,7 +343,7 @@ describe("adding", () => {
     });
   });
 
-  test("to a VMI that is being deleted, or that nobody has seen, is a conflict", () => {
+  test("on a deleted or unknown VMI is a conflict", () => {
     const { metadata, ...rest } = aVmi();
     const ending = { ...rest, metadata: { ...metadata, deletionTimestamp: "x" } };
     const unseen = { apiVersion: rest.apiVersion, kind: rest.kind, metadata, spec: rest.spec };

@@ -31,10 +31,10 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; code: number;
     code: 400,
     words: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet",
   },
-])("$name is refused: $code", ({ vmi, code, words }) => {
+])("$name is refused: $code", ({ vmi, code, words: text }) => {
   expect(planMigrate(vmi, {})).toMatchObject({
     kind: "refused",
-    refusal: { code, message: words },
+    refusal: { code, message: text },
   });
 });
 

@@ -81,7 +81,7 @@ test.each<{ name: string; body: unknown; message: string; fields: readonly strin
   expect(parsed.ok ? [] : parsed.refusal.causes.map(({ field }) => field)).toEqual(fields);
 });
 
-test("adding takes fields of the interface beside the names, and drops what is empty", () => {
+test("accepts interface fields and drops empty ones", () => {
   const body = {
     [NAD]: "a",
     name: "b",
@@ -95,7 +95,7 @@ test("adding takes fields of the interface beside the names, and drops what is e
   });
 });
 
-test("adding takes each field of its kind, and none that is null", () => {
+test("accepts each field of its type, and rejects null", () => {
   const fields = {
     model: "e1000",
     acpiIndex: 1,

@@ -112,7 +112,7 @@ function checkBody(
   return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
 }
 
-function textOf(body: JsonObject, field: string): string {
+function readText(body: JsonObject, field: string): string {
   const value = body[field];
   return typeof value === "string" ? value : "";
 }
@@ -121,20 +121,20 @@ export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
   const required = ["networkAttachmentDefinitionName", "name"];
   const checked = checkBody("AddInterfaceOptions", body, { required, more: IFACE_FIELDS });
   if (!checked.ok) return checked;
-  const given = Object.entries(checked.value).filter(
+  const presentFields = Object.entries(checked.value).filter(
     ([field, value]) => field in IFACE_FIELDS && value !== null && value !== "",
   );
   return {
     ok: true,
     value: {
-      name: textOf(checked.value, "name"),
-      networkAttachmentDefinitionName: textOf(checked.value, "networkAttachmentDefinitionName"),
-      fields: Object.fromEntries(given),
+      name: readText(checked.value, "name"),
+      networkAttachmentDefinitionName: readText(checked.value, "networkAttachmentDefinitionName"),
+      fields: Object.fromEntries(presentFields),
     },
   };
 }
 
 export function parseRemoveIface(body: unknown): Parsed<RemoveIfaceRequest> {
   const checked = checkBody("RemoveInterfaceOptions", body, { required: ["name"], more: {} });
-  return checked.ok ? { ok: true, value: { name: textOf(checked.value, "name") } } : checked;
+  return checked.ok ? { ok: true, value: { name: readText(checked.value, "name") } } : checked;
 }

@@ -206,41 +206,41 @@ function vmiThatIs(state: string): VirtualMachineInstance | undefined {
   const status = STATES[state];
   if (status === undefined) return undefined;
   const vmi = aVmi({ ownedByVm: true, status });
-  const leaving = state === "Stopping" ? { deletionTimestamp: NOW } : {};
-  return { ...vmi, metadata: { ...vmi.metadata, ...leaving } };
+  const deleting = state === "Stopping" ? { deletionTimestamp: NOW } : {};
+  return { ...vmi, metadata: { ...vmi.metadata, ...deleting } };
 }
 
-function sayRequests(requests: readonly StateChangeRequest[] = []): string {
+function printRequests(requests: readonly StateChangeRequest[] = []): string {
   return requests
     .map(({ action, data }) => (data === undefined ? action : `${action}-paused`))
     .join("+");
 }
 
-function sayRefusal(message: string, strategy: string): string {
+function printRefusal(message: string, strategy: string): string {
   const found = Object.entries(REFUSALS).find(
-    ([, words]) => words.replace("STRATEGY", strategy) === message,
+    ([, text]) => text.replace("STRATEGY", strategy) === message,
   );
   return found?.[0] ?? message;
 }
 
-function sayLast(operations: readonly JsonPatchOperation[]): string {
+function printLast(operations: readonly JsonPatchOperation[]): string {
   const last = operations.at(-1);
   return last?.op === "remove" ? "" : String(last?.value);
 }
 
 /** A plan in a word; what the guest has less time for has a `!`. */
-function sayPlan(plan: RunStatePlan, strategy: string): string {
+function printPlan(plan: RunStatePlan, strategy: string): string {
   if (plan.kind === "refused") {
-    return plan.refusal.code === 409 ? sayRefusal(plan.refusal.message, strategy) : "else";
+    return plan.refusal.code === 409 ? printRefusal(plan.refusal.message, strategy) : "else";
   }
   const hurried = plan.vmiOperations === undefined ? "" : "!";
   switch (plan.kind) {
     case "patchVm": {
-      const before = plan.requests === undefined ? "" : `${sayRequests(plan.requests)},`;
-      return `${before}=${sayLast(plan.operations)}${hurried}`;
+      const before = plan.requests === undefined ? "" : `${printRequests(plan.requests)},`;
+      return `${before}=${printLast(plan.operations)}${hurried}`;
     }
     case "askController":
-      return `${sayRequests(plan.requests)}${plan.endsPause === true ? ",at-once" : ""}${hurried}`;
+      return `${printRequests(plan.requests)}${plan.endsPause === true ? ",at-once" : ""}${hurried}`;
     case "deleteVmi":
       return `delete${hurried}`;
     case "hurryVmi":
@@ -249,27 +249,32 @@ function sayPlan(plan: RunStatePlan, strategy: string): string {
 }
 
 /** What virt-controller makes of them: the word for people, and its next step, or the requests that it notes. */
-function lookAt(
+function summarize(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
 ): { readonly printed: string; readonly next: string } {
-  const waits = { startProblems: [], isNameTaken: false, waitsForBinding: false, isStaged: false };
+  const waits = {
+    startProblems: [],
+    hasNameConflict: false,
+    waitsForBinding: false,
+    isStaged: false,
+  };
   const situation = { ...waits, vm, vmi, bindings: {} };
   const [step] = planVm({ ...situation, now: NOW, missingDataVolumes: [] });
   const status = buildVmStatus({ ...situation, failures: [] }, NOW);
-  const asked = sayRequests(status.stateChangeRequests);
-  const next = step?.kind ?? (asked === "" ? "-" : asked);
+  const requested = printRequests(status.stateChangeRequests);
+  const next = step?.kind ?? (requested === "" ? "-" : requested);
   return { printed: status.printableStatus ?? "", next };
 }
 
 /** A row of the table as it is. */
 function rowOf(spec: Spec, state: string): string {
   const [vm, vmi] = [vmThatIs(spec, state), vmiThatIs(state)];
-  const { printed, next } = lookAt(vm, vmi);
+  const { printed, next } = summarize(vm, vmi);
   const facts = { vm, config: CONFIG, ...(vmi !== undefined && { vmi }) };
   const strategy = String(vm.status?.runStrategy);
-  const answers = Object.values(REQUESTS).map((plan) => sayPlan(plan(facts), strategy));
-  return [state, printed, next, ...answers].join(" ");
+  const responses = Object.values(REQUESTS).map((plan) => printPlan(plan(facts), strategy));
+  return [state, printed, next, ...responses].join(" ");
 }
 
 function rowsOf(table: string): readonly string[] {
@@ -328,7 +333,7 @@ describe("a strategy that is edited", () => {
   test.each(EDITS)("from $from to $to, $state: $next", ({ from, to, state, next }) => {
     const vm = vmThatIs(to, state);
     const edited = { ...vm, status: { ...vm.status, runStrategy: from } };
-    expect(lookAt(edited, vmiThatIs(state)).next).toBe(next);
+    expect(summarize(edited, vmiThatIs(state)).next).toBe(next);
   });
 });
 

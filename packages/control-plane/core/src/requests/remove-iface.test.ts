@@ -27,7 +27,7 @@ describe("removing", () => {
     ]);
   });
 
-  test("from a stopped VM takes both entries away", () => {
+  test("removes both entries of a stopped VM", () => {
     const plan = remove({ kind: "vm", vm: aVm(WITH_BLUE) });
     expect(plan).toMatchObject({ kind: "patch", effect: "start" });
     expect(writtenNics(plan)).toEqual([[POD_NETWORK], [POD_IFACE]]);
@@ -49,7 +49,7 @@ describe("removing", () => {
     });
   });
 
-  test("of what no guest has marks nothing, and takes it away", () => {
+  test("removes an entry that no guest has", () => {
     const vmi = aVmi(WITH_ABSENT, { phase: "Succeeded" });
     expect(writtenNics(remove({ kind: "vm", vm: aVm(WITH_ABSENT), vmi }))).toEqual([
       [POD_NETWORK],
@@ -61,7 +61,7 @@ describe("removing", () => {
     ]);
   });
 
-  test("says in the terms of the request why one stays", () => {
+  test("reports in the request's terms why an entry stays", () => {
     const ifaces = [POD_IFACE, { name: "blue", sriov: {} }];
     const plan = remove({
       kind: "vmi",

@@ -50,7 +50,7 @@ function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
     kind: "patch",
     operations: patchTarget(target, { networks, ifaces }),
     effect: "start",
-    message: `interface '${request.name}' will be gone when the VM starts`,
+    message: `interface '${request.name}' is removed when the VM starts`,
   };
 }
 

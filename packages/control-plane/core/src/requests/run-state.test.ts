@@ -100,7 +100,7 @@ describe("a VM that is", () => {
   });
 });
 
-test("a stop takes back a start that is still waited for, and no other request", () => {
+test("a stop cancels only a pending start", () => {
   expect(plan("stop", vmWith({ runStrategy: "Manual" }, [START]), "none")).toEqual({
     kind: "askController",
     requests: [],
@@ -110,7 +110,7 @@ test("a stop takes back a start that is still waited for, and no other request",
   expect(shown(plan("stop", stopping, "none"))).toBe(NOT_RUNNING);
 });
 
-describe("whether it runs is said in the form in which it was said", () => {
+describe("keeps the form of running or runStrategy", () => {
   test.each([
     { name: "as running", spec: { running: false }, test: { path: "/spec/running", value: false } },
     {
@@ -167,7 +167,7 @@ describe("a VM that cannot be started", () => {
     });
   });
 
-  test("is told first that it does not run, and may be stopped", () => {
+  test("reports first that it is not running, and may be stopped", () => {
     expect(shown(plan("restart", broken("Always"), "none"))).toBe(NOT_RUNNING);
     expect(shown(plan("stop", broken("Always"), "alive"))).toEqual(HALTED);
   });

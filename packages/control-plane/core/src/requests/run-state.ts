@@ -44,14 +44,14 @@ function parseBody(
 function parseSeconds(
   body: JsonObject,
   field: string,
-  problemOf: (seconds: number) => string | undefined,
+  findProblem: (seconds: number) => string | undefined,
 ): Parsed<RunStateOptions> {
   const value = body[field];
   if (value === undefined || value === null) return { ok: true, value: {} };
   if (typeof value !== "number" || !Number.isSafeInteger(value)) {
     return refused(invalidValue(field, `${field} must be an integer`));
   }
-  const problem = problemOf(value);
+  const problem = findProblem(value);
   return problem === undefined
     ? { ok: true, value: { graceSeconds: value } }
     : refused(invalidValue(field, problem));
@@ -154,7 +154,7 @@ function backoffReset({ vm }: RunStateFacts): { readonly endsPause?: true } {
   return vm.status?.startFailure === undefined ? {} : { endsPause: true };
 }
 
-function askController(
+function requestFromController(
   facts: RunStateFacts,
   requests: readonly StateChangeRequest[],
   message: string,
@@ -260,7 +260,7 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
     case "RerunOnFailure":
       return ifStartable(
         facts,
-        askController(facts, startRequests(facts), message),
+        requestFromController(facts, startRequests(facts), message),
         facts.macsInUse,
       );
     case "Always":
@@ -281,7 +281,7 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   const isAlive = hasGuest(facts) && uid !== undefined;
   if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
   const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
-  return { ...askController(facts, requests, STOP_MESSAGE), ...graceOperations(facts) };
+  return { ...requestFromController(facts, requests, STOP_MESSAGE), ...graceOperations(facts) };
 }
 
 /** KubeVirt only accepts another stop if it shortens the grace period. */
@@ -327,6 +327,6 @@ export function planRestart(facts: RunStateFacts): RunStatePlan {
     return ifStartable(facts, plan, facts.macsInUse);
   }
   const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;
-  const plan = { ...askController(facts, requests, message), ...grace };
+  const plan = { ...requestFromController(facts, requests, message), ...grace };
   return ifStartable(facts, plan, facts.macsInUse);
 }

@@ -156,7 +156,7 @@ describe("nothing, the NICs, the rest, and both of a VMI", () => {
   });
 });
 
-test("who may not change NICs is told the command that changes those of the VM", () => {
+test("suggests the VM's command to users who may not change NICs", () => {
   const kind = "VirtualMachine";
   const change = { old: vmi(kind, PLAIN), vmi: vmi(kind, NICS), user: "alice" };
   const patch = {
@@ -177,7 +177,7 @@ test("who may not change NICs is told the command that changes those of the VM",
   });
 });
 
-test("who may not change the rest is told which field it is about", () => {
+test("names the field that the user may not change", () => {
   const change = {
     old: vmi(undefined, PLAIN),
     vmi: vmi(undefined, CHANGES.rest),

@@ -16,7 +16,7 @@ import { resolveBindingIn } from "../nics/bindings/resolve-binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../nics/nics.ts";
 import { findNetworkSwap } from "../nics/spec-plan.ts";
 import { isEqual } from "@patchbay/base";
-import { ownerVmOf } from "../vm/vm.ts";
+import { findOwnerVm } from "../vm/vm.ts";
 
 interface SpecEdit {
   readonly before: VmiSpec;
@@ -29,13 +29,13 @@ function isPlugged({ name }: Iface, before: VmiSpec): boolean {
   return old === undefined || isAbsent(old);
 }
 
-function causesOf(
+function listCauses(
   { before, after, base }: SpecEdit,
-  problemOf: (iface: Iface) => FieldProblem | undefined,
+  findProblem: (iface: Iface) => FieldProblem | undefined,
 ): readonly Cause[] {
   return ifacesOf(after).flatMap((iface, index): readonly Cause[] => {
     if (isAbsent(iface) || !isPlugged(iface, before)) return [];
-    const problem = problemOf(iface);
+    const problem = findProblem(iface);
     if (problem === undefined) return [];
     const field = `${ifacePath(base, index)}.${problem.field}`;
     return [{ reason: "FieldValueNotSupported", field, message: problem.message }];
@@ -44,10 +44,10 @@ function causesOf(
 
 /** No full sentence, because the binding precedes it. */
 export const NEEDS_START =
-  "has a hook, which is asked at the start of a guest and joins no pod that runs; add the interface to the VM's specification, or while the VM is stopped";
+  "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 
 export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
-  return causesOf(edit, (iface) => {
+  return listCauses(edit, (iface) => {
     const binding = resolveBindingIn(edit.after, iface, registry);
     return binding.kind === "refused" ? binding : undefined;
   });
@@ -55,7 +55,7 @@ export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry):
 
 /** For edits of a running VMI, where nothing can wait for the next start. */
 export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
-  return causesOf(edit, (iface) => {
+  return listCauses(edit, (iface) => {
     const binding = resolveBindingIn(edit.after, iface, registry);
     const hasHook = binding.kind !== "refused" && binding.hasHook === true;
     return hasHook ? { field: "binding", message: NEEDS_START } : undefined;
@@ -138,7 +138,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
 /** A VM owns the NICs of its VMI, and virt-controller writes them. Only Patchbay's services may change other fields. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
   if (user === NIC_WRITER) return undefined;
-  const owner = ownerVmOf(old)?.name;
+  const owner = findOwnerVm(old)?.name;
   if (owner !== undefined && !isEqual(nicsOf(vmi.spec), nicsOf(old.spec))) {
     return refuseOwned(owner, vmi);
   }

@@ -24,10 +24,7 @@ export interface ServiceAddress {
   readonly text: string;
 }
 
-/**
- * Addresses that the API server rejects in EndpointSlices, and IPv4-mapped addresses. Source: Kubernetes
- * ValidateNonSpecialIP.
- */
+/** Addresses that the API server rejects in EndpointSlices, and IPv4-mapped addresses. Source: Kubernetes ValidateNonSpecialIP. */
 const FORBIDDEN_PREFIXES = [
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -65,7 +62,7 @@ export function findAllowedAddresses(
   const prefixes = listPrefixes(definition);
   if (prefixes.length > 0) return { kind: "allowed", prefixes };
   return refused(
-    `the NetworkAttachmentDefinition ${network} does not say from which network it gives addresses (subnet, range or addresses of its ipam)`,
+    `the NetworkAttachmentDefinition ${network} does not name the subnet of its addresses (subnet, range or addresses of its ipam)`,
   );
 }
 

@@ -3,8 +3,8 @@ export { readTrustedNamespaces } from "./allowed-addresses.ts";
 export {
   NETWORK_SLICE_WRITER,
   networkServicePlan,
-  serviceInputsOf,
+  listServiceInputs,
   selectsVmi,
 } from "./network-service.ts";
 export { requestedNetworks, trimService, parseServiceRequest } from "./service-request.ts";
-export { planSlices, serviceKeyOf, type ServicePart, slicesOfParts } from "./slices.ts";
+export { planSlices, findServiceKey, type ServicePart, slicesOfParts } from "./slices.ts";

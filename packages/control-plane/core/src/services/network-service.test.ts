@@ -5,7 +5,7 @@ import { aBlueDefinition, aNetworkService, aServedVmi } from "../testing/network
 import { isEqual } from "@patchbay/base";
 import {
   networkServicePlan,
-  serviceInputsOf,
+  listServiceInputs,
   type NetworkServiceFacts,
 } from "./network-service.ts";
 
@@ -33,7 +33,7 @@ const READY = [[[8080], [["10.77.1.5", true]]]];
 const UNREADY = [[[8080], [["10.77.1.5", false]]]];
 
 describe("slices", () => {
-  test("say where a VM is reached on the network", () => {
+  test("has the VM's addresses on the network", () => {
     const spec = { subdomain: "web", hostname: "alpha" };
     const vmis = [aServedVmi("vm1", ["10.77.1.5"], { spec })];
     expect(networkServicePlan(factsOf({ vmis }))).toEqual({
@@ -102,7 +102,7 @@ describe("slices", () => {
     ]);
   });
 
-  test("are others where an address has changed, and as before where nothing has", () => {
+  test("changes only with the addresses", () => {
     const now = factsOf({ vmis: [aServedVmi("vm1", ["10.77.1.9"])] });
     expect(networkServicePlan(now)).not.toEqual(networkServicePlan(factsOf()));
     expect(networkServicePlan(factsOf())).toEqual(networkServicePlan(factsOf()));
@@ -136,7 +136,7 @@ describe("of a VM", () => {
     expect(shown({ vmis: [aServedVmi("vm1", ["10.77.1.5"], change)] })).toEqual(want);
   });
 
-  test("what its guest says of itself is no address", () => {
+  test("does not use addresses that only the guest reports", () => {
     const iface = { ipAddress: "10.77.1.66", ipAddresses: ["10.77.1.66", "192.0.2.1"] };
     expect(shown({ vmis: [aServedVmi("vm1", ["10.77.1.5"], { iface })] })).toEqual(READY);
     expect(shown({ vmis: [aServedVmi("vm1", [], { iface })] })).toEqual([]);
@@ -155,12 +155,12 @@ describe("ports", () => {
     return aServedVmi(name, [ip], { spec: { domain: { devices } } });
   }
 
-  test("are the Service's where it names no others", () => {
+  test("uses the Service's ports unless it names others", () => {
     const service = aNetworkService({ ports: [{ port: 80 }] });
     expect(shown({ service })).toEqual([[[80], [["10.77.1.5", true]]]]);
   });
 
-  test("by name are those of each VM's interface; one that has none is left out", () => {
+  test("resolves named ports per VM interface, and omits VMs without the port", () => {
     const service = aNetworkService({ ports: [{ port: 80, targetPort: "http" }] });
     const vmis = [
       serving("vm1", "10.77.1.5", 8080),
@@ -173,20 +173,20 @@ describe("ports", () => {
     ]);
   });
 
-  test("by name are of the protocol that is asked for", () => {
+  test("resolves named ports by protocol", () => {
     const ports = [{ port: 80, protocol: "UDP", targetPort: "http" }];
     const vmis = [serving("vm1", "10.77.1.5", 8080)];
     expect(shown({ service: aNetworkService({ ports }), vmis })).toEqual([]);
   });
 
-  test("need not be there: a headless Service stands for addresses", () => {
+  test("are optional for a headless Service", () => {
     expect(shown({ service: aNetworkService({ clusterIP: "None", ports: [] }) })).toEqual([
       [[], [["10.77.1.5", true]]],
     ]);
   });
 });
 
-describe("there are none, and it is said why, where", () => {
+describe("has no slices and reports why, if", () => {
   const rows: readonly [string, Partial<NetworkServiceFacts>, RegExp][] = [
     ["there is no definition", { definition: undefined }, /no NetworkAttachmentDefinition default/],
     ["the definition is a tenant's", { trustedNamespaces: ["admins"] }, /tenant's.*admins/],
@@ -201,13 +201,13 @@ describe("there are none, and it is said why, where", () => {
       /KEY=VALUE/,
     ],
   ];
-  test.each(rows)("%s", (_name, change, words) => {
+  test.each(rows)("%s", (_name, change, text) => {
     const { slices, refusal } = networkServicePlan(factsOf(change));
     expect(slices).toEqual([]);
-    expect(refusal).toMatch(words);
+    expect(refusal).toMatch(text);
   });
 
-  test("nobody asks, and nothing is said", () => {
+  test("reports nothing without a request", () => {
     const service = { ...aNetworkService(), metadata: { name: "web", namespace: "default" } };
     expect(networkServicePlan(factsOf({ service }))).toEqual({ slices: [] });
   });
@@ -262,17 +262,17 @@ test.each([
   expect(endpoints.flatMap(({ addresses }) => addresses)).toEqual(want);
   const before = aServedVmi("vm1", ["10.77.1.5/16", "10.77.1.6/16"]);
   const isSame = want.length === 2;
-  expect(isEqual(serviceInputsOf(vmi), serviceInputsOf(before))).toBe(isSame);
+  expect(isEqual(listServiceInputs(vmi), listServiceInputs(before))).toBe(isSame);
 });
 
-describe("what slices rest on", () => {
+describe("inputs of slices", () => {
   const before = aServedVmi("vm1", ["10.77.1.5"]);
   test("is the same where only other things change", () => {
     const now = aServedVmi("vm1", ["10.77.1.5"], {
       metadata: { resourceVersion: "9", annotations: { a: "b" } },
       iface: { ipAddress: "10.77.1.66", mtu: 9000 },
     });
-    expect(serviceInputsOf(now)).toEqual(serviceInputsOf(before));
+    expect(listServiceInputs(now)).toEqual(listServiceInputs(before));
   });
 
   test.each([
@@ -281,6 +281,6 @@ describe("what slices rest on", () => {
     { name: "an end", now: aServedVmi("vm1", ["10.77.1.5"], { status: { phase: "Succeeded" } }) },
     { name: "a label", now: aServedVmi("vm1", ["10.77.1.5"], { metadata: { labels: {} } }) },
   ])("is another where $name changes", ({ now }) => {
-    expect(serviceInputsOf(now)).not.toEqual(serviceInputsOf(before));
+    expect(listServiceInputs(now)).not.toEqual(listServiceInputs(before));
   });
 });

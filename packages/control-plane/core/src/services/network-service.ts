@@ -14,7 +14,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { sha256Hex } from "../nics/sha256.ts";
-import { hostnameOf } from "../vm/spec/guest-names.ts";
+import { buildHostname } from "../vm/spec/guest-names.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, READY } from "../status/conditions.ts";
 import { parseServiceRequest, type NetworkRequest } from "./service-request.ts";
@@ -98,17 +98,17 @@ function resolvePorts(
   vmi: VirtualMachineInstance,
   ifaceName: string,
 ): readonly EndpointPort[] | undefined {
-  const asked = spec.ports ?? [];
-  const ports = asked.flatMap((port): readonly EndpointPort[] => {
+  const servicePorts = spec.ports ?? [];
+  const ports = servicePorts.flatMap((port): readonly EndpointPort[] => {
     const number = resolveTargetPort(port, vmi, ifaceName);
     const { name = "", protocol = "TCP" } = port;
     return number === undefined ? [] : [{ name, port: number, protocol }];
   });
-  return asked.length > 0 && ports.length === 0 ? undefined : ports;
+  return servicePorts.length > 0 && ports.length === 0 ? undefined : ports;
 }
 
 function publishedHostname({ metadata }: Service, vmi: VirtualMachineInstance): string | undefined {
-  const hostname = hostnameOf(vmi);
+  const hostname = buildHostname(vmi);
   const isNamed = vmi.spec.subdomain === metadata.name && DNS_LABEL.test(hostname);
   return isNamed ? hostname : undefined;
 }
@@ -161,12 +161,12 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
   const request = parseServiceRequest(service);
   if (request.kind === "none") return { slices: [] };
   if (request.kind === "refused") return { slices: [], refusal: request.message };
-  const { asked } = request;
-  const allowed = findAllowedAddresses(asked.network, definition, trustedNamespaces);
+  const { request: servicePorts } = request;
+  const allowed = findAllowedAddresses(servicePorts.network, definition, trustedNamespaces);
   if (allowed.kind === "refused") return { slices: [], refusal: allowed.message };
-  const on = { network: asked.network, prefixes: allowed.prefixes };
+  const on = { network: servicePorts.network, prefixes: allowed.prefixes };
   const parts = vmis
-    .filter((vmi) => !isOver(vmi) && selectsVmi(service, asked, vmi))
+    .filter((vmi) => !isOver(vmi) && selectsVmi(service, servicePorts, vmi))
     .flatMap((vmi) => listParts(service, vmi, on));
   const { name, uid = "" } = service.metadata;
   const stem = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
@@ -174,7 +174,7 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
 }
 
 /** Everything of a VMI that slices depend on. While it is unchanged, no Service needs a reconcile. */
-export function serviceInputsOf(vmi: VirtualMachineInstance): unknown {
+export function listServiceInputs(vmi: VirtualMachineInstance): unknown {
   const { metadata, spec, status } = vmi;
   return [
     metadata.uid,

@@ -14,7 +14,7 @@ function without(annotation: string): Service {
   return { ...service, metadata: { ...service.metadata, annotations: Object.fromEntries(left) } };
 }
 
-describe("a Service asks for", () => {
+describe("a Service requests", () => {
   test.each([
     { name: "a network of its own namespace", network: "blue", want: "default/blue" },
     { name: "one of another", network: " net-1/blue.a ", want: "net-1/blue.a" },
@@ -34,7 +34,7 @@ describe("a Service asks for", () => {
     },
   ])("VMs by $name", ({ selector, want }) => {
     expect(parseServiceRequest(aNetworkService({}, { [SELECTOR]: selector }))).toEqual({
-      kind: "asked",
+      kind: "requested",
       asked: { network: "default/blue", selector: new Map(want as [string, string][]) },
     });
   });
@@ -48,7 +48,7 @@ describe("a Service asks for", () => {
   });
 });
 
-describe("what cannot be understood is refused:", () => {
+describe("rejects an invalid request:", () => {
   test.each([
     "",
     "a/b/c",
@@ -79,9 +79,9 @@ describe("what cannot be understood is refused:", () => {
     Array.from({ length: 33 }, (_none, index) => `a${String(index)}=b`).join(","),
     "a=b,".repeat(50_000),
   ])("selector %j", (selector) => {
-    const ask = parseServiceRequest(aNetworkService({}, { [SELECTOR]: selector }));
-    expect(ask).toMatchObject({ kind: "refused" });
-    expect(JSON.stringify(ask)).not.toContain("web");
+    const request = parseServiceRequest(aNetworkService({}, { [SELECTOR]: selector }));
+    expect(request).toMatchObject({ kind: "refused" });
+    expect(JSON.stringify(request)).not.toContain("web");
   });
 
   test.each([
@@ -92,7 +92,7 @@ describe("what cannot be understood is refused:", () => {
   });
 });
 
-test("of a Service no more is kept than is looked at", () => {
+test("caches only the used fields of a Service", () => {
   const service = aNetworkService({ clusterIP: "10.96.0.5" }, { other: "x" });
   const labelled = { ...service, metadata: { ...service.metadata, labels: { a: "b" } } };
   expect(trimService(labelled)).toEqual(aNetworkService());

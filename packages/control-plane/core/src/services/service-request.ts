@@ -12,7 +12,7 @@ export interface NetworkRequest {
 
 /** `refused` carries a message for the user. `none` means that the Service does not request VMs. */
 type ServiceRequest =
-  | { readonly kind: "asked"; readonly asked: NetworkRequest }
+  | { readonly kind: "requested"; readonly request: NetworkRequest }
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "none" };
 
@@ -70,8 +70,8 @@ function parseRequest(
   if (selector === undefined) {
     return refused(`the annotation ${names.SERVICE_SELECTOR_ANNOTATION} must be ${SELECTOR_FORM}`);
   }
-  const asked = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
-  return { kind: "asked", asked };
+  const requested = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
+  return { kind: "requested", request: requested };
 }
 
 /** A Service that names only a network belongs to another implementation and is ignored. */
@@ -85,7 +85,7 @@ export function parseServiceRequest(service: Service): ServiceRequest {
 
 export function requestedNetworks(service: Service): readonly string[] {
   const request = parseServiceRequest(service);
-  return request.kind === "asked" ? [request.asked.network] : [];
+  return request.kind === "requested" ? [request.request.network] : [];
 }
 
 /** Trims a Service for the cache; one without a request keeps only its identity. */
@@ -99,11 +99,11 @@ export function trimService({ apiVersion, kind, metadata, spec }: Service): Serv
     },
   );
   const annotations = requests.length === 2 ? Object.fromEntries(requests) : undefined;
-  const seen = { name, namespace, uid, resourceVersion, deletionTimestamp, annotations };
+  const observed = { name, namespace, uid, resourceVersion, deletionTimestamp, annotations };
   return {
     apiVersion,
     kind,
-    metadata: omitUndefined(seen),
+    metadata: omitUndefined(observed),
     spec: annotations ? omitUndefined({ type, selector, ports, publishNotReadyAddresses }) : {},
   };
 }

@@ -20,7 +20,7 @@ function slicesFor(...parts: readonly ServicePart[]): readonly EndpointSlice[] {
 }
 
 describe("slices", () => {
-  test("are of one family, and keep it", () => {
+  test("have one address family, which never changes", () => {
     const names = slicesFor(partOf("fd77::5"), partOf("10.77.1.5")).map((slice) => [
       slice.metadata.name,
       slice.addressType,
@@ -63,23 +63,23 @@ describe("a plan", () => {
     expect(planSlices(one, stored, WRITER)).toEqual([]);
   });
 
-  test("makes what is missing", () => {
+  test("creates missing slices", () => {
     expect(planSlices(one, [], WRITER)).toEqual([{ kind: "create", slice: one[0] }]);
   });
 
-  test("changes what has changed, and only as it was seen", () => {
+  test("updates only changed slices, at the observed version", () => {
     expect(planSlices(other, stored, WRITER)).toMatchObject([
       { kind: "update", slice: { metadata: { resourceVersion: "7" } } },
     ]);
   });
 
-  test("removes what is not wanted, and leaves what others have written", () => {
+  test("deletes unwanted slices except foreign ones", () => {
     expect(planSlices([], [...stored, ...foreign], WRITER)).toEqual([
       { kind: "delete", slice: stored[0] },
     ]);
   });
 
-  test("takes a slice of that name that another has written for none of its own", () => {
+  test("does not adopt a foreign slice of that name", () => {
     expect(planSlices(one, foreign, WRITER)).toEqual([{ kind: "create", slice: one[0] }]);
   });
 });

@@ -29,7 +29,7 @@ interface SliceOwner {
 
 type Content = Pick<EndpointSlice, "endpoints" | "ports">;
 
-export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {
+export function findServiceKey({ metadata }: EndpointSlice): string | undefined {
   const name = metadata.labels?.[SERVICE_NAME_LABEL];
   return name === undefined ? undefined : `${metadata.namespace ?? ""}/${name}`;
 }
@@ -74,9 +74,7 @@ function groupContents(parts: readonly ServicePart[]): readonly Content[] {
     });
 }
 
-/**
- * Name infix per address family, because a slice's family is immutable. Source: Kubernetes validation of EndpointSlice.
- */
+/** Name infix per address family, because a slice's family is immutable. Source: Kubernetes validation of EndpointSlice. */
 const FAMILIES = [
   { addressType: "IPv4", infix: "" },
   { addressType: "IPv6", infix: "-ipv6" },

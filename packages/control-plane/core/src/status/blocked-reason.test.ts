@@ -14,30 +14,35 @@ describe("an unplug waits", () => {
   const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
 
   test.each([
-    { count: 1, want: "WaitingForGuest", says: /was asked/ },
-    { count: 2, want: "WaitingForGuest", says: /was asked/ },
-    { count: 3, want: "GuestRefused", says: /not let go.*asked 3 times since 2026.*reset it/ },
+    { count: 1, want: "WaitingForGuest", says: /was requested to release/ },
+    { count: 2, want: "WaitingForGuest", says: /was requested to release/ },
+    { count: 3, want: "GuestRefused", says: /not released.*3 requests since 2026.*reset it/ },
     {
       count: 1,
       isRefused: true,
       want: "GuestRefused",
-      says: /has refused .*asked once since 2026/,
+      says: /refused to release.*1 request since 2026/,
     },
     { count: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resumed/ },
-  ])("for a guest: %j", ({ count, isRefused = false, isPaused = false, want, says }) => {
+  ])("for a guest: %j", ({ count, isRefused = false, isPaused = false, want, says: message }) => {
     const facts = { pciAddresses: [], devices: [], controllers: [], nics: [] };
     // Nothing else of the domain is looked at.
     const domain = { running: true, isPaused, crashed: false, facts } as never;
     const hotplug = { type: "Unplug", phase: "Detaching", since: "2026-01-01T00:00:00Z" } as const;
     const vmi = aVmi({ status: { interfaces: [{ name: "one", hotplug }] } });
-    const asked = { one: { count, agoMs: 1, isRefused } };
-    const hindrance = blockedReasonOfWait(wait, { vmi, domain, asked, ifaces: [] });
-    expect(hindrance).toMatchObject({ reason: want, attempts: count });
-    expect(hindrance.message).toMatch(says);
+    const requested = { one: { count, agoMs: 1, isRefused } };
+    const blockedReason = blockedReasonOfWait(wait, {
+      vmi,
+      domain,
+      unplugRequests: requested,
+      ifaces: [],
+    });
+    expect(blockedReason).toMatchObject({ reason: want, attempts: count });
+    expect(blockedReason.message).toMatch(message);
   });
 });
 
-describe("requests of a process that is gone", () => {
+describe("requests of a previous process", () => {
   const reported = { phase: "Detaching", attempts: 4 };
 
   test.each([
@@ -76,56 +81,60 @@ test("requests of an iface of which nothing is reported are none", () => {
 });
 
 describe("a plug waits", () => {
-  const given = {
+  const input = {
     vmi: aVmi({ nics: [{ name: "one" }], status: { pciePorts: { total: 4, free: 0 } } }),
     domain: undefined,
     ifaces: [],
-    asked: { one: { count: 3, agoMs: 1, isRefused: false } },
+    unplugRequests: { one: { count: 3, agoMs: 1, isRefused: false } },
   };
   const iface = { name: "one", bridge: {}, model: "pcnet", pciAddress: "0000:05:00.0" };
-  const asking = {
-    ...given,
-    vmi: { ...given.vmi, spec: { domain: { devices: { interfaces: [iface] } } } },
+  const requesting = {
+    ...input,
+    vmi: { ...input.vmi, spec: { domain: { devices: { interfaces: [iface] } } } },
   };
   test.each([
     {
       reason: "NoFreePciePort",
-      facts: given,
+      facts: input,
       says: "0 of 4 PCIe ports of the VM are free; unplug an interface",
     },
-    { reason: "PciAddressInUse", facts: asking, says: "the PCI address 0000:05:00.0 is in use" },
-    { reason: "PciAddressInUse", facts: given, says: "the PCI address  is in use" },
-    { reason: "ModelNeedsIoPorts", facts: asking, says: "model pcnet needs I/O ports" },
-    { reason: "ModelNeedsIoPorts", facts: given, says: "model  needs I/O ports" },
-  ] as const)("for $reason: $says", ({ reason, facts, says }) => {
-    const hindrance = blockedReasonOfWait({ kind: "wait", iface: "one", reason }, facts);
-    expect(hindrance).toMatchObject({ reason, attempts: 0 });
-    expect(hindrance.message).toContain(says);
+    {
+      reason: "PciAddressInUse",
+      facts: requesting,
+      says: "the PCI address 0000:05:00.0 is in use",
+    },
+    { reason: "PciAddressInUse", facts: input, says: "the PCI address  is in use" },
+    { reason: "ModelNeedsIoPorts", facts: requesting, says: "model pcnet needs I/O ports" },
+    { reason: "ModelNeedsIoPorts", facts: input, says: "model  needs I/O ports" },
+  ] as const)("for $reason: $says", ({ reason, facts, says: message }) => {
+    const blockedReason = blockedReasonOfWait({ kind: "wait", iface: "one", reason }, facts);
+    expect(blockedReason).toMatchObject({ reason, attempts: 0 });
+    expect(blockedReason.message).toContain(message);
   });
 
-  test("for a guest whose tap was made anew, counting how often it was asked", () => {
+  test("counts the unplug requests to a guest whose tap was recreated", () => {
     const wait = { kind: "wait", iface: "one", reason: "TapReplaced" } as const;
-    expect(blockedReasonOfWait(wait, given)).toMatchObject({ reason: "TapReplaced", attempts: 3 });
-    const none = blockedReasonOfWait(wait, { ...given, asked: {} });
+    expect(blockedReasonOfWait(wait, input)).toMatchObject({ reason: "TapReplaced", attempts: 3 });
+    const none = blockedReasonOfWait(wait, { ...input, unplugRequests: {} });
     expect(none).toMatchObject({ reason: "TapReplaced", attempts: 0 });
   });
 
   test("for a guest whose QEMU would abort without its tap", () => {
     const wait = { kind: "wait", iface: "one", reason: "TapLost" } as const;
-    expect(blockedReasonOfWait(wait, given)).toMatchObject({ reason: "TapLost", attempts: 0 });
+    expect(blockedReasonOfWait(wait, input)).toMatchObject({ reason: "TapLost", attempts: 0 });
   });
 
-  test("for a guest that runs, as far as anybody knows", () => {
+  test("for a guest that probably runs", () => {
     const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
-    const hindrance = blockedReasonOfWait(wait, given);
-    expect(hindrance).toMatchObject({ reason: "GuestRefused", attempts: 3 });
-    expect(hindrance.message).not.toContain("since");
-    const none = blockedReasonOfWait(wait, { ...given, asked: {} });
+    const blockedReason = blockedReasonOfWait(wait, input);
+    expect(blockedReason).toMatchObject({ reason: "GuestRefused", attempts: 3 });
+    expect(blockedReason.message).not.toContain("since");
+    const none = blockedReasonOfWait(wait, { ...input, unplugRequests: {} });
     expect(none).toMatchObject({ reason: "WaitingForGuest", attempts: 0 });
   });
 });
 
-describe("what holds up a VMI as a whole", () => {
+describe("the blocked reason of a VMI", () => {
   const EARLIER = "2026-01-01T00:00:00.000Z";
   const NOW = "2026-01-01T01:00:00.000Z";
   const before = { reason: "GuestNotStarted", message: "no", attempts: 4, since: EARLIER };
@@ -154,9 +163,9 @@ describe("what holds up a VMI as a whole", () => {
       attempts: 1,
     },
   ])("$name", ({ error, of, reason, attempts }) => {
-    const hindrance = guestBlockedReason(of, "GuestNotStarted", error);
-    expect(hindrance).toMatchObject({ reason, attempts });
-    expect(hindrance.message).toContain(error.message);
+    const blockedReason = guestBlockedReason(of, "GuestNotStarted", error);
+    expect(blockedReason).toMatchObject({ reason, attempts });
+    expect(blockedReason.message).toContain(error.message);
   });
 
   test("is dated when its reason came", () => {

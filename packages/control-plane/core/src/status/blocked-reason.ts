@@ -79,13 +79,13 @@ export function guestBlockedReason(
 /** The status field about the VMI as a whole. `now` is RFC 3339. */
 export function guestBlockedField(
   { status }: VirtualMachineInstance,
-  hindrance: BlockedReason | undefined,
+  blockedReason: BlockedReason | undefined,
   now: string,
 ): Pick<VmiStatus, "hindrance"> {
-  if (hindrance === undefined) return {};
+  if (blockedReason === undefined) return {};
   const before = status?.hindrance;
-  const since = before?.reason === hindrance.reason ? before.since : now;
-  return { hindrance: { ...hindrance, since } };
+  const since = before?.reason === blockedReason.reason ? before.since : now;
+  return { hindrance: { ...blockedReason, since } };
 }
 
 function noPlaceMessage(
@@ -114,15 +114,18 @@ export function reportedUnplugRequests(reported: IfaceStatus | undefined): numbe
     : 0;
 }
 
-function unplugBlockedReason(iface: string, { vmi, domain, asked }: WaitFacts): BlockedReason {
-  const { count: attempts, isRefused } = asked[iface] ?? { count: 0, isRefused: false };
+function unplugBlockedReason(
+  iface: string,
+  { vmi, domain, unplugRequests: requested }: WaitFacts,
+): BlockedReason {
+  const { count: attempts, isRefused } = requested[iface] ?? { count: 0, isRefused: false };
   const hotplug = findByName(vmi.status?.interfaces, iface)?.hotplug;
   const since = hotplug?.phase === "Detaching" ? hotplug.since : undefined;
   const isPaused = domain?.isPaused === true;
   return { ...unplugPending({ count: attempts, isRefused }, { isPaused, since }), attempts };
 }
 
-type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "asked" | "ifaces">;
+type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "unplugRequests" | "ifaces">;
 
 type VhostUserMessage = (iface: IfaceFacts | undefined) => ReasonMessage;
 
@@ -143,8 +146,8 @@ function isVhostUserReason(reason: WaitReason): reason is VhostUserWait {
   return Object.hasOwn(VHOST_USER_MESSAGES, reason);
 }
 
-function countUnplugRequests(iface: string, { asked }: WaitFacts): number {
-  return asked[iface]?.count ?? 0;
+function countUnplugRequests(iface: string, { unplugRequests: requested }: WaitFacts): number {
+  return requested[iface]?.count ?? 0;
 }
 
 export function blockedReasonOfWait(

@@ -22,4 +22,4 @@ export { pointerToken, statusPatch, versionTest } from "./patch.ts";
 export { describeError, type StepFailure, type StepKind } from "./step-failure.ts";
 export { findSyncError, newSyncError } from "./sync-error.ts";
 export { canDeferVmStatus, type NewVmStatus, buildVmStatus } from "./vm.ts";
-export { buildVmiStatus, type OwnVmiStatus } from "./vmi.ts";
+export { buildVmiStatus, type ControllerVmiStatus } from "./vmi.ts";

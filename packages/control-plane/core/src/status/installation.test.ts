@@ -52,13 +52,13 @@ describe("the installation", () => {
       want: ["Deploying", "Available False", "Progressing True", "Degraded False", "Created False"],
       says: "virt-api has no APIService",
     },
-  ])("$name", ({ want, says, ...known }) => {
+  ])("$name", ({ want, says: message, ...known }) => {
     const { phase, conditions = [] } = installationStatus({ ...known, version: "0.1.0" }, NOW);
     expect([phase, ...conditions.map(({ type, status }) => `${type} ${status}`)]).toEqual(want);
-    expect(conditions[0]?.message).toContain(says);
+    expect(conditions[0]?.message).toContain(message);
   });
 
-  test("says its version three times, and since when", () => {
+  test("reports its version in three fields, with the time", () => {
     const before = { type: "Available", status: "True", lastTransitionTime: "then" } as const;
     const known = { kubevirt: kubevirt({ conditions: [before] }), apiService: apiService("True") };
     const status = installationStatus({ ...known, version: "0.1.0" }, NOW);
@@ -75,7 +75,7 @@ describe("the installation", () => {
     ]);
   });
 
-  test("says which generation of the configuration it knows", () => {
+  test("reports the observed configuration generation", () => {
     const { metadata, ...rest } = kubevirt();
     const known = { ...rest, metadata: { ...metadata, generation: 7 } };
     const facts = { kubevirt: known, apiService: apiService("True"), version: "0.1.0" };

@@ -19,8 +19,8 @@ const ALL_READY = {
 /** Why virt-api does not respond, in the API server's words. */
 function virtApiProblem(apiService: ApiService | undefined): string | undefined {
   if (apiService === undefined) return "virt-api has no APIService";
-  const told = apiService.status?.conditions?.find(({ type }) => type === "Available");
-  return told?.status === "True" ? undefined : (told?.message ?? "it has not been asked yet");
+  const reported = apiService.status?.conditions?.find(({ type }) => type === "Available");
+  return reported?.status === "True" ? undefined : (reported?.message ?? "it was not queried yet");
 }
 
 /** The installation is created in full once the APIService exists, because it comes last. */

@@ -47,8 +47,8 @@ const BINDINGS = {
 };
 
 /** As several are told. */
-function several(...told: readonly [string, string][]): string {
-  return told.map((row) => row.join(": ")).join(", ");
+function several(...reported: readonly [string, string][]): string {
+  return reported.map((row) => row.join(": ")).join(", ");
 }
 
 test.each<Row>([
@@ -144,10 +144,10 @@ test.each<Row>([
   const withDisks = { ...others, volumes, domain: { ...domain, devices: { disks } } };
   const spec = withNics(withDisks, networks, nics);
   const claims = new Map(modes === undefined ? [] : [["data", claimWith(modes)] as const]);
-  const given = { ...vmi, metadata: { ...vmi.metadata, annotations }, spec };
+  const input = { ...vmi, metadata: { ...vmi.metadata, annotations }, spec };
   const [reason, message] = why ?? [];
   const hindered = { status: "False", reason, message };
-  expect(liveMigratableCondition({ vmi: given, claims, bindings: BINDINGS })).toEqual({
+  expect(liveMigratableCondition({ vmi: input, claims, bindings: BINDINGS })).toEqual({
     type: "LiveMigratable",
     ...(why === undefined ? { status: "True" } : hindered),
   });

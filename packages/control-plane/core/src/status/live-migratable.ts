@@ -9,7 +9,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
-import { claimNameOf, disksOf, type GuestDisk } from "../vm/spec/disks.ts";
+import { findClaimName, listDisks, type GuestDisk } from "../vm/spec/disks.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import type { NewCondition } from "./conditions.ts";
 
@@ -31,7 +31,7 @@ function diskProblem({ source }: GuestDisk, claims: MigrationFacts["claims"]): s
   if (source.kind === "hostDisk" && !source.shared) {
     return "cannot migrate VMI with non-shared HostDisk";
   }
-  const name = claimNameOf(source);
+  const name = findClaimName(source);
   if (name === undefined || source.kind === "ephemeral") return undefined;
   if (claims.get(name)?.spec.accessModes?.includes("ReadWriteMany") === true) return undefined;
   return `cannot migrate VMI: PVC ${name} is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)`;
@@ -78,7 +78,9 @@ function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
 /** In KubeVirt's order. KubeVirt's other blockers (host devices, sealed memory, Hyper-V passthrough) cannot occur here. */
 function listBlockers(facts: MigrationFacts): readonly Blocker[] {
   const ofIfaces = [podNetworkProblem(facts) ?? [], pluginProblems(facts)].flat();
-  const ofDisks = disksOf(facts.vmi.spec).flatMap((disk) => diskProblem(disk, facts.claims) ?? []);
+  const ofDisks = listDisks(facts.vmi.spec).flatMap(
+    (disk) => diskProblem(disk, facts.claims) ?? [],
+  );
   return [
     ...ofIfaces.map((message) => ({ reason: "InterfaceNotLiveMigratable", message }) as const),
     ...ofDisks.map((message) => ({ reason: "DisksNotLiveMigratable", message }) as const),

@@ -46,7 +46,7 @@ function facts(more: Partial<NodeVmFacts> = {}): NodeVmFacts {
     useEmulation: false,
     network: networkConfigOf(undefined),
     uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11",
-    asked: {},
+    unplugRequests: {},
     ...more,
   };
 }
@@ -55,7 +55,7 @@ describe("links of the guest's own", () => {
   const link = { mac: "06:00:00:00:00:01", name: "docker0" };
   const unknown = { value: undefined };
 
-  test("are told behind the ifaces, ten of them, and how many more there are", () => {
+  test("lists at most ten after the interfaces, and counts the rest", () => {
     const guestLinks = Array.from({ length: 12 }, () => ({
       ...link,
       ipv4: unknown,
@@ -63,7 +63,10 @@ describe("links of the guest's own", () => {
     }));
     const iface = { name: "one", iface: { name: "one", bridge: {} }, podInterfaceName: "pod1" };
     const ifaces = [{ ...iface, binding: { kind: "bridge" } as const, links: NO_LINKS }];
-    const status = buildNodeVmStatus(facts({ ifaces, guestLinks }), { hindrances: {}, now: NOW });
+    const status = buildNodeVmStatus(facts({ ifaces, guestLinks }), {
+      blockedReasons: {},
+      now: NOW,
+    });
     expect(status.interfaces?.map(({ name }) => name)).toEqual([
       "one",
       ...Array<undefined>(10).fill(undefined),
@@ -71,14 +74,14 @@ describe("links of the guest's own", () => {
     expect(status.unlistedGuestInterfaces).toBe(2);
   });
 
-  test("are not counted while all are told", () => {
-    expect(buildNodeVmStatus(facts(), { hindrances: {}, now: NOW })).not.toHaveProperty(
+  test("has no count while all are listed", () => {
+    expect(buildNodeVmStatus(facts(), { blockedReasons: {}, now: NOW })).not.toHaveProperty(
       "unlistedGuestInterfaces",
     );
   });
 });
 
-describe("the phase of a VMI, as its node says it", () => {
+describe("the phase of a VMI as its node reports it", () => {
   type Row = {
     readonly before: VmiPhase;
     readonly domain: DomainSnapshot | undefined;
@@ -97,13 +100,13 @@ describe("the phase of a VMI, as its node says it", () => {
     { before: "Failed", domain: off, want: undefined },
   ])("after $before, the domain running: $domain.running: $want", ({ before, domain, want }) => {
     const vmi = aVmi({ status: { phase: before } });
-    expect(buildNodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW }).phase).toBe(
+    expect(buildNodeVmStatus(facts({ vmi, domain }), { blockedReasons: {}, now: NOW }).phase).toBe(
       want,
     );
   });
 });
 
-describe("a guest that stands still", () => {
+describe("a paused guest", () => {
   const paused = { type: "Paused", status: "True", lastTransitionTime: NOW } as const;
 
   test.each([
@@ -132,14 +135,14 @@ describe("a guest that stands still", () => {
   ])("$name", ({ domain, want }) => {
     const stored = [{ type: "Paused", status: "False" }] as const;
     const vmi = aVmi({ status: { conditions: [...stored] } });
-    const status = buildNodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW });
+    const status = buildNodeVmStatus(facts({ vmi, domain }), { blockedReasons: {}, now: NOW });
     expect(status.conditions).toEqual(want);
   });
 });
 
 describe("the guest's agent", () => {
   const READY = { type: "Ready", status: "True", lastTransitionTime: "then" } as const;
-  const TOLD = { type: "AgentConnected", status: "True", lastTransitionTime: "then" } as const;
+  const REPORTED = { type: "AgentConnected", status: "True", lastTransitionTime: "then" } as const;
   const listening = aDomain();
   const connected = { ...listening, facts: { ...listening.facts, agentConnected: true } };
 
@@ -148,41 +151,41 @@ describe("the guest's agent", () => {
       name: "that has come is told behind what others say",
       stored: [READY],
       given: { domain: connected },
-      want: [READY, { ...TOLD, lastTransitionTime: NOW }],
+      want: [READY, { ...REPORTED, lastTransitionTime: NOW }],
     },
     {
       name: "that is there is told as it was",
-      stored: [TOLD, READY],
+      stored: [REPORTED, READY],
       given: { domain: connected },
-      want: [READY, TOLD],
+      want: [READY, REPORTED],
     },
     {
       name: "that is away for a moment is there",
-      stored: [READY, TOLD],
+      stored: [READY, REPORTED],
       given: {},
-      want: [READY, TOLD],
+      want: [READY, REPORTED],
     },
     {
       name: "that is silent is not there",
-      stored: [READY, TOLD],
+      stored: [READY, REPORTED],
       given: { silentSince: NOW },
       want: [READY],
     },
     {
       name: "of a guest that has ended is not there",
-      stored: [READY, TOLD],
+      stored: [READY, REPORTED],
       given: { domain: aDomain({ running: false }) },
       want: [READY],
     },
     { name: "that never came is not there", stored: [READY], given: {}, want: [READY] },
-  ])("$name", ({ stored, given, want }) => {
+  ])("$name", ({ stored, given: input, want }) => {
     const vmi = aVmi({ status: { conditions: stored } });
-    const status = buildNodeVmStatus(facts({ vmi, ...given }), { hindrances: {}, now: NOW });
+    const status = buildNodeVmStatus(facts({ vmi, ...input }), { blockedReasons: {}, now: NOW });
     expect(status.conditions).toEqual(want);
   });
 
-  test("tells the guest's system, and takes nothing back", () => {
-    const report = { hindrances: {}, now: NOW };
+  test("reports the guest OS and retains it", () => {
+    const report = { blockedReasons: {}, now: NOW };
     const guestSystem = { id: "debian", kernelRelease: "6.1.0" };
     expect(buildNodeVmStatus(facts({ guestSystem }), report).guestOSInfo).toEqual(guestSystem);
     expect(buildNodeVmStatus(facts({ guestSystem: {} }), report)).not.toHaveProperty("guestOSInfo");
@@ -192,7 +195,7 @@ describe("the guest's agent", () => {
 
 describe("the ports of a VMI", () => {
   test("are those of the domain that runs", () => {
-    expect(buildNodeVmStatus(facts(), { hindrances: {}, now: NOW })).toStrictEqual({
+    expect(buildNodeVmStatus(facts(), { blockedReasons: {}, now: NOW })).toStrictEqual({
       interfaces: [],
       conditions: [],
       pciePorts: { total: 2, free: 1 },
@@ -202,7 +205,7 @@ describe("the ports of a VMI", () => {
   test.each([{ domain: undefined }, { domain: aDomain({ running: false }) }])(
     "are not told without one: $domain.running",
     ({ domain }) => {
-      const status = buildNodeVmStatus(facts({ domain }), { hindrances: {}, now: NOW });
+      const status = buildNodeVmStatus(facts({ domain }), { blockedReasons: {}, now: NOW });
       expect(status).toStrictEqual({ interfaces: [], conditions: [] });
     },
   );
@@ -235,7 +238,7 @@ describe("the ports of a VMI", () => {
         : {}),
     }));
     const { interfaces = [] } = buildNodeVmStatus(facts({ vmi, ifaces }), {
-      hindrances: {},
+      blockedReasons: {},
       now: NOW,
     });
     expect(interfaces.map(({ name, hotplug }) => [name, hotplug?.reason])).toEqual([
@@ -246,13 +249,16 @@ describe("the ports of a VMI", () => {
   });
 });
 
-test("a NIC that is not served completely is Ready, with what is left out", () => {
+test("reports a partly served NIC as Ready, with the omissions", () => {
   const iface = anIface({ attachment: "Attached", links: IN_USE, device: {} });
   const { podInterfaceName } = iface;
   const addresses = ["10.9.1.5/24", "10.9.2.5/24"];
   const remembered = { podInterfaceName, index: 3, addresses, routes: [] };
   const ifaces = [{ ...iface, remembered }];
-  const { interfaces = [] } = buildNodeVmStatus(facts({ ifaces }), { hindrances: {}, now: NOW });
+  const { interfaces = [] } = buildNodeVmStatus(facts({ ifaces }), {
+    blockedReasons: {},
+    now: NOW,
+  });
   expect(interfaces[0]?.hotplug).toMatchObject({
     phase: "Ready",
     reason: "AddressesPartlyServed",
@@ -260,10 +266,14 @@ test("a NIC that is not served completely is Ready, with what is left out", () =
   });
 });
 
-test("what holds up the VMI as a whole is told since now", () => {
+test("reports the VMI's blocked reason with the current time", () => {
   const guest = { reason: "GuestNotStarted", message: "no kernel", attempts: 1 };
-  const { hindrance } = buildNodeVmStatus(facts(), { hindrances: {}, now: NOW, guest });
-  expect(hindrance).toEqual({ ...guest, since: NOW });
+  const { hindrance: blockedReason } = buildNodeVmStatus(facts(), {
+    blockedReasons: {},
+    now: NOW,
+    guest,
+  });
+  expect(blockedReason).toEqual({ ...guest, since: NOW });
 });
 
 describe("while libvirt does not answer", () => {
@@ -308,15 +318,15 @@ describe("while libvirt does not answer", () => {
       why: {},
     },
     { name: "a NIC stays as it was", given: ["Ready", device], phase: "Ready", why: {} },
-  ] as const)("$name: $phase", ({ given, phase, why }) => {
-    const [reported, more, state] = given;
+  ] as const)("$name: $phase", ({ given: input, phase, why }) => {
+    const [reported, more, state] = input;
     const status = statusOf(reported, more, state);
     const { reason, attempts } = status?.hotplug ?? {};
     expect(status?.hotplug?.phase).toBe(phase);
     expect({ reason, attempts }).toEqual({ reason: undefined, attempts: undefined, ...why });
   });
 
-  test("a device is told as it was last", () => {
+  test("retains the last report of a device", () => {
     const addressInfo = { source: "guest-agent", since: NOW, silentSince: NOW } as const;
     const more = {
       pciAddress: "0000:02:00.0",
@@ -337,13 +347,13 @@ describe("while libvirt does not answer", () => {
     expect(known).not.toContain("addressInfo");
   });
 
-  test("links of the guest's own stay as they were told last", () => {
+  test("retains the last report of the guest's own links", () => {
     const own = { infoSource: "guest-agent", interfaceName: "docker0", mac: "06:00:00:00:00:01" };
     const vmi = aVmi({ status: { interfaces: [own] } });
     expect(unreachableIfaces(vmi, error, { now: NOW, bindings: {} })).toEqual([own]);
   });
 
-  test("an error of no kind is the launcher's, and what was never tried counts nothing", () => {
+  test("treats an unknown error as the launcher's, and does not count steps that were never tried", () => {
     const vmi = aVmi({
       nics: [{ name: "one" }],
       status: { attachments: [{ name: "one", podInterfaceName: "pod1", state: "Attached" }] },
@@ -374,7 +384,7 @@ function aLink(index: number): LinkView {
 
 const MANY = Array.from({ length: 2_000 }, (_, index) => aLink(index));
 
-test("a link of the guest's own has no name, and what the guest said of it", () => {
+test("reports a guest's own link without a name", () => {
   const tunnel = { name: "tun0", ipv4: { value: [] }, ipv6: { value: ["fd00::1", "fd00::2"] } };
   expect(guestLinkStatuses([aLink(1), tunnel])).toEqual([
     {
@@ -393,7 +403,7 @@ test("a link of the guest's own has no name, and what the guest said of it", () 
   ]);
 });
 
-test("of 2,000 the first ten are told, and how many are not", () => {
+test("lists ten of 2,000 and counts the rest", () => {
   expect(guestLinkStatuses(MANY).map(({ interfaceName }) => interfaceName)).toEqual(
     MANY.slice(0, 10).map(({ name }) => name),
   );

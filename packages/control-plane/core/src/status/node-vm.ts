@@ -66,8 +66,8 @@ export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "co
  */
 function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
-  const isTold = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
-  return domain.facts.agentConnected || isTold;
+  const isReported = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
+  return domain.facts.agentConnected || isReported;
 }
 
 /** Source: KubeVirt pkg/virt-handler vm.go updatePausedConditions. */
@@ -135,16 +135,18 @@ export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
 /** virt-handler's part of the status. `guest` is what blocks the VMI as a whole. */
 export function buildNodeVmStatus(
   facts: NodeVmFacts,
-  report: Pick<IfaceReport, "hindrances" | "now"> & { readonly guest?: BlockedReason | undefined },
+  report: Pick<IfaceReport, "blockedReasons" | "now"> & {
+    readonly guest?: BlockedReason | undefined;
+  },
 ): NodeVmStatus {
   const phase = findPhase(facts);
-  const seen = observedVmi(facts);
+  const observed = observedVmi(facts);
   const { guestLinks = [], silentSince } = facts;
   const interfaces = ifaceStatuses({
     ...report,
     ifaces: facts.ifaces,
-    leftOut: new Map(servedNics(facts).map(({ iface, leftOut = [] }) => [iface, leftOut])),
-    portless: ifacesWithoutPort(seen, seen.spec, facts.network.bindings),
+    omissions: new Map(servedNics(facts).map(({ iface, omissions = [] }) => [iface, omissions])),
+    portless: ifacesWithoutPort(observed, observed.spec, facts.network.bindings),
     ...(silentSince === undefined ? {} : { silentSince }),
   });
   return {

@@ -18,7 +18,7 @@ describe("the patch of a status", () => {
     ]);
   });
 
-  test("touches what differs only, and what that was must be so still", () => {
+  test("patches only differences, and tests the old values", () => {
     const status = { same: [1], other: "kept", phase: "Pending", gone: 1 };
     const next = {
       same: [1],

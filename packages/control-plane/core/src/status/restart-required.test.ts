@@ -210,7 +210,7 @@ test("disks and volumes are named one by one", () => {
   ]);
 });
 
-test("what a request asked of one guest is no change of its VM", () => {
+test("ignores requests that concern one guest only", () => {
   const vm = aVm();
   const fieldsOf = (wanted: Partial<VmiSpec>, running: Partial<VmiSpec>): readonly string[] => {
     const spec = { ...specOf([]), ...wanted };

@@ -34,13 +34,13 @@ function differingEntries(
   path: string,
 ): readonly string[] {
   const names = (entries: readonly Named[]): readonly string[] => entries.map(({ name }) => name);
-  const kept = names(wanted).filter((name) => names(actual).includes(name));
+  const common = names(wanted).filter((name) => names(actual).includes(name));
   const entries = wanted.flatMap((entry, index) => {
     const at = `${path}[${String(index)}]`;
     const before = findByName(actual, entry.name);
     return before === undefined ? [at] : differingLeaves(entry, before, at);
   });
-  return [...(isEqual(kept, names(actual)) ? [] : [path]), ...entries];
+  return [...(isEqual(common, names(actual)) ? [] : [path]), ...entries];
 }
 
 function differingLeaves(wanted: unknown, actual: unknown, path: string): readonly string[] {
@@ -67,7 +67,7 @@ function fixedPart(iface: Iface, live: readonly string[]): JsonObject {
 }
 
 /** Whether the interface is being unplugged. It is plugged again afterwards with the new values. */
-function isLeaving(actual: Nics, name: string): boolean {
+function isBeingUnplugged(actual: Nics, name: string): boolean {
   const iface = findByName(actual.ifaces, name);
   return iface !== undefined && isAbsent(iface);
 }
@@ -92,15 +92,15 @@ function changedNetworks(sides: Sides): readonly string[] {
     const running = findByName(actual.networks, network.name);
     if (running === undefined) return isDefaultNetwork(network) ? [path] : [];
     const isLive =
-      isLeaving(actual, network.name) || findNetworkSwap(sides, network.name) !== undefined;
+      isBeingUnplugged(actual, network.name) || findNetworkSwap(sides, network.name) !== undefined;
     return isLive ? [] : differingLeaves(network, running, path);
   });
 }
 
 /** The pod keeps its default network until it ends. */
 function removedDefault(wanted: Nics, actual: Nics): readonly string[] {
-  const kept = actual.networks.filter(isDefaultNetwork);
-  return kept.flatMap(({ name }) => [
+  const common = actual.networks.filter(isDefaultNetwork);
+  return common.flatMap(({ name }) => [
     ...(findByName(wanted.networks, name) === undefined ? [NETWORKS_PATH] : []),
     ...(findByName(wanted.ifaces, name) === undefined ? [IFACES_PATH] : []),
   ]);
@@ -115,26 +115,26 @@ function withoutRequests(spec: VmiSpec, isHurried: boolean): JsonObject {
 function changedRest(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
   const seconds = actual.terminationGracePeriodSeconds ?? Infinity;
   const isHurried = seconds < (wanted.terminationGracePeriodSeconds ?? Infinity);
-  const [mine, its] = [wanted, actual].map((spec) =>
+  const [current, its] = [wanted, actual].map((spec) =>
     withoutRequests(withNics(spec, [], []), isHurried),
   );
-  return differingLeaves(mine, its, SPEC_PATH);
+  return differingLeaves(current, its, SPEC_PATH);
 }
 
 /** All differences, for VMs whose NICs do not change live. Interfaces that are being unplugged are ignored. */
 function stagedNics({ desired, actual }: Sides): readonly string[] {
-  const [wanted, there] = [desired, actual].map((nics) =>
+  const [wanted, existing] = [desired, actual].map((nics) =>
     nics.ifaces.filter((each) => !isAbsent(each)),
   );
   const names = (ifaces: readonly Iface[] = []): readonly string[] =>
     ifaces.map(({ name }) => name);
-  const removed = names(there).filter((name) => !names(wanted).includes(name));
+  const removed = names(existing).filter((name) => !names(wanted).includes(name));
   const isMarked = (name: string): boolean => findByName(desired.ifaces, name) !== undefined;
   return [
     ...desired.ifaces.flatMap((iface, index) => {
       const path = `${IFACES_PATH}[${String(index)}]`;
       if (isAbsent(iface)) return removed.includes(iface.name) ? [`${path}.state`] : [];
-      const running = findByName(there, iface.name);
+      const running = findByName(existing, iface.name);
       if (running === undefined) return [path];
       const open = liveFields(iface, false).filter((field) => field !== "state");
       return differingLeaves(fixedPart(iface, open), fixedPart(running, open), path);
@@ -142,7 +142,8 @@ function stagedNics({ desired, actual }: Sides): readonly string[] {
     ...desired.networks.flatMap((network, index) => {
       if (!names(wanted).includes(network.name)) return [];
       const path = `${NETWORKS_PATH}[${String(index)}]`;
-      const running = findByName(there, network.name) && findByName(actual.networks, network.name);
+      const running =
+        findByName(existing, network.name) && findByName(actual.networks, network.name);
       return running === undefined ? [path] : differingLeaves(network, running, path);
     }),
     ...removed.flatMap((name) => (isMarked(name) ? [] : [IFACES_PATH, NETWORKS_PATH])),

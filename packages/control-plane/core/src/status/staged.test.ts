@@ -81,7 +81,7 @@ function outcome({ vm: wanted, vmi: running }: Case, kubevirt: KubeVirt | undefi
   const { bindings, isStaged } = networkConfigOf(kubevirt);
   const known = {
     startProblems: [],
-    isNameTaken: false,
+    hasNameConflict: false,
     missingDataVolumes: [],
     waitsForBinding: false,
   };
@@ -163,12 +163,12 @@ describe("under Stage", () => {
     expect(outcome({ vm, vmi }, STAGE)).toEqual({ steps: [], waits });
   });
 
-  test("an unplug that had begun comes to its end", () => {
-    const leaving = vmiWith([DEFAULT, { ...BLUE, state: "absent" }]);
-    const vmi = { ...leaving, status: { phase: "Running", interfaces: [{ name: "default" }] } };
+  test("completes a started unplug", () => {
+    const deleting = vmiWith([DEFAULT, { ...BLUE, state: "absent" }]);
+    const vmi = { ...deleting, status: { phase: "Running", interfaces: [{ name: "default" }] } };
     const known = {
       startProblems: [],
-      isNameTaken: false,
+      hasNameConflict: false,
       missingDataVolumes: [],
       waitsForBinding: false,
     };

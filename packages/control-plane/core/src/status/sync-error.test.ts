@@ -18,7 +18,7 @@ import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00.000Z";
 const REFUSED: StepFailure = { step: "createPod", message: "no room" };
-const HINDRANCE = { reason: "GuestNotStarted", message: "no kernel", attempts: 1, since: NOW };
+const BLOCKED = { reason: "GuestNotStarted", message: "no kernel", attempts: 1, since: NOW };
 const UNSCHEDULABLE = {
   type: "PodScheduled",
   status: "False",
@@ -31,12 +31,12 @@ function podWith(status: NonNullable<Pod["status"]>): Pod {
 }
 
 function podThatWaits(reason: string, message?: string): Pod {
-  const told = message === undefined ? { reason } : { reason, message };
+  const reported = message === undefined ? { reason } : { reason, message };
   const container = { name: "compute", image: "i", imageID: "", ready: false, restartCount: 0 };
   return podWith({
     containerStatuses: [
       { ...container, state: { running: { startedAt: NOW } } },
-      { ...container, state: { waiting: told } },
+      { ...container, state: { waiting: reported } },
     ],
   });
 }
@@ -46,7 +46,7 @@ function situation(more: Partial<VmiStatusFacts> = {}): VmiStatusFacts {
 }
 
 describe("a VMI is held up", () => {
-  const hindered = aVmi({ status: { hindrance: HINDRANCE } });
+  const hindered = aVmi({ status: { hindrance: BLOCKED } });
   test.each([
     { name: "by nothing", given: {}, want: undefined },
     { name: "by nothing while it has no pod", given: { pod: undefined }, want: undefined },
@@ -96,8 +96,8 @@ describe("a VMI is held up", () => {
       given: { pod: podThatWaits("ContainerCreating") },
       want: undefined,
     },
-  ])("$name", ({ given, want }) => {
-    expect(vmiSyncError(situation(given))).toEqual(want);
+  ])("$name", ({ given: input, want }) => {
+    expect(vmiSyncError(situation(input))).toEqual(want);
   });
 
   test.each([
@@ -115,7 +115,7 @@ describe("a VMI is held up", () => {
   });
 });
 
-test("what a container waits for is told whatever it is", () => {
+test("reports any waiting reason of a container", () => {
   expect(findWaiting(undefined)).toBeUndefined();
   expect(findWaiting(podWith({}))).toBeUndefined();
   expect(findWaiting(podThatWaits("ContainerCreating"))).toEqual({
@@ -125,7 +125,7 @@ test("what a container waits for is told whatever it is", () => {
 });
 
 describe("an image that is a volume of the pod", () => {
-  const podThatSays = (message: string): Pod => {
+  const podWithMessage = (message: string): Pod => {
     const waiting = { reason: "ImagePullBackOff", message };
     const status = { image: "resolved", imageID: "", ready: false, restartCount: 0 };
     const pod = podWith({
@@ -157,7 +157,7 @@ describe("an image that is a volume of the pod", () => {
       want: "launcher image launcher: image launcher is not there",
     },
   ])("is told as the VM's: $message", ({ message, want }) => {
-    expect(vmiSyncError(situation({ pod: podThatSays(message) }))).toEqual({
+    expect(vmiSyncError(situation({ pod: podWithMessage(message) }))).toEqual({
       reason: "ImagePullBackOff",
       message: want,
     });
@@ -233,9 +233,9 @@ describe("a container that brings the kernel", () => {
   const failed = (end: object): ContainerStatus["state"] => ({
     terminated: { exitCode: 1, reason: "Error", ...end },
   });
-  const notCopied = (words: string): object => ({
+  const notCopied = (text: string): object => ({
     reason: "KernelNotCopied",
-    message: `kernel and initrd were not copied: ${words}`,
+    message: `kernel and initrd were not copied: ${text}`,
   });
 
   test.each([
@@ -278,7 +278,7 @@ describe("a container that brings the kernel", () => {
     expect(vmiSyncError(situation({ pod }))).toEqual(want);
   });
 
-  test("tells of the pod what its other containers wait for", () => {
+  test("reports the waiting reasons of other containers", () => {
     expect(findWaiting(podIn(DONE, { running: {} }))).toEqual({
       reason: "PodInitializing",
       message: "",
@@ -288,26 +288,26 @@ describe("a container that brings the kernel", () => {
 
 describe("a VM is held up", () => {
   const startProblems = [{ field: "spec.a", message: "is not supported yet" }];
-  const told = {
+  const reported = {
     type: "Synchronized",
     status: "False",
     reason: "GuestNotStarted",
     message: "no kernel",
   } as const;
-  const vmi = aVmi({ status: { conditions: [told] } });
+  const vmi = aVmi({ status: { conditions: [reported] } });
   const vm = aVm();
   const between = (reason: string): VirtualMachine => ({
     ...vm,
     status: {
       startFailure: { consecutiveFailCount: 1, lastFailedVMIUID: "u", retryAfterTimestamp: NOW },
-      conditions: [{ ...told, reason }],
+      conditions: [{ ...reported, reason }],
     },
   });
   const nothing: VmStatusFacts = {
     vm,
     vmi: undefined,
     startProblems: [],
-    isNameTaken: false,
+    hasNameConflict: false,
     failures: [],
     bindings: {},
     isStaged: false,
@@ -322,12 +322,12 @@ describe("a VM is held up", () => {
     { name: "by nothing", given: {}, want: undefined },
     {
       name: "by its own specification first",
-      given: { startProblems, isNameTaken: true, failures: [REFUSED], vmi },
+      given: { startProblems, hasNameConflict: true, failures: [REFUSED], vmi },
       want: { reason: "UnsupportedSpec", message: expect.stringContaining("spec.a") as string },
     },
     {
       name: "by a VMI of its name",
-      given: { isNameTaken: true, failures: [REFUSED], vmi },
+      given: { hasNameConflict: true, failures: [REFUSED], vmi },
       want: nameTaken,
     },
     {
@@ -353,7 +353,9 @@ describe("a VM is held up", () => {
     },
     {
       name: "no longer when it is to start no more",
-      given: { vm: { ...vm, status: { conditions: [{ ...told, reason: "KernelNotCopied" }] } } },
+      given: {
+        vm: { ...vm, status: { conditions: [{ ...reported, reason: "KernelNotCopied" }] } },
+      },
       want: undefined,
     },
     {
@@ -361,15 +363,15 @@ describe("a VM is held up", () => {
       given: { vm: between("KernelNotCopied"), vmi: aVmi() },
       want: undefined,
     },
-  ])("$name", ({ given, want }) => {
-    expect(vmSyncError({ ...nothing, ...given })).toEqual(want);
+  ])("$name", ({ given: input, want }) => {
+    expect(vmSyncError({ ...nothing, ...input })).toEqual(want);
   });
 });
 
 describe("an syncError as a condition", () => {
   const one = { reason: "One", message: "first" };
 
-  test("is told and read again", () => {
+  test("round-trips", () => {
     expect(synchronizedCondition(undefined)).toEqual([]);
     expect(synchronizedCondition(one)).toEqual([{ type: "Synchronized", status: "False", ...one }]);
     expect(findSyncError(synchronizedCondition(one))).toEqual(one);

@@ -12,12 +12,12 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { PREPARE_CONTAINER } from "../vm/pod/disks.ts";
-import { failedHookOf } from "../hooks/hook-sidecars.ts";
-import { hasMissingImage, KERNEL_FILES, volumeIndexOf } from "../vm/pod/image-files.ts";
+import { findFailedHook } from "../hooks/hook-sidecars.ts";
+import { hasMissingImage, KERNEL_FILES, parseVolumeIndex } from "../vm/pod/image-files.ts";
 import { formatProblems, vmiStartProblems } from "../vm/start-problems.ts";
-import { storageHindrance, type StorageFacts } from "../vm/storage.ts";
+import { findStorageFault, type StorageFacts } from "../vm/storage.ts";
 import type { UnavailableNetworks } from "../node/definitions.ts";
-import { eventTypeOf } from "../reasons/table.ts";
+import { findEventType } from "../reasons/table.ts";
 import { hasEverRun, type NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import type { PartsFacts } from "../instancetype/facts.ts";
@@ -43,10 +43,9 @@ const STUCK_REASONS: ReadonlySet<string> = new Set([
   "RunContainerError",
 ]);
 
-/** Describes the image of a kernel, a disk or the launcher. `name` is that of a container or volume. */
 function describeImage(name: string, image: string): string {
   if (name === KERNEL_FILES) return `image ${image} of firmware.kernelBoot.container`;
-  const volumeIndex = volumeIndexOf(name);
+  const volumeIndex = parseVolumeIndex(name);
   return volumeIndex === undefined
     ? `launcher image ${image}`
     : `image ${image} of spec.volumes[${String(volumeIndex)}]`;
@@ -59,9 +58,9 @@ function describeContainerImage(pod: Pod, container: string): string {
 
 /** An image volume has no container. The kubelet reports its problem on the first container that waits for it. */
 function describeWaiting(pod: Pod, container: string, message: string): string {
-  const words = message.split(/[\s"',;]+/);
+  const names = message.split(/[\s"',;]+/);
   for (const { name, image } of pod.spec.volumes ?? []) {
-    if (image !== undefined && words.includes(image.reference)) {
+    if (image !== undefined && names.includes(image.reference)) {
       return `${describeImage(name, image.reference)}: ${message}`;
     }
   }
@@ -101,9 +100,9 @@ function unsupportedSpecError(problems: readonly FieldProblem[]): SyncError | un
 
 /** Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
 function unschedulableError(pod: Pod | undefined): SyncError | undefined {
-  const told = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled");
-  if (told?.status !== "False" || told.reason !== "Unschedulable") return undefined;
-  return { reason: told.reason, message: told.message ?? "" };
+  const condition = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  if (condition?.status !== "False" || condition.reason !== "Unschedulable") return undefined;
+  return { reason: condition.reason, message: condition.message ?? "" };
 }
 
 /** The node rejected or evicted the pod. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
@@ -133,15 +132,15 @@ type ContainerEnd = NonNullable<ContainerStatus["state"]["terminated"]>;
 
 function describeEnd({ message = "", reason = "Error", exitCode }: ContainerEnd): string {
   const lines = message.split("\n").map((line) => line.trim());
-  const said = lines.filter((line) => line !== "").join("; ");
-  return said === "" ? `${reason}, exit code ${String(exitCode)}` : said;
+  const text = lines.filter((line) => line !== "").join("; ");
+  return text === "" ? `${reason}, exit code ${String(exitCode)}` : text;
 }
 
 function describeUnprepared(pod: Pod, name: string, end: ContainerEnd): SyncError {
-  const said = describeEnd(end);
-  if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED, message: said };
-  const message = `${describeContainerImage(pod, name)}: ${said}`;
-  return volumeIndexOf(name) === undefined
+  const text = describeEnd(end);
+  if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED, message: text };
+  const message = `${describeContainerImage(pod, name)}: ${text}`;
+  return parseVolumeIndex(name) === undefined
     ? { reason: KERNEL_NOT_COPIED, message: `kernel and initrd were not copied: ${message}` }
     : { reason: DISK_NOT_PREPARED, message: `the disk was not copied: ${message}` };
 }
@@ -160,7 +159,7 @@ export function hookFailure(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
 ): SyncError | undefined {
-  const failed = pod === undefined || hasEverRun(vmi) ? undefined : failedHookOf(pod);
+  const failed = pod === undefined || hasEverRun(vmi) ? undefined : findFailedHook(pod);
   const end = failed?.state.terminated;
   if (failed === undefined || end === undefined) return undefined;
   const message = `the hook ${failed.name} (image ${failed.image}) has ended: ${describeEnd(end)}; correct it, then start the VM again`;
@@ -168,7 +167,7 @@ export function hookFailure(
 }
 
 function storageError({ vmi, pod, storage }: VmiStatusFacts): SyncError | undefined {
-  return pod === undefined && !isVmiFinal(vmi) ? storageHindrance(vmi, storage) : undefined;
+  return pod === undefined && !isVmiFinal(vmi) ? findStorageFault(vmi, storage) : undefined;
 }
 
 export interface VmiStatusFacts {
@@ -185,7 +184,7 @@ function nodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
   if (reason === undefined || message === undefined) return undefined;
   // Conditions that end by themselves are no errors.
-  return eventTypeOf(reason) === undefined ? undefined : { reason, message };
+  return findEventType(reason) === undefined ? undefined : { reason, message };
 }
 
 function guestStartError({ vmi, pod }: VmiStatusFacts): SyncError | undefined {
@@ -213,9 +212,9 @@ export interface VmStatusFacts {
   readonly vmi: VirtualMachineInstance | undefined;
   readonly startProblems: readonly FieldProblem[];
   /** A VMI with the VM's name exists and does not belong to the VM. */
-  readonly isNameTaken: boolean;
+  readonly hasNameConflict: boolean;
   /** That VMI or its VM is being deleted, so the name becomes free. */
-  readonly isTakerLeaving?: boolean;
+  readonly isConflictTemporary?: boolean;
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
   /** A claim of the VMI has no volume yet. */
@@ -225,8 +224,12 @@ export interface VmStatusFacts {
   readonly failures: readonly StepFailure[];
 }
 
-function nameInUseError({ vm, isNameTaken, isTakerLeaving }: VmStatusFacts): SyncError | undefined {
-  if (!isNameTaken || isTakerLeaving === true) return undefined;
+function nameInUseError({
+  vm,
+  hasNameConflict,
+  isConflictTemporary,
+}: VmStatusFacts): SyncError | undefined {
+  if (!hasNameConflict || isConflictTemporary === true) return undefined;
   const message = `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`;
   return { reason: "NameTaken", message };
 }
@@ -245,8 +248,10 @@ function missingPartError({ parts }: VmStatusFacts): SyncError | undefined {
 /** The VMI's error. Between two starts, the last one's if the next may fail for the same reason. */
 function vmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
-  const told = vm.status?.startFailure && findSyncError(vm.status.conditions);
-  return told !== undefined && START_REASONS.includes(told.reason) ? told : undefined;
+  const condition = vm.status?.startFailure && findSyncError(vm.status.conditions);
+  return condition !== undefined && START_REASONS.includes(condition.reason)
+    ? condition
+    : undefined;
 }
 
 /** The VM's own error, otherwise its VMI's. */
@@ -268,9 +273,9 @@ export function synchronizedCondition(
 }
 
 export function findSyncError(conditions: readonly Condition[] | undefined): SyncError | undefined {
-  const told = conditions?.find(({ type }) => type === SYNCHRONIZED);
-  if (told?.status !== "False") return undefined;
-  return { reason: told.reason ?? "", message: told.message ?? "" };
+  const condition = conditions?.find(({ type }) => type === SYNCHRONIZED);
+  if (condition?.status !== "False") return undefined;
+  return { reason: condition.reason ?? "", message: condition.message ?? "" };
 }
 
 /** The current error if it is new, for an event. */
@@ -278,6 +283,8 @@ export function newSyncError(
   before: readonly Condition[] | undefined,
   now: readonly Condition[] | undefined,
 ): SyncError | undefined {
-  const [old, told] = [findSyncError(before), findSyncError(now)];
-  return old?.reason === told?.reason && old?.message === told?.message ? undefined : told;
+  const [old, condition] = [findSyncError(before), findSyncError(now)];
+  return old?.reason === condition?.reason && old?.message === condition?.message
+    ? undefined
+    : condition;
 }

@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import { canDeferVmStatus } from "./vm.ts";
 
 const ONE: NicSketch = { name: "one" };
-const LEAVING: NicSketch = { name: "one", state: "absent" };
+const DELETING: NicSketch = { name: "one", state: "absent" };
 const PLACE = { name: "one", pciAddress: "0000:02:00.0" };
-const TOLD: VmStatus = {
+const REPORTED: VmStatus = {
   created: true,
   ready: true,
   printableStatus: "Running",
@@ -17,7 +17,7 @@ const TOLD: VmStatus = {
 };
 const WITH_PLACE = { version: 1, interfaces: [PLACE] };
 
-function vmOf(nics: readonly NicSketch[], status: VmStatus | undefined = TOLD): VirtualMachine {
+function vmOf(nics: readonly NicSketch[], status: VmStatus | undefined = REPORTED): VirtualMachine {
   return { ...aVm({ nics }), status };
 }
 
@@ -47,13 +47,13 @@ test.each<Row>([
   { name: "it does not when the NIC is there", vmi: PLUGGED, want: false },
   {
     name: "it waits for an unplug",
-    vm: vmOf([LEAVING]),
-    vmi: aVmi({ nics: [LEAVING], status: reported("Detaching") }),
+    vm: vmOf([DELETING]),
+    vmi: aVmi({ nics: [DELETING], status: reported("Detaching") }),
     want: true,
   },
   {
     name: "it waits until the entry has left the template too",
-    vm: vmOf([LEAVING]),
+    vm: vmOf([DELETING]),
     vmi: aVmi({ status: { phase: "Running" } }),
     want: true,
   },
@@ -93,8 +93,8 @@ test.each<Row>([
   { name: "a new place does not", vmi: PLUGGING, next: { pcieTopology: WITH_PLACE }, want: false },
   {
     name: "a place that is let go does",
-    vm: vmOf([LEAVING], { ...TOLD, pcieTopology: WITH_PLACE }),
-    vmi: aVmi({ nics: [LEAVING], status: reported("Detaching") }),
+    vm: vmOf([DELETING], { ...REPORTED, pcieTopology: WITH_PLACE }),
+    vmi: aVmi({ nics: [DELETING], status: reported("Detaching") }),
     want: true,
   },
   {
@@ -107,7 +107,7 @@ test.each<Row>([
   const conditions = undefined;
   const rest = { conditions, runStrategy: undefined, startFailure: undefined };
   const wanted = {
-    ...TOLD,
+    ...REPORTED,
     ...rest,
     stateChangeRequests: undefined,
     observedGeneration: 2,

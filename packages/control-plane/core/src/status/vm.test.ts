@@ -24,7 +24,7 @@ function vmiOf(status: VmiStatus, deletionTimestamp?: string) {
   return { ...vmi, metadata };
 }
 
-function goingVm(runStrategy: RunStrategy): VirtualMachine {
+function deletingVm(runStrategy: RunStrategy): VirtualMachine {
   const vm = vmOf(runStrategy);
   return { ...vm, metadata: { ...vm.metadata, deletionTimestamp: NOW } };
 }
@@ -41,7 +41,7 @@ function statusOf(situation: Pick<VmStatusFacts, "vm" | "vmi" | "failures">) {
     {
       ...situation,
       startProblems: [],
-      isNameTaken: false,
+      hasNameConflict: false,
       bindings: {},
       isStaged: false,
       waitsForBinding: false,
@@ -141,8 +141,8 @@ describe("printableStatus", () => {
       vm: vmOf("Always"),
       vmi: hindered("Synchronized", "FailedDataVolumeNotFound"),
     },
-    { want: "Terminating", vm: goingVm("Always"), vmi: vmiOf({ phase: "Running" }, NOW) },
-    { want: "Terminating", vm: goingVm("Halted"), vmi: undefined },
+    { want: "Terminating", vm: deletingVm("Always"), vmi: vmiOf({ phase: "Running" }, NOW) },
+    { want: "Terminating", vm: deletingVm("Halted"), vmi: undefined },
     {
       want: "ErrorUnschedulable",
       vm: vmOf("Always"),
@@ -161,7 +161,7 @@ describe("a claim without a volume", () => {
     { want: "Running", vmi: vmiOf({ phase: "Running" }) },
     { want: "Stopping", vmi: vmiOf({ phase: "Scheduling" }, NOW) },
   ])("is told while the guest starts: $want", ({ want, vmi }) => {
-    const rest = { startProblems: [], isNameTaken: false, bindings: {}, isStaged: false };
+    const rest = { startProblems: [], hasNameConflict: false, bindings: {}, isStaged: false };
     const situation = { ...rest, vm: vmOf("Always"), vmi, waitsForBinding: true, failures: [] };
     expect(buildVmStatus(situation, NOW).printableStatus).toBe(want);
   });
@@ -186,35 +186,35 @@ describe("conditions", () => {
     });
   });
 
-  test("a condition keeps its time while its status is the same", () => {
-    const told = { type: "Ready", status: "False", lastTransitionTime: EARLIER } as const;
-    const vm = vmOf("Halted", { conditions: [told] });
+  test("keeps a condition's transition time while its status is unchanged", () => {
+    const reported = { type: "Ready", status: "False", lastTransitionTime: EARLIER } as const;
+    const vm = vmOf("Halted", { conditions: [reported] });
     const { conditions } = statusOf({ vm, vmi: undefined, failures: [] });
     expect(conditions).toMatchObject([{ lastTransitionTime: EARLIER }]);
   });
 
   test("the VMI's are the VM's too, and go with them", () => {
-    const told = { status: "False", reason: "Why", message: "so" } as const;
+    const reported = { status: "False", reason: "Why", message: "so" } as const;
     const vmi = vmiOf({
       phase: "Scheduling",
       conditions: [
-        { type: "Synchronized", ...told },
-        { type: "AgentConnected", ...told },
+        { type: "Synchronized", ...reported },
+        { type: "AgentConnected", ...reported },
       ],
     });
     const { conditions = [] } = statusOf({ vm: vmOf("Always"), vmi, failures: [] });
     expect(conditions).toContainEqual({
       type: "Synchronized",
-      ...told,
+      ...reported,
       lastTransitionTime: NOW,
     });
-    expect(conditions).toContainEqual({ type: "AgentConnected", ...told });
+    expect(conditions).toContainEqual({ type: "AgentConnected", ...reported });
     const vm = vmOf("Always", { conditions });
     const after = statusOf({ vm, vmi: vmiOf({ phase: "Running" }), failures: [] });
     expect(after.conditions?.map(({ type }) => type)).toEqual(["Ready"]);
   });
 
-  test("what failed is said in all its words", () => {
+  test("reports the complete error", () => {
     const failures: readonly StepFailure[] = [
       REFUSED,
       { step: "patchTemplateNics", message: "nor this" },

@@ -9,13 +9,13 @@ import {
   type PcieTopology,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { listKeptAddresses } from "../nics/addresses/retained-addresses.ts";
+import { listRetainedAddresses } from "../nics/addresses/retained-addresses.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 import { openMigration } from "../migration/owner.ts";
 import { collectRetainedMacs } from "../nics/mac.ts";
 import { readRecordedTopology } from "../nics/pcie/devices.ts";
 import { decideRun, recordedStrategy, collectRunFacts } from "../vm/run-strategy.ts";
-import { startFailureOf } from "../vm/start-failure.ts";
+import { trackStartFailure } from "../vm/start-failure.ts";
 import {
   findCondition,
   PAUSED,
@@ -70,7 +70,6 @@ function startStatus(syncError: SyncError | undefined): string {
     : (PRINTABLE_STATUS[syncError.reason] ?? syncError.reason);
 }
 
-/** An error takes precedence over waiting. */
 function vmiStartStatus({ syncError, waitsForBinding }: PrintableStatusFacts): string {
   return syncError === undefined && waitsForBinding
     ? "WaitingForVolumeBinding"
@@ -111,8 +110,8 @@ function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
     const message = "VMI does not exist";
     return { type: READY, status: "False", reason: "VMINotExists", message };
   }
-  const told = findCondition(vmi.status?.conditions, READY);
-  if (told !== undefined) return told;
+  const recorded = findCondition(vmi.status?.conditions, READY);
+  if (recorded !== undefined) return recorded;
   const message = "VMI is missing the Ready condition";
   return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
@@ -150,8 +149,8 @@ function listConditions(
 
 /** The VMI's version takes precedence, because its devices are placed by it. */
 function topologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
-  const told = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
-  return told ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
+  const recorded = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
+  return recorded ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
 /**
@@ -168,8 +167,8 @@ function topologyFields(
     const pciAddress = reported ?? findByName(before?.interfaces, iface.name)?.pciAddress;
     return isAbsent(iface) || pciAddress === undefined ? [] : [{ name: iface.name, pciAddress }];
   });
-  const told = vmi === undefined ? undefined : readRecordedTopology(vmi)?.devices;
-  const devices = told ?? before?.devices;
+  const recorded = vmi === undefined ? undefined : readRecordedTopology(vmi)?.devices;
+  const devices = recorded ?? before?.devices;
   if (before === undefined && interfaces.length === 0 && devices === undefined) return {};
   const others = devices === undefined ? {} : { devices };
   return { pcieTopology: { version: topologyVersion(vm, vmi), interfaces, ...others } };
@@ -185,7 +184,7 @@ function runFields(
   const { requests } = decideRun(facts);
   return {
     runStrategy: recordedStrategy(facts),
-    startFailure: startFailureOf(vm, vmi, now),
+    startFailure: trackStartFailure(vm, vmi, now),
     stateChangeRequests: requests.length === 0 ? undefined : [...requests],
   };
 }
@@ -196,7 +195,7 @@ export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefi
 export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatus {
   const { vm, vmi, bindings, waitsForBinding } = situation;
   const macs = collectRetainedMacs(vm, vmi, bindings);
-  const addresses = listKeptAddresses(vm, vmi);
+  const addresses = listRetainedAddresses(vm, vmi);
   const syncError = vmSyncError(situation);
   const conditions = listConditions(situation, syncError, now);
   const run = runFields(vm, vmi, now);
@@ -241,9 +240,10 @@ function hasNoNewAddress(
 ): boolean {
   if (before === undefined || next === undefined) return before === next;
   const { interfaces: known, ...others } = before;
-  const { interfaces: told, ...otherNext } = next;
+  const { interfaces: recorded, ...otherNext } = next;
   return (
-    isEqual(others, otherNext) && told.every((place) => known.some((each) => isEqual(each, place)))
+    isEqual(others, otherNext) &&
+    recorded.every((place) => known.some((each) => isEqual(each, place)))
   );
 }
 

@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { aPod, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { buildVmiStatus, type OwnVmiStatus } from "./vmi.ts";
+import { buildVmiStatus, type ControllerVmiStatus } from "./vmi.ts";
 import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const EARLIER = "2026-01-01T00:00:00.000Z";
@@ -31,7 +31,7 @@ function podWhoseGuestEnded(exitCode: number): Pod {
   });
 }
 
-function report(status: VmiStatus, pod: Pod | undefined): OwnVmiStatus {
+function report(status: VmiStatus, pod: Pod | undefined): ControllerVmiStatus {
   const facts = { vmi: aVmi({ status }), pod, ...CLUSTER, failures: [] };
   return buildVmiStatus(facts, NOW);
 }
@@ -103,7 +103,7 @@ describe("the phase in a migration", () => {
 describe("a VMI whose node does not answer", () => {
   const nodeLoss = { reason: "NodeUnresponsive", message: "node node1 does not answer" } as const;
   const RAN = [{ phase: "Running", phaseTransitionTimestamp: EARLIER } as const];
-  const lost = (status: VmiStatus, pod?: Pod): OwnVmiStatus =>
+  const lost = (status: VmiStatus, pod?: Pod): ControllerVmiStatus =>
     buildVmiStatus({ vmi: aVmi({ status }), pod, ...CLUSTER, failures: [], nodeLoss }, NOW);
 
   test.each<{ before: VmiPhase; pod: Pod; want: VmiPhase }>([
@@ -128,7 +128,7 @@ describe("a VMI whose node does not answer", () => {
     expect(report(before, podThatIs("Running")).phase).toBe(want);
   });
 
-  test("has failed for that reason once its pod is gone", () => {
+  test("fails with that reason after its pod is deleted", () => {
     const before = { phase: "Unknown", activePods: { "uid-1": "node1" } } as const;
     expect(lost(before)).toMatchObject({ phase: "Failed", reason: "NodeUnresponsive" });
     expect(report(before, undefined)).toMatchObject({
@@ -137,17 +137,24 @@ describe("a VMI whose node does not answer", () => {
     });
   });
 
-  test("says so in its conditions, before whatever else there is", () => {
-    const hindrance = { reason: "LauncherUnreachable", message: "x", attempts: 1, since: EARLIER };
-    const told = { status: "False", ...nodeLoss };
-    expect(lost({ phase: "Running", hindrance }, podThatIs("Running")).conditions).toMatchObject([
-      { type: "Ready", ...told },
-      { type: "Synchronized", ...told },
+  test("reports it first in its conditions", () => {
+    const blockedReason = {
+      reason: "LauncherUnreachable",
+      message: "x",
+      attempts: 1,
+      since: EARLIER,
+    };
+    const reported = { status: "False", ...nodeLoss };
+    expect(
+      lost({ phase: "Running", hindrance: blockedReason }, podThatIs("Running")).conditions,
+    ).toMatchObject([
+      { type: "Ready", ...reported },
+      { type: "Synchronized", ...reported },
       { type: "LiveMigratable", status: "True" },
     ]);
   });
 
-  test("tells an iface that is asked for, and leaves what it has", () => {
+  test("adds requested interfaces and retains existing ones", () => {
     const nics = [{ name: "one" }, { name: "two" }];
     const has = { name: "one", networkName: "default/one", podInterfaceName: "pod1" } as const;
     const vmi = aVmi({
@@ -166,8 +173,8 @@ describe("a VMI whose node does not answer", () => {
       vmi: known,
       pod: { ...pod, metadata: { ...pod.metadata, annotations: status } },
     };
-    const told = buildVmiStatus({ ...facts, ...CLUSTER, failures: [], nodeLoss }, NOW);
-    expect(told.attachments).toMatchObject([
+    const reported = buildVmiStatus({ ...facts, ...CLUSTER, failures: [], nodeLoss }, NOW);
+    expect(reported.attachments).toMatchObject([
       { name: "one", state: "Attached" },
       { name: "two", state: "Failed", ...nodeLoss },
     ]);
@@ -175,13 +182,13 @@ describe("a VMI whose node does not answer", () => {
 });
 
 test("each phase is dated when it is seen first", () => {
-  const seen = { phase: "Pending", phaseTransitionTimestamp: EARLIER } as const;
+  const observed = { phase: "Pending", phaseTransitionTimestamp: EARLIER } as const;
   const times = (status: VmiStatus, pod?: Pod): unknown =>
     report(status, pod).phaseTransitionTimestamps;
   expect(times({})).toEqual([{ phase: "Pending", phaseTransitionTimestamp: NOW }]);
-  expect(times({ phaseTransitionTimestamps: [seen] })).toEqual([seen]);
-  expect(times({ phaseTransitionTimestamps: [seen] }, podThatIs("Pending"))).toEqual([
-    seen,
+  expect(times({ phaseTransitionTimestamps: [observed] })).toEqual([observed]);
+  expect(times({ phaseTransitionTimestamps: [observed] }, podThatIs("Pending"))).toEqual([
+    observed,
     { phase: "Scheduling", phaseTransitionTimestamp: NOW },
   ]);
 });
@@ -194,15 +201,15 @@ describe("the pod of a VMI", () => {
     spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
   });
 
-  test("is told with its node once it is bound", () => {
+  test("is reported with its node once it is bound", () => {
     expect(report({}, bound("node1"))).toMatchObject({
       nodeName: "node1",
       activePods: { "uid-1": "node1" },
     });
   });
 
-  test.each([{ pod: bound() }, { pod: undefined }])("is not told before: $pod.spec", (given) => {
-    const status = report({}, given.pod);
+  test.each([{ pod: bound() }, { pod: undefined }])("is not told before: $pod.spec", (input) => {
+    const status = report({}, input.pod);
     expect(Object.keys(status).sort()).toEqual([
       "conditions",
       "phase",
@@ -210,7 +217,7 @@ describe("the pod of a VMI", () => {
     ]);
   });
 
-  test("says what its networks are", () => {
+  test("reports its networks", () => {
     const annotations = {
       [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([
         { name: "cbr0", interface: "eth0", default: true, ips: ["10.0.0.5"] },
@@ -220,17 +227,17 @@ describe("the pod of a VMI", () => {
       }),
     };
     const withPod = onPodNetwork(aVmi({ nics: [{ name: "one" }] }));
-    const told = { ...pod, metadata: { ...pod.metadata, annotations } };
-    const facts = { vmi: withPod, pod: told, ...CLUSTER, failures: [] };
+    const reported = { ...pod, metadata: { ...pod.metadata, annotations } };
+    const facts = { vmi: withPod, pod: reported, ...CLUSTER, failures: [] };
     expect(buildVmiStatus(facts, NOW).attachments).toMatchObject([
       { name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] },
       { name: "one", state: "Failed", reason: "CniFailed", message: "no" },
     ]);
   });
 
-  test("has its default network by its addresses, where nothing else tells", () => {
+  test("falls back to the pod's addresses for the default network", () => {
     const vmi = onPodNetwork(aVmi());
-    const given = (addresses: object): unknown => {
+    const input = (addresses: object): unknown => {
       const facts = {
         vmi,
         pod: podThatIs("Running", addresses),
@@ -240,10 +247,10 @@ describe("the pod of a VMI", () => {
       return buildVmiStatus(facts, NOW).attachments;
     };
     const identity = { name: "default", podInterfaceName: "eth0" };
-    expect(given({ podIPs: [{ ip: "10.0.0.5" }, { ip: "fd00::5" }] })).toEqual([
+    expect(input({ podIPs: [{ ip: "10.0.0.5" }, { ip: "fd00::5" }] })).toEqual([
       { ...identity, state: "Attached", ips: ["10.0.0.5", "fd00::5"] },
     ]);
-    expect(given({})).toBeUndefined();
+    expect(input({})).toBeUndefined();
   });
 });
 
@@ -253,14 +260,14 @@ test.each([
 ] as const)("a guest that runs, paused $paused: Ready $want.status", ({ paused, want }) => {
   const conditions = [{ type: "Paused", status: paused }];
   const status: VmiStatus = { phase: "Running", conditions };
-  const told = report(status, podThatIs("Running")).conditions ?? [];
-  expect(told).toContainEqual(expect.objectContaining({ type: "Ready", ...want }));
+  const reported = report(status, podThatIs("Running")).conditions ?? [];
+  expect(reported).toContainEqual(expect.objectContaining({ type: "Ready", ...want }));
 });
 
 describe("the conditions of a VMI", () => {
   const others = { type: "AgentConnected", status: "True", lastTransitionTime: EARLIER } as const;
 
-  test("keep those of others, and its own in one piece", () => {
+  test("retains foreign conditions, and groups its own", () => {
     const stale = { type: "Synchronized", status: "False", reason: "Old" } as const;
     const ready = { type: "Ready", status: "True", lastTransitionTime: EARLIER } as const;
     const status: VmiStatus = { phase: "Running", conditions: [others, stale, ready] };
@@ -270,7 +277,7 @@ describe("the conditions of a VMI", () => {
     expect(conditions).toEqual(expect.arrayContaining([ready, others]));
   });
 
-  test("say why the guest does not run, as its pod tells it", () => {
+  test("reports the pod's reason why the guest does not run", () => {
     const container = { name: "compute", image: "i", imageID: "", ready: false, restartCount: 0 };
     const waiting = { reason: "ContainerCreating", message: "soon" };
     const pod = podThatIs("Pending", { containerStatuses: [{ ...container, state: { waiting } }] });

@@ -6,17 +6,22 @@ import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00.000Z";
 
-test("what virt-handler is held up by is told as conditions, and no longer when it is over", () => {
-  const hindrance = { reason: "GuestNotStarted", message: "no kernel", attempts: 3, since: NOW };
-  const conditionsOf = (status: { readonly hindrance?: typeof hindrance }) => {
+test("reports virt-handler's blocked reason as conditions until it ends", () => {
+  const blockedReason = {
+    reason: "GuestNotStarted",
+    message: "no kernel",
+    attempts: 3,
+    since: NOW,
+  };
+  const conditionsOf = (status: { readonly hindrance?: typeof blockedReason }) => {
     const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
     const report = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
     return buildVmiStatus(report, NOW).conditions;
   };
-  const told = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
-  expect(conditionsOf({ hindrance })).toMatchObject([
-    { type: "Ready", ...told },
-    { type: "Synchronized", ...told },
+  const reported = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
+  expect(conditionsOf({ hindrance: blockedReason })).toMatchObject([
+    { type: "Ready", ...reported },
+    { type: "Synchronized", ...reported },
   ]);
   expect(conditionsOf({})).toMatchObject([{ type: "Ready", reason: "GuestNotRunning" }]);
 });
@@ -54,7 +59,7 @@ test.each([
   });
 });
 
-test("a launcher that its node has refused tells why, in reason and in conditions", () => {
+test("reports in reason and conditions why the node rejected a launcher", () => {
   const reason = "UnexpectedAdmissionError";
   const message = "Allocate failed due to no devices available for devices.kubevirt.io/tun";
   const pod = { ...aPod(), status: { phase: "Failed", reason, message } } as const;
@@ -71,15 +76,18 @@ test("a launcher that its node has refused tells why, in reason and in condition
 test.each([
   { volume: { emptyDir: {} }, told: "PodFieldDropped" },
   { volume: { image: { reference: "guest" } }, told: undefined },
-])("a launcher whose volume with the kernel is $volume tells $told", ({ volume, told }) => {
-  const pod = aPod();
-  const volumes = [{ name: "kernel-boot", ...volume }];
-  const report = {
-    vmi: aVmi({ status: { phase: "Scheduled" } }),
-    pod: { ...pod, spec: { ...pod.spec, volumes } },
-    ...CLUSTER,
-    failures: [],
-  };
-  const { conditions = [] } = buildVmiStatus(report, NOW);
-  expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(told);
-});
+])(
+  "a launcher whose volume with the kernel is $volume tells $told",
+  ({ volume, told: reported }) => {
+    const pod = aPod();
+    const volumes = [{ name: "kernel-boot", ...volume }];
+    const report = {
+      vmi: aVmi({ status: { phase: "Scheduled" } }),
+      pod: { ...pod, spec: { ...pod.spec, volumes } },
+      ...CLUSTER,
+      failures: [],
+    };
+    const { conditions = [] } = buildVmiStatus(report, NOW);
+    expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(reported);
+  },
+);

@@ -15,10 +15,14 @@ import {
 import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/retained-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "../nics/status/attachments.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
-import { GUEST_HELD_CONDITION, heldCondition, heldMessage } from "../migration/incoming.ts";
+import {
+  GUEST_HELD_CONDITION,
+  buildPausedGuestCondition,
+  findPausedGuestMessage,
+} from "../migration/incoming.ts";
 import { EVICTION_REQUESTED, evictionCondition } from "../migration/evacuation.ts";
 import { openMigration } from "../migration/owner.ts";
-import { failedHookOf } from "../hooks/hook-sidecars.ts";
+import { findFailedHook } from "../hooks/hook-sidecars.ts";
 import { hasMissingImage } from "../vm/pod/image-files.ts";
 import { podNetworkElements } from "../vm/vmi.ts";
 import {
@@ -39,8 +43,8 @@ import {
   vmiSyncError,
   type VmiStatusFacts,
 } from "./sync-error.ts";
-import { claimModeOf } from "../vm/spec/disk-files.ts";
-import { claimNameOf, disksOf } from "../vm/spec/disks.ts";
+import { readClaimMode } from "../vm/spec/disk-files.ts";
+import { findClaimName, listDisks } from "../vm/spec/disks.ts";
 import { findByName } from "../nics/nics.ts";
 
 type VolumeStatus = NonNullable<VmiStatus["volumeStatus"]>[number];
@@ -52,7 +56,7 @@ function claimInfo(claim: PersistentVolumeClaim): ClaimInfo {
   const { accessModes, resources } = claim.spec;
   return {
     claimName: claim.metadata.name,
-    volumeMode: claimModeOf(claim),
+    volumeMode: readClaimMode(claim),
     ...(accessModes === undefined ? {} : { accessModes: [...accessModes] }),
     ...(capacity === undefined ? {} : { capacity: { ...capacity } }),
     ...(resources?.requests === undefined ? {} : { requests: { ...resources.requests } }),
@@ -64,9 +68,9 @@ export function volumeStatuses(
   { spec, status }: VirtualMachineInstance,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
 ): readonly VolumeStatus[] {
-  return disksOf(spec).map(({ name, source }) => {
+  return listDisks(spec).map(({ name, source }) => {
     const before = findByName(status?.volumeStatus, name);
-    const claim = claims.get(claimNameOf(source) ?? "");
+    const claim = claims.get(findClaimName(source) ?? "");
     return {
       ...(before ?? { name, target: "" }),
       ...(claim === undefined ? {} : { persistentVolumeClaimInfo: claimInfo(claim) }),
@@ -74,7 +78,7 @@ export function volumeStatuses(
   });
 }
 
-export type OwnVmiStatus = Pick<
+export type ControllerVmiStatus = Pick<
   VmiStatus,
   | "phase"
   | "reason"
@@ -116,7 +120,7 @@ function phaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase {
   // After Unknown, the phase that virt-handler last wrote counts again.
   if (hasRun(vmi)) return "Running";
   // The guest must not start without its hook.
-  if (failedHookOf(pod) !== undefined) return "Failed";
+  if (findFailedHook(pod) !== undefined) return "Failed";
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
@@ -165,17 +169,17 @@ function migrationCondition({ vmi, storage, network }: VmiStatusFacts, phase: Vm
 
 /** Readiness of a running guest, by the launcher's probes. Source: KubeVirt syncReadyConditionFromPod. */
 function podReadyCondition(pod: Pod | undefined): NewCondition {
-  const told = pod?.status?.conditions?.find(({ type }) => type === READY);
-  if (told?.status !== "False") return { type: READY, status: "True" };
-  const { reason = "ContainersNotReady", message = "the launcher pod is not ready" } = told;
+  const reported = pod?.status?.conditions?.find(({ type }) => type === READY);
+  if (reported?.status !== "False") return { type: READY, status: "True" };
+  const { reason = "ContainersNotReady", message = "the launcher pod is not ready" } = reported;
   return { type: READY, status: "False", reason, message };
 }
 
 /** A paused guest is not ready. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
 function runningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
-  const held = heldMessage(openMigration(vmi));
-  if (held !== undefined) {
-    return { type: READY, status: "False", reason: GUEST_HELD_CONDITION, message: held };
+  const pausedMessage = findPausedGuestMessage(openMigration(vmi));
+  if (pausedMessage !== undefined) {
+    return { type: READY, status: "False", reason: GUEST_HELD_CONDITION, message: pausedMessage };
   }
   const isPaused = findCondition(vmi.status?.conditions, PAUSED)?.status === "True";
   if (!isPaused) return podReadyCondition(pod);
@@ -186,18 +190,18 @@ function runningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
 function readyCondition(situation: VmiStatusFacts, phase: VmiPhase): NewCondition {
   if (phase === "Running") return runningReadyCondition(situation);
   const { vmi, pod, nodeLoss } = situation;
-  const told = nodeLoss ?? vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
+  const reported = nodeLoss ?? vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
   return {
     type: READY,
     status: "False",
-    reason: told?.reason ?? "GuestNotRunning",
-    message: told?.message ?? "Guest VM is not reported as running",
+    reason: reported?.reason ?? "GuestNotRunning",
+    message: reported?.message ?? "Guest VM is not reported as running",
   };
 }
 
 function listConditions(
   facts: VmiStatusFacts,
-  { phase, attachments = [] }: Pick<OwnVmiStatus, "phase" | "attachments">,
+  { phase, attachments = [] }: Pick<ControllerVmiStatus, "phase" | "attachments">,
   now: string,
 ): Conditions {
   const { vmi, pod } = facts;
@@ -208,7 +212,7 @@ function listConditions(
     ...synchronizedCondition(vmiSyncError(facts)),
     ...addressesCondition(attachments, elements),
     ...migrationCondition(facts, phase ?? ""),
-    ...heldCondition(openMigration(vmi)),
+    ...buildPausedGuestCondition(openMigration(vmi)),
     ...evictionCondition(vmi),
   ];
   const others = (stored ?? []).filter(({ type }) => !OWN_CONDITIONS.includes(type));
@@ -238,14 +242,14 @@ function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
 function activePodFields(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
-): Pick<OwnVmiStatus, "activePods"> {
+): Pick<ControllerVmiStatus, "activePods"> {
   const node = pod?.spec.nodeName;
   const uid = pod?.metadata.uid;
   const isMoving = openMigration(vmi) !== undefined;
   return isMoving || node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } };
 }
 
-export function buildVmiStatus(facts: VmiStatusFacts, now: string): OwnVmiStatus {
+export function buildVmiStatus(facts: VmiStatusFacts, now: string): ControllerVmiStatus {
   const { vmi } = facts;
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;

@@ -8,7 +8,6 @@ import type {
 
 export type Facts = AttachmentFacts<OwnedAttachment>;
 
-/** Facts about a running pod with these elements. */
 export function facts(elements: readonly NetworkSelection[], more: Partial<Facts> = {}): Facts {
   const networks = { ok: true, elements } as const;
   return {

@@ -5,11 +5,9 @@ import { aVmi } from "@patchbay/support";
 import { withNics } from "../nics/nics.ts";
 
 export type Case =
-  /** Same result as KubeVirt. */
   | { readonly kind: "same"; readonly run: Run }
   | { readonly kind: "ours"; readonly run: Run; readonly value: unknown; readonly why: string };
 
-/** Cases by the name of the row. */
 export type Cases = Readonly<Record<string, Case>>;
 
 // Rows differ between areas; each run declares the input it reads.
@@ -23,7 +21,6 @@ export function ours(why: string, value: unknown, run: Run): Case {
   return { kind: "ours", run, value, why };
 }
 
-/** NICs in a row. */
 export interface RowNics {
   readonly interfaces: readonly Iface[];
   /** Default: a network of the same name for each interface. */
@@ -34,7 +31,6 @@ function networkFor({ name }: Iface): Network {
   return name === "default" ? { name, pod: {} } : { name, multus: { networkName: "nad" } };
 }
 
-/** A running VMI with the row's NICs. */
 export function vmiOf(
   { interfaces, networks }: RowNics,
   status: VmiStatus = {},

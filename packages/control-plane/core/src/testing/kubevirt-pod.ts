@@ -8,7 +8,7 @@ import {
   type NetworkStatus,
 } from "@patchbay/api";
 import { collectIfaceFacts, type IfaceSources } from "../nics/collect.ts";
-import { aliasOf } from "../nics/names.ts";
+import { toAlias } from "../nics/names.ts";
 import { targetPodView } from "../migration/control/target-nics.ts";
 import { attachmentStatuses } from "../nics/status/attachments.ts";
 import { planPodNetworks } from "../vm/pod/pod-networks.ts";
@@ -22,17 +22,16 @@ interface AnnotationRow extends RowNics {
   readonly currentAnnotation?: readonly NetworkSelection[];
 }
 
-function elementsOf(row: AnnotationRow): readonly NetworkSelection[] {
+function planElements(row: AnnotationRow): readonly NetworkSelection[] {
   return planPodNetworks({ vmi: vmiOf(row), bindings: {} }, row.currentAnnotation ?? []);
 }
 
-function annotationOf(row: AnnotationRow): unknown {
-  return { [KEY]: elementsOf(row) };
+function printAnnotation(row: AnnotationRow): unknown {
+  return { [KEY]: planElements(row) };
 }
 
-/** The annotation if it changes. */
-function writtenOf(row: AnnotationRow): unknown {
-  const elements = elementsOf(row);
+function printWritten(row: AnnotationRow): unknown {
+  const elements = planElements(row);
   const changes = printNetworks(elements) !== printNetworks(row.currentAnnotation ?? []);
   return { [KEY]: changes ? printNetworks(elements) : "(key not set)" };
 }
@@ -42,7 +41,6 @@ interface TargetRow extends RowNics {
   readonly sourceStatuses: readonly string[];
 }
 
-/** The annotation of a migration's target pod. */
 function targetAnnotationOf(row: TargetRow): unknown {
   const { interfaces, networks, sourceStatuses } = row;
   const qualifiedNetworks = (networks ?? []).map(qualified);
@@ -63,11 +61,11 @@ function targetAnnotationOf(row: TargetRow): unknown {
 }
 
 export const ANNOTATION_CASES: Cases = {
-  "three bridge secondaries, one NAD in another namespace": same(annotationOf),
+  "three bridge secondaries, one NAD in another namespace": same(printAnnotation),
   "requested MAC goes into the element": ours(
     NOT_A_BRIDGE,
     { [KEY]: [{ name: "default", namespace: "default", interface: "pod37a8eec1ce1" }] },
-    annotationOf,
+    printAnnotation,
   ),
   "plugin NAD element with logic network name": ours(
     NOT_A_BRIDGE,
@@ -77,15 +75,15 @@ export const ANNOTATION_CASES: Cases = {
         { name: "test1", namespace: "other-namespace", interface: "podb1f51a511f1" },
       ],
     },
-    annotationOf,
+    printAnnotation,
   ),
-  "plugin NAD with explicit namespace": ours(NOT_A_BRIDGE, { [KEY]: [] }, annotationOf),
-  "live plug next to an existing secondary, hashed": same(annotationOf),
-  "live SR-IOV plug changes nothing": same(writtenOf),
+  "plugin NAD with explicit namespace": ours(NOT_A_BRIDGE, { [KEY]: [] }, printAnnotation),
+  "live plug next to an existing secondary, hashed": same(printAnnotation),
+  "live SR-IOV plug changes nothing": same(printWritten),
   "unplugging the last secondary writes an empty value": ours(
     "an empty list says the same as an empty text, and needs no case of its own",
     { [KEY]: "[]" },
-    writtenOf,
+    printWritten,
   ),
   "migration target keeps ordinal names": same(targetAnnotationOf),
   "migration target: naming upgrade gate gives nothing": ours(
@@ -109,19 +107,24 @@ interface StatusRow {
 const MAC = "02:00:00:00:00:01";
 
 /** Converts the status that KubeVirt keeps into what Patchbay observes: the same NICs, with the guest agent's report. */
-function seenOf(status: readonly IfaceStatus[]): Pick<IfaceSources, "nics" | "guest"> {
+function toObserved(status: readonly IfaceStatus[]): Pick<IfaceSources, "nics" | "guest"> {
   const inDomain = status.filter(({ infoSource }) => infoSource?.includes("domain") === true);
-  const heard = inDomain.filter(({ infoSource }) => infoSource?.includes("guest-agent") === true);
+  const reported = inDomain.filter(
+    ({ infoSource }) => infoSource?.includes("guest-agent") === true,
+  );
   const nic = { mac: MAC, linkUp: true, model: "virtio", queues: 1 };
   const unknown = { value: undefined };
   return {
-    nics: inDomain.map(({ name = "" }) => ({ ...nic, alias: aliasOf(name) })),
-    guest: { nics: new Map(heard.map(() => [MAC, { ipv4: unknown, ipv6: unknown }])), others: [] },
+    nics: inDomain.map(({ name = "" }) => ({ ...nic, alias: toAlias(name) })),
+    guest: {
+      nics: new Map(reported.map(() => [MAC, { ipv4: unknown, ipv6: unknown }])),
+      otherLinks: [],
+    },
   };
 }
 
 /** Names and info sources after both controllers have written the status. */
-function statusOf({ networks, status, networkStatus }: StatusRow): unknown {
+function toStatus({ networks, status, networkStatus }: StatusRow): unknown {
   const interfaces = networks.map(({ name }) => ({ name, bridge: {} }));
   const own = networks.map((network) => qualified(network));
   const vmi = vmiOf({ interfaces, networks: own });
@@ -131,10 +134,10 @@ function statusOf({ networks, status, networkStatus }: StatusRow): unknown {
   }));
   const pod = { elements: [], networkStatus: statuses, errors: {}, podIps: [] };
   const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod)];
-  const known = { links: [], bindings: {}, ...seenOf(status) };
+  const known = { links: [], bindings: {}, ...toObserved(status) };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   const ifaces = collectIfaceFacts(sources);
-  return ifaceStatuses({ ifaces, hindrances: {}, portless: new Map(), now: "" }).map(
+  return ifaceStatuses({ ifaces, blockedReasons: {}, portless: new Map(), now: "" }).map(
     ({ name, podInterfaceName, infoSource }) => ({
       name,
       podInterfaceName,
@@ -155,14 +158,14 @@ function qualified(network: Network): Network {
 }
 
 export const STATUS_CASES: Cases = {
-  "no networks, status stays empty": same(statusOf),
-  "primary keeps its info source": same(statusOf),
-  "multus default network is reported as primary": same(statusOf),
-  "secondary reported, hashed name": same(statusOf),
-  "primary is put before the secondary": same(statusOf),
+  "no networks, status stays empty": same(toStatus),
+  "primary keeps its info source": same(toStatus),
+  "multus default network is reported as primary": same(toStatus),
+  "secondary reported, hashed name": same(toStatus),
+  "primary is put before the secondary": same(toStatus),
   "other info source survives a missing report": ours(
     "a word of the guest is shown of a NIC that the domain has: here it has none",
     [{ name: "iface1", podInterfaceName: "pod7e0055a6880" }],
-    statusOf,
+    toStatus,
   ),
 };

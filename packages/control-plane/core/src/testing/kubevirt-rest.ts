@@ -3,7 +3,7 @@
 import { validateVmiSpec, type Iface, type IfaceStatus, type Network } from "@patchbay/api";
 import { aPod } from "@patchbay/support";
 import { NO_LINKS, type IfaceFacts } from "../nics/facts.ts";
-import { phaseOf } from "../nics/phase.ts";
+import { decidePhase } from "../nics/phase.ts";
 import { planNodeVm } from "../vm/node/node-vm.ts";
 import { parseAddIface, parseRemoveIface } from "../requests/nic-body.ts";
 import { findCondition } from "../status/conditions.ts";
@@ -23,7 +23,7 @@ interface AdmissionRow extends Omit<Iface, "name"> {
 const NO_FIELDS = ["interfaces", "networks", "bridgeOnPodNetworkAllowed", "portRangesGate"];
 
 /** Rows without interfaces are about one NIC on the pod network, with the binding of KubeVirt's test. */
-function nicsOf(row: AdmissionRow): {
+function buildNics(row: AdmissionRow): {
   readonly interfaces: readonly Iface[];
   readonly networks: readonly Network[];
 } {
@@ -39,8 +39,8 @@ function nicsOf(row: AdmissionRow): {
   };
 }
 
-function causesOf(row: AdmissionRow): unknown {
-  return validateVmiSpec(vmiOf(nicsOf(row)).spec, "fake").map(({ reason, message, field }) => ({
+function listCauses(row: AdmissionRow): unknown {
+  return validateVmiSpec(vmiOf(buildNics(row)).spec, "fake").map(({ reason, message, field }) => ({
     type: reason,
     message,
     field,
@@ -53,7 +53,7 @@ const NO_PROTOCOL = {
   message: "Unknown protocol, only TCP or UDP allowed",
   field: "fake.domain.devices.interfaces[0].portRanges[0].protocol",
 };
-const judged = same(causesOf);
+const judged = same(listCauses);
 
 export const ADMISSION_CASES: Cases = {
   "state '' accepted for bridge": judged,
@@ -70,7 +70,7 @@ export const ADMISSION_CASES: Cases = {
   "PCI address 0000:81:11.1 accepted": judged,
   "MAC too short": judged,
   "MAC too long": judged,
-  "port ranges without gate": ours(RANGES, [NO_PROTOCOL], causesOf),
+  "port ranges without gate": ours(RANGES, [NO_PROTOCOL], listCauses),
   "port range start 0": judged,
   "port range start after end": judged,
 };
@@ -79,7 +79,9 @@ interface BodyRow {
   readonly body: unknown;
 }
 
-function httpStatusOf(parsed: ReturnType<typeof parseAddIface | typeof parseRemoveIface>): unknown {
+function findHttpStatus(
+  parsed: ReturnType<typeof parseAddIface | typeof parseRemoveIface>,
+): unknown {
   return { httpStatus: parsed.ok ? 202 : parsed.refusal.code };
 }
 
@@ -87,9 +89,9 @@ const NO_QUEUE =
   "a request is written into the specification at once: there is no queue of requests in the status";
 
 export const SUBRESOURCE_CASES: Cases = {
-  "valid add request": same(({ body }: BodyRow) => httpStatusOf(parseAddIface(body))),
-  "add without interface name": same(({ body }: BodyRow) => httpStatusOf(parseAddIface(body))),
-  "remove request": same(({ body }: BodyRow) => httpStatusOf(parseRemoveIface(body))),
+  "valid add request": same(({ body }: BodyRow) => findHttpStatus(parseAddIface(body))),
+  "add without interface name": same(({ body }: BodyRow) => findHttpStatus(parseAddIface(body))),
+  "remove request": same(({ body }: BodyRow) => findHttpStatus(parseRemoveIface(body))),
   "patch appends to an existing request": ours(
     NO_QUEUE,
     ["default", "iface1", "pluggediface1"],
@@ -113,7 +115,7 @@ interface NodeRow {
 }
 
 /** Bridge and tap exist if the status has the interface; the device if the domain has it. */
-function factsOf(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
+function buildFacts(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
   const inDomain = status?.infoSource?.includes("domain") === true;
   const device = { alias: iface.name, mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
   const isUp = status !== undefined;
@@ -132,18 +134,18 @@ function factsOf(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
 function linkWork({ interfaces, status = [] }: NodeRow): readonly string[] {
   return interfaces
     .map((iface) =>
-      factsOf(
+      buildFacts(
         iface,
         status.find(({ name }) => name === iface.name),
       ),
     )
-    .filter((facts) => ["Wiring", "Unwiring"].includes(phaseOf(facts) ?? ""))
+    .filter((facts) => ["Wiring", "Unwiring"].includes(decidePhase(facts) ?? ""))
     .map(({ name }) => name);
 }
 
 /** NICs whose links a migration's target creates. */
 function targetWork({ interfaces }: NodeRow): readonly string[] {
-  const ifaces = interfaces.map((iface) => factsOf(iface, undefined));
+  const ifaces = interfaces.map((iface) => buildFacts(iface, undefined));
   const steps = planNodeVm(factsOfNode(ifaces, { role: "target" }));
   return steps.flatMap((step) => ("iface" in step ? [step.iface] : []));
 }

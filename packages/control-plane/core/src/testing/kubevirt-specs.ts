@@ -26,38 +26,37 @@ function toVmi({ vmi_interfaces = [POD], vmi_networks, vmi_status }: SyncRow) {
   return vmiOf(nics, vmi_status === undefined ? {} : { interfaces: [...vmi_status] });
 }
 
-/** The VM's template: the VMI's NICs with the row's changes. */
-function templateOf(row: SyncRow, vmi: VirtualMachineInstance) {
+function buildTemplate(row: SyncRow, vmi: VirtualMachineInstance) {
   const states = typeof row.vm_state === "object" ? row.vm_state : {};
-  const kept = ifacesOf(vmi.spec).map((iface): Iface => {
+  const retained = ifacesOf(vmi.spec).map((iface): Iface => {
     const state = states[iface.name];
     return state === undefined ? iface : { ...iface, state };
   });
-  return vmiOf({ interfaces: [...kept, ...(row.vm_added ?? [])] }).spec;
+  return vmiOf({ interfaces: [...retained, ...(row.vm_added ?? [])] }).spec;
 }
 
-function namesOf(nics: Pick<Nics, "ifaces">): readonly string[] {
+function listNames(nics: Pick<Nics, "ifaces">): readonly string[] {
   return nics.ifaces.map(({ name }) => name);
 }
 
 /** One pass of virt-controller: updates the VMI from the VM, then the template. */
 function sync(row: SyncRow) {
   const vmi = toVmi(row);
-  const template = templateOf(row, vmi);
+  const template = buildTemplate(row, vmi);
   const nics = nicsAfter(template, vmi);
   const after = { ...vmi, spec: withNics(vmi.spec, nics.networks, nics.ifaces) };
   return { vmi, template, nics, tidied: planTemplateNics(template, after) };
 }
 
 function missing(before: readonly Iface[], after: Pick<Nics, "ifaces">): readonly string[] {
-  const names = namesOf(after);
+  const names = listNames(after);
   return before.map(({ name }) => name).filter((name) => !names.includes(name));
 }
 
 function gained(row: SyncRow): readonly string[] {
   const { vmi, nics } = sync(row);
   const before = ifacesOf(vmi.spec).map(({ name }) => name);
-  return namesOf(nics).filter((name) => !before.includes(name));
+  return listNames(nics).filter((name) => !before.includes(name));
 }
 
 function isTidied(row: SyncRow): boolean {
@@ -67,10 +66,10 @@ function isTidied(row: SyncRow): boolean {
 
 const plugs = same((row: SyncRow) => ({ vmiGets: gained(row), vmChanged: isTidied(row) }));
 
-function statesOf(row: SyncRow): unknown {
-  const asked = typeof row.vm_state === "object" ? row.vm_state : {};
+function listStates(row: SyncRow): unknown {
+  const requested = typeof row.vm_state === "object" ? row.vm_state : {};
   const { nics } = sync(row);
-  const states = Object.keys(asked).map((name) => [
+  const states = Object.keys(requested).map((name) => [
     name,
     findByName(nics.ifaces, name)?.state ?? "",
   ]);
@@ -116,10 +115,16 @@ function annotationChange({ interfaces, status }: OldRow): unknown {
   return { changeRequired, annotate: changeRequired ? next : null };
 }
 
-function keptOf({ spec, status }: { spec: readonly Iface[]; status: readonly string[] }): unknown {
+function retainedIfaces({
+  spec,
+  status,
+}: {
+  spec: readonly Iface[];
+  status: readonly string[];
+}): unknown {
   const interfaces = spec.map((iface) => ({ bridge: {}, ...iface }));
   const vmi = vmiOf({ interfaces }, { interfaces: status.map((name) => ({ name })) });
-  return { interfaces: namesOf(nicsAfter(vmi.spec, vmi)) };
+  return { interfaces: listNames(nicsAfter(vmi.spec, vmi)) };
 }
 
 const ONE_SCHEME =
@@ -142,10 +147,10 @@ export const HOTPLUG_CASES: Cases = {
   "unplug deferred when pod interface name unknown": ours(
     ONE_SCHEME,
     { vmiState: { foonet: "absent" } },
-    statesOf,
+    listStates,
   ),
   "unplug of an attached hashed interface": same((row: SyncRow) => ({
-    ...(statesOf(row) as object),
+    ...(listStates(row) as object),
     vmChanged: isTidied(row),
   })),
   "absent in the VMI is not reverted to 'down'": ours(
@@ -158,7 +163,7 @@ export const HOTPLUG_CASES: Cases = {
     ONE_SCHEME,
     { vmiState: { testnet1: "absent" } },
     (row: SyncRow) =>
-      statesOf({ ...row, vm_state: { testnet1: "absent" }, vmi_status: [{ name: "testnet1" }] }),
+      listStates({ ...row, vm_state: { testnet1: "absent" }, vmi_status: [{ name: "testnet1" }] }),
   ),
   "v1.1.1 macvtap interface is not plugged": same((row: SyncRow) => {
     const vmi = toVmi(row);
@@ -166,7 +171,7 @@ export const HOTPLUG_CASES: Cases = {
     return { vmiInterfaces: nicsAfter(template, vmi).ifaces };
   }),
   "v1.1.1 only new SR-IOV interfaces, no change": same(annotationChange),
-  "v1.1.1 absent with status stays": same(keptOf),
+  "v1.1.1 absent with status stays": same(retainedIfaces),
 };
 
 const BRIDGE: Iface = { name: "default", bridge: {} };
@@ -177,7 +182,6 @@ interface Nicked {
   readonly networks?: readonly Network[];
 }
 
-/** Whether the VM needs a restart for its current template. */
 function needsRestart(vmi: Nicked, vm: Nicked): boolean {
   const { spec } = vmiOf(vm);
   const plain = aVm();

@@ -2,29 +2,27 @@
 // Facts about a cluster with default settings.
 import {
   networkConfigOf,
-  overcommitConfigOf,
-  storageConfigOf,
+  readOvercommitConfig,
+  readStorageConfig,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
 import type { LauncherSettings } from "../vm/pod/launcher-pod.ts";
 import type { StorageFacts } from "../vm/storage.ts";
 
-/** Emulated guests, image volumes. */
 export const SETTINGS: LauncherSettings = {
   image: "launcher",
   useEmulation: true,
   logsConsoles: true,
   sidecarShimImage: "sidecar-shim",
-  keepsImageVolumes: true,
-  overcommit: overcommitConfigOf(undefined),
+  supportsImageVolumes: true,
+  overcommit: readOvercommitConfig(undefined),
 };
 
 export const NO_STORAGE: StorageFacts = {
   claims: new Map(),
-  config: storageConfigOf(undefined),
+  config: readStorageConfig(undefined),
 };
 
-/** A cluster with default settings. */
 export const CLUSTER = {
   network: networkConfigOf(undefined),
   storage: NO_STORAGE,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about a VMI's migrations.
 import {
-  migrationConfigOf,
+  buildMigrationConfig,
   networkConfigOf,
   type MigrationState,
   type Pod,
@@ -16,12 +16,10 @@ import type { VmiFacts } from "../vm/vmi.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Current time in all tests. */
 export const NOW = "2026-01-01T00:10:00.000Z";
 /** Creation time of the migration and its target pod. */
 export const ASKED = "2026-01-01T00:09:00.000Z";
 
-/** A migration of `aVmi` with its finalizer. */
 export function aMigration(
   phase?: NonNullable<Migration["status"]>["phase"],
   metadata: Partial<Migration["metadata"]> = {},
@@ -43,7 +41,6 @@ export function aMigration(
   };
 }
 
-/** A running, migratable VMI. */
 export function aGuest(status: VmiStatus = {}): VirtualMachineInstance {
   return aVmi({
     status: {
@@ -56,7 +53,6 @@ export function aGuest(status: VmiStatus = {}): VirtualMachineInstance {
   });
 }
 
-/** The source pod. */
 export function aSource(): Pod {
   const pod = aPod();
   return { ...pod, metadata: { ...pod.metadata, name: launcherPodName(aVmi()) } };
@@ -74,7 +70,6 @@ export function aTarget(change: Partial<Pod["status"]> = {}, nodeName?: string):
   };
 }
 
-/** Facts about `aGuest` and its pod. */
 export function aGuestFacts(
   vmi: VirtualMachineInstance = aGuest(),
   pod: Pod | undefined = aSource(),
@@ -85,14 +80,13 @@ export function aGuestFacts(
     vmi,
     pod,
     network: networkConfigOf(undefined),
-    settings: { ...settings, sidecarShimImage: "shim", keepsImageVolumes: false, overcommit },
+    settings: { ...settings, sidecarShimImage: "shim", supportsImageVolumes: false, overcommit },
     storage: { claims: new Map(), config: { hostDisks: undefined, stateClass: undefined } },
     definitions: new Map(),
     absences: new Map(),
   };
 }
 
-/** Facts about a migration without a target pod. */
 export function someFacts(change: Partial<MigrationFacts> = {}): MigrationFacts {
   return {
     key: "default/vm1",
@@ -103,17 +97,16 @@ export function someFacts(change: Partial<MigrationFacts> = {}): MigrationFacts 
     targetPod: undefined,
     targetLoss: undefined,
     targetAbsences: new Map(),
-    leftPods: [],
+    leftoverPods: [],
     mayBegin: true,
     unfit: undefined,
     cpuLabels: {},
-    settings: { configuration: migrationConfigOf(undefined), policyName: undefined },
+    settings: { configuration: buildMigrationConfig(undefined), policyName: undefined },
     now: NOW,
     ...change,
   };
 }
 
-/** Facts about an open migration, which both nodes know. */
 export function openFacts(
   state: MigrationState = {},
   change: Partial<MigrationFacts> = {},

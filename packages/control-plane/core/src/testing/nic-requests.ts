@@ -68,14 +68,12 @@ export function remove(target: NicTarget, name = "blue"): NicPlan {
   return planRemoveIface({ target, request: { name } });
 }
 
-/** The values that the patch writes. */
 export function writtenNics(plan: NicPlan): unknown {
   return plan.kind === "patch"
     ? plan.operations.flatMap((each) => (each.op === "add" ? [each.value] : []))
     : plan;
 }
 
-/** Code and fields of a refusal. */
 export function refusalOf(plan: NicPlan): unknown {
   return plan.kind === "refused"
     ? [plan.refusal.code, ...plan.refusal.causes.map(({ reason, field }) => `${reason} ${field}`)]

@@ -30,9 +30,9 @@ export interface IfaceOptions {
 }
 
 /** Facts about one interface, whose pod NIC is `pod0NAME`. */
-export function anIface(sketch: IfaceOptions = {}): IfaceFacts {
-  const { name = "a", iface = {}, binding = { kind: "bridge" }, links = {} } = sketch;
-  const { attachment, device } = sketch;
+export function anIface(options: IfaceOptions = {}): IfaceFacts {
+  const { name = "a", iface = {}, binding = { kind: "bridge" }, links = {} } = options;
+  const { attachment, device } = options;
   const podInterfaceName = `pod0${name}`;
   return {
     name,
@@ -87,12 +87,11 @@ export function factsOf(
     useEmulation: true,
     network: networkConfigOf(undefined),
     uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",
-    asked: {},
+    unplugRequests: {},
     ...change,
   };
 }
 
-/** The plan without a domain. */
 export function plan(
   ifaces: readonly IfaceFacts[],
   change: Partial<NodeVmFacts> = {},
@@ -100,7 +99,6 @@ export function plan(
   return planNodeVm(factsOf(ifaces, change));
 }
 
-/** The plan for a running VM. */
 export function live(
   ifaces: readonly IfaceFacts[],
   change: Partial<NodeVmFacts> = {},
@@ -108,8 +106,7 @@ export function live(
   return plan(ifaces, { domain: running(), ...change });
 }
 
-/** Each step with its interface. */
-export function stepsOf(actions: readonly NodeAction[]): readonly string[] {
+export function listSteps(actions: readonly NodeAction[]): readonly string[] {
   return actions.map((action) =>
     "iface" in action ? `${action.kind} ${action.iface}` : action.kind,
   );

@@ -13,12 +13,10 @@ import type {
 import type { DoctorReason } from "../doctor/reasons.ts";
 import { HOPS, type HopName } from "../doctor/report.ts";
 
-/** The device's MAC. */
 export const MAC = "02:00:00:00:5e:01";
 /** Another host's MAC. */
 export const OTHER = "02:00:00:00:5e:99";
 
-/** A healthy link. */
 export function link(name: string, more: Partial<PathLink> = {}): PathLink {
   return {
     name,
@@ -50,43 +48,42 @@ export function trace(probe: FrameTrace["probe"], more: Partial<FrameTrace> = {}
   const isInward = probe.startsWith("inward") || probe === "ping" || probe === "connect";
   return {
     probe,
-    asked: isInward
+    probeSeenAt: isInward
       ? ["nodePeer", "podNic", "tap"]
       : ["podNic", "nodePeer", "nodeBridge", "uplink"],
-    answered: isInward ? ["tap", "podNic", "nodePeer"] : ["uplink", "nodePeer", "podNic", "tap"],
-    by: [isInward ? MAC : OTHER],
-    to: [isInward ? OTHER : MAC],
+    replySeenAt: isInward ? ["tap", "podNic", "nodePeer"] : ["uplink", "nodePeer", "podNic", "tap"],
+    repliedFrom: [isInward ? MAC : OTHER],
+    repliedTo: [isInward ? OTHER : MAC],
     ...more,
   };
 }
 
 /** A probe without a reply, and the hops that saw it. */
 export function asked(probe: FrameTrace["probe"], ...hops: readonly HopName[]): FrameTrace {
-  return trace(probe, { asked: hops, answered: [], by: [], to: [] });
+  return trace(probe, { probeSeenAt: hops, replySeenAt: [], repliedFrom: [], repliedTo: [] });
 }
 
-/** Probes of the guest from the pod's bridge. */
 export const FROM_POD: readonly FrameTrace[] = (
   ["inward", "inwardLarge", "ping", "connect"] as const
-).map((probe) => trace(probe, { asked: ["tap"], answered: ["tap", "podBridge", "podNic"] }));
+).map((probe) =>
+  trace(probe, { probeSeenAt: ["tap"], replySeenAt: ["tap", "podBridge", "podNic"] }),
+);
 
 const TRACES: readonly FrameTrace[] = [
   ...(["inward", "inwardLarge", "outward", "outwardLarge"] as const).map((probe) => trace(probe)),
   ...(["echo", "echoLarge", "echoPartial", "ping", "connect"] as const).map((probe) =>
     trace(probe),
   ),
-  trace("own", { answered: [], by: [], to: [] }),
+  trace("own", { replySeenAt: [], repliedFrom: [], repliedTo: [] }),
 ];
 
 type Loose<T> = { readonly [Key in keyof T]?: T[Key] | undefined };
 
-/** Differences from a healthy path. Undefined removes a fact. */
-export interface WayChange extends Loose<Omit<PathFacts, "seen">> {
+export interface PathChange extends Loose<Omit<PathFacts, "observed">> {
   readonly links?: Loose<PathLinks>;
-  /** Replace the traces of the same probes. */
   readonly traces?: readonly FrameTrace[];
-  readonly lacks?: readonly WiringFault[];
-  readonly seen?: Loose<ObservedPath>;
+  readonly wiringFaults?: readonly WiringFault[];
+  readonly observed?: Loose<ObservedPath>;
   /** No kernel link carries the interface. */
   readonly isUnseen?: true;
 }
@@ -96,54 +93,51 @@ function changed<T extends object>(whole: T, change: Loose<T> = {}): T {
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined)) as T;
 }
 
-/** Facts about a path with the change. */
-export function wayFacts(change: WayChange): PathFacts {
-  const { links, traces = [], lacks = [], seen, isUnseen, ...more } = change;
+export function pathFacts(change: PathChange): PathFacts {
+  const { links, traces = [], wiringFaults = [], observed, isUnseen, ...more } = change;
   const others = TRACES.filter(({ probe }) => !traces.some((one) => one.probe === probe));
   const whole: PathFacts = {
     binding: "bridge",
     device: { linkUp: true, mac: MAC, mtu: 1500 },
     guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: true },
     leadsOut: true,
-    seen: changed<ObservedPath>(
+    observed: changed<ObservedPath>(
       {
         isBridged: true,
         links: changed(LINKS, links),
-        lacks,
+        wiringFaults,
         traces: [...others, ...traces],
         refused: [],
         target: { address: "10.9.0.254", at: "beyond" },
       },
-      seen,
+      observed,
     ),
   };
-  const { seen: way, ...unseen } = changed(whole, more);
-  return isUnseen === true || way === undefined ? unseen : { ...unseen, seen: way };
+  const { observed: path, ...unobserved } = changed(whole, more);
+  return isUnseen === true || path === undefined ? unobserved : { ...unobserved, observed: path };
 }
 
-/** A wiring fault. */
-export function lack(what: WiringFault["what"], at: string): readonly WiringFault[] {
-  return [{ link: at, what, words: "ip link set" }];
+export function buildWiringFault(what: WiringFault["what"], at: string): readonly WiringFault[] {
+  return [{ link: at, what, description: "ip link set" }];
 }
 
 /** A change, and the first dead hop. Without a hop all must be alive. */
-export type WayRow = readonly [
+export type PathRow = readonly [
   name: string,
-  change: WayChange,
+  change: PathChange,
   want?: readonly [HopName, DoctorReason],
 ];
 
-/** Rows for `test.each`. */
-export function casesOf(rows: readonly WayRow[]): readonly {
+export function buildCases(rows: readonly PathRow[]): readonly {
   readonly name: string;
-  readonly change: WayChange;
-  readonly want: WayRow[2];
+  readonly change: PathChange;
+  readonly want: PathRow[2];
 }[] {
   return rows.map(([name, change, want]) => ({ name, change, want }));
 }
 
-export function expectRow(change: WayChange, want: WayRow[2]): void {
-  const { hops, firstDead } = diagnose(wayFacts(change));
+export function expectRow(change: PathChange, want: PathRow[2]): void {
+  const { hops, firstDead } = diagnose(pathFacts(change));
   expect(hops.map(({ hop }) => hop)).toEqual(HOPS);
   const first = hops.find(({ hop }) => hop === firstDead);
   expect(first === undefined ? undefined : [first.hop, first.reason]).toEqual(want);

@@ -9,6 +9,6 @@ export function nicsAfter(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry = {},
 ): Nics {
-  const { kept, plugs } = planNicsChange(template, vmi, bindings);
-  return plugs.reduce(withPlug, kept);
+  const { planned: retained, plugs } = planNicsChange(template, vmi, bindings);
+  return plugs.reduce(withPlug, retained);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 export { disksToCopy } from "./domain/disks.ts";
-export { domainNameOf, machineUuidOf, planDomain } from "./domain/domain.ts";
+export { domainNameOf, buildMachineUuid, planDomain } from "./domain/domain.ts";
 export {
   type DomainSnapshot,
   type Drift,
@@ -20,15 +20,15 @@ export {
   type FillOrder,
   readDataVolume,
 } from "./spec/data-volume.ts";
-export { claimModeOf, claimNamesOf } from "./spec/disk-files.ts";
-export { labelValueOf } from "./spec/guest-names.ts";
+export { readClaimMode, listClaimNames } from "./spec/disk-files.ts";
+export { toLabelValue } from "./spec/guest-names.ts";
 export { vmStartProblems } from "./start-problems.ts";
-export { dataVolumesOf, waitsForBinding } from "./storage.ts";
+export { buildDataVolumes, waitsForBinding } from "./storage.ts";
 export {
   willReleaseName,
   isOwnedBy,
   nextReconcileMs,
-  ownerVmOf,
+  findOwnerVm,
   planVm,
   type VmAction,
   type VmFacts,

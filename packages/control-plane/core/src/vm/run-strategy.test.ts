@@ -17,15 +17,15 @@ const REQUESTS = {
   restart: [STOP, START],
 } as const satisfies Record<string, readonly StateChangeRequest[]>;
 
-type Word = keyof typeof REQUESTS;
+type Verb = keyof typeof REQUESTS;
 
 const GUESTS = ["none", "alive", "succeeded", "failed", "leaving"] as const;
 
 /** Step, and what is left of the requests. */
-type Cell = readonly [step: string, left: Word | "anew"];
+type Cell = readonly [step: string, left: Verb | "anew"];
 
 /** Rows by request, columns by {@link GUESTS}. The strategy has been in force before. */
-const TABLE: Readonly<Record<RunStrategy, Readonly<Record<Word, readonly Cell[]>>>> = {
+const TABLE: Readonly<Record<RunStrategy, Readonly<Record<Verb, readonly Cell[]>>>> = {
   Always: {
     "-": [
       ["start", "-"],
@@ -222,12 +222,12 @@ function factsOf(more: Partial<RunFacts> & Pick<RunFacts, "strategy" | "guest">)
 const STRATEGIES = Object.keys(TABLE) as readonly RunStrategy[];
 
 const ROWS = STRATEGIES.flatMap((strategy) =>
-  Object.entries(TABLE[strategy]).flatMap(([word, cells]) =>
+  Object.entries(TABLE[strategy]).flatMap(([verb, cells]) =>
     GUESTS.map((guest, index) => {
       const [step, left] = cells[index] ?? ["missing", "-"];
       const wanted = left === "anew" ? "restart" : left;
       // The keys of a row are those of REQUESTS.
-      return { strategy, guest, word, requests: REQUESTS[word as Word], step, left: wanted };
+      return { strategy, guest, word: verb, requests: REQUESTS[verb as Verb], step, left: wanted };
     }),
   ),
 );
@@ -255,7 +255,7 @@ describe("a strategy that is new", () => {
     expect(decideRun(facts).step).toBe(step);
   });
 
-  test("is noted when what it starts is there, so that a start that fails is tried again", () => {
+  test("is recorded after the VMI exists, so that a failed start is retried", () => {
     const facts = { strategy: "Once", lastStrategy: "Halted" } as const;
     expect(recordedStrategy(factsOf({ ...facts, guest: "none" }))).toBe("Halted");
     expect(recordedStrategy(factsOf({ ...facts, guest: "alive" }))).toBe("Once");
@@ -310,17 +310,20 @@ describe("one after another", () => {
   });
 });
 
-test("how a halted VM is to start is kept until it is to run, and is over when it does", () => {
-  const asked = { action: "Start", data: { paused: "true" } } as const;
+test("retains the start options of a halted VM until it starts", () => {
+  const requested = { action: "Start", data: { paused: "true" } } as const;
   const halted = {
     strategy: "Halted",
     lastStrategy: "Halted",
     guest: "none",
     uid: undefined,
   } as const;
-  expect(decideRun({ ...halted, requests: [asked] })).toEqual({ step: "keep", requests: [asked] });
-  const always = { ...halted, strategy: "Always", requests: [asked] } as const;
-  expect(decideRun(always)).toEqual({ step: "start", requests: [asked] });
+  expect(decideRun({ ...halted, requests: [requested] })).toEqual({
+    step: "keep",
+    requests: [requested],
+  });
+  const always = { ...halted, strategy: "Always", requests: [requested] } as const;
+  expect(decideRun(always)).toEqual({ step: "start", requests: [requested] });
   expect(decideRun({ ...always, guest: "alive", uid: "1" })).toEqual({
     step: "keep",
     requests: [],

@@ -49,7 +49,6 @@ function pendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
 
 type Rule = (facts: RunFacts, request: StateChangeRequest["action"] | undefined) => RunStep;
 
-/** Starts once automatically, and again on request. */
 const startsOnce: Rule = ({ lastStrategy, strategy }, request) =>
   request === "Start" || lastStrategy !== strategy ? "start" : "keep";
 
@@ -85,7 +84,7 @@ export function decideRun(facts: RunFacts): RunDecision {
   return { step: WITH_VMI[facts.strategy](facts, request?.action), requests };
 }
 
-function guestOf(vmi: VirtualMachineInstance | undefined): RunFacts["guest"] {
+function findGuestState(vmi: VirtualMachineInstance | undefined): RunFacts["guest"] {
   if (vmi === undefined) return "none";
   if (vmi.metadata.deletionTimestamp !== undefined) return "leaving";
   if (!isVmiFinal(vmi)) return "alive";
@@ -100,7 +99,7 @@ export function collectRunFacts(
     strategy: runStrategyOf(vm),
     lastStrategy: vm.status?.runStrategy,
     requests: vm.status?.stateChangeRequests ?? [],
-    guest: guestOf(vmi),
+    guest: findGuestState(vmi),
     uid: vmi?.metadata.uid,
   };
 }

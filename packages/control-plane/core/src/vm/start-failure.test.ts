@@ -2,7 +2,7 @@
 import type { RunStrategy, StartFailure, VirtualMachine, VmiStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { startFailureOf, startBackoffMs, successInMs } from "./start-failure.ts";
+import { trackStartFailure, startBackoffMs, successInMs } from "./start-failure.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 
@@ -18,8 +18,8 @@ function vmWith(
   startFailure: StartFailure | undefined,
   runStrategy: RunStrategy = "Always",
 ): VirtualMachine {
-  const sketch = aVm();
-  const vm = { ...sketch, spec: { ...sketch.spec, runStrategy } };
+  const options = aVm();
+  const vm = { ...options, spec: { ...options.spec, runStrategy } };
   return startFailure === undefined ? vm : { ...vm, status: { startFailure } };
 }
 
@@ -43,42 +43,46 @@ describe("an early end", () => {
     { count: 40, pauseS: 300 },
   ])("after $count others pauses for $pauseS s", ({ count, pauseS }) => {
     const vm = vmWith(count === 0 ? undefined : failed(count));
-    const failure = startFailureOf(vm, aVmi({ status: { phase: "Failed" } }), NOW);
+    const failure = trackStartFailure(vm, aVmi({ status: { phase: "Failed" } }), NOW);
     expect(failure).toMatchObject({ consecutiveFailCount: count + 1, lastFailedVMIUID: "vmi-uid" });
     expect(startBackoffMs(failure, NOW)).toBe(pauseS * 1000);
   });
 
   test("is counted once, however often it is looked at", () => {
     const before = failed(3, "vmi-uid");
-    expect(startFailureOf(vmWith(before), aVmi({ status: { phase: "Failed" } }), NOW)).toBe(before);
+    expect(trackStartFailure(vmWith(before), aVmi({ status: { phase: "Failed" } }), NOW)).toBe(
+      before,
+    );
   });
 
   test("is one by a crash after a short run too", () => {
-    expect(startFailureOf(vmWith(failed(1)), ranSince(20, "Failed"), NOW)).toMatchObject({
+    expect(trackStartFailure(vmWith(failed(1)), ranSince(20, "Failed"), NOW)).toMatchObject({
       consecutiveFailCount: 2,
     });
   });
 
-  test("is one by itself, of a guest that nobody saw running", () => {
+  test("counts a guest that was never observed running", () => {
     const vmi = aVmi({ status: { phase: "Succeeded" } });
-    expect(startFailureOf(vmWith(failed(1)), vmi, NOW)).toMatchObject({ consecutiveFailCount: 2 });
+    expect(trackStartFailure(vmWith(failed(1)), vmi, NOW)).toMatchObject({
+      consecutiveFailCount: 2,
+    });
   });
 
   test.each([undefined, failed(2)])("is none that was asked for: after %j", (before) => {
     for (const phase of ["Failed", "Succeeded"] as const) {
-      const sketch = ranSince(20, phase);
-      const vmi = { ...sketch, metadata: { ...sketch.metadata, deletionTimestamp: at(5) } };
-      expect(startFailureOf(vmWith(before), vmi, NOW)).toBe(before);
+      const options = ranSince(20, phase);
+      const vmi = { ...options, metadata: { ...options.metadata, deletionTimestamp: at(5) } };
+      expect(trackStartFailure(vmWith(before), vmi, NOW)).toBe(before);
     }
   });
 
-  test("is kept while the VM waits, and while the next guest starts", () => {
+  test("is retained while the VM waits and while the next guest starts", () => {
     const before = failed(2);
-    expect(startFailureOf(vmWith(before), undefined, NOW)).toBe(before);
-    expect(startFailureOf(vmWith(before), aVmi({ status: { phase: "Scheduled" } }), NOW)).toBe(
+    expect(trackStartFailure(vmWith(before), undefined, NOW)).toBe(before);
+    expect(trackStartFailure(vmWith(before), aVmi({ status: { phase: "Scheduled" } }), NOW)).toBe(
       before,
     );
-    expect(startFailureOf(vmWith(before), ranSince(20), NOW)).toBe(before);
+    expect(trackStartFailure(vmWith(before), ranSince(20), NOW)).toBe(before);
   });
 });
 
@@ -96,7 +100,7 @@ describe("forgotten", () => {
     },
   ] as const)("$name", (row) => {
     const vm = vmWith(failed(4), "strategy" in row ? row.strategy : "Always");
-    expect(startFailureOf(vm, row.vmi(), NOW)).toBeUndefined();
+    expect(trackStartFailure(vm, row.vmi(), NOW)).toBeUndefined();
   });
 
   test.each([undefined, "Scheduled", "Failed"] as const)(
@@ -104,7 +108,7 @@ describe("forgotten", () => {
     (phase) => {
       const vm = vmWith(failed(4), "RerunOnFailure");
       const vmi = phase === undefined ? aVmi() : ranSince(1, phase);
-      expect(startFailureOf(vm, vmi, NOW)).toBeDefined();
+      expect(trackStartFailure(vm, vmi, NOW)).toBeDefined();
     },
   );
 
@@ -115,7 +119,9 @@ describe("forgotten", () => {
       { phase: "Failed", phaseTransitionTimestamp: at(290) } as const,
     ];
     const vmi = aVmi({ status: { phase: "Failed", phaseTransitionTimestamps } });
-    expect(startFailureOf(vmWith(failed(1)), vmi, NOW)).toMatchObject({ consecutiveFailCount: 2 });
+    expect(trackStartFailure(vmWith(failed(1)), vmi, NOW)).toMatchObject({
+      consecutiveFailCount: 2,
+    });
   });
 
   test.each([undefined, {}, { phase: "Scheduled" } as const])(

@@ -66,7 +66,7 @@ function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
 }
 
 /** Deleting or restarting a guest soon after its start is no failure. */
-export function startFailureOf(
+export function trackStartFailure(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,

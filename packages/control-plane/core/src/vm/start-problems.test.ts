@@ -30,14 +30,14 @@ describe("a VMI", () => {
       name: "without a kernel",
       domain: { memory: { guest: "128Mi" } },
       want: [
-        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot",
+        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set, so the guest has nothing to boot from",
       ],
     },
     {
       name: "with a kernel of nowhere",
       domain: { ...FINE, firmware: { kernelBoot: {} } },
       want: [
-        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot",
+        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set, so the guest has nothing to boot from",
       ],
     },
     {
@@ -64,14 +64,14 @@ describe("a VMI", () => {
     expect(problemsOf(domain)).toEqual(want);
   });
 
-  test("with memory that cannot be read is told that, and not how much is too little", () => {
+  test("reports unreadable memory instead of too little memory", () => {
     const [problem, ...others] = problemsOf({ ...FINE, memory: { guest: "much" } });
     expect(problem).toMatch(/^spec\.domain\.memory\.guest: /);
     expect(problem).not.toContain("1Mi");
     expect(others).toEqual([]);
   });
 
-  test("is told where its devices find no place, in a machine that is known", () => {
+  test("reports devices without an address on a known machine type", () => {
     const domain = {
       ...FINE,
       devices: { interfaces: [{ name: "a", pciAddress: "0000:ff:1f.7" }] },
@@ -81,7 +81,7 @@ describe("a VMI", () => {
   });
 });
 
-test("a VM is told in the terms of its own specification, and of the places of its devices", () => {
+test("reports problems by path in the VM's own specification, including device addresses", () => {
   const vm = aVm();
   const domain = {
     ...FINE,
@@ -133,7 +133,7 @@ test.each([
   expect(problems).toEqual(want);
 });
 
-test("all problems are said in one text", () => {
+test("joins all problems into one text", () => {
   const problems = [
     { field: "a", message: "is odd" },
     { field: "b.c", message: "is even" },

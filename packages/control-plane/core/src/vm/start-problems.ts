@@ -14,13 +14,13 @@ import {
 } from "@patchbay/api";
 import { findMachineFamily } from "@patchbay/domain";
 import { findBindingProblems } from "../nics/bindings/resolve-binding.ts";
-import { machineOf, memoryMiBOf } from "./spec/machine.ts";
-import { disksOf } from "./spec/disks.ts";
+import { buildMachine, memoryMiBOf } from "./spec/machine.ts";
+import { listDisks } from "./spec/disks.ts";
 import { ifacesOf } from "../nics/nics.ts";
 import { planVmiTopology, topologyProblems } from "../nics/pcie/topology.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
-  const machine = machineOf(domain);
+  const machine = buildMachine(domain);
   if (findMachineFamily(machine) !== undefined) return [];
   const message = `${machine} is not supported, use q35 or pc`;
   return [{ field: `${base}.domain.machine.type`, message }];
@@ -30,9 +30,9 @@ function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProbl
 function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
   const bootsByNetwork = ifacesOf(spec).some(({ bootOrder }) => bootOrder !== undefined);
-  if (hasKernel || bootsByNetwork || disksOf(spec).length > 0) return [];
+  if (hasKernel || bootsByNetwork || listDisks(spec).length > 0) return [];
   const message =
-    "is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot";
+    "is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set, so the guest has nothing to boot from";
   return [{ field: `${base}.domain.devices.disks`, message }];
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a VMI's storage keeps its launcher from being made, and what is told of its volumes.
 import {
-  storageConfigOf,
+  readStorageConfig,
   type PersistentVolumeClaim,
   type StorageConfig,
   type VirtualMachineInstance,
@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest";
 import { volumeStatuses } from "../status/vmi.ts";
 import { vmiSyncError } from "../status/sync-error.ts";
 import { aClaim, CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
-import { storageHindrance, waitsForBinding, type StorageFacts } from "./storage.ts";
+import { findStorageFault, waitsForBinding, type StorageFacts } from "./storage.ts";
 import { planVmi } from "./vmi.ts";
 
 const ON_CLAIM: Volume = { name: "a", persistentVolumeClaim: { claimName: "c" } };
@@ -24,7 +24,7 @@ function vmiWith(volumes: Volume[], devices: VmiSpec["domain"]["devices"] = {}) 
 
 function storageOf(
   claims: readonly PersistentVolumeClaim[],
-  config: StorageConfig = storageConfigOf(undefined),
+  config: StorageConfig = readStorageConfig(undefined),
 ): StorageFacts {
   return { claims: new Map(claims.map((claim) => [claim.metadata.name, claim])), config };
 }
@@ -88,15 +88,15 @@ describe("a launcher is not made", () => {
   ])("$title", ({ volume = ON_CLAIM, claims, want }) => {
     const vmi = vmiWith([volume]);
     const storage = storageOf(claims);
-    expect(storageHindrance(vmi, storage)?.reason).toBe(want);
-    expect(storageHindrance(vmi, storage)?.message).toMatch(/^spec\.volumes\[0\]\.\w+: .* c /);
+    expect(findStorageFault(vmi, storage)?.reason).toBe(want);
+    expect(findStorageFault(vmi, storage)?.message).toMatch(/^spec\.volumes\[0\]\.\w+: .* c /);
   });
 
   test("for a lun on files, which understand no SCSI command", () => {
     const vmi = vmiWith([ON_CLAIM], { disks: [{ name: "a", lun: { bus: "scsi" } }] });
-    expect(storageHindrance(vmi, storageOf([aClaim("c")]))?.reason).toBe("LunNeedsBlockClaim");
+    expect(findStorageFault(vmi, storageOf([aClaim("c")]))?.reason).toBe("LunNeedsBlockClaim");
     const block = aClaim("c", { spec: { volumeMode: "Block" } });
-    expect(storageHindrance(vmi, storageOf([block]))).toBeUndefined();
+    expect(findStorageFault(vmi, storageOf([block]))).toBeUndefined();
   });
 });
 
@@ -105,14 +105,14 @@ test.each([
   { title: "not bound yet: the scheduler does that", claim: aClaim("c", { status: {} }) },
   { title: "filled", claim: aClaim("c", { metadata: { annotations: FILLED } }) },
 ])("a launcher is made with a claim that is $title", ({ claim }) => {
-  expect(storageHindrance(vmiWith([ON_CLAIM]), storageOf([claim]))).toBeUndefined();
+  expect(findStorageFault(vmiWith([ON_CLAIM]), storageOf([claim]))).toBeUndefined();
 });
 
-test("CDI's own words are told", () => {
-  const told = (annotations: Record<string, string>) =>
-    storageHindrance(vmiWith([ON_CLAIM]), storageOf([aClaim("c", { metadata: { annotations } })]));
-  expect(told(FAILING)?.message).toMatch(/ cannot be filled: no such host$/);
-  expect(told(FAILED)?.message).toMatch(/ cannot be filled: Failed$/);
+test("passes on CDI's message", () => {
+  const reported = (annotations: Record<string, string>) =>
+    findStorageFault(vmiWith([ON_CLAIM]), storageOf([aClaim("c", { metadata: { annotations } })]));
+  expect(reported(FAILING)?.message).toMatch(/ cannot be filled: no such host$/);
+  expect(reported(FAILED)?.message).toMatch(/ cannot be filled: Failed$/);
 });
 
 test.each([
@@ -145,20 +145,23 @@ test.each([
     path: "/data/a.img",
     says: undefined,
   },
-])("a file of the node at $path with $configuration: $says", ({ configuration, path, says }) => {
-  const kubevirt = {
-    apiVersion: "kubevirt.io/v1",
-    kind: "KubeVirt",
-    metadata: { name: "kubevirt" },
-    spec: { configuration },
-  };
-  const vmi = vmiWith([{ name: "a", hostDisk: { path, type: "Disk" } }]);
-  const hindrance = storageHindrance(vmi, storageOf([], storageConfigOf(kubevirt)));
-  expect(hindrance?.reason).toBe(says === undefined ? undefined : "HostDiskNotAllowed");
-  expect(hindrance?.message ?? "").toMatch(says ?? /^$/);
-});
+])(
+  "a file of the node at $path with $configuration: $says",
+  ({ configuration, path, says: message }) => {
+    const kubevirt = {
+      apiVersion: "kubevirt.io/v1",
+      kind: "KubeVirt",
+      metadata: { name: "kubevirt" },
+      spec: { configuration },
+    };
+    const vmi = vmiWith([{ name: "a", hostDisk: { path, type: "Disk" } }]);
+    const blockedReason = findStorageFault(vmi, storageOf([], readStorageConfig(kubevirt)));
+    expect(blockedReason?.reason).toBe(message === undefined ? undefined : "HostDiskNotAllowed");
+    expect(blockedReason?.message ?? "").toMatch(message ?? /^$/);
+  },
+);
 
-test("before the launcher is there, what is missing is told instead of making it", () => {
+test("reports a missing claim instead of creating the launcher", () => {
   const { volumes } = vmiWith([ON_CLAIM]).spec;
   const bare = aVmi();
   const vmi: VirtualMachineInstance = {
@@ -172,13 +175,13 @@ test("before the launcher is there, what is missing is told instead of making it
   expect(vmiSyncError({ ...facts, failures: [] })).toBeUndefined();
 });
 
-test("of each volume the status has what is known of its claim, also when the claim is not seen", () => {
+test("reports each volume's claim, even if the claim is not cached", () => {
   const block = aClaim("c", {
     spec: { accessModes: ["ReadWriteOnce"], volumeMode: "Block" },
   });
   const vmi = vmiWith([ON_CLAIM, { name: "b", emptyDisk: { capacity: 1 } }]);
-  const told = volumeStatuses(vmi, storageOf([block]).claims);
-  expect(told).toEqual([
+  const reported = volumeStatuses(vmi, storageOf([block]).claims);
+  expect(reported).toEqual([
     {
       name: "a",
       target: "",
@@ -191,6 +194,6 @@ test("of each volume the status has what is known of its claim, also when the cl
     },
     { name: "b", target: "" },
   ]);
-  const later = { ...vmi, status: { volumeStatus: [...told] } };
-  expect(volumeStatuses(later, new Map())).toEqual(told);
+  const later = { ...vmi, status: { volumeStatus: [...reported] } };
+  expect(volumeStatuses(later, new Map())).toEqual(reported);
 });

@@ -11,14 +11,14 @@ import {
   type DataVolume,
   type VirtualMachine,
 } from "@patchbay/api";
-import { claimModeOf, claimNamesOf, findHostPath } from "./spec/disk-files.ts";
+import { readClaimMode, listClaimNames, findHostPath } from "./spec/disk-files.ts";
 import {
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
   FILL_STATE_ANNOTATION,
   FILLED,
 } from "./spec/data-volume.ts";
-import { claimNameOf, disksOf, type GuestDisk } from "./spec/disks.ts";
+import { findClaimName, listDisks, type GuestDisk } from "./spec/disks.ts";
 
 export interface StorageFacts {
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
@@ -33,7 +33,7 @@ interface StorageProblem {
 const FILL_FAILED = "Failed";
 const FILL_ERROR = "Error";
 
-function fieldOf({ volumeIndex, source }: GuestDisk): string {
+function findField({ volumeIndex, source }: GuestDisk): string {
   return `spec.volumes[${String(volumeIndex)}].${source.kind}`;
 }
 
@@ -42,7 +42,7 @@ function missingClaim(disk: GuestDisk, name: string): StorageProblem {
     disk.source.kind === "dataVolume"
       ? ["the claim of the DataVolume", "FailedDataVolumeNotFound"]
       : ["the PersistentVolumeClaim", "FailedPvcNotFound"];
-  const message = `${fieldOf(disk)}: ${what} ${name} does not exist in the VM's namespace; the VM starts when it is created`;
+  const message = `${findField(disk)}: ${what} ${name} does not exist in the VM's namespace; the VM starts when it is created`;
   return { reason, message };
 }
 
@@ -65,7 +65,7 @@ function claimProblem(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,
 ): StorageProblem | undefined {
-  const where = `${fieldOf(disk)}: the PersistentVolumeClaim ${metadata.name}`;
+  const where = `${findField(disk)}: the PersistentVolumeClaim ${metadata.name}`;
   if (metadata.deletionTimestamp !== undefined) {
     return { reason: "ClaimTerminating", message: `${where} is being deleted` };
   }
@@ -80,7 +80,7 @@ export function waitsForBinding(
   vmi: VirtualMachineInstance,
   claims: StorageFacts["claims"],
 ): boolean {
-  return claimNamesOf(vmi).some((name) => {
+  return listClaimNames(vmi).some((name) => {
     const claim = claims.get(name);
     return claim !== undefined && claim.status?.phase !== "Bound";
   });
@@ -88,8 +88,8 @@ export function waitsForBinding(
 
 /** Only block devices of the node support SCSI commands. */
 function lunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
-  if (disk.device !== "lun" || claimModeOf(claim) === "Block") return undefined;
-  const message = `${fieldOf(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
+  if (disk.device !== "lun" || readClaimMode(claim) === "Block") return undefined;
+  const message = `${findField(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
   return { reason: "LunNeedsBlockClaim", message };
 }
 
@@ -97,18 +97,18 @@ function hostDiskProblem(disk: GuestDisk, { hostDisks }: StorageConfig) {
   if (disk.source.kind !== "hostDisk") return undefined;
   const reason = "HostDiskNotAllowed";
   if (hostDisks === undefined) {
-    const message = `${fieldOf(disk)}: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
+    const message = `${findField(disk)}: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
     return { reason, message };
   }
   const directory = findHostPath(disk.source.path)?.directory;
   if (directory !== undefined && hostDisks.includes(directory)) return undefined;
   const allowed = hostDisks.length === 0 ? "none" : hostDisks.join(", ");
-  const message = `${fieldOf(disk)}.path: ${disk.source.path} is not directly below one of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
+  const message = `${findField(disk)}.path: ${disk.source.path} is not directly below one of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
   return { reason, message };
 }
 
 function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | undefined {
-  const name = claimNameOf(disk.source);
+  const name = findClaimName(disk.source);
   const claim = name === undefined ? undefined : storage.claims.get(name);
   if (name !== undefined && claim === undefined) return missingClaim(disk, name);
   return (
@@ -119,11 +119,11 @@ function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | u
 }
 
 /** Returns the first problem; undefined if the launcher can be created. */
-export function storageHindrance(
+export function findStorageFault(
   { spec }: VirtualMachineInstance,
   storage: StorageFacts,
 ): StorageProblem | undefined {
-  for (const disk of disksOf(spec)) {
+  for (const disk of listDisks(spec)) {
     const problem = diskProblem(disk, storage);
     if (problem !== undefined) return problem;
   }
@@ -131,7 +131,7 @@ export function storageHindrance(
 }
 
 /** The VM owns its DataVolumes, so that they are deleted with it. Source: KubeVirt spec.dataVolumeTemplates. */
-export function dataVolumesOf(vm: VirtualMachine): readonly DataVolume[] {
+export function buildDataVolumes(vm: VirtualMachine): readonly DataVolume[] {
   const { metadata, spec } = vm;
   return (spec.dataVolumeTemplates ?? []).map((template) => ({
     apiVersion: apiVersionOf(DATA_VOLUMES),

@@ -5,7 +5,7 @@ import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf, withNics } from "../nics/nics.ts";
-import { isOwnedBy, nextReconcileMs, ownerVmOf, planVm, vmiOf, type VmFacts } from "./vm.ts";
+import { isOwnedBy, nextReconcileMs, findOwnerVm, planVm, vmiOf, type VmFacts } from "./vm.ts";
 
 const MAC = "02:00:00:00:00:01";
 const NOW = "2026-01-01T00:10:00Z";
@@ -17,7 +17,7 @@ function vmWith(nics: readonly NicSketch[], more: Partial<VirtualMachine> = {}):
   return { ...aVm({ nics }), ...more };
 }
 
-function leaving<T extends VirtualMachine | VirtualMachineInstance>(object: T): T {
+function deleting<T extends VirtualMachine | VirtualMachineInstance>(object: T): T {
   return { ...object, metadata: { ...object.metadata, deletionTimestamp: NOW } };
 }
 
@@ -26,7 +26,7 @@ function plan(facts: Partial<VmFacts> & Pick<VmFacts, "vm">): ReturnType<typeof 
     vmi: undefined,
     now: NOW,
     startProblems: [],
-    isNameTaken: false,
+    hasNameConflict: false,
     missingDataVolumes: [],
     bindings: {},
     isStaged: false,
@@ -46,10 +46,10 @@ describe("without a VMI", () => {
     expect(plan({ vm })).toEqual([{ kind: "createVmi", vmi: vmiOf(vm, {}) }]);
   });
 
-  test("one that waits to be resumed is made where that was asked for", () => {
+  test("creates a paused VMI on request", () => {
     const vm = aVm({ runStrategy: "Always" });
-    const asked = { action: "Start", data: { paused: "true" } } as const;
-    const [step] = plan({ vm: { ...vm, status: { stateChangeRequests: [asked] } } });
+    const requested = { action: "Start", data: { paused: "true" } } as const;
+    const [step] = plan({ vm: { ...vm, status: { stateChangeRequests: [requested] } } });
     expect(step?.kind === "createVmi" && step.vmi.spec.startStrategy).toBe("Paused");
     const [other] = plan({ vm: { ...vm, status: { stateChangeRequests: [{ action: "Start" }] } } });
     expect(other?.kind === "createVmi" && other.vmi.spec.startStrategy).toBeUndefined();
@@ -58,8 +58,8 @@ describe("without a VMI", () => {
   test.each<{ name: string; change: Partial<VmFacts> }>([
     { name: "of a VM that is to be off", change: { vm: aVm({ runStrategy: "Halted" }) } },
     { name: "of one that cannot be started", change: { startProblems: [PROBLEM] } },
-    { name: "whose name another VMI has", change: { isNameTaken: true } },
-    { name: "of one that is being deleted", change: { vm: leaving(aVm()) } },
+    { name: "whose name another VMI has", change: { hasNameConflict: true } },
+    { name: "of one that is being deleted", change: { vm: deleting(aVm()) } },
     {
       name: "of one that is left alone for a while",
       change: {
@@ -78,12 +78,12 @@ describe("without a VMI", () => {
     expect(plan({ vm: aVm(), ...change })).toEqual([]);
   });
 
-  test("what is absent leaves the template, and is not started", () => {
+  test("removes absent NICs from the template and does not start them", () => {
     const vm = vmWith([ONE, { name: "gone", mac: "02:00:00:00:00:02", state: "absent" }]);
-    const kept = nicsOf(aVm({ nics: [ONE] }).spec.template.spec);
+    const retained = nicsOf(aVm({ nics: [ONE] }).spec.template.spec);
     const [tidy, create] = plan({ vm });
-    expect(tidy).toEqual({ kind: "patchTemplateNics", to: kept });
-    expect(create?.kind === "createVmi" && nicsOf(create.vmi.spec)).toEqual(kept);
+    expect(tidy).toEqual({ kind: "patchTemplateNics", to: retained });
+    expect(create?.kind === "createVmi" && nicsOf(create.vmi.spec)).toEqual(retained);
   });
 });
 
@@ -109,7 +109,7 @@ describe("a NIC without a MAC", () => {
     expect(kinds.length === 1 || !want).toBe(true);
   });
 
-  test("on the pod's network keeps what CNI gives", () => {
+  test("keeps CNI's MAC on the pod network", () => {
     const vm = aVm();
     const spec = withNics(vm.spec.template.spec, [{ name: "d", pod: {} }], [{ name: "d" }]);
     const kinds = plan({ vm: { ...vm, spec: { ...vm.spec, template: { spec } } } });
@@ -122,7 +122,7 @@ describe("with its VMI", () => {
     expect(plan({ vm: vmWith([ONE]), vmi: running([ONE]) })).toEqual([]);
   });
 
-  test("what the VM added is plugged, what it deleted becomes absent", () => {
+  test("plugs NICs added to the VM, and marks deleted ones absent", () => {
     const other = { name: "two", mac: "02:00:00:00:00:02" };
     const added = nicsOf(aVm({ nics: [other] }).spec.template.spec);
     const interfaces = [{ name: "one" }];
@@ -138,11 +138,14 @@ describe("with its VMI", () => {
     ]);
   });
 
-  test("the template keeps an absent NIC as long as the VMI has anything of it", () => {
+  test("retains an absent NIC in the template while the VMI still has it", () => {
     const vm = vmWith([ABSENT]);
     const attachments = [{ name: "one", podInterfaceName: "pod1", state: "Attached" as const }];
-    const stillThere = { ...running([ABSENT]), status: { phase: "Running" as const, attachments } };
-    expect(plan({ vm, vmi: stillThere })).toEqual([]);
+    const stillPresent = {
+      ...running([ABSENT]),
+      status: { phase: "Running" as const, attachments },
+    };
+    expect(plan({ vm, vmi: stillPresent })).toEqual([]);
     expect(plan({ vm, vmi: running([]) })).toEqual([
       { kind: "patchTemplateNics", to: { networks: [], ifaces: [] } },
     ]);
@@ -151,7 +154,7 @@ describe("with its VMI", () => {
   test("it is deleted where the VM is to be off", () => {
     const vm = aVm({ runStrategy: "Halted" });
     expect(plan({ vm, vmi: running([]) })).toEqual([{ kind: "deleteVmi", uid: "vmi-uid" }]);
-    expect(plan({ vm, vmi: leaving(running([])) })).toEqual([]);
+    expect(plan({ vm, vmi: deleting(running([])) })).toEqual([]);
   });
 
   test("one whose guest has ended is left as it is, unless the VM is to run", () => {
@@ -164,7 +167,7 @@ describe("with its VMI", () => {
   });
 
   test("nothing is done for a VM that is being deleted", () => {
-    expect(plan({ vm: leaving(vmWith([ONE])), vmi: running([]) })).toEqual([]);
+    expect(plan({ vm: deleting(vmWith([ONE])), vmi: running([]) })).toEqual([]);
   });
 });
 
@@ -220,16 +223,16 @@ describe("the VMI of a VM", () => {
 describe("whose a VMI is", () => {
   test("the VM's whose uid its controller has", () => {
     expect(isOwnedBy(running([]), aVm())).toBe(true);
-    expect(ownerVmOf(running([]))?.name).toBe("vm1");
+    expect(findOwnerVm(running([]))?.name).toBe("vm1");
   });
 
-  test("nobody's without a controller, or with another", () => {
+  test("has no VM without a controller or with another controller", () => {
     const unknown = { name: "vm1", namespace: "default" };
     expect(isOwnedBy(aVmi(), aVm())).toBe(false);
     expect(isOwnedBy(aVmi(), { ...aVm(), metadata: unknown })).toBe(false);
     const other = { ...aVm(), metadata: { ...aVm().metadata, uid: "other" } };
     expect(isOwnedBy(running([]), other)).toBe(false);
-    expect(ownerVmOf(aVmi())).toBeUndefined();
+    expect(findOwnerVm(aVmi())).toBeUndefined();
   });
 });
 
@@ -245,7 +248,7 @@ describe("it is looked at again by itself", () => {
     vmi: undefined,
     now: NOW,
     startProblems: [],
-    isNameTaken: false,
+    hasNameConflict: false,
     missingDataVolumes: [],
     bindings: {},
     isStaged: false,

@@ -23,7 +23,7 @@ import { withLastAddresses } from "../nics/addresses/retained-addresses.ts";
 import { isEqual } from "@patchbay/base";
 import { withRetainedMacs } from "../nics/mac.ts";
 import { printDevices } from "../nics/pcie/topology.ts";
-import { labelValueOf } from "./spec/guest-names.ts";
+import { toLabelValue } from "./spec/guest-names.ts";
 import type { PartsFacts, RefsPlan } from "../instancetype/facts.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 import {
@@ -53,10 +53,9 @@ export interface VmFacts {
   /** RFC 3339. */
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
-  /** Whether the name belongs to a VMI of another owner. */
-  readonly isNameTaken: boolean;
+  readonly hasNameConflict: boolean;
   /** Whether that VMI is being deleted or is orphaned. */
-  readonly isTakerLeaving?: boolean;
+  readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
@@ -103,7 +102,7 @@ function vmiFromTemplate(vm: VirtualMachine, bindings: BindingRegistry): Virtual
       namespace: vm.metadata.namespace ?? "",
       labels: {
         ...template.metadata?.labels,
-        [names.VM_NAME_LABEL]: labelValueOf(vm.metadata.name),
+        [names.VM_NAME_LABEL]: toLabelValue(vm.metadata.name),
       },
       annotations: { ...template.metadata?.annotations },
       finalizers: [names.VMI_FINALIZER],
@@ -127,14 +126,14 @@ export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): bool
   return uid !== undefined && findController(vmi)?.uid === uid;
 }
 
-export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof findController> {
+export function findOwnerVm(vmi: VirtualMachineInstance): ReturnType<typeof findController> {
   const owner = findController(vmi);
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
 /** Whether the VMI will disappear: it is being deleted, or the garbage collector deletes it because its VM is gone. */
 export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
-  const owner = ownerVmOf(vmi);
+  const owner = findOwnerVm(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
   return vmi.metadata.deletionTimestamp !== undefined || isOrphan;
 }
@@ -158,7 +157,7 @@ function planTemplate(
 
 /** The preference may change the NIC's model, so plugging waits until it is known. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
-  if (facts.isStaged) return { kept: planOwnNics(vmi), plugs: [] };
+  if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(expandedVm(facts).spec.template.spec, vmi, facts.bindings);
   return isExpanded(facts) ? change : { ...change, plugs: [] };
 }
@@ -166,7 +165,7 @@ function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange
 function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
   const { vm } = facts;
   const change = planNicsUpdate(facts, vmi);
-  const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.kept);
+  const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.planned);
   return [
     ...(changes ? [{ kind: "patchVmiNics", change } as const] : []),
     ...planTemplate(vm, vmi),
@@ -184,9 +183,9 @@ function withStartOptions(
 }
 
 function planStopped(facts: VmFacts): readonly VmAction[] {
-  const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
+  const { vm, now, startProblems, hasNameConflict, missingDataVolumes, bindings } = facts;
   const { step, requests } = decideRun(collectRunFacts(vm, undefined));
-  const isPossible = startProblems.length === 0 && isExpanded(facts) && !isNameTaken;
+  const isPossible = startProblems.length === 0 && isExpanded(facts) && !hasNameConflict;
   const mayStart = isPossible && startBackoffMs(vm.status?.startFailure, now) === 0;
   // A claim of that name would otherwise be mistaken for the DataVolume's.
   const starts = step === "start" && mayStart && missingDataVolumes.length === 0;

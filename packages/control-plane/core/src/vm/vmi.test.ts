@@ -70,7 +70,7 @@ describe("a VMI without a pod", () => {
 });
 
 describe("the end of a VMI", () => {
-  test("the pod goes first, once, and then the finalizer", () => {
+  test("deletes the pod once, then removes the finalizer", () => {
     const vmi = deleted(aVmi());
     expect(plan(vmi, aPod())).toEqual([
       { kind: "deletePod", name: "virt-launcher-vm1-abcde", uid: "pod-uid", graceSeconds: 35 },
@@ -85,16 +85,19 @@ describe("the end of a VMI", () => {
     { asked: 10, going: 15, want: [] },
     { asked: 0, going: 35, want: [1] },
     { asked: 0, going: 1, want: [] },
-  ])("a guest that has $asked s, its pod $going: ends in $want s", ({ asked, going, want }) => {
-    const given = deleted(aVmi());
-    const vmi = { ...given, spec: { ...given.spec, terminationGracePeriodSeconds: asked } };
-    const pod = going === undefined ? aPod() : deleted(aPod());
-    const grace = going === undefined ? {} : { deletionGracePeriodSeconds: going };
-    const steps = plan(vmi, { ...pod, metadata: { ...pod.metadata, ...grace } });
-    expect(steps.map((step) => "graceSeconds" in step && step.graceSeconds)).toEqual(want);
-  });
+  ])(
+    "a guest that has $asked s, its pod $going: ends in $want s",
+    ({ asked: requested, going, want }) => {
+      const input = deleted(aVmi());
+      const vmi = { ...input, spec: { ...input.spec, terminationGracePeriodSeconds: requested } };
+      const pod = going === undefined ? aPod() : deleted(aPod());
+      const grace = going === undefined ? {} : { deletionGracePeriodSeconds: going };
+      const steps = plan(vmi, { ...pod, metadata: { ...pod.metadata, ...grace } });
+      expect(steps.map((step) => "graceSeconds" in step && step.graceSeconds)).toEqual(want);
+    },
+  );
 
-  test("is over when the finalizer has gone", () => {
+  test("ends when the finalizer is removed", () => {
     const metadata = { name: "vm1", namespace: "default", deletionTimestamp: NOW };
     expect(plan({ ...aVmi(), metadata })).toEqual([]);
     expect(plan({ ...aVmi(), metadata: { ...metadata, finalizers: ["other"] } })).toEqual([]);
@@ -119,14 +122,14 @@ describe("the label of the node", () => {
 });
 
 describe("the networks of the pod", () => {
-  const asked = (elements: Parameters<typeof printNetworks>[0]): Pod =>
+  const requested = (elements: Parameters<typeof printNetworks>[0]): Pod =>
     aPod({ [names.NETWORKS_ANNOTATION]: printNetworks(elements) });
 
-  test("are those that the VMI asks for", () => {
+  test("are those that the VMI requests", () => {
     expect(plan(scheduled([ONE]), aPod())).toEqual([
       { kind: "patchPodNetworks", to: printNetworks([ELEMENT]) },
     ]);
-    expect(plan(scheduled([ONE]), asked([ELEMENT]))).toEqual([]);
+    expect(plan(scheduled([ONE]), requested([ELEMENT]))).toEqual([]);
   });
 
   test("are written anew where they cannot be read", () => {
@@ -141,9 +144,9 @@ describe("the networks of the pod", () => {
     expect(plan(scheduled([ONE]), finished)).toEqual([]);
   });
 
-  test("keep their order and what is others'", () => {
+  test("keep their order and foreign entries", () => {
     const foreign = { name: "red", namespace: "x", interface: "net7" };
-    const [patch] = plan(scheduled([ONE]), asked([foreign]));
+    const [patch] = plan(scheduled([ONE]), requested([foreign]));
     const to = patch?.kind === "patchPodNetworks" ? parseNetworks(patch.to) : undefined;
     expect(to).toEqual({ ok: true, elements: [foreign, ELEMENT] });
   });
@@ -163,7 +166,7 @@ describe("an absent NIC", () => {
     expect(plan(scheduled([ABSENT], { interfaces: [identity] }), aPod())).toEqual([]);
   });
 
-  test("is the VM's to take away where there is one", () => {
+  test("is removed by the VM if it has one", () => {
     expect(plan(scheduled([ABSENT], { ownedByVm: true }), aPod())).toEqual([]);
   });
 

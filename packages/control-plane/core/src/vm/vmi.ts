@@ -32,7 +32,7 @@ import { buildStateClaim } from "./pod/parts.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod/pod-networks.ts";
 import { planOwnNics } from "../nics/spec-plan.ts";
 import { vmiStartProblems } from "./start-problems.ts";
-import { storageHindrance, type StorageFacts } from "./storage.ts";
+import { findStorageFault, type StorageFacts } from "./storage.ts";
 
 export type VmiAction =
   | { readonly kind: "addFinalizer" }
@@ -133,7 +133,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, network, storage } = facts;
   const started = vmi.status?.activePods !== undefined;
   if (started || vmiStartProblems(vmi, network).length > 0) return [];
-  if (storageHindrance(vmi, storage) !== undefined) return [];
+  if (findStorageFault(vmi, storage) !== undefined) return [];
   const claim = buildStateClaim(vmi, storage.config);
   if (claim !== undefined && !storage.claims.has(claim.metadata.name)) {
     return [{ kind: "createClaim", claim }];
@@ -143,7 +143,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
 
 /** A dry run of this pod shows whether the API server supports image volumes. */
 export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
-  const settings = { ...facts.settings, keepsImageVolumes: true };
+  const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
     action.kind === "createPod" ? [action.pod] : [],
   );
@@ -158,7 +158,7 @@ function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
 }
 
 /** Hooks would run on after the guest has ended, and hold the pod's resources. */
-function planEndOfHooks({ vmi, pod }: VmiFacts): readonly VmiAction[] {
+function planHookShutdown({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];
 }
@@ -171,7 +171,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
   }
-  if (isVmiFinal(vmi)) return planEndOfHooks(facts);
+  if (isVmiFinal(vmi)) return planHookShutdown(facts);
   if (pod === undefined) return planPod(facts);
   if (hasMissingImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
   // Changes wait until the migration has ended, so that only one pod gets them.

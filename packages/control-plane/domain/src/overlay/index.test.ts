@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readXml, writeXml, type XmlElement, mergeDomain } from "./index.ts";
 
-const GIVEN = readFileSync(join(import.meta.dirname, "../xml/__golden__/q35-2-nics.xml"), "utf8");
+const INPUT = readFileSync(join(import.meta.dirname, "../xml/__golden__/q35-2-nics.xml"), "utf8");
 
 function read(xml: string): XmlElement {
   const result = readXml(xml);
@@ -18,18 +18,18 @@ function laid(answer: (xml: string) => string): {
   readonly xml: string;
   readonly changes: readonly string[];
 } {
-  const { root, changes } = mergeDomain(read(GIVEN), read(answer(GIVEN)));
-  const told = changes.map(({ kind, where, from, to }) =>
+  const { root, changes } = mergeDomain(read(INPUT), read(answer(INPUT)));
+  const reported = changes.map(({ kind, where, from, to }) =>
     [kind, where, ...(from === "" && to === "" ? [] : [`${from} -> ${to}`])].join(" "),
   );
-  return { xml: writeXml(root), changes: told };
+  return { xml: writeXml(root), changes: reported };
 }
 
-test("what is given back is what was given", () => {
-  expect(laid((xml) => xml)).toEqual({ xml: writeXml(read(GIVEN)), changes: [] });
+test("round-trips the document", () => {
+  expect(laid((xml) => xml)).toEqual({ xml: writeXml(read(INPUT)), changes: [] });
 });
 
-describe("what is new is taken and told", () => {
+describe("accepts and reports additions", () => {
   test.each<{ name: string; answer: (xml: string) => string; changes: string[]; has: string }>([
     {
       name: "an element",
@@ -81,13 +81,13 @@ describe("what is new is taken and told", () => {
       has: "<title>a&quot;\nb</title>",
     },
   ])("$name", ({ answer, changes, has }) => {
-    const { xml, changes: told } = laid(answer);
-    expect(told).toEqual(changes);
+    const { xml, changes: reported } = laid(answer);
+    expect(reported).toEqual(changes);
     expect(xml).toContain(has);
   });
 });
 
-describe("what is left out stays and is told", () => {
+describe("retains and reports omissions", () => {
   test.each([
     { name: "an element", gone: "<apic/>", changes: ["missing /domain/features/apic"] },
     { name: "a text", gone: "destroy</on_crash>", put: "</on_crash>", changes: [] },
@@ -102,18 +102,18 @@ describe("what is left out stays and is told", () => {
       gone: /<controller type="pci" index="9".*?<\/controller>/s,
       changes: ["missing /domain/devices/controller[pci 9]"],
     },
-  ])("$name", ({ gone, put = "", changes }) => {
-    expect(GIVEN).toMatch(gone);
-    const { xml, changes: told } = laid((given) => given.replace(gone, put));
-    expect(told).toEqual(changes);
-    expect(xml).toBe(writeXml(read(GIVEN)));
+  ])("$name", ({ gone: deleted, put = "", changes }) => {
+    expect(INPUT).toMatch(deleted);
+    const { xml, changes: reported } = laid((input) => input.replace(deleted, put));
+    expect(reported).toEqual(changes);
+    expect(xml).toBe(writeXml(read(INPUT)));
   });
 });
 
-test("devices are known in whatever order they come", () => {
-  const nics = [...GIVEN.matchAll(/<interface.*?<\/interface>/gs)].map(([nic]) => nic);
-  const turned = GIVEN.replace(nics.join("\n    "), nics.toReversed().join("\n    "));
-  expect(turned).not.toBe(GIVEN);
+test("matches devices in any order", () => {
+  const nics = [...INPUT.matchAll(/<interface.*?<\/interface>/gs)].map(([nic]) => nic);
+  const turned = INPUT.replace(nics.join("\n    "), nics.toReversed().join("\n    "));
+  expect(turned).not.toBe(INPUT);
   expect(laid(() => turned).changes).toEqual([]);
 });
 

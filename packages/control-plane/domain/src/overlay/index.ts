@@ -42,13 +42,13 @@ const parser = new XMLParser({
 
 const builder = new Builder({ ...SETTINGS, format: true, suppressEmptyNode: true });
 
-function attributesOf(value: unknown): ReadonlyMap<string, string> {
+function readAttributes(value: unknown): ReadonlyMap<string, string> {
   if (!isJsonObject(value)) return new Map();
   return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }
 
 /** The parser represents a node as an object with its name and its attributes as keys. */
-function elementsOf(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
+function listElements(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
     const name = Object.keys(node).find((key) => key !== ATTRIBUTES && key !== TEXT);
@@ -58,18 +58,18 @@ function elementsOf(nodes: readonly unknown[], depth: number): readonly XmlEleme
     return [
       {
         name,
-        attributes: attributesOf(node[ATTRIBUTES]),
-        children: elementsOf(content, depth + 1),
+        attributes: readAttributes(node[ATTRIBUTES]),
+        children: listElements(content, depth + 1),
         text: texts.map(String).join("").trim(),
       },
     ];
   });
 }
 
-function rootOf(xml: string): XmlElement {
+function parseRoot(xml: string): XmlElement {
   checkDocument(xml);
   const nodes: unknown = parser.parse(xml);
-  const [root, second] = elementsOf(Array.isArray(nodes) ? nodes : [], 0);
+  const [root, second] = listElements(Array.isArray(nodes) ? nodes : [], 0);
   if (root === undefined || second !== undefined)
     throw new Error("it has no element that is all of it");
   return root;
@@ -78,15 +78,15 @@ function rootOf(xml: string): XmlElement {
 /** Rejects documents that are too long, too deep or not well formed, or that have a DOCTYPE. */
 export function readXml(xml: string): ReadXml {
   try {
-    return { ok: true, root: rootOf(xml) };
+    return { ok: true, root: parseRoot(xml) };
   } catch (error) {
     return { ok: false, reason: reasonOf(error) };
   }
 }
 
-function nodeOf({ name, attributes, children, text }: XmlElement): object {
+function toNode({ name, attributes, children, text }: XmlElement): object {
   const texts = text === "" ? [] : [{ [TEXT]: text }];
-  const content = [...texts, ...children.map(nodeOf)];
+  const content = [...texts, ...children.map(toNode)];
   return {
     [name]: content,
     ...(attributes.size === 0 ? {} : { [ATTRIBUTES]: Object.fromEntries(attributes) }),
@@ -94,7 +94,7 @@ function nodeOf({ name, attributes, children, text }: XmlElement): object {
 }
 
 export function writeXml(root: XmlElement): string {
-  return `${builder.build([nodeOf(root)]).trim()}\n`;
+  return `${builder.build([toNode(root)]).trim()}\n`;
 }
 
 export interface DomainChange {
@@ -116,32 +116,32 @@ interface MergedElement {
   readonly changes: readonly DomainChange[];
 }
 
-function childOf({ children }: XmlElement, name: string): XmlElement | undefined {
+function findChild({ children }: XmlElement, name: string): XmlElement | undefined {
   return children.find((child) => child.name === name);
 }
 
-function attributeOf(element: XmlElement | undefined, name: string): string | undefined {
+function findAttribute(element: XmlElement | undefined, name: string): string | undefined {
   return element?.attributes.get(name);
 }
 
 /** Hooks see aliases without libvirt's prefix for user-defined ones. Source: libvirt formatdomain "alias". */
 function aliasOfElement(element: XmlElement): string | undefined {
-  return attributeOf(childOf(element, "alias"), "name");
+  return findAttribute(findChild(element, "alias"), "name");
 }
 
 /** Identifies an element among those with the same name; undefined: by position only. */
-function identityOf(element: XmlElement): string | undefined {
+function identifyElement(element: XmlElement): string | undefined {
   const { attributes } = element;
   const alias = aliasOfElement(element);
   if (alias !== undefined) return alias;
   if (element.name === "controller") {
     return [attributes.get("type"), attributes.get("index")].join(" ");
   }
-  const target = childOf(element, "target");
+  const target = findChild(element, "target");
   return (
-    attributeOf(target, "dev") ??
-    attributeOf(childOf(element, "mac"), "address")?.toLowerCase() ??
-    attributeOf(target, "name") ??
+    findAttribute(target, "dev") ??
+    findAttribute(findChild(element, "mac"), "address")?.toLowerCase() ??
+    findAttribute(target, "name") ??
     attributes.get("name") ??
     attributes.get("alias")
   );
@@ -154,7 +154,7 @@ interface Position {
 }
 
 function toChildPosition(position: Position, element: XmlElement): Position {
-  const identity = identityOf(element);
+  const identity = identifyElement(element);
   const { name } = element;
   return {
     path: [...position.path, name],
@@ -189,10 +189,11 @@ function mergeAttributes(
   return { attributes, changes };
 }
 
-function takeMatch(original: XmlElement, remaining: XmlElement[]): XmlElement | undefined {
-  const identity = identityOf(original);
+function extractMatch(original: XmlElement, remaining: XmlElement[]): XmlElement | undefined {
+  const identity = identifyElement(original);
   const index = remaining.findIndex(
-    (one) => one.name === original.name && (identity === undefined || identityOf(one) === identity),
+    (one) =>
+      one.name === original.name && (identity === undefined || identifyElement(one) === identity),
   );
   return index < 0 ? undefined : remaining.splice(index, 1)[0];
 }
@@ -205,7 +206,7 @@ function mergeChildren(
   const remaining = [...returned.children];
   const changes: DomainChange[] = [];
   const retained = original.children.map((child) => {
-    const match = takeMatch(child, remaining);
+    const match = extractMatch(child, remaining);
     if (match === undefined) {
       changes.push({
         kind: "missing",

@@ -159,7 +159,6 @@ function slotProblem(address: PciAddress, last: number): string | undefined {
     : `only slots ${String(FIRST_SLOT)} to ${String(last)}, function 0, can be used`;
 }
 
-/** Returns why a requested address is unavailable on the machine. */
 export function findAddressProblem(address: PciAddress, machine: Machine): string | undefined {
   const { family, onRootComplex } = machine;
   if (address.bus === 0) {

@@ -5,7 +5,7 @@ import {
   aNic,
   aRequest,
   at,
-  placesOf,
+  printAddresses,
   planned,
   type TopologyRequest,
 } from "../testing/topology.ts";
@@ -49,7 +49,7 @@ describe("a layout of version 3", () => {
       "rng 0000:07:00.0",
       "watchdog 0000:00:1d.0",
     ]);
-    expect(placesOf(topology)).toEqual({ a: "0000:08:00.0" });
+    expect(printAddresses(topology)).toEqual({ a: "0000:08:00.0" });
     expect(topology.ports).toHaveLength(10);
   });
 
@@ -59,24 +59,24 @@ describe("a layout of version 3", () => {
   ] as const)("has them in slots on $machine", ({ machine, last }) => {
     const nics = [aNic("a")];
     const topology = planned(aRequest({ version: 3, ...machine, devices: DEVICES, nics }));
-    expect(placesOf(topology)).toEqual({ a: last });
+    expect(printAddresses(topology)).toEqual({ a: last });
     expect(new Set(fixedPlaces(topology).map((place) => place.split(" ")[1])).size).toBe(10);
   });
 
   test("moves neither NIC nor device when a disk is added before them", () => {
     const root = { name: "disk:root", kept: at("0000:02:00.0") } as const;
     const devices = [{ name: "disk:new" } as const, root];
-    const nics = [aNic("b"), aNic("a", { kept: at("0000:03:00.0") })];
+    const nics = [aNic("b"), aNic("a", { previous: at("0000:03:00.0") })];
     const topology = planned(aRequest({ version: 3, devices, nics }));
     expect(fixedPlaces(topology)).toEqual([
       "disk:root 0000:02:00.0",
       "guestAgent 0000:01:00.0",
       "disk:new 0000:04:00.0",
     ]);
-    expect(placesOf(topology)).toEqual({ a: "0000:03:00.0", b: "0000:05:00.0" });
+    expect(printAddresses(topology)).toEqual({ a: "0000:03:00.0", b: "0000:05:00.0" });
   });
 
-  test("puts a disk where its owner asks", () => {
+  test("puts a disk at the requested address", () => {
     const devices = [{ name: "disk:a", asked: at("0000:05:00.0") }] as const;
     const topology = planned(aRequest({ version: 3, devices, reserve: 0 }));
     expect(fixedPlaces(topology)).toContain("disk:a 0000:05:00.0");
@@ -90,20 +90,20 @@ describe("a layout of version 3", () => {
       why: "its PCI bridge needs 0000:06:00.0, the address of disk first",
     },
     { asked: "0000:06:00.0", why: "is also the address of disk first" },
-  ])("refuses a disk at $asked", ({ asked, why }) => {
+  ])("refuses a disk at $asked", ({ asked: requested, why }) => {
     const first = { name: "disk:first", asked: at("0000:06:00.0") } as const;
-    const devices = [first, { name: "disk:a", asked: at(asked) } as const];
+    const devices = [first, { name: "disk:a", asked: at(requested) } as const];
     expect(planTopology(aRequest({ version: 3, devices }))).toEqual({
       ok: false,
-      problems: [{ device: "disk:a", message: `${asked}: ${why}` }],
+      problems: [{ device: "disk:a", message: `${requested}: ${why}` }],
     });
   });
 
   test("assigns requested addresses before its own devices get theirs", () => {
     const devices = [{ name: "disk:a" }, { name: "disk:b", asked: at("0000:02:00.0") }] as const;
     const nics = [
-      aNic("a", { asked: at("0000:01:00.0") }),
-      aNic("b", { kept: at("0000:03:00.0") }),
+      aNic("a", { requested: at("0000:01:00.0") }),
+      aNic("b", { previous: at("0000:03:00.0") }),
     ];
     const topology = planned(aRequest({ version: 3, devices, nics, reserve: 0 }));
     expect(fixedPlaces(topology)).toEqual([
@@ -111,7 +111,7 @@ describe("a layout of version 3", () => {
       "guestAgent 0000:04:00.0",
       "disk:a 0000:05:00.0",
     ]);
-    expect(placesOf(topology)).toEqual({ a: "0000:01:00.0", b: "0000:03:00.0" });
+    expect(printAddresses(topology)).toEqual({ a: "0000:01:00.0", b: "0000:03:00.0" });
   });
 
   test("puts a disk into the conventional slot that it requests", () => {
@@ -134,7 +134,7 @@ describe("a layout of version 3", () => {
     expect(topology.ports).toHaveLength(ports);
   });
 
-  test("has the agent's channel alone where a VM asks for nothing, as version 2", () => {
+  test("has only the agent's channel without requests, as version 2", () => {
     expect(planTopology(aRequest({ version: 3, nics: [aNic("a")] }))).toEqual(
       planTopology(aRequest({ version: 2, nics: [aNic("a")] })),
     );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { aNic, aRequest, at, placesOf, planned } from "../testing/topology.ts";
+import { aNic, aRequest, at, printAddresses, planned } from "../testing/topology.ts";
 import { printPciAddress, type PciAddress } from "./addresses.ts";
 import { planTopology } from "./topology.ts";
 
@@ -15,20 +15,26 @@ describe("a layout of version 1", () => {
     },
     {
       name: "keeps a NIC where it was, and fills the gaps with the others",
-      given: { nics: [aNic("a"), aNic("b", { kept: at("0000:01:00.0") }), aNic("c")], reserve: 1 },
+      given: {
+        nics: [aNic("a"), aNic("b", { previous: at("0000:01:00.0") }), aNic("c")],
+        reserve: 1,
+      },
       places: { b: "0000:01:00.0", a: "0000:02:00.0", c: "0000:03:00.0" },
       ports: 4,
     },
     {
       name: "has every port up to the last one that a NIC sits in",
-      given: { nics: [aNic("a", { kept: at("0000:07:00.0") })], reserve: 0 },
+      given: { nics: [aNic("a", { previous: at("0000:07:00.0") })], reserve: 0 },
       places: { a: "0000:07:00.0" },
       ports: 7,
     },
     {
       name: "puts a NIC where its owner asks, and moves who was there",
       given: {
-        nics: [aNic("a", { kept: at("0000:02:00.0") }), aNic("b", { asked: at("0000:02:00.0") })],
+        nics: [
+          aNic("a", { previous: at("0000:02:00.0") }),
+          aNic("b", { requested: at("0000:02:00.0") }),
+        ],
         reserve: 1,
       },
       places: { b: "0000:02:00.0", a: "0000:01:00.0" },
@@ -36,13 +42,13 @@ describe("a layout of version 1", () => {
     },
     {
       name: "moves what sits on the root complex of another time into a port",
-      given: { nics: [aNic("a", { kept: at("0000:00:02.0") })], reserve: 2 },
+      given: { nics: [aNic("a", { previous: at("0000:00:02.0") })], reserve: 2 },
       places: { a: "0000:01:00.0" },
       ports: 3,
     },
     {
       name: "moves a NIC whose new model needs I/O ports out of its port",
-      given: { nics: [aNic("a", { model: "pcnet", kept: at("0000:01:00.0") })], reserve: 1 },
+      given: { nics: [aNic("a", { model: "pcnet", previous: at("0000:01:00.0") })], reserve: 1 },
       places: { a: "0000:00:1e.0" },
       ports: 1,
     },
@@ -60,7 +66,7 @@ describe("a layout of version 1", () => {
     },
     {
       name: "of pc has slots",
-      given: { family: "pc", nics: [aNic("a"), aNic("b", { asked: at("0000:00:1f.0") })] },
+      given: { family: "pc", nics: [aNic("a"), aNic("b", { requested: at("0000:00:1f.0") })] },
       places: { b: "0000:00:1f.0", a: "0000:00:02.0" },
       ports: 0,
     },
@@ -72,13 +78,13 @@ describe("a layout of version 1", () => {
     },
     {
       name: "of pc keeps a NIC in the last slot",
-      given: { family: "pc", nics: [aNic("a", { kept: at("0000:00:1f.0") })] },
+      given: { family: "pc", nics: [aNic("a", { previous: at("0000:00:1f.0") })] },
       places: { a: "0000:00:1f.0" },
       ports: 0,
     },
     {
       name: "moves a NIC out of the last slot of the root complex, which is the chipset's",
-      given: { nics: [aNic("a", { kept: at("0000:00:1f.0") })], onRootComplex: true },
+      given: { nics: [aNic("a", { previous: at("0000:00:1f.0") })], onRootComplex: true },
       places: { a: "0000:00:02.0" },
       ports: 0,
     },
@@ -86,8 +92,8 @@ describe("a layout of version 1", () => {
       name: "puts a NIC where its owner asks, wherever it was",
       given: {
         nics: [
-          aNic("a", { asked: at("0000:03:00.0"), kept: at("0000:01:00.0") }),
-          aNic("b", { kept: at("0000:01:00.0") }),
+          aNic("a", { requested: at("0000:03:00.0"), previous: at("0000:01:00.0") }),
+          aNic("b", { previous: at("0000:01:00.0") }),
         ],
         reserve: 0,
       },
@@ -102,14 +108,17 @@ describe("a layout of version 1", () => {
     },
     {
       name: "leaves the first slot to a NIC that asks for it, and has no ports then",
-      given: { nics: [aNic("a", { asked: at("0000:00:02.0") })], reserve: 3 },
+      given: { nics: [aNic("a", { requested: at("0000:00:02.0") })], reserve: 3 },
       places: { a: "0000:00:02.0" },
       ports: 0,
     },
     {
       name: "has as many ports as the slots below a NIC hold",
       given: {
-        nics: [aNic("a", { asked: at("0000:00:03.0") }), aNic("b", { kept: at("0000:08:00.0") })],
+        nics: [
+          aNic("a", { requested: at("0000:00:03.0") }),
+          aNic("b", { previous: at("0000:08:00.0") }),
+        ],
         reserve: 3,
       },
       places: { a: "0000:00:03.0", b: "0000:08:00.0" },
@@ -123,7 +132,7 @@ describe("a layout of version 1", () => {
     },
     {
       name: "has a NIC in the last port that there can be",
-      given: { nics: [aNic("a", { asked: at("0000:e8:00.0") })], reserve: 0, vcpus: 2 },
+      given: { nics: [aNic("a", { requested: at("0000:e8:00.0") })], reserve: 0, vcpus: 2 },
       places: { a: "0000:e8:00.0" },
       ports: 232,
     },
@@ -139,9 +148,9 @@ describe("a layout of version 1", () => {
       places: {},
       ports: 232,
     },
-  ] as const)("$name", ({ given, places, ports }) => {
-    const topology = planned(aRequest(given));
-    expect(placesOf(topology)).toEqual(places);
+  ] as const)("$name", ({ given: input, places, ports }) => {
+    const topology = planned(aRequest(input));
+    expect(printAddresses(topology)).toEqual(places);
     expect(topology.ports).toHaveLength(ports);
   });
 
@@ -160,9 +169,12 @@ describe("a layout of version 1", () => {
     { asked: "0000:05:01.1", says: "only function 0 of a slot can be used" },
     { asked: "0000:05:00.1", says: "only function 0 of a slot can be used" },
     { asked: "0000:ff:00.0", says: "the last bus is 232" },
-  ])("refuses the address $asked", ({ asked, says }) => {
-    const plan = planTopology(aRequest({ nics: [aNic("a", { asked: at(asked) })] }));
-    expect(plan).toEqual({ ok: false, problems: [{ nic: "a", message: `${asked}: ${says}` }] });
+  ])("refuses the address $asked", ({ asked: requested, says: message }) => {
+    const plan = planTopology(aRequest({ nics: [aNic("a", { requested: at(requested) })] }));
+    expect(plan).toEqual({
+      ok: false,
+      problems: [{ nic: "a", message: `${requested}: ${message}` }],
+    });
   });
 
   test.each([
@@ -181,12 +193,20 @@ describe("a layout of version 1", () => {
       asked: "0000:05:00.0",
       says: "the VM has no PCIe ports: its devices are on the root complex",
     },
-  ] as const)("refuses the address $asked where $says", ({ given, asked, says }) => {
-    const plan = planTopology(aRequest({ ...given, nics: [aNic("a", { asked: at(asked) })] }));
-    expect(plan).toEqual({ ok: false, problems: [{ nic: "a", message: `${asked}: ${says}` }] });
-  });
+  ] as const)(
+    "refuses the address $asked where $says",
+    ({ given: input, asked: requested, says: message }) => {
+      const plan = planTopology(
+        aRequest({ ...input, nics: [aNic("a", { requested: at(requested) })] }),
+      );
+      expect(plan).toEqual({
+        ok: false,
+        problems: [{ nic: "a", message: `${requested}: ${message}` }],
+      });
+    },
+  );
 
-  test("refuses more NICs than there are slots, and names each that has none", () => {
+  test("rejects NICs beyond the free slots, and names each", () => {
     const nics = Array.from({ length: 32 }, (_unused, index) => aNic(`n${String(index)}`));
     const message = "there is no free PCI slot for it";
     expect(planTopology(aRequest({ family: "pc", nics }))).toEqual({
@@ -198,8 +218,8 @@ describe("a layout of version 1", () => {
     });
   });
 
-  test("refuses a NIC in a slot that the ports of others need", () => {
-    const nics = [aNic("a", { asked: at("0000:00:02.0") }), aNic("b")];
+  test("rejects a NIC in a slot that is needed for other NICs' ports", () => {
+    const nics = [aNic("a", { requested: at("0000:00:02.0") }), aNic("b")];
     const message =
       "0000:00:02.0: 1 PCIe ports take the slots of bus 0 below 3; use a slot from 3 to 30, or another bus";
     expect(planTopology(aRequest({ nics }))).toEqual({
@@ -209,7 +229,7 @@ describe("a layout of version 1", () => {
   });
 
   test("refuses more ports than fit below devices without a requested address", () => {
-    const nics = [aNic("a", { asked: at("0000:e8:00.0") }), aNic("b", { model: "pcnet" })];
+    const nics = [aNic("a", { requested: at("0000:e8:00.0") }), aNic("b", { model: "pcnet" })];
     const message = "232 PCIe ports take the slots of a device on bus 0";
     const plan = planTopology(aRequest({ nics, vcpus: 2 }));
     expect(plan).toEqual({ ok: false, problems: [{ message }] });
@@ -221,8 +241,10 @@ describe("a layout of version 1", () => {
   });
 
   test("refuses two NICs at one address, and names both", () => {
-    const asked = at("0000:03:00.0");
-    const plan = planTopology(aRequest({ nics: [aNic("a", { asked }), aNic("b", { asked })] }));
+    const requested = at("0000:03:00.0");
+    const plan = planTopology(
+      aRequest({ nics: [aNic("a", { requested }), aNic("b", { requested })] }),
+    );
     const message = "0000:03:00.0: is also the address of interface a";
     expect(plan).toEqual({ ok: false, problems: [{ nic: "b", message }] });
   });
@@ -253,8 +275,8 @@ describe("a conventional slot", () => {
       name: "shares its bridge with the other slots of its bus, and with a NIC that was plugged there",
       nics: [
         aNic("a", IN_SLOT),
-        aNic("b", { asked: at("0000:02:1f.0") }),
-        aNic("c", { kept: at("0000:02:05.0") }),
+        aNic("b", { requested: at("0000:02:1f.0") }),
+        aNic("c", { previous: at("0000:02:05.0") }),
       ],
       reserve: 0,
       places: { a: "0000:02:01.0", b: "0000:02:1f.0", c: "0000:02:05.0" },
@@ -265,8 +287,8 @@ describe("a conventional slot", () => {
       name: "moves a NIC that had the port of the bridge, or its bus",
       nics: [
         aNic("a", IN_SLOT),
-        aNic("b", { kept: at("0000:01:00.0") }),
-        aNic("c", { kept: at("0000:02:00.0") }),
+        aNic("b", { previous: at("0000:01:00.0") }),
+        aNic("c", { previous: at("0000:02:00.0") }),
       ],
       reserve: 0,
       places: { a: "0000:02:01.0", b: "0000:03:00.0", c: "0000:04:00.0" },
@@ -275,7 +297,7 @@ describe("a conventional slot", () => {
     },
     {
       name: "is released by a NIC that no longer requests it",
-      nics: [aNic("a", { kept: at("0000:02:01.0") })],
+      nics: [aNic("a", { previous: at("0000:02:01.0") })],
       reserve: 0,
       places: { a: "0000:01:00.0" },
       bridges: [],
@@ -283,7 +305,7 @@ describe("a conventional slot", () => {
     },
   ])("$name", ({ nics, reserve, places, bridges, ports }) => {
     const topology = planned(aRequest({ nics, reserve }));
-    expect(placesOf(topology)).toEqual(places);
+    expect(printAddresses(topology)).toEqual(places);
     const printed = topology.bridges.map(
       ({ index, address }) => `${String(index)} ${printPciAddress(address)}`,
     );
@@ -298,11 +320,11 @@ describe("a conventional slot", () => {
       asked: "0000:03:01.0",
       says: "its PCI bridge needs 0000:02:00.0, the address of the PCI bridge of a conventional slot",
     },
-  ])("refuses $asked beside 0000:02:01.0", ({ asked, says }) => {
-    const nics = [aNic("a", IN_SLOT), aNic("b", { asked: at(asked) })];
+  ])("refuses $asked beside 0000:02:01.0", ({ asked: requested, says: message }) => {
+    const nics = [aNic("a", IN_SLOT), aNic("b", { requested: at(requested) })];
     expect(planTopology(aRequest({ nics }))).toEqual({
       ok: false,
-      problems: [{ nic: "b", message: `${asked}: ${says}` }],
+      problems: [{ nic: "b", message: `${requested}: ${message}` }],
     });
   });
 });
@@ -337,17 +359,17 @@ describe("a layout of version 2", () => {
       places: { a: "0000:02:00.0" },
       ports: 177,
     },
-  ] as const)("$name", ({ given, agent, places, ports }) => {
-    const topology = planned(aRequest({ version: 2, ...given }));
+  ] as const)("$name", ({ given: input, agent, places, ports }) => {
+    const topology = planned(aRequest({ version: 2, ...input }));
     expect([...topology.fixed.values()].map(printPciAddress)).toEqual([agent]);
-    expect(placesOf(topology)).toEqual(places);
+    expect(printAddresses(topology)).toEqual(places);
     expect(topology.ports).toHaveLength(ports);
   });
 
   test("gives the first port to a NIC that requests it, not to the agent's channel", () => {
-    const nics = [aNic("a", { asked: at("0000:01:00.0") })];
+    const nics = [aNic("a", { requested: at("0000:01:00.0") })];
     const topology = planned(aRequest({ version: 2, nics, reserve: 1 }));
-    expect(placesOf(topology)).toEqual({ a: "0000:01:00.0" });
+    expect(printAddresses(topology)).toEqual({ a: "0000:01:00.0" });
     expect(printPlaces(topology.fixed)).toEqual(["guestAgent 0000:02:00.0"]);
     expect(topology.ports).toHaveLength(3);
   });
@@ -414,7 +436,7 @@ class Remembered {
   }
 
   #restart(reserve: number): void {
-    const nics = [...this.places].map(([name, kept]) => aNic(name, { kept }));
+    const nics = [...this.places].map(([name, retained]) => aNic(name, { previous: retained }));
     const request = aRequest({ version: this.#version, nics, reserve, vcpus: 2 });
     const { ports, addresses, fixed } = planned(request);
     for (const [name, place] of addresses) this.places.set(name, place);

@@ -61,16 +61,16 @@ export function findLayout(version: number): Layout {
 }
 
 interface Preferences {
-  readonly kept?: PciAddress;
+  readonly previous?: PciAddress;
   /** The address that the VM's specification requests; has priority over `kept`. */
-  readonly asked?: PciAddress;
+  readonly requested?: PciAddress;
 }
 
-export interface NicToPlace extends InterruptUser, Preferences {
+export interface UnplacedNic extends InterruptUser, Preferences {
   readonly name: string;
 }
 
-export interface DeviceToPlace extends Preferences {
+export interface UnplacedDevice extends Preferences {
   readonly name: FixedDevice;
 }
 
@@ -80,8 +80,8 @@ interface TopologyRequest extends Machine {
   /** Number of free ports for hot-plug; unused on `pc`, where every free slot takes a NIC. */
   readonly reserve: number;
   /** Without those that the layout adds. Addresses are assigned in this order, before those of NICs. */
-  readonly devices: readonly DeviceToPlace[];
-  readonly nics: readonly NicToPlace[];
+  readonly devices: readonly UnplacedDevice[];
+  readonly nics: readonly UnplacedNic[];
 }
 
 export interface Topology {
@@ -105,8 +105,8 @@ export type PlannedTopology =
 
 interface DevicePlacement extends Preferences {
   readonly label: string;
-  readonly of: Omit<TopologyProblem, "message">;
-  readonly places: readonly PciAddress[];
+  readonly problem: Omit<TopologyProblem, "message">;
+  readonly candidates: readonly PciAddress[];
   assign(address: PciAddress): void;
 }
 
@@ -134,7 +134,7 @@ function deviceAddresses(device: FixedDevice, machine: Machine): readonly PciAdd
   return isConventional(device) ? addressesBesidePorts(machine) : defaultAddresses(machine);
 }
 
-function nicAddresses(nic: NicToPlace, machine: Machine): readonly PciAddress[] {
+function nicAddresses(nic: UnplacedNic, machine: Machine): readonly PciAddress[] {
   const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
   return needsIoPorts ? addressesBesidePorts(machine) : defaultAddresses(machine);
 }
@@ -153,41 +153,54 @@ class Placement {
     this.#machine = machine;
   }
 
-  nic(nic: NicToPlace): DevicePlacement {
+  nic(nic: UnplacedNic): DevicePlacement {
     const assign = (address: PciAddress): void => void this.addresses.set(nic.name, address);
-    const places = nicAddresses(nic, this.#machine);
-    return { ...nic, label: `interface ${nic.name}`, of: { nic: nic.name }, places, assign };
+    const candidates = nicAddresses(nic, this.#machine);
+    return {
+      ...nic,
+      label: `interface ${nic.name}`,
+      problem: { nic: nic.name },
+      candidates,
+      assign,
+    };
   }
 
-  device(device: DeviceToPlace): DevicePlacement {
+  device(device: UnplacedDevice): DevicePlacement {
     const { name } = device;
     const assign = (address: PciAddress): void => void this.fixed.set(name, address);
-    const places = deviceAddresses(name, this.#machine);
-    return { ...device, label: labelFixedDevice(name), of: { device: name }, places, assign };
+    const candidates = deviceAddresses(name, this.#machine);
+    return {
+      ...device,
+      label: labelFixedDevice(name),
+      problem: { device: name },
+      candidates,
+      assign,
+    };
   }
 
   place(placements: readonly DevicePlacement[]): void {
-    const requesting = placements.filter(({ asked }) => asked !== undefined);
+    const requesting = placements.filter(({ requested }) => requested !== undefined);
     for (const placement of requesting) this.#placeRequested(placement);
-    const rest = placements.filter(({ asked }) => asked === undefined);
-    for (const placement of rest) this.#placePrevious(placement);
-    for (const placement of rest) if (!this.#placed.has(placement)) this.#placeFirstFree(placement);
+    const unrequested = placements.filter(({ requested }) => requested === undefined);
+    for (const placement of unrequested) this.#placePrevious(placement);
+    for (const placement of unrequested)
+      if (!this.#placed.has(placement)) this.#placeFirstFree(placement);
   }
 
   #placeRequested(placement: DevicePlacement): void {
-    const { asked } = placement;
-    if (asked === undefined) return;
-    const problem = this.#findRequestProblem(asked);
-    if (problem === undefined) this.#assign(placement, asked);
+    const { requested } = placement;
+    if (requested === undefined) return;
+    const problem = this.#findRequestProblem(requested);
+    if (problem === undefined) this.#assign(placement, requested);
     else this.report(placement, problem);
   }
 
-  #findRequestProblem(asked: PciAddress): string | undefined {
-    const problem = findAddressProblem(asked, this.#machine);
+  #findRequestProblem(requested: PciAddress): string | undefined {
+    const problem = findAddressProblem(requested, this.#machine);
     if (problem !== undefined) return problem;
-    const holder = this.#ownerByAddress.get(printPciAddress(asked));
+    const holder = this.#ownerByAddress.get(printPciAddress(requested));
     if (holder !== undefined) return `is also the address of ${holder}`;
-    return isBehindBridge(asked, this.#machine) ? this.#addBridge(asked.bus) : undefined;
+    return isBehindBridge(requested, this.#machine) ? this.#addBridge(requested.bus) : undefined;
   }
 
   #addBridge(bus: number): string | undefined {
@@ -205,23 +218,27 @@ class Placement {
     return undefined;
   }
 
-  report({ asked, of }: Pick<DevicePlacement, "asked" | "of">, problem: string): void {
-    const at = asked === undefined ? "" : `${printPciAddress(asked)}: `;
-    this.problems.push({ ...of, message: `${at}${problem}` });
+  report(
+    { requested, problem }: Pick<DevicePlacement, "requested" | "problem">,
+    text: string,
+  ): void {
+    const at = requested === undefined ? "" : `${printPciAddress(requested)}: `;
+    this.problems.push({ ...problem, message: `${at}${text}` });
   }
 
   /** Assigns the previous address, unless it is in use or no longer suits the device. */
   #placePrevious(placement: DevicePlacement): void {
-    if (placement.kept === undefined) return;
-    const printed = printPciAddress(placement.kept);
+    if (placement.previous === undefined) return;
+    const printed = printPciAddress(placement.previous);
     // A NIC keeps its conventional slot as long as the bus exists.
-    const isBridged = placement.kept.slot > 0 && this.bridges.has(placement.kept.bus);
-    const fits = isBridged || placement.places.some((place) => printPciAddress(place) === printed);
-    if (fits && !this.#ownerByAddress.has(printed)) this.#assign(placement, placement.kept);
+    const isBridged = placement.previous.slot > 0 && this.bridges.has(placement.previous.bus);
+    const fits =
+      isBridged || placement.candidates.some((place) => printPciAddress(place) === printed);
+    if (fits && !this.#ownerByAddress.has(printed)) this.#assign(placement, placement.previous);
   }
 
   #placeFirstFree(placement: DevicePlacement): void {
-    const address = placement.places.find(
+    const address = placement.candidates.find(
       (place) => !this.#ownerByAddress.has(printPciAddress(place)),
     );
     if (address === undefined) {
@@ -252,13 +269,13 @@ function place(request: TopologyRequest): Placement {
 function devicesInSlots(
   { devices, nics }: TopologyRequest,
   slots: number,
-): readonly Pick<DevicePlacement, "asked" | "of">[] {
+): readonly Pick<DevicePlacement, "requested" | "problem">[] {
   const all = [
-    ...devices.map(({ asked, name }) => ({ asked, of: { device: name } })),
-    ...nics.map(({ asked, name }) => ({ asked, of: { nic: name } })),
+    ...devices.map(({ requested, name }) => ({ requested, problem: { device: name } })),
+    ...nics.map(({ requested, name }) => ({ requested, problem: { nic: name } })),
   ];
-  return all.flatMap(({ asked, of }) =>
-    asked?.bus === 0 && asked.slot < FIRST_SLOT + slots ? [{ asked, of }] : [],
+  return all.flatMap(({ requested, problem }) =>
+    requested?.bus === 0 && requested.slot < FIRST_SLOT + slots ? [{ requested, problem }] : [],
   );
 }
 
@@ -292,7 +309,7 @@ const DEVICE_KINDS: Readonly<Record<string, DeviceKind>> = {
   watchdog: "plain",
 };
 
-function kindOf(device: FixedDevice): DeviceKind {
+function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
@@ -309,7 +326,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   ];
   const needed = Math.max(0, ...buses);
   const room = countPortsThatFit(addresses);
-  const devices = [...fixed.keys()].map(kindOf);
+  const devices = [...fixed.keys()].map(findKind);
   const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
   if (needed > room) reportTooFewSlots(request, placement, needed);
   if (needed > vectors) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parsePciAddress, printPciAddress, type PciAddress } from "../pci/addresses.ts";
-import { planTopology, type NicToPlace, type Topology } from "../pci/topology.ts";
+import { planTopology, type UnplacedNic, type Topology } from "../pci/topology.ts";
 
 export function at(text: string): PciAddress {
   const address = parsePciAddress(text);
@@ -8,7 +8,7 @@ export function at(text: string): PciAddress {
   return address;
 }
 
-export function aNic(name: string, more: Partial<NicToPlace> = {}): NicToPlace {
+export function aNic(name: string, more: Partial<UnplacedNic> = {}): UnplacedNic {
   return { name, model: "virtio", queues: 1, ...more };
 }
 
@@ -33,7 +33,7 @@ export function planned(request: TopologyRequest): Topology {
   return plan.topology;
 }
 
-export function placesOf(topology: Topology): Readonly<Record<string, string>> {
+export function printAddresses(topology: Topology): Readonly<Record<string, string>> {
   const printed = [...topology.addresses].map(([name, address]) => [
     name,
     printPciAddress(address),

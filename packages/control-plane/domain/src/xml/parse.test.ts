@@ -8,7 +8,7 @@ import { TOPOLOGY_VERSION, planTopology } from "../pci/topology.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";
 import { printDomain } from "./print/domain.ts";
 
-interface Sketch {
+interface Options {
   readonly machine?: string;
   readonly nics?: number;
   readonly version?: number;
@@ -20,7 +20,7 @@ function aDomain({
   nics = 0,
   version = TOPOLOGY_VERSION,
   change = {},
-}: Sketch): DomainDefinition {
+}: Options): DomainDefinition {
   const names = Array.from({ length: nics }, (_unused, position) => `net${String(position)}`);
   const plan = planTopology({
     version,
@@ -86,7 +86,7 @@ describe("a domain that was printed", () => {
     );
   });
 
-  test("keeps the link state, the tap and the address of a NIC", () => {
+  test("parses the link state, the tap and the address of a NIC", () => {
     expect(parsed(printDomain(aDomain({ nics: 2 }))).nics[1]).toEqual({
       alias: "ua-net1",
       mac: "02:00:00:00:00:01",
@@ -99,13 +99,13 @@ describe("a domain that was printed", () => {
     });
   });
 
-  test("says how many vCPUs it has and whether its memory is shared", () => {
+  test("parses the number of vCPUs and whether memory is shared", () => {
     const { vcpus, sharesMemory } = parsed(printDomain(aDomain({})));
     expect({ vcpus, sharesMemory }).toEqual({ vcpus: 1, sharesMemory: true });
   });
 
   // What an older version made is made for ever.
-  test.each<Sketch & { readonly golden: string }>([
+  test.each<Options & { readonly golden: string }>([
     { golden: "q35-2-nics", nics: 2, version: 2 },
     { golden: "q35-2-nics-layout-1", nics: 2, version: 1 },
     { golden: "pc-1-nic", machine: "pc", nics: 1, version: 2 },
@@ -116,8 +116,8 @@ describe("a domain that was printed", () => {
       version: 2,
       change: { queues: 4, bootOrder: 1, acpiIndex: 7 },
     },
-  ])("is the golden file $golden", async ({ golden, ...sketch }) => {
-    await expect(printDomain(aDomain(sketch))).toMatchFileSnapshot(`__golden__/${golden}.xml`);
+  ])("is the golden file $golden", async ({ golden, ...options }) => {
+    await expect(printDomain(aDomain(options))).toMatchFileSnapshot(`__golden__/${golden}.xml`);
   });
 
   test.each([
@@ -144,7 +144,7 @@ function nicAt(address: string): string {
   return device(`<interface><address type='pci' ${address}/></interface>`);
 }
 
-test("says which files and sockets it uses, but for those of its NICs and those that libvirt finds itself", () => {
+test("lists files and sockets except those of NICs and those that libvirt finds itself", () => {
   const devices = [
     "<emulator>/usr/bin/qemu</emulator>",
     "<disk><source file='/b'><x startupPolicy='/c'/></source><backingStore><source file='/d'/></backingStore></disk>",
@@ -163,7 +163,7 @@ test("an address below a device is another bus's", () => {
   expect(facts.pciAddresses).toEqual([{ bus: 2, slot: 0, function: 0 }]);
 });
 
-test("what sits behind ports and is no NIC is known by its kind", () => {
+test("classifies devices other than NICs behind ports by kind", () => {
   const at = (bus: number): string => `<address type="pci" bus="0x0${String(bus)}"/>`;
   const devices = [
     `<disk>${at(1)}</disk><disk><address type="drive"/></disk>`,
@@ -181,8 +181,8 @@ test("what sits behind ports and is no NIC is known by its kind", () => {
   ]);
 });
 
-describe("a domain that somebody else defined", () => {
-  test("has what its elements say", () => {
+describe("a domain that another program defined", () => {
+  test("has the values of its elements", () => {
     const address = "<address type='pci' bus='0x03' slot='0x00' function='0x0'/>";
     const xml = `<domain>
       <os><type machine='pc-i440fx-7.2'>hvm</type></os>
@@ -229,7 +229,7 @@ describe("a domain that somebody else defined", () => {
     });
   });
 
-  test("that says nothing has one vCPU and an unknown layout", () => {
+  test("without elements has one vCPU and an unknown layout", () => {
     expect(parsed("<domain><name>a</name></domain>")).toStrictEqual({
       family: undefined,
       nics: [],
@@ -301,7 +301,7 @@ describe("hostile XML is refused", () => {
     });
   });
 
-  test("and of what is repeated there is not too much", () => {
+  test("and limits repeated elements", () => {
     const number = "9".repeat(1000);
     expect(parseDomain(nicAt(`slot='${number}'`))).toEqual({
       ok: false,

@@ -81,7 +81,6 @@ export interface DomainFacts {
   readonly nics: readonly NicFacts[];
   readonly controllers: readonly PciControllerFacts[];
   readonly pciAddresses: readonly PciAddress[];
-  /** Devices other than NICs behind ports. */
   readonly devices: readonly DeviceKind[];
   readonly vcpus: number;
   /** Whether other processes can share guest memory, as vhost-user requires. */
@@ -114,17 +113,17 @@ const parser = new XMLParser({
   isArray: (_name: string, path: unknown) => LISTS.has(path),
 });
 
-function childOf(node: unknown, name: string): Node | undefined {
+function findChild(node: unknown, name: string): Node | undefined {
   const value = isJsonObject(node) ? node[name] : undefined;
   return isJsonObject(value) ? value : undefined;
 }
 
-function childrenOf(node: Node | undefined, name: string): readonly Node[] {
+function listChildren(node: Node | undefined, name: string): readonly Node[] {
   const value = node?.[name];
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-function textOf(node: Node | undefined, name: string): string | undefined {
+function readText(node: Node | undefined, name: string): string | undefined {
   const value = node?.[name];
   return typeof value === "string" ? value : undefined;
 }
@@ -137,41 +136,41 @@ function parseNumber(text: string, name: keyof typeof LIMITS): number {
   );
 }
 
-function numberOf(node: Node | undefined, name: "bus" | "slot" | "function" | "index"): number {
-  return parseNumber(textOf(node, `@${name}`) ?? "0", name);
+function readNumber(node: Node | undefined, name: "bus" | "slot" | "function" | "index"): number {
+  return parseNumber(readText(node, `@${name}`) ?? "0", name);
 }
 
-function pciAddressOf(device: unknown): PciAddress | undefined {
-  const address = childOf(device, "address");
-  if (textOf(address, "@type") !== "pci") return undefined;
+function parsePciAddress(device: unknown): PciAddress | undefined {
+  const address = findChild(device, "address");
+  if (readText(address, "@type") !== "pci") return undefined;
   return {
-    bus: numberOf(address, "bus"),
-    slot: numberOf(address, "slot"),
-    function: numberOf(address, "function"),
+    bus: readNumber(address, "bus"),
+    slot: readNumber(address, "slot"),
+    function: readNumber(address, "function"),
   };
 }
 
-function sourceOf(device: Node): Pick<NicFacts, "tapName" | "socketPath"> {
-  if (textOf(device, "@type") === "vhostuser") {
-    return { socketPath: textOf(childOf(device, "source"), "@path") ?? "" };
+function parseSource(device: Node): Pick<NicFacts, "tapName" | "socketPath"> {
+  if (readText(device, "@type") === "vhostuser") {
+    return { socketPath: readText(findChild(device, "source"), "@path") ?? "" };
   }
-  const tapName = textOf(childOf(device, "target"), "@dev");
+  const tapName = readText(findChild(device, "target"), "@dev");
   return tapName === undefined ? {} : { tapName };
 }
 
-function nicOf(device: Node): NicFacts {
-  const pciAddress = pciAddressOf(device);
-  const mtu = textOf(childOf(device, "mtu"), "@size");
+function parseNic(device: Node): NicFacts {
+  const pciAddress = parsePciAddress(device);
+  const mtu = readText(findChild(device, "mtu"), "@size");
   return {
-    alias: textOf(childOf(device, "alias"), "@name") ?? "",
-    mac: (textOf(childOf(device, "mac"), "@address") ?? "").toLowerCase(),
-    ...sourceOf(device),
+    alias: readText(findChild(device, "alias"), "@name") ?? "",
+    mac: (readText(findChild(device, "mac"), "@address") ?? "").toLowerCase(),
+    ...parseSource(device),
     ...(pciAddress === undefined ? {} : { pciAddress }),
-    linkUp: textOf(childOf(device, "link"), "@state") !== "down",
-    model: textOf(childOf(device, "model"), "@type") ?? "",
-    queues: parseNumber(textOf(childOf(device, "driver"), "@queues") ?? "1", "queues"),
+    linkUp: readText(findChild(device, "link"), "@state") !== "down",
+    model: readText(findChild(device, "model"), "@type") ?? "",
+    queues: parseNumber(readText(findChild(device, "driver"), "@queues") ?? "1", "queues"),
     ...(mtu === undefined ? {} : { mtu: parseNumber(mtu, "mtu") }),
-    ...(textOf(childOf(device, "rom"), "@enabled") === "yes" ? { hasBootRom: true } : {}),
+    ...(readText(findChild(device, "rom"), "@enabled") === "yes" ? { hasBootRom: true } : {}),
   };
 }
 
@@ -179,14 +178,14 @@ function nicOf(device: Node): NicFacts {
 function allPciAddresses(devices: Node | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()
-    .flatMap((device) => pciAddressOf(device) ?? []);
+    .flatMap((device) => parsePciAddress(device) ?? []);
 }
 
 const KINDS: Readonly<Record<string, DeviceKind>> = { disk: "disk", input: "input" };
 const CONTROLLERS: Readonly<Record<string, DeviceKind>> = { scsi: "scsi", usb: "usb" };
 
-function kindOf(element: string, device: unknown): DeviceKind {
-  const type = isJsonObject(device) ? textOf(device, "@type") : undefined;
+function findKind(element: string, device: unknown): DeviceKind {
+  const type = isJsonObject(device) ? readText(device, "@type") : undefined;
   const kinds = element === "controller" ? CONTROLLERS : KINDS;
   const key = element === "controller" ? (type ?? "") : element;
   return Object.hasOwn(kinds, key) ? (kinds[key] ?? "other") : "other";
@@ -196,45 +195,44 @@ function devicesBehindPorts(devices: Node | undefined): readonly DeviceKind[] {
   return Object.entries(devices ?? {})
     .filter(([element]) => element !== "interface")
     .flatMap(([element, value]) => [value].flat().map((device) => ({ element, device })))
-    .filter(({ device }) => (pciAddressOf(device)?.bus ?? 0) > 0)
-    .map(({ element, device }) => kindOf(element, device));
+    .filter(({ device }) => (parsePciAddress(device)?.bus ?? 0) > 0)
+    .map(({ element, device }) => findKind(element, device));
 }
 
-function nicsOf(devices: Node | undefined): readonly NicFacts[] {
-  const nics = childrenOf(devices, "interface");
+function parseNics(devices: Node | undefined): readonly NicFacts[] {
+  const nics = listChildren(devices, "interface");
   const all = devices?.["interface"]; // includes empty elements
   if (Array.isArray(all) && all.length > NICS_MAX)
     throw new Refusal(`it has more than ${String(NICS_MAX)} NICs`);
-  return nics.map(nicOf);
+  return nics.map(parseNic);
 }
 
-function controllerOf(controller: Node): PciControllerFacts {
+function parseController(controller: Node): PciControllerFacts {
   return {
-    index: numberOf(controller, "index"),
-    model: textOf(controller, "@model") ?? "",
-    hotplug: textOf(childOf(controller, "target"), "@hotplug") !== "off",
+    index: readNumber(controller, "index"),
+    model: readText(controller, "@model") ?? "",
+    hotplug: readText(findChild(controller, "target"), "@hotplug") !== "off",
   };
 }
 
 function isConnectedAgent(channel: Node): boolean {
-  const target = childOf(channel, "target");
-  return textOf(target, "@name") === AGENT_CHANNEL && textOf(target, "@state") === "connected";
+  const target = findChild(channel, "target");
+  return readText(target, "@name") === AGENT_CHANNEL && readText(target, "@state") === "connected";
 }
 
 /** Without attributes the element is plain text. */
-function vcpusOf(root: Node): number {
-  const text = textOf(root, "vcpu") ?? textOf(childOf(root, "vcpu"), "#text") ?? "1";
+function parseVcpus(root: Node): number {
+  const text = readText(root, "vcpu") ?? readText(findChild(root, "vcpu"), "#text") ?? "1";
   return parseNumber(text, "vcpus");
 }
 
 const WITHOUT_VECTORS = "virtio-net-pci-base.vectors=0";
 
-/** QEMU arguments that libvirt passes through. */
-function argumentsOf(root: Node): readonly string[] {
-  const args = childOf(root, "qemu:commandline")?.["qemu:arg"];
+function listArguments(root: Node): readonly string[] {
+  const args = findChild(root, "qemu:commandline")?.["qemu:arg"];
   return [args ?? []]
     .flat()
-    .flatMap((arg) => (isJsonObject(arg) ? (textOf(arg, "@value") ?? []) : []));
+    .flatMap((arg) => (isJsonObject(arg) ? (readText(arg, "@value") ?? []) : []));
 }
 
 /**
@@ -247,33 +245,33 @@ function survivesLostTap(machine: string): boolean {
   return Number(major) < 7 || (major === "7" && Number(minor) <= 2);
 }
 
-function factsOf(root: Node): DomainFacts {
-  const devices = childOf(root, "devices");
-  const machine = textOf(childOf(childOf(root, "os"), "type"), "@machine") ?? "";
-  const access = childOf(childOf(root, "memoryBacking"), "access");
+function toFacts(root: Node): DomainFacts {
+  const devices = findChild(root, "devices");
+  const machine = readText(findChild(findChild(root, "os"), "type"), "@machine") ?? "";
+  const access = findChild(findChild(root, "memoryBacking"), "access");
   return {
     family: findMachineFamily(machine),
     ...(!survivesLostTap(machine) && { abortsWithoutTap: true }),
-    nics: nicsOf(devices),
-    controllers: childrenOf(devices, "controller")
-      .filter((controller) => textOf(controller, "@type") === "pci")
-      .map(controllerOf)
+    nics: parseNics(devices),
+    controllers: listChildren(devices, "controller")
+      .filter((controller) => readText(controller, "@type") === "pci")
+      .map(parseController)
       .sort((left, right) => left.index - right.index),
     pciAddresses: allPciAddresses(devices),
     devices: devicesBehindPorts(devices),
-    vcpus: vcpusOf(root),
-    sharesMemory: textOf(access, "@mode") === "shared",
-    ...(argumentsOf(root).includes(WITHOUT_VECTORS) && { hasNoNicVectors: true }),
-    agentConnected: childrenOf(devices, "channel").some(isConnectedAgent),
+    vcpus: parseVcpus(root),
+    sharesMemory: readText(access, "@mode") === "shared",
+    ...(listArguments(root).includes(WITHOUT_VECTORS) && { hasNoNicVectors: true }),
+    agentConnected: listChildren(devices, "channel").some(isConnectedAgent),
     paths: pathsIn(root),
   };
 }
 
 function readDomain(xml: string): DomainFacts {
   checkDocument(xml);
-  const root = childOf(parser.parse(xml), "domain");
+  const root = findChild(parser.parse(xml), "domain");
   if (root === undefined) throw new Refusal("it has no domain element");
-  return factsOf(root);
+  return toFacts(root);
 }
 
 /** Rejects documents that are too long, malformed or out of range, or that have a DOCTYPE. */

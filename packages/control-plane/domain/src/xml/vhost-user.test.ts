@@ -78,8 +78,8 @@ describe("a domain whose NICs have no interrupt vectors", () => {
     "<qemu:commandline/>",
     '<qemu:commandline><qemu:arg value="-global"/></qemu:commandline>',
     "<qemu:commandline><qemu:arg>virtio-net-pci-base.vectors=0</qemu:arg></qemu:commandline>",
-  ])("is none by %s", (words) => {
-    const parse = parseDomain(`<domain>${words}</domain>`);
+  ])("is none by %s", (text) => {
+    const parse = parseDomain(`<domain>${text}</domain>`);
     expect(parse.ok && parse.domain.hasNoNicVectors).toBeUndefined();
   });
 });

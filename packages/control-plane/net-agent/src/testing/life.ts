@@ -36,10 +36,10 @@ export function crashingJournal(journal: Journal, life: Life): Journal {
 export function crashingPodNetwork(
   network: PodNetwork,
   life: Life,
-): Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName"> {
+): Pick<PodNetwork, "listLinks" | "restoreNic" | "removeLink" | "restoreName"> {
   return {
     listLinks: (netns) => network.listLinks(netns),
-    giveBack: (netns, lent) => life.call(() => network.giveBack(netns, lent)),
+    restoreNic: (netns, lent) => life.call(() => network.restoreNic(netns, lent)),
     removeLink: (netns, name) => life.call(() => network.removeLink(netns, name)),
     restoreName: (netns, nic) => life.call(() => network.restoreName(netns, nic)),
   };
@@ -85,7 +85,7 @@ export function crashingRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes
 export function crashingNics(nics: NodeNics, life: Life): NodeNics {
   return {
     find: (host, name) => nics.find(host, name),
-    bringBack: (pod, name, host) => life.call(() => nics.bringBack(pod, name, host)),
+    returnToHost: (pod, name, host) => life.call(() => nics.returnToHost(pod, name, host)),
     restore: (host, nic) => life.call(() => nics.restore(host, nic)),
   };
 }

@@ -183,7 +183,7 @@ describe("validation of a VM", () => {
       name: "a NIC whose model works in no port",
       iface: { bridge: {}, model: "pcnet" },
       free: 1,
-      want: `interface "nic1" waits: model pcnet needs I/O ports, which ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`,
+      want: `interface "nic1" waits: model pcnet needs I/O ports, which hot-plug ports do not have; use virtio, or add the interface while the VM is stopped`,
     },
   ])("warns of $name", async ({ iface, free, want }) => {
     const vm = { ...vmWith(iface), metadata: { ...aVm().metadata, uid: "vm-uid" } };

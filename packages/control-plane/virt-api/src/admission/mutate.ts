@@ -14,9 +14,9 @@ import {
   withDefaultBinding,
 } from "@patchbay/api";
 import {
-  defaultKindOf,
+  findDefaultKind,
   validateMatchers,
-  matcherOf,
+  findMatcher,
   PARTS,
   readParts,
   type Part,
@@ -38,13 +38,13 @@ function matcherOperations(
   inferred: VirtualMachine,
   part: Part,
 ): readonly JsonPatchOperation[] {
-  const [matcher, found] = [matcherOf(vm, part), matcherOf(inferred, part)];
+  const [matcher, found] = [findMatcher(vm, part), findMatcher(inferred, part)];
   const path = `/spec/${part}`;
   if (matcher === undefined) return [];
   if (found === undefined) return [{ op: "remove", path }];
   if (found !== matcher) return [{ op: "add", path, value: found }];
   if ((matcher.kind ?? "") !== "" || (matcher.name ?? "") === "") return [];
-  return [{ op: "add", path: `${path}/kind`, value: defaultKindOf(part) }];
+  return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(part) }];
 }
 
 /** Adds missing kinds of instancetype and preference, and what the VM's volumes infer. `inferred` is the subject with all inferences. */

@@ -22,7 +22,7 @@ import {
   unpluggableCauses,
   refuseVmiChange,
 } from "@patchbay/core/requests";
-import { isOwnedBy, vmiOf, ownerVmOf } from "@patchbay/core/vm";
+import { isOwnedBy, vmiOf, findOwnerVm } from "@patchbay/core/vm";
 import { validateMatchers } from "@patchbay/core/instancetype";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
@@ -189,7 +189,7 @@ export async function validateVmi(
   if (restriction !== undefined) return restriction;
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
-  const isOwned = ownerVmOf(vmi) !== undefined;
+  const isOwned = findOwnerVm(vmi) !== undefined;
   const check = { ...specs, namespace, name: vmi.metadata.name, base: "spec" };
   const config = deps.networkConfig();
   const { bindings } = config;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries out a plan for one interface with a single write. Plans on cached objects first, and on fresh objects if that is not enough.
 import type { NetworkConfig } from "@patchbay/api";
-import { ownerVmOf } from "@patchbay/core/vm";
+import { findOwnerVm } from "@patchbay/core/vm";
 import { targetProblem, type NicPlan, type NicTarget } from "@patchbay/core/requests";
 import type { Reader } from "@patchbay/kube";
 import {
@@ -95,7 +95,7 @@ async function carryOut(
 function isSafeOnCache(planned: Planned): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
-  return target.kind === "vm" || ownerVmOf(target.vmi) === undefined;
+  return target.kind === "vm" || findOwnerVm(target.vmi) === undefined;
 }
 
 async function tryOnCache(deps: Deps, request: NicRequest): Promise<Answer | "again"> {

@@ -8,7 +8,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isOwnedBy, ownerVmOf } from "@patchbay/core/vm";
+import { isOwnedBy, findOwnerVm } from "@patchbay/core/vm";
 import type { NicTarget } from "@patchbay/core/requests";
 import type { Reader } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/interfaces";
@@ -39,7 +39,7 @@ export async function findOwner(
   reader: Reader,
   vmi: VirtualMachineInstance,
 ): Promise<VirtualMachine | undefined> {
-  const owner = ownerVmOf(vmi);
+  const owner = findOwnerVm(vmi);
   if (owner === undefined) return undefined;
   const namespace = vmi.metadata.namespace ?? "";
   const vm = await reader.find(VIRTUAL_MACHINES, { namespace, name: owner.name });

@@ -113,7 +113,7 @@ describe("with rollout strategy Stage", () => {
     expect(added).toMatchObject({ code: 202, writes: [VM] });
     expect(added.status.message).toBe("interface 'nic1' will be plugged when the VM starts");
     const removed = await ask(removeIface, kind, { body: { name: "nic1" }, networkConfig });
-    expect(removed.status.message).toBe("interface 'nic1' will be gone when the VM starts");
+    expect(removed.status.message).toBe("interface 'nic1' is removed when the VM starts");
   });
 
   test("a VMI without a VM is changed at once", async () => {

@@ -111,7 +111,7 @@ function openCapture(
 ): Promise<Opened> {
   const parsed = parseCaptureQuery(query);
   if ("order" in parsed) {
-    const request = { stream: CAPTURE, order: parsed.order, by: user.name } as const;
+    const request = { stream: CAPTURE, order: parsed.order, user: user.name } as const;
     return openGuest(subject, request, deps);
   }
   const { about } = subject;

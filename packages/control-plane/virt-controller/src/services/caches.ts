@@ -13,11 +13,11 @@ import {
 import {
   requestedNetworks,
   NETWORK_SLICE_WRITER,
-  serviceInputsOf,
+  listServiceInputs,
   trimService,
   selectsVmi,
   parseServiceRequest,
-  serviceKeyOf,
+  findServiceKey,
   readTrustedNamespaces,
 } from "@patchbay/core/services";
 import { isEqual, type Logger } from "@patchbay/base";
@@ -53,7 +53,7 @@ export const SERVICE_INDEXES = {
   services: { [BY_NETWORK]: requestedNetworks },
   slices: {
     [BY_SERVICE]: (slice: EndpointSlice): readonly string[] => {
-      const key = serviceKeyOf(slice);
+      const key = findServiceKey(slice);
       return key === undefined ? [] : [key];
     },
   },
@@ -83,7 +83,7 @@ function serviceKey(service: Service): string {
 function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
   const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const request = parseServiceRequest(service);
-    return request.kind === "asked" && selectsVmi(service, request.asked, vmi);
+    return request.kind === "requested" && selectsVmi(service, request.request, vmi);
   };
   vmis.onChange((change) => {
     const states = listStates(change);
@@ -93,7 +93,7 @@ function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
         .filter((service) => isFor(service, vmi)),
     );
     if (concerned.length === 0) return;
-    const [before, now] = states.map(serviceInputsOf);
+    const [before, now] = states.map(listServiceInputs);
     if (change.kind === "updated" && isEqual(before, now)) return;
     for (const service of concerned) add(serviceKey(service));
   });

@@ -6,7 +6,7 @@ import {
   cloudInitForHooks,
   type HookedCloudInit,
   type Subscription,
-  hookNameOf,
+  buildHookName,
   refusedChanges,
   subscribersAt,
   subscriptionProblem,
@@ -141,7 +141,7 @@ async function readSubscribers(sidecarsByContainer: Sidecars): Promise<readonly 
     [...sidecarsByContainer].map(async ([container, sidecar]) => {
       const info = await sidecar.info();
       const problem = subscriptionProblem(info);
-      if (problem !== undefined) throw toRejection(hookNameOf(container, info), "Info", problem);
+      if (problem !== undefined) throw toRejection(buildHookName(container, info), "Info", problem);
       return { container, info };
     }),
   );

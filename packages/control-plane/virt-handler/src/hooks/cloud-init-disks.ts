@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces cloud-init disks by ones with the data that hooks returned.
-import { cloudInitDiskOf, isoImage, type HookedCloudInit } from "@patchbay/core/hooks";
+import { buildCloudInitDisk, isoImage, type HookedCloudInit } from "@patchbay/core/hooks";
 import type { LauncherDisks, LauncherPod } from "@patchbay/core/interfaces";
 
 /** May be repeated. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
@@ -12,7 +12,7 @@ export function makeCloudInitDisks(
   }: { readonly pod: LauncherPod; readonly deps: { readonly launcherDisks: LauncherDisks } },
 ): void {
   for (const data of cloudInit) {
-    const { file, label, texts } = cloudInitDiskOf(data);
+    const { file, label, texts } = buildCloudInitDisk(data);
     const files = [...texts].map(([path, text]) => [path, Buffer.from(text)] as const);
     deps.launcherDisks.replace(pod.uid, file, isoImage(label, new Map(files)));
   }

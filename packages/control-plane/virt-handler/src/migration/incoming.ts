@@ -6,7 +6,7 @@ import { planDomain, domainNameOf } from "@patchbay/core/vm";
 import {
   listAnnouncedNics,
   findIncomingFaults,
-  wiringsAfterArrival,
+  listIncomingWirings,
   listExpectedNics,
   planIncoming,
   staysPaused,
@@ -89,7 +89,7 @@ async function findFaults(incoming: Incoming): Promise<readonly string[]> {
 async function readGuestNetwork({ vmi, run, place, deps }: Incoming): Promise<GuestNetwork> {
   if (run.guestNetwork === undefined) {
     const facts = await observeNodeVm(vmi, place, deps);
-    run.guestNetwork = { wirings: wiringsAfterArrival(facts), nics: listAnnouncedNics(facts) };
+    run.guestNetwork = { wirings: listIncomingWirings(facts), nics: listAnnouncedNics(facts) };
   }
   return run.guestNetwork;
 }

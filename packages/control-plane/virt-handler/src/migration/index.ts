@@ -3,7 +3,7 @@
 import type { VirtualMachineInstance, MigrationState } from "@patchbay/api";
 import {
   listAnnouncedNics,
-  wiringsAfterDeparture,
+  listOutgoingWirings,
   listMigratingIfaces,
   openMigration,
 } from "@patchbay/core/migration";
@@ -57,7 +57,7 @@ function releaseMacs(
   deps: Deps,
 ): Promise<boolean> {
   return tryOnLinks(vmi, { place, deps }, async (facts, netns) => {
-    for (const wiring of wiringsAfterDeparture(facts, place.pod.uid))
+    for (const wiring of listOutgoingWirings(facts, place.pod.uid))
       await deps.podNetwork.wireTap(netns, wiring);
   });
 }

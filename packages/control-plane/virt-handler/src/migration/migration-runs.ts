@@ -4,7 +4,7 @@ import { isEqual } from "@patchbay/base";
 import {
   openMigration,
   type listAnnouncedNics,
-  type wiringsAfterArrival,
+  type listIncomingWirings,
   type OutgoingFacts,
 } from "@patchbay/core/migration";
 import type { VirtualMachineInstance } from "@patchbay/api";
@@ -12,7 +12,7 @@ import type { JobStats } from "@patchbay/core/interfaces";
 import type { RelayEndpoint, Relay } from "../relays/relays.ts";
 
 export interface GuestNetwork {
-  readonly wirings: ReturnType<typeof wiringsAfterArrival>;
+  readonly wirings: ReturnType<typeof listIncomingWirings>;
   readonly nics: ReturnType<typeof listAnnouncedNics>;
 }
 

@@ -5,7 +5,7 @@ import { domainNameOf, disksToCopy } from "@patchbay/core/vm";
 import {
   UNLIMITED_DOWNTIME_MS,
   downtimeAt,
-  migrationLimitsOf,
+  readMigrationLimits,
   type OutgoingFacts,
   mayDisruptNow,
   planOutgoing,
@@ -43,14 +43,14 @@ export function buildRelayRequest(
 ): RelayRequest {
   const { directoryFd } = launcher;
   const disks = disksToCopy(vmi.spec).length;
-  return { migration, disks, silenceMs: migrationLimitsOf(migration).silenceMs, directoryFd };
+  return { migration, disks, silenceMs: readMigrationLimits(migration).silenceMs, directoryFd };
 }
 
 /** Uses the sockets in the launcher's volume, by their paths inside the launcher. */
 function buildMigration({ vmi, migration }: Outgoing): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
   const targets = disksToCopy(vmi.spec);
-  const { bandwidthMibPerSecond, throttles, allowsUnsafe } = migrationLimitsOf(migration);
+  const { bandwidthMibPerSecond, throttles, allowsUnsafe } = readMigrationLimits(migration);
   return {
     ...(bandwidthMibPerSecond !== undefined && { bandwidthMibPerSecond }),
     throttles,
@@ -71,7 +71,7 @@ async function limitDowntime(
   connection: HypervisorConnection,
   iteration: number,
 ): Promise<void> {
-  const { maxDowntimeMs } = migrationLimitsOf(migration);
+  const { maxDowntimeMs } = readMigrationLimits(migration);
   const isEmulated = usesEmulation(deps.kubevirts.list()[0]);
   const atMost = { maxDowntimeMs, isEmulated };
   const limitMs = run.isDisrupted ? UNLIMITED_DOWNTIME_MS : downtimeAt(iteration, atMost);
@@ -89,7 +89,7 @@ async function limitDowntime(
 /** The reason of a failure, for people. libvirt reports a cancellation when this process aborted a stalled migration. */
 function describeFailure({ migration, run }: Outgoing, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
-  const seconds = migrationLimitsOf(migration).silenceMs / 1000;
+  const seconds = readMigrationLimits(migration).silenceMs / 1000;
   return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
@@ -109,7 +109,7 @@ async function awaitMigration(outgoing: Outgoing, connection: HypervisorConnecti
     const { relay } = run;
     await relay?.reportGone();
     run.isConfirmed = relay !== undefined && relay === run.relay;
-    logOutcome(deps, vmi, { isHeard: run.isConfirmed });
+    logOutcome(deps, vmi, { isAcknowledged: run.isConfirmed });
   } catch (error) {
     const reason = describeFailure(outgoing, error);
     // The next pass retries reporting that the guest has left.
@@ -136,7 +136,7 @@ function recordJob({ migration, run, deps }: Outgoing, job: JobStats): void {
   if (run.progressMs === undefined || job.processedBytes !== run.job?.processedBytes) {
     run.progressMs = nowMs;
   }
-  run.isStalled = isMoving && nowMs - run.progressMs >= migrationLimitsOf(migration).silenceMs;
+  run.isStalled = isMoving && nowMs - run.progressMs >= readMigrationLimits(migration).silenceMs;
   run.job = isMoving ? job : undefined;
 }
 
@@ -288,7 +288,7 @@ export async function sendGuest(outgoing: Outgoing): Promise<boolean> {
     domain,
     job,
     call: run.call,
-    isHeard: run.isConfirmed,
+    isAcknowledged: run.isConfirmed,
     isStalled: run.isStalled,
     isLate: mayDisruptNow(migration, outgoing.vmi, outgoing.deps.clock.now()),
     hasRelay: run.connectsTo(targetEndpoint(outgoing)),

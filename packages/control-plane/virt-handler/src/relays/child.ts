@@ -12,7 +12,7 @@ export function main(channel: ChildChannel): void {
     channel.send(message);
   };
   const begin = async (order: Exclude<RelayCommand, { kind: "reportGone" }>): Promise<void> => {
-    const { fd } = channel.takeDescriptor(DIRECTORY_TOKEN); // stays open as long as this process runs
+    const { fd } = channel.claimDescriptor(DIRECTORY_TOKEN); // stays open as long as this process runs
     const directory = `/proc/self/fd/${String(fd)}`;
     if (order.kind === "receive") {
       await receive(order, directory, report);

@@ -92,7 +92,7 @@ function serve(receiver: Receiver, channel: Channel): Server {
       refuse(remote, `it is not node ${order.peerNode}`);
       return;
     }
-    unauthenticated.know(remote);
+    unauthenticated.markAuthenticated(remote);
     void admit(receiver, channel, remote).then((reason) => {
       if (reason !== undefined) refuse(remote, reason);
     });

@@ -12,7 +12,7 @@ import type { OpenCapture } from "./guest-captures.ts";
 const KEY = { namespace: "default", name: "vm1" };
 const SOON = { withinMs: 5_000 };
 const ORDER = { interface: "one", filter: "", seconds: 5, bytes: 10_000 };
-const REQUEST = { stream: "capture", order: ORDER, by: "jane" } as const;
+const REQUEST = { stream: "capture", order: ORDER, user: "jane" } as const;
 /** Header lengths of the file and of each packet. */
 const [FILE_HEADER, PACKET_HEADER] = [24, 16];
 

@@ -58,7 +58,7 @@ function findTap(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): st
 
 function recordEvent(
   vmi: VirtualMachineInstance,
-  { order, by }: CaptureRequest,
+  { order, user: by }: CaptureRequest,
   { events }: Pick<Deps, "events">,
 ): void {
   const { interface: iface, filter, seconds } = order;
@@ -82,7 +82,7 @@ async function run(
   let isFull = false;
   const onBytes = async (bytes: Uint8Array): Promise<void> => {
     if (isFull) return;
-    const passed = packets.take(bytes);
+    const passed = packets.add(bytes);
     ({ isFull } = passed);
     for (const one of passed.bytes) await stream.pushWhenReady(one);
     if (isFull) stream.push(null);

@@ -37,13 +37,13 @@ test("finds no fault when frames pass", async () => {
   expect(report).toMatchObject({ vmi: "default/vm1", interface: "one" });
   expect(report.firstDead).toBeUndefined();
   expect(doctor.examined).toMatchObject([
-    { addresses: ["10.9.0.1"], asksDhcp: false, wiring: { mac: MACS.one }, node: { inode: "1" } },
+    { addresses: ["10.9.0.1"], testsDhcp: false, wiring: { mac: MACS.one }, node: { inode: "1" } },
   ]);
 });
 
 test("probes a guest without a known address by DHCP", async () => {
   await examine(KEY, "one");
-  expect(doctor.examined).toMatchObject([{ addresses: [], asksDhcp: true }]);
+  expect(doctor.examined).toMatchObject([{ addresses: [], testsDhcp: true }]);
 });
 
 test("reports a guest with another MAC", async () => {

@@ -92,7 +92,7 @@ async function examine(
   const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, remainingMs));
   const nic = query && { ...query, pod: session.launcher.netns, node, withinMs };
   const diagnosis = diagnose(
-    nic === undefined ? facts : { ...facts, seen: await doctor.examine(nic) },
+    nic === undefined ? facts : { ...facts, observed: await doctor.examine(nic) },
   );
   const milliseconds = Math.round(deps.clock.monotonicMs() - startedMs);
   return { vmi: vmiKey, interface: name, ...diagnosis, milliseconds };

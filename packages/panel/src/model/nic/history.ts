@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on a NIC, including those before the page was opened. Pure.
 import type { IfaceOperation } from "@patchbay/api";
-import { durationOf, mergeVmHistory, describeDelay, printSeconds } from "@patchbay/core/history";
+import {
+  computeDurationMs,
+  mergeVmHistory,
+  describeDelay,
+  printSeconds,
+} from "@patchbay/core/history";
 import { PHASE_LABELS, type VmObjects } from "./plug.ts";
 import { short } from "../shown.ts";
 
@@ -46,7 +51,7 @@ function describeEnd(operation: IfaceOperation): string {
 }
 
 function toRow(operation: IfaceOperation): OperationRow {
-  const ms = durationOf(operation);
+  const ms = computeDurationMs(operation);
   const phases = operation.phases.map(
     ({ phase, milliseconds }) =>
       `${PHASE_LABELS[phase]} ${milliseconds === undefined ? "…" : printSeconds(milliseconds)}`,

@@ -8,7 +8,7 @@ import type {
   VirtualMachineInstance,
   VmiSpec,
 } from "@patchbay/api";
-import { eventTypeOf } from "@patchbay/core/reasons";
+import { findEventType } from "@patchbay/core/reasons";
 import { long, short } from "../shown.ts";
 
 /** Color of a NIC's state. `off`: applied at the next start. */
@@ -87,7 +87,7 @@ function findTone(status: IfaceStatus, iface: Iface | undefined): Tone {
   const { hotplug = IN_USE, linkState } = status;
   const { phase, reason } = hotplug;
   if (reason !== undefined && reason !== "")
-    return eventTypeOf(reason) === "Warning" ? "failing" : "waiting";
+    return findEventType(reason) === "Warning" ? "failing" : "waiting";
   if (phase !== "Ready" || !isInGuest(status)) return "moving";
   return [iface?.state, linkState].includes("down") ? "down" : "ready";
 }

@@ -92,7 +92,7 @@ export class UserQuotas {
   /** Throws a StatusError 429 above the limit. */
   addConnection(user: string, socket: Socket): void {
     this.forUser(user).addConnection(socket);
-    this.#unauthenticated.know(socket);
+    this.#unauthenticated.markAuthenticated(socket);
   }
 
   forUser(user: string): UserQuota {

@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import { FILL_CONTAINER, buildFillerPod, isOwnedBy, ownedBy } from "./filler-pod.ts";
 import {
-  claimModeOf,
+  readClaimMode,
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
   FILL_STATE_ANNOTATION,
@@ -271,7 +271,7 @@ function planPod(
     const actions = planReport(facts, claim, { order, progress: waiting(blocker) });
     return { actions, requeueAfterMs: IN_USE_RECHECK_INTERVAL_MS };
   }
-  const sourceMode = claimModeOf(facts.sourceClaim);
+  const sourceMode = readClaimMode(facts.sourceClaim);
   const pod = buildFillerPod(facts.dataVolume, { order, sourceMode });
   return {
     actions: [

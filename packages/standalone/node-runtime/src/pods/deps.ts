@@ -48,7 +48,7 @@ export interface PodDeps {
   /** Scheme of the container ids in a pod's status. */
   readonly runtimeName: string;
   readonly files: Files;
-  readonly disk: Pick<VolumeDisk, "kindOf">;
+  readonly disk: Pick<VolumeDisk, "readKind">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly recorder: EventRecorder;

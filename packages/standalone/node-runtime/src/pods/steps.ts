@@ -62,7 +62,7 @@ async function checkDevices(
   paths: readonly string[],
 ): Promise<void> {
   for (const path of paths) {
-    const kind = (await deps.disk.kindOf(path)) ?? "not there";
+    const kind = (await deps.disk.readKind(path)) ?? "not there";
     if (kind === "BlockDevice" || kind === "CharDevice") continue;
     const reason = `${path} would be its device, and is ${kind}`;
     throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });

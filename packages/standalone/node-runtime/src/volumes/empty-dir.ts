@@ -49,7 +49,7 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
   const image = imageFile(node.podsDir, pod.metadata.uid ?? "", name);
   // Without an image file the directory was created while no loop device was available; the pod's files are in it.
   const hasImage = await files.exists(image);
-  if ((await disk.kindOf(path)) !== undefined && !hasImage) return;
+  if ((await disk.readKind(path)) !== undefined && !hasImage) return;
   const access = toAccess(pod);
   await disk.makeDirectory(dirname(image), ROOT_ONLY);
   const sizeBytes = Math.min(sizeLimitOf(make) ?? Number.POSITIVE_INFINITY, storageLimitOf(pod));

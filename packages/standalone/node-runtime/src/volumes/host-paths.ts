@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host paths: any path for the product's pods, and opened directories (hostDisk) for launchers.
-import { KUBEVIRTS, storageConfigOf, type Pod, type PodVolume } from "@patchbay/api";
+import { KUBEVIRTS, readStorageConfig, type Pod, type PodVolume } from "@patchbay/api";
 import type { Store } from "@patchbay/core/interfaces";
 import { volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
@@ -8,7 +8,7 @@ import { hostDiskPath } from "./layout.ts";
 
 /** Reads the KubeVirt object each time, so that a removed directory is unavailable at once. */
 export function createHostDiskFinder(store: Pick<Store, "list">): VolumeDeps["findHostDisks"] {
-  return async () => storageConfigOf((await store.list(KUBEVIRTS)).items[0]).hostDisks;
+  return async () => readStorageConfig((await store.list(KUBEVIRTS)).items[0]).hostDisks;
 }
 
 function findProblem(path: string, directories: readonly string[] | undefined): string | undefined {
@@ -54,7 +54,7 @@ const REQUIRED_KINDS: Readonly<Record<string, string | undefined>> = {
 type HostPath = NonNullable<PodVolume["hostPath"]>;
 
 async function makeMissing({ disk, files }: VolumeDeps, { path, type }: HostPath): Promise<void> {
-  if ((await disk.kindOf(path)) !== undefined) return;
+  if ((await disk.readKind(path)) !== undefined) return;
   if (type === "DirectoryOrCreate") await disk.makeDirectory(path, { uid: 0, gid: 0, mode: 0o755 });
   if (type === "FileOrCreate") await files.writeAtomic(path, "", 0o644);
 }
@@ -72,7 +72,7 @@ export async function findHostPath(
   if (!Object.hasOwn(REQUIRED_KINDS, type))
     throw volumeFailed(name, `hostPath has no type ${type}`);
   await makeMissing(deps, hostPath);
-  const [kind, requiredKind] = [await deps.disk.kindOf(path), REQUIRED_KINDS[type]];
+  const [kind, requiredKind] = [await deps.disk.readKind(path), REQUIRED_KINDS[type]];
   if (kind === undefined) throw volumeFailed(name, `hostPath ${path} does not exist`);
   if (requiredKind !== undefined && kind !== requiredKind) {
     throw volumeFailed(name, `hostPath ${path} is a ${kind}, not a ${requiredKind}`);

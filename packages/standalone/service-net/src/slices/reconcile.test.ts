@@ -8,7 +8,7 @@ import {
   type Pod,
   type Service,
 } from "@patchbay/api";
-import { serviceKeyOf } from "@patchbay/core/services";
+import { findServiceKey } from "@patchbay/core/services";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { aPod, aService } from "../testing/objects.ts";
@@ -18,7 +18,7 @@ function world(...services: readonly Service[]) {
   const objects = {
     services: createFakeCache<Service>(),
     pods: createFakeCache<Pod>({ namespace: ({ metadata }) => [metadata.namespace ?? ""] }),
-    slices: createFakeCache<EndpointSlice>({ service: (slice) => [serviceKeyOf(slice) ?? ""] }),
+    slices: createFakeCache<EndpointSlice>({ service: (slice) => [findServiceKey(slice) ?? ""] }),
     endpoints: createFakeCache<Endpoints>(),
   };
   for (const service of services) objects.services.put(service);

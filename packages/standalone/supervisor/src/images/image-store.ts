@@ -141,7 +141,7 @@ function withSignal(runner: ProcessRunner, signal: AbortSignal | undefined): Pro
   if (signal === undefined) return runner;
   return {
     run: (command) => runner.run({ ...command, signal }),
-    endFamily: (family) => runner.endFamily(family),
+    killFamily: (family) => runner.killFamily(family),
   };
 }
 

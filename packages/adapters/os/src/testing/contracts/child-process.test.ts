@@ -21,7 +21,7 @@ test("a descriptor arrives with its token, once", async () => {
   const descriptors: number[] = [];
   const main: ChildMain = (channel) => {
     channel.onMessage(() => {
-      descriptors.push(channel.takeDescriptor(7).fd);
+      descriptors.push(channel.claimDescriptor(7).fd);
     });
   };
   const starter = createFakeChildStarter({ "file:///taker.js": main });

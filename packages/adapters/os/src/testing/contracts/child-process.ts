@@ -61,7 +61,7 @@ export function describeChildStarterContract(name: string, make: () => ChildStar
     });
 
     test("a descriptor that was not sent cannot be taken", () => {
-      expect(() => child.takeDescriptor(7)).toThrow(
+      expect(() => child.claimDescriptor(7)).toThrow(
         expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error,
       );
     });

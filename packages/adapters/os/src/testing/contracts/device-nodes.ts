@@ -52,27 +52,27 @@ export function describeDeviceNodesContract(
 
     test.each([NULL, TUN, LARGE])("a copy of %j is the same device, and ours", async (numbers) => {
       bench.put(copy.source, { ...numbers, ...ROOTS });
-      expect(await bench.nodes.keepCopy(copy)).toBe("made");
+      expect(await bench.nodes.ensureCopy(copy)).toBe("made");
       expect(bench.find(copy.path)).toEqual({ ...numbers, ...OURS });
       expect(bench.find(copy.source)).toEqual({ ...numbers, ...ROOTS });
     });
 
     test("it stays as it is while nothing is another", async () => {
       bench.put(copy.source, { ...NULL, ...ROOTS });
-      await bench.nodes.keepCopy(copy);
-      expect(await bench.nodes.keepCopy(copy)).toBe("unchanged");
+      await bench.nodes.ensureCopy(copy);
+      expect(await bench.nodes.ensureCopy(copy)).toBe("unchanged");
       bench.put(copy.source, { ...NULL, ...ROOTS, mode: 0o666 });
-      expect(await bench.nodes.keepCopy(copy)).toBe("unchanged");
+      expect(await bench.nodes.ensureCopy(copy)).toBe("unchanged");
     });
 
     test("it becomes another when the source does, or when it was taken away", async () => {
       bench.put(copy.source, { ...NULL, ...ROOTS });
-      await bench.nodes.keepCopy(copy);
+      await bench.nodes.ensureCopy(copy);
       bench.put(copy.source, { ...TUN, ...ROOTS });
-      expect(await bench.nodes.keepCopy(copy)).toBe("made");
+      expect(await bench.nodes.ensureCopy(copy)).toBe("made");
       expect(bench.find(copy.path)).toEqual({ ...TUN, ...OURS });
       bench.take(copy.path);
-      expect(await bench.nodes.keepCopy(copy)).toBe("made");
+      expect(await bench.nodes.ensureCopy(copy)).toBe("made");
       expect(bench.find(copy.path)).toEqual({ ...TUN, ...OURS });
     });
 
@@ -80,20 +80,20 @@ export function describeDeviceNodesContract(
       "it is made anew where it has %j",
       async (wrong) => {
         bench.put(copy.source, { ...NULL, ...ROOTS });
-        await bench.nodes.keepCopy(copy);
+        await bench.nodes.ensureCopy(copy);
         bench.put(copy.path, { ...NULL, ...OURS, ...wrong });
-        expect(await bench.nodes.keepCopy(copy)).toBe("made");
+        expect(await bench.nodes.ensureCopy(copy)).toBe("made");
         expect(bench.find(copy.path)).toEqual({ ...NULL, ...OURS });
       },
     );
 
     test("it goes with its source, and where there was none nothing comes", async () => {
-      expect(await bench.nodes.keepCopy(copy)).toBe("removed");
+      expect(await bench.nodes.ensureCopy(copy)).toBe("removed");
       bench.put(copy.source, { ...NULL, ...ROOTS });
-      await bench.nodes.keepCopy(copy);
+      await bench.nodes.ensureCopy(copy);
       bench.take(copy.source);
       for (let round = 0; round < 2; round += 1) {
-        expect(await bench.nodes.keepCopy(copy)).toBe("removed");
+        expect(await bench.nodes.ensureCopy(copy)).toBe("removed");
         expect(bench.find(copy.path)).toBeUndefined();
       }
     });

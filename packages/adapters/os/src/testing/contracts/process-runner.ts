@@ -100,7 +100,7 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
 
     test("a family that has left nothing running is ended", async () => {
       await runner.run({ argv: bench.speaker, timeoutMs, family: "contract" });
-      await expect(runner.endFamily("contract")).resolves.toBeUndefined();
+      await expect(runner.killFamily("contract")).resolves.toBeUndefined();
     });
   });
 }

@@ -35,7 +35,7 @@ export function describeVhostSocketsContract(
     });
 
     test("what is not there is missing", () => {
-      expect(bench.sockets.look(POD, SOCKET)).toEqual({ state: "missing" });
+      expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "missing" });
       expect(() => {
         bench.sockets.link(POD, SOCKET);
       }).toThrow(expect.objectContaining({ code: "OS_FILE_FAILED" }) as Error);
@@ -43,14 +43,14 @@ export function describeVhostSocketsContract(
 
     test("a socket is the launcher's to use once it is linked, which may be repeated", async () => {
       await bench.put(SOCKET.path, DATAPLANES);
-      const { id } = bench.sockets.look(POD, SOCKET);
-      expect(bench.sockets.look(POD, SOCKET)).toEqual({ state: "found", id });
+      const { id } = bench.sockets.observe(POD, SOCKET);
+      expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "found", id });
       for (let round = 0; round < 2; round += 1) {
         bench.sockets.link(POD, SOCKET);
-        expect(bench.sockets.look(POD, SOCKET)).toEqual({ state: "ready", id });
+        expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "ready", id });
         expect(bench.findLink(POD, "pod1")).toBe(SOCKET.path);
       }
-      expect(bench.sockets.look(POD, { ...SOCKET, podInterfaceName: "pod2" })).toEqual({
+      expect(bench.sockets.observe(POD, { ...SOCKET, podInterfaceName: "pod2" })).toEqual({
         state: "found",
         id,
       });
@@ -59,11 +59,11 @@ export function describeVhostSocketsContract(
     test("the next one of the same name is another, and is to be linked again", async () => {
       await bench.put(SOCKET.path, DATAPLANES);
       bench.sockets.link(POD, SOCKET);
-      const { id } = bench.sockets.look(POD, SOCKET);
+      const { id } = bench.sockets.observe(POD, SOCKET);
       bench.take(SOCKET.path);
-      expect(bench.sockets.look(POD, SOCKET)).toEqual({ state: "missing" });
+      expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "missing" });
       await bench.put(SOCKET.path, DATAPLANES);
-      const next = bench.sockets.look(POD, SOCKET);
+      const next = bench.sockets.observe(POD, SOCKET);
       expect(next.state).toBe("found");
       expect(next.id).not.toBe(id);
     });
@@ -74,7 +74,7 @@ export function describeVhostSocketsContract(
       { name: "a socket that the launcher made", file: { kind: "socket", uid: 107 } },
     ] as const)("$name is refused", async ({ file }) => {
       await bench.put(SOCKET.path, file);
-      const observed = bench.sockets.look(POD, SOCKET);
+      const observed = bench.sockets.observe(POD, SOCKET);
       expect(observed.state).toBe("refused");
       expect(observed.reason).not.toBe("");
       expect(() => {

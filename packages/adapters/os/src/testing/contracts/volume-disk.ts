@@ -104,8 +104,8 @@ export function describeVolumeDiskContract(
 
     test("a path has a kind where something is", async () => {
       await disk.makeDirectory(`${directory}/volume`, ACCESS);
-      expect(await disk.kindOf(`${directory}/volume`)).toBe("Directory");
-      expect(await disk.kindOf(`${directory}/none`)).toBeUndefined();
+      expect(await disk.readKind(`${directory}/volume`)).toBe("Directory");
+      expect(await disk.readKind(`${directory}/none`)).toBeUndefined();
     });
   });
 }

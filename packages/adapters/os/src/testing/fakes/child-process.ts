@@ -7,7 +7,7 @@ import type {
   ChildProcessHandle,
   ChildProgram,
   ChildStarter,
-  TakenDescriptor,
+  ClaimedDescriptor,
 } from "@patchbay/core/interfaces";
 
 /** Most bytes of a message; as the port says. */
@@ -51,7 +51,7 @@ class MemoryChannel implements ChildChannel {
     this.peer?.keep(fd, token);
   }
 
-  takeDescriptor(token: number): TakenDescriptor {
+  claimDescriptor(token: number): ClaimedDescriptor {
     const fd = this.#descriptors.get(token);
     if (fd === undefined) throw noDescriptor("recvmsg");
     this.#descriptors.delete(token);
@@ -99,7 +99,7 @@ function startIn(main: ChildMain, pid: number): ChildProcessHandle {
     sendDescriptor: (fd, token) => {
       ours.sendDescriptor(fd, token);
     },
-    takeDescriptor: (token) => ours.takeDescriptor(token),
+    claimDescriptor: (token) => ours.claimDescriptor(token),
   };
 }
 

@@ -20,7 +20,7 @@ export interface FakeDeviceNodes extends DeviceNodes {
 /** A machine without devices. */
 export function createFakeDeviceNodes(): FakeDeviceNodes {
   const nodes = new Map<string, FakeDeviceNode>();
-  const keepCopy = ({ source, path, uid, gid, mode }: DeviceCopy): CopyResult => {
+  const ensureCopy = ({ source, path, uid, gid, mode }: DeviceCopy): CopyResult => {
     const from = nodes.get(source);
     if (from === undefined) {
       nodes.delete(path);
@@ -31,5 +31,5 @@ export function createFakeDeviceNodes(): FakeDeviceNodes {
     nodes.set(path, copy);
     return "made";
   };
-  return { nodes, keepCopy: (copy) => Promise.resolve(keepCopy(copy)) };
+  return { nodes, ensureCopy: (copy) => Promise.resolve(ensureCopy(copy)) };
 }

@@ -52,9 +52,9 @@ export function createFakeProcessRunner(
       over.abort(new Error("the program has ended"));
     }
   };
-  const endFamily = (family: string): Promise<void> => {
+  const killFamily = (family: string): Promise<void> => {
     endedFamilies.push(family);
     return Promise.resolve();
   };
-  return { run, endFamily, commands, endedFamilies };
+  return { run, killFamily, commands, endedFamilies };
 }

@@ -49,7 +49,7 @@ class MemorySockets implements FakeVhostSockets {
     return this.#links.get(`${podUid}/${podInterfaceName}`);
   }
 
-  look(podUid: string, { podInterfaceName, path }: VhostSocket): ObservedSocket {
+  observe(podUid: string, { podInterfaceName, path }: VhostSocket): ObservedSocket {
     const file = this.#files.get(path);
     if (file === undefined) return { state: "missing" };
     const { kind, uid, id, isShared } = file;
@@ -61,7 +61,7 @@ class MemorySockets implements FakeVhostSockets {
 
   link(podUid: string, socket: VhostSocket): void {
     const { path, podInterfaceName } = socket;
-    const { state, reason = "" } = this.look(podUid, socket);
+    const { state, reason = "" } = this.observe(podUid, socket);
     const file = this.#files.get(path);
     if (file === undefined)
       throw new AppError("OS_FILE_FAILED", { call: "link", path, reason: "ENOENT" });

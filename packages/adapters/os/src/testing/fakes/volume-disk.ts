@@ -118,7 +118,7 @@ class MemoryDisk implements FakeVolumeDisk {
   }
 
   async mountDirectory(path: string, source: string): Promise<void> {
-    const kind = await this.kindOf(source);
+    const kind = await this.readKind(source);
     if (kind === undefined) {
       const reason = "ENOENT: no such file or directory";
       throw new AppError("OS_FILE_FAILED", { call: "openat2", path: source, reason });
@@ -153,7 +153,7 @@ class MemoryDisk implements FakeVolumeDisk {
     return Promise.resolve(new Map(known.map((path) => [path, this.#used.get(path) ?? 0])));
   }
 
-  kindOf(path: string): Promise<PathKind | undefined> {
+  readKind(path: string): Promise<PathKind | undefined> {
     const isDirectory = this.directories.has(path);
     return Promise.resolve(this.#kinds.get(path) ?? (isDirectory ? "Directory" : undefined));
   }

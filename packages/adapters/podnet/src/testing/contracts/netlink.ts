@@ -64,7 +64,7 @@ export function describeNetlinkContract(kind: string, make: () => Promise<Netlin
     });
 
     test("makes a tap once", async () => {
-      const tap = { name: "tap1", owner: 107, takesMany: true };
+      const tap = { name: "tap1", owner: 107, isMultiQueue: true };
       await scene.netlink.makeTap(scene.netns, tap);
       const again = scene.netlink.makeTap(scene.netns, tap);
       await expect(again).rejects.toMatchObject({ code: "OS_FILE_FAILED" });

@@ -18,7 +18,7 @@ describeNicDoctorContract("fake", () => {
   if (pod === undefined || node === undefined) throw new Error("no namespaces");
   return Promise.resolve({
     doctor,
-    nic: { pod, node, wiring, addresses: ["10.9.0.1"], asksDhcp: false, withinMs: 4000 },
+    nic: { pod, node, wiring, addresses: ["10.9.0.1"], testsDhcp: false, withinMs: 4000 },
     removeNic: () => {
       doctor.nicsGone = true;
       return Promise.resolve();

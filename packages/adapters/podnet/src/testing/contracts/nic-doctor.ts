@@ -23,7 +23,7 @@ export function describeNicDoctorContract(kind: string, make: () => Promise<NicD
 
     test("sees each link of a way, that nothing is missing, and that the guest answers", async () => {
       const { doctor, nic } = scene;
-      const { links, lacks, traces, isBridged } = await doctor.examine(nic);
+      const { links, wiringFaults: lacks, traces, isBridged } = await doctor.examine(nic);
       const { tap, podNic, nodePeer, nodeBridge } = links;
       const { tapName, podInterfaceName, mac } = nic.wiring;
       expect([tap?.name, podNic?.name]).toEqual([tapName, podInterfaceName]);

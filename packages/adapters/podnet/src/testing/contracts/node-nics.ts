@@ -109,8 +109,8 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       const nic = await note();
       scene.lend();
       expect(scene.inPod()).toEqual(["net1"]);
-      await scene.nics.bringBack(scene.pod, "net1", scene.host);
-      await scene.nics.bringBack(scene.pod, "net1", scene.host);
+      await scene.nics.returnToHost(scene.pod, "net1", scene.host);
+      await scene.nics.returnToHost(scene.pod, "net1", scene.host);
       expect(scene.inPod()).toEqual([]);
       expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
       expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);

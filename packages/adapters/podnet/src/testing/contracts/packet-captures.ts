@@ -42,7 +42,7 @@ export function describePacketCapturesContract(
       let pieces = 0;
       return {
         take: (bytes) => {
-          pieces += packets.take(bytes).bytes.length;
+          pieces += packets.add(bytes).bytes.length;
         },
         // The first piece is the header of the file.
         count: () => Math.max(0, pieces - 1),

@@ -81,13 +81,13 @@ export function describePodNetworkContract(
 
     test("sees whether it is wired", async () => {
       const isWired = async (): Promise<boolean> =>
-        (await bench.network.look(bench.netns)).isWired(WIRING);
+        (await bench.network.observe(bench.netns)).isWired(WIRING);
       expect(await isWired()).toBe(false);
       await addNic();
       expect(await isWired()).toBe(false);
       await bench.network.wireTap(bench.netns, WIRING);
       expect(await isWired()).toBe(true);
-      const view = await bench.network.look(bench.netns);
+      const view = await bench.network.observe(bench.netns);
       expect(view.links).toEqual(await bench.network.listLinks(bench.netns));
       expect(view.isWired({ ...WIRING, mac: "02:00:00:00:5e:02" })).toBe(false);
       expect(view.isWired({ ...WIRING, mtu: 1400 })).toBe(false);
@@ -99,7 +99,7 @@ export function describePodNetworkContract(
       await addNic();
       const guard = { macs: [MAC], serves: false, addresses: ["10.9.0.1", "fd09::1"] };
       const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
-        (await bench.network.look(bench.netns)).isWired(wiring);
+        (await bench.network.observe(bench.netns)).isWired(wiring);
       await bench.network.wireTap(bench.netns, { ...WIRING, guard });
       expect(await isWired({ ...WIRING, guard })).toBe(true);
       expect(await isWired({ ...WIRING, guard: { ...guard, serves: true } })).toBe(false);
@@ -113,7 +113,7 @@ export function describePodNetworkContract(
       await addNic();
       const awaited: BridgeWiring = { ...WIRING, awaitedIn: "pod-uid" };
       const isWired = async (): Promise<readonly boolean[]> => {
-        const view = await bench.network.look(bench.netns);
+        const view = await bench.network.observe(bench.netns);
         return [view.isWired(awaited), view.isWired(WIRING)];
       };
       await bench.network.wireTap(bench.netns, awaited);
@@ -147,7 +147,7 @@ export function describePodNetworkContract(
         ports: [{ protocol: "tcp", first: 80, last: 80 }],
       };
       const isWired = async (observed: MasqueradeWiring): Promise<boolean> =>
-        (await bench.network.look(bench.netns)).isWired(observed);
+        (await bench.network.observe(bench.netns)).isWired(observed);
       await bench.network.wireTap(bench.netns, wiring);
       expect(await isWired(wiring)).toBe(true);
       expect(await isWired({ ...wiring, ports: [] })).toBe(false);
@@ -204,7 +204,7 @@ export function describePodNetworkContract(
       const addTap = (): Promise<void> =>
         bench.addNic({ name: tapName, kind: "tun", mac: TAP_MAC });
       const isWired = async (): Promise<boolean> =>
-        (await bench.network.look(bench.netns)).isWired(FOUND);
+        (await bench.network.observe(bench.netns)).isWired(FOUND);
 
       test("sets it up, and leaves it to the plugin", async () => {
         await addTap();
@@ -235,7 +235,7 @@ export function describePodNetworkContract(
         bridgeName: "k6t-facade",
       };
       const isWired = async (wiring: BridgeWiring): Promise<boolean> =>
-        (await bench.network.look(bench.netns)).isWired(wiring);
+        (await bench.network.observe(bench.netns)).isWired(wiring);
       beforeEach(async () => {
         await addNic();
         await bench.network.wireTap(bench.netns, WIRING);
@@ -290,8 +290,8 @@ export function describePodNetworkContract(
         mac: "02:00:00:00:5E:07",
         addresses: ["10.55.0.2/24", "fd00:55::2/64"],
       };
-      await bench.network.giveBack(bench.netns, borrowed);
-      await bench.network.giveBack(bench.netns, borrowed);
+      await bench.network.restoreNic(bench.netns, borrowed);
+      await bench.network.restoreNic(bench.netns, borrowed);
       const nic = await find(name);
       expect(nic).toMatchObject({ mac: "02:00:00:00:5e:07" });
       expect(nic?.addresses).toEqual(expect.arrayContaining(borrowed.addresses));
@@ -299,7 +299,7 @@ export function describePodNetworkContract(
 
     test("gives nothing to a NIC that is not there", async () => {
       const borrowed = { name: "none", mac: MAC, addresses: ["10.55.0.2/24"] };
-      await bench.network.giveBack(bench.netns, borrowed);
+      await bench.network.restoreNic(bench.netns, borrowed);
       expect(await find("none")).toBeUndefined();
     });
 

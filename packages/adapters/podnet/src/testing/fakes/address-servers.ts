@@ -50,7 +50,7 @@ export function createFakeAddressServers(): FakeAddressServers {
       if (failed === undefined) return Promise.resolve(begin(inode, nic));
       return Promise.reject(failed.error);
     },
-    endLeft: () => Promise.resolve(),
+    killLeftovers: () => Promise.resolve(),
     ask: (inode, mac) =>
       [...running]
         .filter((server) => server.inode === inode)

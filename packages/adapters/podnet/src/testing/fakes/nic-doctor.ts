@@ -48,13 +48,16 @@ function buildIntactPath(
     onNode: "peer",
   } as const;
   const inward = {
-    ...({ probe: "inward", asked: ["nodePeer", "podNic", "tap"] } as const),
-    ...({ answered: ["tap", "podNic", "nodePeer"], by: [wiring.mac], to: [] } as const),
-  };
+    probe: "inward",
+    probeSeenAt: ["nodePeer", "podNic", "tap"],
+    replySeenAt: ["tap", "podNic", "nodePeer"],
+    repliedFrom: [wiring.mac],
+    repliedTo: [],
+  } as const;
   return {
     isBridged: wiring.kind === "bridge",
     links: { ...inPod, ...(nicsGone ? { uplinks: [], onNode: "unseen" } : beyond) },
-    lacks: [],
+    wiringFaults: [],
     refused: [],
     traces: addresses.length === 0 || nicsGone ? [] : [inward],
     ...(target === undefined ? {} : { target: { address: target.address, at: "port" } }),

@@ -92,7 +92,7 @@ class MemoryNodeNics implements FakeNodeNics {
     }
   }
 
-  async bringBack(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
+  async returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
     await Promise.resolve();
     this.#lastIndex += 1;
     const index = this.#lastIndex;
@@ -112,7 +112,7 @@ class MemoryNodeNics implements FakeNodeNics {
     this.#take(inode, present);
     this.put(inode, { ...nic, index: present.index, addresses, routes });
     const faults = [...nic.addresses, ...nic.routes].filter((one) => this.refused.includes(one));
-    return { kind: "there", lacks: faults };
+    return { kind: "there", rejectedSettings: faults };
   }
 
   #of(inode: string): readonly NodeNic[] {

@@ -64,7 +64,7 @@ export function createFakePacketCaptures(links: readonly string[]): FakePacketCa
   };
   return {
     start: (_netns, what, take) => begin(what, take),
-    endLeft: () => Promise.resolve(),
+    killLeftovers: () => Promise.resolve(),
     pass: async (link, packet) => {
       for (const { what, take } of running) {
         if (what.link === link && what.filter === "") await take(toRecord(packet));

@@ -59,7 +59,7 @@ export interface FakePodNetwork extends PodNetwork {
 }
 
 type FakePodNetworkCall =
-  | "look"
+  | "observe"
   | "listLinks"
   | "wireTap"
   | "makeBridge"
@@ -67,7 +67,7 @@ type FakePodNetworkCall =
   | "unwireTap"
   | "readAddresses"
   | "announce"
-  | "giveBack"
+  | "restoreNic"
   | "removeLink"
   | "restoreName";
 
@@ -146,8 +146,8 @@ class MemoryPodNetwork implements FakePodNetwork {
     this.#interruption = { before: part, error };
   }
 
-  look(netns: NetnsHandle): Promise<PodView> {
-    return this.#call("look", () => {
+  observe(netns: NetnsHandle): Promise<PodView> {
+    return this.#call("observe", () => {
       const links = new Map(this.#linksOf(netns.inode));
       const forwarding = new Set(this.#forwarding);
       const rules = new Map(this.#rules);
@@ -218,8 +218,8 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
-  giveBack({ inode }: NetnsHandle, { name, mac, addresses }: BorrowedNic): Promise<void> {
-    return this.#call("giveBack", () => {
+  restoreNic({ inode }: NetnsHandle, { name, mac, addresses }: BorrowedNic): Promise<void> {
+    return this.#call("restoreNic", () => {
       const nic = this.findLink(inode, name);
       if (nic === undefined) return;
       const isOther = mac !== undefined && normalizeMac(mac) !== nic.mac;
@@ -387,13 +387,13 @@ function isNicDone(
 }
 
 function listAnswers(wiring: BridgeWiring | MasqueradeWiring | ObservedWiring): readonly string[] {
-  return wiring.kind === "bridge" ? (wiring.answers?.addresses ?? []) : [];
+  return wiring.kind === "bridge" ? (wiring.replies?.addresses ?? []) : [];
 }
 
 function withoutMaster(link: Link): Link {
-  const { name, index, kind, mac, mtu, up, carrier, addresses, takesQueues } = link;
+  const { name, index, kind, mac, mtu, up, carrier, addresses, tapQueues } = link;
   const rest = { name, index, kind, mac, mtu, up, carrier, addresses };
-  return takesQueues === undefined ? rest : { ...rest, takesQueues };
+  return tapQueues === undefined ? rest : { ...rest, tapQueues };
 }
 
 function toEntryKey(inode: string, tapName: string, mac: string): string {

@@ -5,38 +5,38 @@ export const STANDALONE_ERRORS = {
   STANDALONE_NOT_ROOT: {
     summary:
       "only root can run a standalone machine, which needs namespaces, bridges and devices; run the command as root",
-    who: "user",
+    owner: "user",
     retry: "never",
     http: 403,
   },
   STANDALONE_NOT_OURS: {
     summary:
       "{dataDir} does not look like a data directory of patchbay ({reason}); nothing was changed",
-    who: "user",
+    owner: "user",
     retry: "never",
     http: 403,
   },
   STANDALONE_NOT_FOUND: {
     summary: "there is no machine in {dataDir}",
-    who: "user",
+    owner: "user",
     retry: "never",
     http: 404,
   },
   STANDALONE_RUNS_ALREADY: {
     summary: "a supervisor of {dataDir} is already running: process {pid}",
-    who: "user",
+    owner: "user",
     retry: "never",
     http: 409,
   },
   STANDALONE_SETTING_INVALID: {
     summary: "the settings are invalid: {causes}",
-    who: "user",
+    owner: "user",
     retry: "never",
     http: 400,
   },
   STANDALONE_STOP_FAILED: {
     summary: "the supervisor did not stop: {reason}",
-    who: "environment",
+    owner: "environment",
     retry: "backoff",
     http: 500,
   },
@@ -45,38 +45,38 @@ export const STANDALONE_ERRORS = {
 export const PATCHBAY_ERRORS = {
   FLAG_INVALID: {
     summary: "{flag}: {reason}",
-    who: "user",
+    owner: "user",
     retry: "never",
     http: 400,
   },
   INTERFACE_DOES_NOT_WORK: {
     summary: "interface {iface} of {vm} does not work: {hop}: {why}; {stands}",
-    who: "environment",
+    owner: "environment",
     retry: "on-change",
     http: 500,
   },
   INTERFACE_NOT_CHECKED: {
     summary:
       "interface {iface} of {vm} is plugged and was left in place; it could not be checked: {reason}",
-    who: "environment",
+    owner: "environment",
     retry: "on-change",
     http: 500,
   },
   DOCTOR_FOUND_DEAD: {
     summary: "{dead} of {all} interfaces lose frames: {hops}",
-    who: "environment",
+    owner: "environment",
     retry: "on-change",
     http: 500,
   },
   DOCTOR_FOUND: {
     summary: "{wrong} of {all} checks found something wrong",
-    who: "environment",
+    owner: "environment",
     retry: "on-change",
     http: 500,
   },
   PANEL_NOT_BUILT: {
     summary: "the panel's page is not built: {path} is missing; run: npm run build",
-    who: "environment",
+    owner: "environment",
     retry: "never",
     http: 500,
   },

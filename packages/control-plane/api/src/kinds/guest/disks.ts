@@ -74,7 +74,7 @@ export const DiskSchema = Type.Object(
             Type.String({ description: "Where the device is, for example 0000:02:00.0." }),
           ),
         },
-        { description: "A hard disk; so is one that says nothing of its kind." },
+        { description: "A hard disk; the default kind." },
       ),
     ),
     cdrom: Type.Optional(

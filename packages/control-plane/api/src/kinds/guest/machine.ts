@@ -32,7 +32,7 @@ const KernelBootSchema = Type.Object(
 export const EfiSchema = Type.Object(
   {
     persistent: Type.Optional(
-      Type.Boolean({ description: "Variables are kept over restarts, on a claim of the VM." }),
+      Type.Boolean({ description: "Variables persist over restarts, on a claim of the VM." }),
     ),
     secureBoot: flag("Only signed code is booted; true when absent. It needs features.smm."),
   },
@@ -154,12 +154,11 @@ const feature = <T extends TProperties>(description: string, more: T) =>
     ),
   );
 
-/** The features that Patchbay implements. */
 export const FEATURE_FIELDS = {
   acpi: feature("ACPI; the guest has it when this is absent.", {}),
   apic: feature("APIC; the guest has it when this is absent.", {
     endOfInterrupt: Type.Optional(
-      Type.Boolean({ description: "End of interrupts is told without an exit." }),
+      Type.Boolean({ description: "End of interrupt is signaled without a VM exit." }),
     ),
   }),
   kvm: Type.Optional(
@@ -202,14 +201,14 @@ const WatchdogSchema = Type.Object(
       object("A watchdog of IBM Z.", { action: anyText("reset, poweroff or shutdown.") }),
     ),
   },
-  { description: "A watchdog, which acts when the guest no longer tells it that it is well." },
+  { description: "A watchdog, which acts when the guest no longer resets its timer." },
 );
 
 const TpmSchema = Type.Object(
   {
     enabled: flag("Whether it is there; true when absent."),
     persistent: Type.Optional(
-      Type.Boolean({ description: "What it holds is kept over restarts, on a claim of the VM." }),
+      Type.Boolean({ description: "Its contents persist over restarts, on a claim of the VM." }),
     ),
   },
   { description: "A TPM 2.0." },
@@ -245,7 +244,7 @@ export const GUEST_DEVICES = {
   ),
   autoattachSerialConsole: flag("A serial console; true when absent."),
   logSerialConsole: flag(
-    "What the guest prints on its serial console is the log of the launcher's container guest-console-log; as the cluster says when absent.",
+    "Logs the serial console in the launcher's container guest-console-log; the cluster's default when absent.",
   ),
 };
 

@@ -195,7 +195,7 @@ const FIRMWARE_ROWS: readonly GuestRow[] = [
 
 const DISK = `${DOMAIN}.devices.disks[0]`;
 
-const WORD_ROWS: readonly GuestRow[] = [
+const ENUM_ROWS: readonly GuestRow[] = [
   {
     name: "words of a disk",
     spec: withDisk({
@@ -346,7 +346,7 @@ describe.each([
   ["amounts", AMOUNT_ROWS],
   ["processors", CPU_ROWS],
   ["firmware", FIRMWARE_ROWS],
-  ["words", WORD_ROWS],
+  ["words", ENUM_ROWS],
   ["the pod", POD_ROWS],
 ])("%s", (_title, rows) => {
   test.each(rows)("$name", ({ spec, want }) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for vCPUs, boot order, resources and firmware. Source: KubeVirt validateCPUHotplug, validateBootOrder,
 // validateFirmware, validateKernelBoot, vmi-create-admitter.
-import { causeIf, type Rule, diskPath, ifacePath, type JudgedSpec } from "../rule.ts";
+import { causeIf, type Rule, diskPath, ifacePath, type ValidatedSpec } from "../rule.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isAbsent } from "../../kinds/network.ts";
 import { parseQuantity } from "../../values/quantity.ts";
@@ -38,7 +38,7 @@ interface Bootable {
   readonly order: number;
 }
 
-function bootablesOf({ disks, ifaces, base }: JudgedSpec): readonly Bootable[] {
+function listBootables({ disks, ifaces, base }: ValidatedSpec): readonly Bootable[] {
   const of = (entry: { readonly bootOrder?: number }, path: string): readonly Bootable[] =>
     entry.bootOrder === undefined ? [] : [{ path, order: entry.bootOrder }];
   return [
@@ -48,7 +48,7 @@ function bootablesOf({ disks, ifaces, base }: JudgedSpec): readonly Bootable[] {
 }
 
 const startsAtOne: Rule = (spec) =>
-  bootablesOf(spec)
+  listBootables(spec)
     .filter(({ order }) => order < 1)
     .map(({ path }) => ({
       reason: "FieldValueInvalid",
@@ -57,7 +57,7 @@ const startsAtOne: Rule = (spec) =>
     }));
 
 const isUnique: Rule = (spec) => {
-  const all = bootablesOf(spec);
+  const all = listBootables(spec);
   return all.flatMap(({ path, order }, index): readonly Cause[] => {
     if (all.findIndex((other) => other.order === order) === index) return [];
     const field = `${path}.bootOrder`;
@@ -78,20 +78,20 @@ interface Amount {
   readonly value: number;
 }
 
-function amountOf(field: string, quantity: unknown): Amount {
+function parseAmount(field: string, quantity: unknown): Amount {
   const value = quantity === undefined ? 0 : (parseQuantity(quantity) ?? 0);
   return { field, text: String(quantity), value };
 }
 
-function amountsOf({ spec, base }: JudgedSpec, resource: "cpu" | "memory") {
+function listAmounts({ spec, base }: ValidatedSpec, resource: "cpu" | "memory") {
   const path = `${base}.domain.resources`;
   // The schema restricts both to quantities.
   const { requests, limits } = (spec.domain.resources ?? {}) as Readonly<
     Record<"requests" | "limits", Readonly<Record<string, unknown>> | undefined>
   >;
   return {
-    request: amountOf(`${path}.requests.${resource}`, requests?.[resource]),
-    limit: amountOf(`${path}.limits.${resource}`, limits?.[resource]),
+    request: parseAmount(`${path}.requests.${resource}`, requests?.[resource]),
+    limit: parseAmount(`${path}.limits.${resource}`, limits?.[resource]),
   };
 }
 
@@ -103,13 +103,13 @@ function exceeds(request: Amount, limit: Amount): readonly Cause[] {
   });
 }
 
-const cpuIsInLimit: Rule = (judged) => {
-  const { request, limit } = amountsOf(judged, "cpu");
+const cpuIsInLimit: Rule = (validated) => {
+  const { request, limit } = listAmounts(validated, "cpu");
   return exceeds(request, limit);
 };
 
-const memoryIsInLimit: Rule = (judged) => {
-  const { request, limit } = amountsOf(judged, "memory");
+const memoryIsInLimit: Rule = (validated) => {
+  const { request, limit } = listAmounts(validated, "memory");
   const isTooSmall = request.value > 0 && request.value < MEMORY_MIN_BYTES;
   return [
     ...causeIf(isTooSmall, {
@@ -121,10 +121,10 @@ const memoryIsInLimit: Rule = (judged) => {
   ];
 };
 
-const guestIsInLimit: Rule = (judged) => {
-  const { limit } = amountsOf(judged, "memory");
-  const field = `${judged.base}.domain.memory.guest`;
-  const guest = amountOf(field, judged.spec.domain.memory?.guest);
+const guestIsInLimit: Rule = (validated) => {
+  const { limit } = listAmounts(validated, "memory");
+  const field = `${validated.base}.domain.memory.guest`;
+  const guest = parseAmount(field, validated.spec.domain.memory?.guest);
   return causeIf(limit.value > 0 && guest.value > limit.value, {
     reason: "FieldValueInvalid",
     field,
@@ -140,15 +140,15 @@ const SERIAL = /^[A-Za-z0-9_.+-]+$/;
 /** Source: RFC 9562 section 4. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-type Firmware = NonNullable<JudgedSpec["spec"]["domain"]["firmware"]>;
+type Firmware = NonNullable<ValidatedSpec["spec"]["domain"]["firmware"]>;
 
-function firmwareOf({ spec }: JudgedSpec): Firmware {
+function readFirmware({ spec }: ValidatedSpec): Firmware {
   return spec.domain.firmware ?? {};
 }
 
-const oneBootLoader: Rule = (judged) => {
-  const { bios, efi } = firmwareOf(judged).bootloader ?? {};
-  const field = `${judged.base}.domain.firmware.bootloader`;
+const oneBootLoader: Rule = (validated) => {
+  const { bios, efi } = readFirmware(validated).bootloader ?? {};
+  const field = `${validated.base}.domain.firmware.bootloader`;
   return causeIf(bios !== undefined && efi !== undefined, {
     reason: "FieldValueInvalid",
     field,
@@ -157,11 +157,11 @@ const oneBootLoader: Rule = (judged) => {
 };
 
 /** SMM protects the firmware's variables from the guest. */
-const secureBootHasSmm: Rule = (judged) => {
-  const efi: unknown = firmwareOf(judged).bootloader?.efi;
+const secureBootHasSmm: Rule = (validated) => {
+  const efi: unknown = readFirmware(validated).bootloader?.efi;
   const isSecure = isJsonObject(efi) && efi["secureBoot"] !== false;
-  const smm: unknown = judged.spec.domain.features?.smm;
-  const field = `${judged.base}.domain`;
+  const smm: unknown = validated.spec.domain.features?.smm;
+  const field = `${validated.base}.domain`;
   return causeIf(isSecure && (!isJsonObject(smm) || isOff(smm)), {
     reason: "FieldValueInvalid",
     field,
@@ -169,9 +169,9 @@ const secureBootHasSmm: Rule = (judged) => {
   });
 };
 
-const serialIsValid: Rule = (judged) => {
-  const { serial } = firmwareOf(judged);
-  const field = `${judged.base}.domain.firmware.serial`;
+const serialIsValid: Rule = (validated) => {
+  const { serial } = readFirmware(validated);
+  const field = `${validated.base}.domain.firmware.serial`;
   if (typeof serial !== "string" || serial === "") return [];
   return [
     ...causeIf(serial.length > SERIAL_MAX, {
@@ -187,9 +187,9 @@ const serialIsValid: Rule = (judged) => {
   ];
 };
 
-const uuidIsValid: Rule = (judged) => {
-  const { uuid } = firmwareOf(judged);
-  const field = `${judged.base}.domain.firmware.uuid`;
+const uuidIsValid: Rule = (validated) => {
+  const { uuid } = readFirmware(validated);
+  const field = `${validated.base}.domain.firmware.uuid`;
   return causeIf(typeof uuid === "string" && uuid !== "" && !UUID.test(uuid), {
     reason: "FieldValueInvalid",
     field,
@@ -197,10 +197,10 @@ const uuidIsValid: Rule = (judged) => {
   });
 };
 
-const kernelHasImage: Rule = (judged) => {
-  const { kernelBoot } = firmwareOf(judged);
+const kernelHasImage: Rule = (validated) => {
+  const { kernelBoot } = readFirmware(validated);
   const { container, kernelArgs = "" } = kernelBoot ?? {};
-  const path = `${judged.base}.domain.firmware.kernelBoot`;
+  const path = `${validated.base}.domain.firmware.kernelBoot`;
   return [
     ...causeIf(container?.image === "", {
       reason: "FieldValueRequired",

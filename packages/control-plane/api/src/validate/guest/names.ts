@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that become DNS labels, with Kubernetes' messages. Source: Kubernetes apimachinery util/validation.
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
-import { causeIf, type JudgedSpec, type Rule } from "../rule.ts";
+import { causeIf, type ValidatedSpec, type Rule } from "../rule.ts";
 
 /** Source: Kubernetes DNS1123LabelMaxLength. */
 const LABEL_MAX = 63;
@@ -16,7 +16,7 @@ const VM_NAME_MAX = 255 - 63 - "virt-launcher-".length - "-00000".length - 36 - 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-function faultsOf(text: string, pattern: RegExp, max: number): readonly string[] {
+function listFaults(text: string, pattern: RegExp, max: number): readonly string[] {
   return [
     ...(text.length > max ? [`must be no more than ${String(max)} bytes`] : []),
     ...(pattern.test(text)
@@ -28,11 +28,11 @@ function faultsOf(text: string, pattern: RegExp, max: number): readonly string[]
 }
 
 export function labelFaults(text: string): readonly string[] {
-  return faultsOf(text, LABEL, LABEL_MAX);
+  return listFaults(text, LABEL, LABEL_MAX);
 }
 
 export function subdomainFaults(text: string): readonly string[] {
-  return faultsOf(text, SUBDOMAIN, SUBDOMAIN_MAX);
+  return listFaults(text, SUBDOMAIN, SUBDOMAIN_MAX);
 }
 
 /** Checks the name of a VM or VMI, in addition to the API server's checks. */
@@ -46,7 +46,7 @@ export function validateVmName(name: string): readonly Cause[] {
 
 /** Returns a rule that reports all duplicate names but the first. */
 export function namesAreUnique(
-  entriesOf: (spec: JudgedSpec) => readonly { readonly name: string }[],
+  entriesOf: (spec: ValidatedSpec) => readonly { readonly name: string }[],
   pathOf: (base: string, index: number) => string,
 ): Rule {
   return (spec) => {

@@ -81,9 +81,9 @@ export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dns
 
 // Source: KubeVirt vmi-create-admitter validateProbe.
 
-type Judge = (probe: GuestProbe, field: string) => readonly Cause[];
+type PodRule = (probe: GuestProbe, field: string) => readonly Cause[];
 
-function forEachProbe(judge: Judge): Rule {
+function forEachProbe(judge: PodRule): Rule {
   return ({ spec, base }) =>
     (["readinessProbe", "livenessProbe"] as const).flatMap((name) => {
       const probe = spec[name];
@@ -111,8 +111,8 @@ const hasOneHandler = forEachProbe((probe, field) => {
 });
 
 /** kubelet probes the pod's address, which reaches the guest only over the pod network. */
-const probesNeedPodNetwork: Rule = (judged) => {
-  if (judged.networks.some(({ pod }) => pod !== undefined)) return [];
+const probesNeedPodNetwork: Rule = (validated) => {
+  if (validated.networks.some(({ pod }) => pod !== undefined)) return [];
   const judge = forEachProbe((probe, field) =>
     (["httpGet", "tcpSocket"] as const).flatMap((handler) =>
       causeIf(probe[handler] !== undefined, {
@@ -122,7 +122,7 @@ const probesNeedPodNetwork: Rule = (judged) => {
       }),
     ),
   );
-  return judge(judged);
+  return judge(validated);
 };
 
 export const PROBE_RULES: readonly Rule[] = [hasOneHandler, probesNeedPodNetwork];

@@ -209,7 +209,7 @@ describe.each([
   });
 });
 
-test("names of volumes are labels, each there once", () => {
+test("requires volume names to be unique labels", () => {
   const volumes = ["a", "B", "a"].map((name) => ({ name, containerDisk: { image: "a" } }));
   expect(causesOfGuest({ domain: {}, volumes })).toEqual([
     invalid(

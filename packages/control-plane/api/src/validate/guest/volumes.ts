@@ -49,8 +49,10 @@ const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] 
 });
 
 const hasOneSource = forEachVolume((volume, path) => {
-  const given = Object.entries(volume).filter(([key, value]) => key !== "name" && !isUnset(value));
-  return causeIf(given.length !== 1, {
+  const sources = Object.entries(volume).filter(
+    ([key, value]) => key !== "name" && !isUnset(value),
+  );
+  return causeIf(sources.length !== 1, {
     reason: "FieldValueInvalid",
     field: path,
     message: `${path} must have exactly one source type set`,
@@ -102,21 +104,21 @@ const emptyDiskHasSize = forEachVolume(({ emptyDisk }, path) =>
 const HOST_DISK_TYPES = ["Disk", "DiskOrCreate"] as const;
 
 function hostDiskTypeCauses(type: string, path: string): readonly Cause[] {
-  const [there, made] = HOST_DISK_TYPES;
-  return causeIf(type !== there && type !== made, {
+  const [present, made] = HOST_DISK_TYPES;
+  return causeIf(type !== present && type !== made, {
     reason: "FieldValueInvalid",
     field: `${path}.type`,
-    message: `${path}.type has invalid value '${type}', allowed are '${there}' or '${made}'`,
+    message: `${path}.type has invalid value '${type}', allowed are '${present}' or '${made}'`,
   });
 }
 
-function hostDiskPathCauses(given: string, path: string): readonly Cause[] {
+function hostDiskPathCauses(sources: string, path: string): readonly Cause[] {
   const field = `${path}.path`;
-  if (given === "") {
+  if (sources === "") {
     const message = `${field} is required for hostDisk volume`;
     return [{ reason: "FieldValueNotFound", field, message }];
   }
-  const message = pathFault(given, field);
+  const message = pathFault(sources, field);
   return message === undefined ? [] : [{ reason: "FieldValueInvalid", field, message }];
 }
 
@@ -160,9 +162,11 @@ interface CloudInitData {
   readonly secret: string;
 }
 
-function splitCloudInit(given: CloudInit): readonly [user: CloudInitData, network: CloudInitData] {
-  const { userData, userDataBase64, secretRef } = given;
-  const { networkData, networkDataBase64, networkDataSecretRef } = given;
+function splitCloudInit(
+  sources: CloudInit,
+): readonly [user: CloudInitData, network: CloudInitData] {
+  const { userData, userDataBase64, secretRef } = sources;
+  const { networkData, networkDataBase64, networkDataSecretRef } = sources;
   return [
     {
       key: "userData",
@@ -179,7 +183,7 @@ function splitCloudInit(given: CloudInit): readonly [user: CloudInitData, networ
   ];
 }
 
-function formsOf({ text, base64, secret }: CloudInitData): number {
+function listForms({ text, base64, secret }: CloudInitData): number {
   return [text, base64, secret].filter((form) => form !== "").length;
 }
 
@@ -191,7 +195,7 @@ const ONE_FORM = {
 const SECRETS = { userData: "UserDataSecretRef", networkData: "NetworkDataSecretRef" } as const;
 
 /** Counts UTF-8 bytes; a text beyond the limit need not be counted exactly. */
-function bytesOf(text: string): number {
+function parseBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
   // Array.from iterates over code points, which UTF-8 encodes.
   return Array.from(text, (point) => utf8Length(point.codePointAt(0) ?? 0)).reduce(
@@ -210,14 +214,14 @@ function utf8Length(codePoint: number): number {
 function cloudInitCauses(data: CloudInitData, path: string): readonly Cause[] {
   const { key, text, base64 } = data;
   const decoded = base64Length(base64);
-  const bytes = Math.max(bytesOf(text), decoded ?? 0);
+  const bytes = Math.max(parseBytes(text), decoded ?? 0);
   return [
     ...causeIf(decoded === undefined, {
       reason: "FieldValueInvalid",
       field: `${path}.${key}Base64`,
       message: `${path}.${key}Base64 is not a valid base64 value.`,
     }),
-    ...causeIf(formsOf(data) > 1, {
+    ...causeIf(listForms(data) > 1, {
       reason: "FieldValueInvalid",
       field: path,
       message: `${path} ${ONE_FORM[key]}`,
@@ -232,14 +236,14 @@ function cloudInitCauses(data: CloudInitData, path: string): readonly Cause[] {
 
 const dataIsValid = forEachVolume((volume, volumePath) =>
   KINDS.flatMap((kind): readonly Cause[] => {
-    const given = volume[kind];
-    if (given === undefined) return [];
+    const sources = volume[kind];
+    if (sources === undefined) return [];
     const path = `${volumePath}.${kind}`;
-    const data = splitCloudInit(given);
+    const data = splitCloudInit(sources);
     return [
       ...data.flatMap((each) => cloudInitCauses(each, path)),
       ...causeIf(
-        data.every((each) => formsOf(each) === 0),
+        data.every((each) => listForms(each) === 0),
         {
           reason: "FieldValueInvalid",
           field: path,

@@ -32,14 +32,14 @@ const ALL: InstancetypeSpec = {
   launchSecurity: { sev: {} },
 };
 
-describe("a template that says nothing of it", () => {
+describe("a template without the field", () => {
   test("gets processors as sockets, and memory", () => {
     expect(withInstancetype(specOf({}), SMALL, undefined).spec).toEqual({
       domain: { cpu: { sockets: 2, cores: 1, threads: 1 }, memory: { guest: "1Gi" } },
     });
   });
 
-  test("gets all that is said, and keeps what is its own", () => {
+  test("gets all fields and retains its own", () => {
     const template: Template = {
       metadata: { labels: { app: "db" }, annotations: { own: "kept" } },
       spec: {
@@ -97,13 +97,13 @@ test.each([
 
 test("requests of other resources stay", () => {
   const its = { ...SMALL, memory: { guest: "1Gi", overcommitPercent: 50 } };
-  const given = specOf({ resources: { requests: { "ephemeral-storage": "1Gi" } } });
-  expect(withInstancetype(given, its, undefined).spec.domain.resources).toEqual({
+  const input = specOf({ resources: { requests: { "ephemeral-storage": "1Gi" } } });
+  expect(withInstancetype(input, its, undefined).spec.domain.resources).toEqual({
     requests: { "ephemeral-storage": "1Gi", memory: "512Mi" },
   });
 });
 
-describe("a template that says what the instancetype decides", () => {
+describe("a template with fields that the instancetype sets", () => {
   test.each<{ field: string; template: Template; its?: InstancetypeSpec }>([
     { field: "domain.cpu.sockets", template: specOf({ cpu: { sockets: 1 } }) },
     { field: "domain.cpu.cores", template: specOf({ cpu: { cores: 1 } }) },
@@ -178,7 +178,7 @@ describe("a template that says what the instancetype decides", () => {
     expect(conflictCauses(template, ALL, BASE).map(({ field }) => field)).toEqual(want);
   });
 
-  test("what it says is not there is no conflict", () => {
+  test("does not conflict with an explicit absence", () => {
     const template = specOf({
       cpu: { dedicatedCpuPlacement: false, model: "" },
       devices: { gpus: [] },

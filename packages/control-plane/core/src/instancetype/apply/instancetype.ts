@@ -35,7 +35,6 @@ function controlled(field: string, clashes: ControlledField["clashes"]): Control
   return { field, clashes };
 }
 
-/** Conflicts if both the instancetype and the template set the field. */
 function controlledIfSet(
   field: string,
   its: (its: InstancetypeSpec) => unknown,

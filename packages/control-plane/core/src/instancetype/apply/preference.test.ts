@@ -20,7 +20,7 @@ function devicesOf(devices: Devices, likes: Likes, more: Partial<VmiSpec> = {}):
 }
 
 describe("devices", () => {
-  test("are as preferred where the template does not say", () => {
+  test("use the preference if the template does not set them", () => {
     const likes: Likes = {
       preferredAutoattachGraphicsDevice: false,
       preferredAutoattachInputDevice: true,
@@ -64,7 +64,7 @@ describe("devices", () => {
     expect(devicesOf(own, likes)).toEqual(own);
   });
 
-  test("whether something can be plugged the preference alone says, as in KubeVirt", () => {
+  test("takes hot-plug support only from the preference, as KubeVirt does", () => {
     const likes = { preferredDisableHotplug: true };
     expect(devicesOf({ disableHotplug: false }, likes).disableHotplug).toBe(true);
   });
@@ -211,7 +211,7 @@ describe("NICs", () => {
     ]);
   });
 
-  test("are what they say", () => {
+  test("use explicit values", () => {
     const interfaces = [
       { name: "default", model: "virtio", bridge: {} },
       { name: "blue", model: "rtl8139", bridge: {} },
@@ -219,7 +219,7 @@ describe("NICs", () => {
     expect(devicesOf({ interfaces }, LIKES, { networks }).interfaces).toEqual(interfaces);
   });
 
-  test("of which there are none stay none", () => {
+  test("stay empty", () => {
     expect(devicesOf({}, LIKES)).toEqual({});
   });
 });
@@ -317,12 +317,12 @@ describe("the machine", () => {
       likes: { features: { preferredHyperv: { vapic: {} } } },
       want: { features: { hypervPassthrough: { enabled: true } } },
     },
-  ])("$name", ({ given, likes, want }) => {
-    expect(domainOf(given, likes)).toEqual(want);
+  ])("$name", ({ given: input, likes, want }) => {
+    expect(domainOf(input, likes)).toEqual(want);
   });
 });
 
-test("around the guest, the template's word stands", () => {
+test("template settings outside the domain take precedence", () => {
   const likes: PreferenceSpec = {
     annotations: { a: "liked", b: "liked" },
     preferredSubdomain: "liked",
@@ -345,6 +345,6 @@ test("around the guest, the template's word stands", () => {
     terminationGracePeriodSeconds: 0,
     architecture: "amd64",
   };
-  const said = withPreference({ metadata: { annotations: { a: "own" } }, spec: own }, likes);
-  expect(said).toEqual({ metadata: { annotations: { a: "own", b: "liked" } }, spec: own });
+  const message = withPreference({ metadata: { annotations: { a: "own" } }, spec: own }, likes);
+  expect(message).toEqual({ metadata: { annotations: { a: "own", b: "liked" } }, spec: own });
 });

@@ -6,7 +6,7 @@ import {
   type PreferenceSpec,
   type VmiSpec,
   withCurrentFieldNames,
-  bindingsOf,
+  listBindings,
   type Iface,
   type Network,
   type Disk,
@@ -47,7 +47,7 @@ function preferredDisk(disk: Disk, likes: PreferredDevices): Disk {
 }
 
 function isOpenOnPodNetwork(iface: Iface, networks: readonly Network[]): boolean {
-  return bindingsOf(iface).length === 0 && findByName(networks, iface.name)?.pod !== undefined;
+  return listBindings(iface).length === 0 && findByName(networks, iface.name)?.pod !== undefined;
 }
 
 function preferredIface(

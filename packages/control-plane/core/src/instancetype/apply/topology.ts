@@ -10,7 +10,6 @@ const DEFAULT_RATIO = 2;
 const THREADS_PER_CORE = 2;
 const SINGLE_CPU: CpuTopology = { sockets: 1, cores: 1, threads: 1 };
 
-/** Defaults to sockets. */
 export function findPreferredTopology(preference: PreferenceSpec | undefined): PreferredTopology {
   return CPU_TOPOLOGIES[preference?.cpu?.preferredCPUTopology ?? "sockets"];
 }

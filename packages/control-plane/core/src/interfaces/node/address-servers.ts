@@ -14,5 +14,5 @@ export interface AddressServers {
    * @throws AppError with PODNET_ADDRESS_SERVER_FAILED, OS_PROGRAM_MISSING
    */
   start(netns: NetnsHandle, nic: ServedNic): Promise<AddressServer>;
-  endLeft(): Promise<void>;
+  killLeftovers(): Promise<void>;
 }

@@ -6,7 +6,6 @@ export interface DefaultRoute {
   readonly version: 4 | 6;
   /** The NIC. Empty for a multipath route. */
   readonly link: string;
-  /** Unset for a route without a gateway. */
   readonly gateway?: string;
   /** The complete route as kernel attributes, base64, to restore it. Source: struct rtmsg and its attributes. */
   readonly words: string;

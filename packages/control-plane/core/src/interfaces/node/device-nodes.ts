@@ -19,5 +19,5 @@ export interface DeviceNodes {
    * run twice at a time for one path. Equivalent to: `mknod`, `chown`, `mv`
    * @throws AppError with an `OS_` code
    */
-  keepCopy(copy: DeviceCopy): Promise<CopyResult>;
+  ensureCopy(copy: DeviceCopy): Promise<CopyResult>;
 }

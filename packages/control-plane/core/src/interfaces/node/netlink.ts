@@ -14,7 +14,7 @@ export type NetlinkProtocol = "route" | "netfilter";
 export interface NewTap {
   readonly name: string;
   readonly owner: number;
-  readonly takesMany: boolean;
+  readonly isMultiQueue: boolean;
 }
 
 /** Compares a number in a frame, in network byte order. */
@@ -48,7 +48,7 @@ export interface FrameExchange {
   readonly ms: number;
 }
 
-export interface HeardFrames {
+export interface ReceivedFrames {
   /** The first 64 frames of each port, each cut to 400 bytes. `isOutgoing`: the frame left by that port. */
   readonly frames: readonly {
     readonly port: number;
@@ -87,7 +87,7 @@ export interface Netlink {
    * Sends frames and returns the accepted replies. A filter drops all other frames.
    * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
-  exchangeFrames(exchange: FrameExchange): Promise<HeardFrames>;
+  exchangeFrames(exchange: FrameExchange): Promise<ReceivedFrames>;
   /**
    * Network settings of the namespace whose paths below /proc/sys/net match, as lines PATH:VALUE.
    * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE

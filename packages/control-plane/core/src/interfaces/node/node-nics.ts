@@ -37,7 +37,7 @@ export interface NodeNic {
 export type RestoredNic =
   | { readonly kind: "absent" }
   /** `lacks`: settings that the kernel rejected. Empty if the NIC is fully restored. */
-  | { readonly kind: "there"; readonly lacks: readonly string[] };
+  | { readonly kind: "there"; readonly rejectedSettings: readonly string[] };
 
 /** NICs of the node. All calls are idempotent. */
 export interface NodeNics {
@@ -47,7 +47,7 @@ export interface NodeNics {
    * Moves a NIC out of a pod without its CNI plugin, under an unused name. A missing NIC is success.
    * @throws AppError with PODNET_FAILED
    */
-  bringBack(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void>;
+  returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void>;
   /**
    * Restores the NIC's name first, then all other settings that it lacks. Additional settings stay.
    * @throws AppError with PODNET_FAILED when the kernel cannot be queried

@@ -24,7 +24,7 @@ export interface Link {
   readonly addresses: readonly string[];
   readonly master?: string;
   /** For a tap: whether it has one queue pair or several. */
-  readonly takesQueues?: "one" | "many";
+  readonly tapQueues?: "one" | "many";
 }
 
 export interface PodView {
@@ -56,7 +56,7 @@ export interface AnnouncedNic {
 
 /** Creates and removes links in a pod. All calls are idempotent. */
 export interface PodNetwork {
-  look(netns: NetnsHandle): Promise<PodView>;
+  observe(netns: NetnsHandle): Promise<PodView>;
   listLinks(netns: NetnsHandle): Promise<readonly Link[]>;
   /**
    * Creates the links between pod NIC and guest: the recipes of docs/design/pod-links.md.
@@ -87,7 +87,7 @@ export interface PodNetwork {
    * Restores the NIC's settings. Takes the NIC down to set its MAC. A missing NIC is success.
    * @throws AppError with PODNET_FAILED
    */
-  giveBack(netns: NetnsHandle, lent: BorrowedNic): Promise<void>;
+  restoreNic(netns: NetnsHandle, borrowed: BorrowedNic): Promise<void>;
   /**
    * Removes a NIC without its CNI plugin. A hardware NIC, which cannot be removed, returns to the machine's namespace. A
    * missing NIC is success.

@@ -12,7 +12,7 @@ export interface VhostSockets {
    * name. Refuses sockets that the launcher created itself, and everything that is no socket.
    * @throws AppError with OS_FILE_FAILED
    */
-  look(podUid: string, socket: VhostSocket): ObservedSocket;
+  observe(podUid: string, socket: VhostSocket): ObservedSocket;
   /**
    * Gives the socket to the launchers' group, exposes it in the directory that the launcher mounts, and creates a symbolic
    * link to it beside the launcher's own sockets. Idempotent.

@@ -60,5 +60,5 @@ export interface VolumeDisk {
   /** Disk usage of each tree in bytes, without other file systems. Missing trees are left out. Equivalent to: `du -sx` */
   usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Follows symbolic links. Undefined if nothing exists. */
-  kindOf(path: string): Promise<PathKind | undefined>;
+  readKind(path: string): Promise<PathKind | undefined>;
 }

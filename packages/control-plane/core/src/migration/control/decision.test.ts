@@ -22,9 +22,9 @@ const ENDED = aTarget({ phase: "Failed", reason: "Evicted", message: "no disk" }
 const STARTED = { startTimestamp: ASKED };
 const DISRUPTED = { migrationConfiguration: { allowWorkloadDisruption: true } };
 
-function sayCourse(facts: MigrationFacts): string {
-  const course = decide(facts);
-  return "why" in course ? `${course.kind}: ${course.why}` : course.kind;
+function printDecision(facts: MigrationFacts): string {
+  const decision = decide(facts);
+  return "why" in decision ? `${decision.kind}: ${decision.why}` : decision.kind;
 }
 
 /** A text is the whole of it. */
@@ -46,13 +46,13 @@ function withoutSource(state: MigrationState): MigrationFacts {
   return { ...facts, guest: { ...aGuestFacts(facts.guest?.vmi), pod: undefined } };
 }
 
-describe("before the VMI tells of it", () => {
+describe("before the VMI's status has the migration", () => {
   test.each<{ name: string; change: Partial<MigrationFacts>; want: string | RegExp }>([
     { name: "its turn has come", change: {}, want: "begin" },
     { name: "its turn has not come", change: { mayBegin: false }, want: "wait" },
     {
       name: "an earlier one has left a pod",
-      change: { leftPods: [aTarget()] },
+      change: { leftoverPods: [aTarget()] },
       want: "wait",
     },
     {
@@ -96,7 +96,7 @@ describe("before the VMI tells of it", () => {
     {
       name: "the pod is gone",
       change: { migration: aMigration("Scheduling") },
-      want: "fail: the target pod is gone",
+      want: "fail: the target pod was deleted",
     },
     {
       name: "the pod has ended",
@@ -127,7 +127,7 @@ describe("before the VMI tells of it", () => {
     },
     { name: "it has no object", change: { migration: undefined }, want: "closed" },
   ])("$name", ({ change, want }) => {
-    expect(sayCourse(someFacts(change))).toMatch(patternOf(want));
+    expect(printDecision(someFacts(change))).toMatch(patternOf(want));
   });
 
   test.each([
@@ -142,17 +142,17 @@ describe("before the VMI tells of it", () => {
     const conditions = [{ type: "PodScheduled", status: "False", ...why } as const];
     const targetPod = aTarget({ phase: "Pending", conditions });
     const now = `2026-01-01T00:${String(9 + minutes).padStart(2, "0")}:00.000Z`;
-    expect(sayCourse(someFacts({ targetPod, now }))).toMatch(want);
+    expect(printDecision(someFacts({ targetPod, now }))).toMatch(want);
   });
 
   test("the pod is not ready after 15 min", () => {
     const targetPod = aTarget({ phase: "Pending" });
     const now = "2026-01-01T00:24:00.000Z";
-    expect(sayCourse(someFacts({ targetPod, now }))).toMatch(/^fail: .* was not ready/);
+    expect(printDecision(someFacts({ targetPod, now }))).toMatch(/^fail: .* was not ready/);
   });
 });
 
-describe("while both nodes are told", () => {
+describe("while both nodes prepare", () => {
   test.each<{
     name: string;
     state?: MigrationState;
@@ -277,18 +277,18 @@ describe("while both nodes are told", () => {
     { name: "it is closed", state: { ...STARTED, completed: true }, want: "closed" },
   ])("$name", ({ state = {}, change = {}, want }) => {
     const facts = { ...openFacts(state), ...change };
-    expect(sayCourse(facts)).toMatch(patternOf(want));
+    expect(printDecision(facts)).toMatch(patternOf(want));
   });
 });
 
-describe("once the source was asked to end it", () => {
+describe("after the source was requested to abort", () => {
   test.each([
     { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "goOn" },
     {
       name: "it has none of a guest that had left",
       since: "2026-01-01T00:05:00.000Z",
       targetPod: ENDED,
-      want: /^fail: the target pod has ended, and the source does not say within 5 minutes/,
+      want: /^fail: the target pod has ended, and the source does not report within 5 minutes/,
     },
     {
       name: "it is waited for as long as the target's pod runs",
@@ -297,10 +297,10 @@ describe("once the source was asked to end it", () => {
       want: "goOn",
     },
   ])("$name", ({ since, targetPod, want }) => {
-    const asked = { abortRequested: true, abortRequestedTimestamp: since };
+    const requested = { abortRequested: true, abortRequestedTimestamp: since };
     for (const migration of [CANCELLED, undefined]) {
-      const facts = openFacts({ ...STARTED, ...asked }, { migration, targetPod });
-      expect(sayCourse(facts)).toMatch(patternOf(want));
+      const facts = openFacts({ ...STARTED, ...requested }, { migration, targetPod });
+      expect(printDecision(facts)).toMatch(patternOf(want));
     }
   });
 });
@@ -334,12 +334,12 @@ describe("once the source's pod has ended", () => {
       want: "goOn",
     },
   ])("$name", ({ state, want }) => {
-    expect(sayCourse(withoutSource({ ...STARTED, ...state }))).toMatch(patternOf(want));
+    expect(printDecision(withoutSource({ ...STARTED, ...state }))).toMatch(patternOf(want));
   });
 
-  test("and the target's too, nobody has the guest", () => {
+  test("and the target pod has ended too: the guest is lost", () => {
     const facts = { ...withoutSource(STARTED), targetPod: ENDED };
-    expect(sayCourse(facts)).toBe("lose: both pods of the guest have ended");
+    expect(printDecision(facts)).toBe("lose: both pods of the guest have ended");
   });
 });
 

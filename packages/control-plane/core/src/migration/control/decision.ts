@@ -4,7 +4,7 @@
 import { isVmiFinal, type MigrationState, type Pod } from "@patchbay/api";
 import { podFailure } from "../../status/sync-error.ts";
 import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
-import { heldMessage } from "../incoming.ts";
+import { findPausedGuestMessage } from "../incoming.ts";
 import { addressProblem } from "./target-nics.ts";
 import { migrationProblem } from "../requests.ts";
 import { hasMigrationBegun } from "./queue.ts";
@@ -35,10 +35,10 @@ interface Deadline {
 function deadline(
   kind: Deadline["kind"],
   since: string | undefined,
-  told: { readonly withinMs: number; readonly why: string },
+  limit: { readonly withinMs: number; readonly why: string },
 ): readonly Deadline[] {
   const sinceMs = toMs(since);
-  return sinceMs === undefined ? [] : [{ kind, atMs: sinceMs + told.withinMs, why: told.why }];
+  return sinceMs === undefined ? [] : [{ kind, atMs: sinceMs + limit.withinMs, why: limit.why }];
 }
 
 function printMinutes(ms: number): string {
@@ -85,11 +85,11 @@ function abortReportDeadline(
   const { abortRequestedTimestamp: since, sourceNodeDomainLeft } = state;
   const within = `within ${printMinutes(ABORT_REPORT_TIMEOUT_MS)}`;
   if (sourceNodeDomainLeft === true) {
-    const why = `the guest has left its node, and its target does not say ${within} that it runs there`;
+    const why = `the guest is no longer on the source node, and the target does not report ${within} that it runs there`;
     return deadline("word", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
   }
   if (!isPodOver(targetPod)) return [];
-  const why = `the target pod has ended, and the source does not say ${within} what became of the guest`;
+  const why = `the target pod has ended, and the source does not report ${within} where the guest is`;
   return deadline("word", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
 }
 
@@ -98,7 +98,7 @@ function listDeadlines(facts: MigrationFacts): readonly Deadline[] {
   if (state?.startTimestamp === undefined) return podDeadlines(facts);
   const { sourceEndedTimestamp, targetNodeDomainDetected } = state;
   const waitMs = targetNodeDomainDetected === true ? RESUME_TIMEOUT_MS : ARRIVAL_TIMEOUT_MS;
-  const lost = `the source's pod has ended, and the target does not say within ${String(waitMs / 1000)} s that it has the guest`;
+  const lost = `the source pod has ended, and the target does not report within ${String(waitMs / 1000)} s that it has the guest`;
   return [
     ...completionDeadline(facts, state),
     ...deadline("arrival", sourceEndedTimestamp, { withinMs: waitMs, why: lost }),
@@ -150,9 +150,9 @@ function describePod({ metadata }: Pod): string {
 }
 
 function targetProblem({ targetPod, targetLoss }: MigrationFacts): string | undefined {
-  if (targetPod === undefined) return "the target pod is gone";
-  const told = podFailure(targetPod);
-  const why = told === undefined ? "" : `: ${told.reason}: ${told.message}`;
+  if (targetPod === undefined) return "the target pod was deleted";
+  const limit = podFailure(targetPod);
+  const why = limit === undefined ? "" : `: ${limit.reason}: ${limit.message}`;
   if (isPodOver(targetPod))
     return `${describePod(targetPod)} has ended before the guest came${why}`;
   if (targetPod.metadata.deletionTimestamp !== undefined) {
@@ -188,8 +188,8 @@ function decideWithPod(facts: MigrationFacts, pod: Pod): Decision {
 }
 
 /** Whether the guest has exactly one pod. Pods of an earlier migration must be deleted first. */
-function hasOnePod({ guest, leftPods }: MigrationFacts): boolean {
-  return leftPods.length === 0 && guest?.pod !== undefined && guest.nodeLoss === undefined;
+function hasOnePod({ guest, leftoverPods }: MigrationFacts): boolean {
+  return leftoverPods.length === 0 && guest?.pod !== undefined && guest.nodeLoss === undefined;
 }
 
 function decideBeforePod(facts: MigrationFacts): Decision {
@@ -210,7 +210,7 @@ function decideBeforeOpen(facts: MigrationFacts): Decision {
   const why = reasonToEnd(facts);
   if (why !== undefined) return fail(why);
   if (targetPod !== undefined) return decideWithPod(facts, targetPod);
-  return hasMigrationBegun(migration) ? fail("the target pod is gone") : decideBeforePod(facts);
+  return hasMigrationBegun(migration) ? fail("the target pod was deleted") : decideBeforePod(facts);
 }
 
 /** Decides after both nodes know of the migration, before the guest starts to migrate. */
@@ -224,7 +224,6 @@ function decideBeforeStart(facts: MigrationFacts): Decision {
   return isPodOver(facts.guest?.pod) ? fail("the guest has ended") : { kind: "goOn" };
 }
 
-/** The source pod has ended without reporting where the guest is. */
 function decideWithoutSource(facts: MigrationFacts): Decision | undefined {
   if (!isPodOver(facts.guest?.pod)) return undefined;
   if (isPodOver(facts.targetPod)) return lose("both pods of the guest have ended");
@@ -241,7 +240,7 @@ function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decisi
   }
   const { deletionTimestamp, name = "" } = guest?.vmi.metadata ?? {};
   if (deletionTimestamp === undefined) return { kind: "goOn" };
-  if (heldMessage(state) !== undefined) return lose(`VMI ${name} is being stopped`);
+  if (findPausedGuestMessage(state) !== undefined) return lose(`VMI ${name} is being stopped`);
   const silent = passedDeadline(facts, "word");
   return silent === undefined ? { kind: "goOn" } : lose(silent.why);
 }

@@ -31,7 +31,7 @@ export interface MigrationFacts {
   readonly targetLoss: NodeLoss | undefined;
   readonly targetAbsences: UnavailableNetworks;
   /** Pods that no guest needs: targets of finished migrations, and former sources. */
-  readonly leftPods: readonly Pod[];
+  readonly leftoverPods: readonly Pod[];
   readonly mayBegin: boolean;
   readonly cpuLabels: Readonly<Record<string, string>>;
   readonly unfit: string | undefined;

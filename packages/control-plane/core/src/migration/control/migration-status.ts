@@ -12,7 +12,7 @@ import {
 import type { StepFailure } from "../../status/step-failure.ts";
 import type { Decision } from "./decision.ts";
 import { ABORT_REQUESTED, findMigrationState, type MigrationFacts } from "./facts.ts";
-import { heldCondition, GUEST_HELD_CONDITION } from "../incoming.ts";
+import { buildPausedGuestCondition, GUEST_HELD_CONDITION } from "../incoming.ts";
 
 type MigrationStatus = NonNullable<VirtualMachineInstanceMigration["status"]>;
 type MigrationPhase = NonNullable<MigrationStatus["phase"]>;
@@ -24,7 +24,7 @@ const REJECTED_BY_QUOTA = "migrationRejectedByResourceQuota";
 
 interface MigrationStatusFacts {
   readonly migration: VirtualMachineInstanceMigration;
-  readonly course: Decision;
+  readonly decision: Decision;
   readonly state: MigrationState | undefined;
   readonly failures: readonly StepFailure[];
   /** RFC 3339. */
@@ -45,7 +45,7 @@ function closedPhase({ state, migration }: MigrationStatusFacts): MigrationPhase
 }
 
 const PHASE_BY_DECISION: Readonly<
-  Record<Decision["kind"], (told: MigrationStatusFacts) => MigrationPhase>
+  Record<Decision["kind"], (facts: MigrationStatusFacts) => MigrationPhase>
 > = {
   wait: () => "Pending",
   begin: ({ failures }) => (failures.length === 0 ? "Scheduling" : "Pending"),
@@ -73,24 +73,27 @@ function phaseTransitions(
   { migration, now }: MigrationStatusFacts,
   phase: MigrationPhase,
 ): MigrationStatus["phaseTransitionTimestamps"] {
-  const { phase: current, phaseTransitionTimestamps: seen = [] } = migration.status ?? {};
+  const { phase: current, phaseTransitionTimestamps: transitions = [] } = migration.status ?? {};
   const before = current === "" ? undefined : current;
-  if (before === phase) return seen;
+  if (before === phase) return transitions;
   const passed = passedPhases(before, phase).filter(
-    (each) => !seen.some((one) => one.phase === each),
+    (each) => !transitions.some((one) => one.phase === each),
   );
-  return [...seen, ...passed.map((each) => ({ phase: each, phaseTransitionTimestamp: now }))];
+  return [
+    ...transitions,
+    ...passed.map((each) => ({ phase: each, phaseTransitionTimestamp: now })),
+  ];
 }
 
 function abortCondition({
-  course,
+  decision,
   migration,
   state,
 }: MigrationStatusFacts): readonly NewCondition[] {
   const stored = migration.status?.conditions?.find(({ type }) => type === ABORT_REQUESTED);
   if (stored !== undefined) return [stored];
-  if (course.kind === "abort") {
-    return [{ type: ABORT_REQUESTED, status: "True", message: course.why }];
+  if (decision.kind === "abort") {
+    return [{ type: ABORT_REQUESTED, status: "True", message: decision.why }];
   }
   const isCancelled = migration.metadata.deletionTimestamp !== undefined;
   const isAborted = state?.abortRequested === true;
@@ -106,39 +109,39 @@ function quotaCondition({ failures }: MigrationStatusFacts): readonly NewConditi
   return [{ type: REJECTED_BY_QUOTA, status: "True", reason: "ExceededQuota", message }];
 }
 
-function listConditions(told: MigrationStatusFacts): Conditions {
-  const isOver = told.state?.completed === true;
-  const held = isOver ? [] : heldCondition(told.state);
-  const all = [...abortCondition(told), ...quotaCondition(told), ...held];
-  return withTransitionTimes(all, told.migration.status?.conditions, told.now);
+function listConditions(facts: MigrationStatusFacts): Conditions {
+  const isOver = facts.state?.completed === true;
+  const held = isOver ? [] : buildPausedGuestCondition(facts.state);
+  const all = [...abortCondition(facts), ...quotaCondition(facts), ...held];
+  return withTransitionTimes(all, facts.migration.status?.conditions, facts.now);
 }
 
 /** The VMI's final migration state. If the VMI never had one, the reason for the failure. */
 function finalState({
   state,
-  course,
+  decision,
   migration,
   now,
 }: MigrationStatusFacts): Pick<MigrationStatus, "migrationState"> {
   if (state !== undefined) return { migrationState: state };
-  if (course.kind !== "fail" && course.kind !== "lose") return {};
+  if (decision.kind !== "fail" && decision.kind !== "lose") return {};
   const { uid: migrationUid = "" } = migration.metadata;
-  const failed = { completed: true, failed: true, failureReason: course.why, endTimestamp: now };
+  const failed = { completed: true, failed: true, failureReason: decision.why, endTimestamp: now };
   return { migrationState: { migrationUid, ...failed } };
 }
 
-export function buildMigrationStatus(told: MigrationStatusFacts): MigrationStatus {
-  const { migration } = told;
-  const phase = PHASE_BY_DECISION[told.course.kind](told);
+export function buildMigrationStatus(facts: MigrationStatusFacts): MigrationStatus {
+  const { migration } = facts;
+  const phase = PHASE_BY_DECISION[facts.decision.kind](facts);
   const isOver = phase === "Succeeded" || phase === "Failed";
-  const conditions = listConditions(told);
+  const conditions = listConditions(facts);
   const before = migration.status ?? {};
-  const transitions = phaseTransitions(told, phase);
+  const transitions = phaseTransitions(facts, phase);
   return {
     phase,
     ...(transitions === undefined ? {} : { phaseTransitionTimestamps: transitions }),
     ...(conditions.length === 0 && before.conditions === undefined ? {} : { conditions }),
-    ...(isOver ? finalState(told) : {}),
+    ...(isOver ? finalState(facts) : {}),
   };
 }
 
@@ -154,7 +157,7 @@ interface MigrationEvent {
 interface MigrationPass {
   readonly before: VirtualMachineInstanceMigration;
   readonly status: MigrationStatus;
-  readonly course: Decision;
+  readonly decision: Decision;
   readonly facts: MigrationFacts;
 }
 
@@ -174,7 +177,7 @@ interface EventValues {
 }
 
 const EVENTS_BY_PHASE: Readonly<
-  Partial<Record<MigrationPhase, (way: EventValues) => readonly MigrationEvent[]>>
+  Partial<Record<MigrationPhase, (decision: EventValues) => readonly MigrationEvent[]>>
 > = {
   Scheduling: ({ name }) => {
     const message = `migration ${name} has a target pod`;
@@ -197,12 +200,12 @@ const EVENTS_BY_PHASE: Readonly<
   },
 };
 
-function failureMessage(course: Decision, told: string | undefined): string {
-  if (course.kind === "fail" || course.kind === "lose") return course.why;
-  return told ?? "source node reported migration failed";
+function failureMessage(decision: Decision, facts: string | undefined): string {
+  if (decision.kind === "fail" || decision.kind === "lose") return decision.why;
+  return facts ?? "source node reported migration failed";
 }
 
-function eventValues({ before, course, facts }: MigrationPass): EventValues {
+function eventValues({ before, decision, facts }: MigrationPass): EventValues {
   const {
     targetPod = "",
     sourceNode = "",
@@ -210,10 +213,9 @@ function eventValues({ before, course, facts }: MigrationPass): EventValues {
     failureReason,
   } = findMigrationState(facts) ?? {};
   const { name } = before.metadata;
-  return { name, targetPod, sourceNode, targetNode, why: failureMessage(course, failureReason) };
+  return { name, targetPod, sourceNode, targetNode, why: failureMessage(decision, failureReason) };
 }
 
-/** The condition of that type if this pass has added it. */
 function newCondition({ before, status }: MigrationPass, type: string) {
   const had = before.status?.conditions?.some((each) => each.type === type) === true;
   return had ? undefined : status.conditions?.find((each) => each.type === type);
@@ -221,9 +223,9 @@ function newCondition({ before, status }: MigrationPass, type: string) {
 
 /** One event for the request; none while the abort is pending. */
 function abortEvents(passed: MigrationPass): readonly MigrationEvent[] {
-  const { course } = passed;
-  if (course.kind !== "abort" || newCondition(passed, ABORT_REQUESTED) === undefined) return [];
-  const message = `the migration is ended before its time: ${course.why}`;
+  const { decision } = passed;
+  if (decision.kind !== "abort" || newCondition(passed, ABORT_REQUESTED) === undefined) return [];
+  const message = `the migration is ended before its time: ${decision.why}`;
   return both({ type: "Warning", reason: "MigrationAbortRequested", message });
 }
 
@@ -236,11 +238,11 @@ function heldEvents(passed: MigrationPass): readonly MigrationEvent[] {
 
 export function listMigrationEvents(passed: MigrationPass): readonly MigrationEvent[] {
   const { before, status } = passed;
-  const way = eventValues(passed);
-  const told = before.status?.phaseTransitionTimestamps ?? [];
+  const decision = eventValues(passed);
+  const facts = before.status?.phaseTransitionTimestamps ?? [];
   const reached = (status.phaseTransitionTimestamps ?? [])
     .map(({ phase }) => phase)
-    .filter((phase) => !told.some((each) => each.phase === phase));
-  const steps = reached.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(way) ?? []);
+    .filter((phase) => !facts.some((each) => each.phase === phase));
+  const steps = reached.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(decision) ?? []);
   return [...steps, ...heldEvents(passed), ...abortEvents(passed)];
 }

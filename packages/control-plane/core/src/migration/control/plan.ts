@@ -49,8 +49,8 @@ function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   return [{ kind: "patchTargetNetworks", pod, to: printNetworks(elements) }];
 }
 
-function planVmiStatus(facts: MigrationFacts, course: Decision): readonly MigrationAction[] {
-  const members = buildVmiFields(facts, course);
+function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly MigrationAction[] {
+  const members = buildVmiFields(facts, decision);
   const { status = {} } = facts.guest?.vmi ?? {};
   const current = Object.fromEntries(
     Object.keys(members).map((key) => [key, status[key as keyof VmiMigrationFields]]),
@@ -60,28 +60,28 @@ function planVmiStatus(facts: MigrationFacts, course: Decision): readonly Migrat
 
 /** After the start the NICs are migrating, so the pod's annotation must not change. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
-  const isOnTheWay = findMigrationState(facts)?.startTimestamp !== undefined;
-  return (kind === "schedule" || kind === "open" || kind === "goOn") && !isOnTheWay;
+  const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
+  return (kind === "schedule" || kind === "open" || kind === "goOn") && !isMigrating;
 }
 
-function planDecision(facts: MigrationFacts, course: Decision): readonly MigrationAction[] {
+function planDecision(facts: MigrationFacts, decision: Decision): readonly MigrationAction[] {
   const { guest, migration } = facts;
   if (guest === undefined) return [];
-  if (course.kind === "begin") {
+  if (decision.kind === "begin") {
     if (migration === undefined) return [];
     return [{ kind: "createTargetPod", pod: buildTargetPod(guest, migration, facts.cpuLabels) }];
   }
   return [
-    ...(mayChangeTarget(facts, course) ? planNetworks(facts) : []),
-    ...planVmiStatus(facts, course),
+    ...(mayChangeTarget(facts, decision) ? planNetworks(facts) : []),
+    ...planVmiStatus(facts, decision),
     { kind: "labelMigration" },
   ];
 }
 
-function planLeftPods({ leftPods, guest }: MigrationFacts): readonly MigrationAction[] {
+function planLeftPods({ leftoverPods, guest }: MigrationFacts): readonly MigrationAction[] {
   if (guest === undefined) return [];
   const graceSeconds = endGraceSeconds(guest.vmi);
-  return leftPods
+  return leftoverPods
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ metadata: { namespace = "", name, uid = "" } }) => ({
       kind: "deleteLauncher" as const,
@@ -97,13 +97,13 @@ function release(migration: Migration): MigrationAction {
 }
 
 /** Releases deleted migrations once their pods are gone, and deletes all but the latest five others. */
-function planFinished({ finished, leftPods }: MigrationFacts): readonly MigrationAction[] {
-  const going =
-    leftPods.length > 0 ? [] : finished.filter((each) => isDeleted(each) && hasFinalizer(each));
+function planFinished({ finished, leftoverPods }: MigrationFacts): readonly MigrationAction[] {
+  const migrating =
+    leftoverPods.length > 0 ? [] : finished.filter((each) => isDeleted(each) && hasFinalizer(each));
   const staying = finished.filter((each) => !isDeleted(each));
   const surplus = staying.slice(0, Math.max(0, staying.length - FINISHED_MAX));
   return [
-    ...going.map(release),
+    ...migrating.map(release),
     ...surplus.map((migration) => ({ kind: "deleteMigration" as const, migration })),
   ];
 }

@@ -95,17 +95,17 @@ export function mayBegin(
   },
 ): boolean {
   const moving = new MigrationCounter(by.limits);
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   const ordered = listOpen(all);
   for (const each of ordered.filter(isActive)) {
-    seen.add(vmiKey(each));
+    visited.add(vmiKey(each));
     moving.add(by.nodeOf(each) ?? "");
   }
   for (const each of ordered) {
     const node = by.nodeOf(each);
     if (moving.isFull()) return false;
-    if (node === undefined || seen.has(vmiKey(each))) continue;
-    seen.add(vmiKey(each));
+    if (node === undefined || visited.has(vmiKey(each))) continue;
+    visited.add(vmiKey(each));
     if (!moving.canLeave(node)) continue;
     if (each.metadata.uid === migration.metadata.uid) return true;
     moving.add(node);

@@ -3,7 +3,7 @@
 import type { MigrationPolicy } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { usesNamespaceLabels, migrationSettingsOf } from "./settings.ts";
+import { usesNamespaceLabels, readMigrationSettings } from "./settings.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -24,7 +24,7 @@ function nameFor(policies: readonly MigrationPolicy[]): string | undefined {
   const { metadata } = aVmi();
   const vmi = { metadata: { ...metadata, labels: { size: "big", team: "a" } } };
   const namespaceLabels = { stage: "production" };
-  return migrationSettingsOf(undefined, vmi, { policies, namespaceLabels }).policyName;
+  return readMigrationSettings(undefined, vmi, { policies, namespaceLabels }).policyName;
 }
 
 test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | undefined }>([
@@ -69,7 +69,7 @@ test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | u
   expect(nameFor(policies)).toBe(want);
 });
 
-test("a policy changes what it says, and the rest is the cluster's, or as ever", () => {
+test("a policy overrides its fields; others come from the cluster or the defaults", () => {
   const policy = aPolicy("a", { size: "big" });
   const policies = [{ ...policy, spec: { ...policy.spec, maxDowntimeMs: 50 } }];
   const { metadata } = aVmi();
@@ -80,7 +80,7 @@ test("a policy changes what it says, and the rest is the cluster's, or as ever",
     spec: { configuration: { migrations: { maxDowntimeMs: 500, progressTimeout: 30 } } },
   };
   const settingsOf = (labels: Labels) =>
-    migrationSettingsOf(
+    readMigrationSettings(
       kubevirt,
       { metadata: { ...metadata, labels } },
       { policies, namespaceLabels: {} },

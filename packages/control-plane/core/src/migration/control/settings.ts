@@ -2,7 +2,7 @@
 // Settings of a VMI's migrations: the cluster's configuration and the best matching MigrationPolicy. Source: KubeVirt
 // pkg/virt-controller/watch/migration, matchPolicy.
 import {
-  migrationConfigOf,
+  buildMigrationConfig,
   type KubeVirt,
   type MigrationPolicy,
   type VirtualMachineInstance,
@@ -67,7 +67,7 @@ function policySettings({ spec }: MigrationPolicy) {
   });
 }
 
-export function migrationSettingsOf(
+export function readMigrationSettings(
   kubevirt: KubeVirt | undefined,
   { metadata }: Pick<VirtualMachineInstance, "metadata">,
   by: { readonly policies: readonly MigrationPolicy[]; readonly namespaceLabels: Labels },
@@ -75,8 +75,8 @@ export function migrationSettingsOf(
   const cluster = kubevirt?.spec?.configuration?.migrations;
   const policy = findBestPolicy(by.policies, metadata.labels ?? {}, by.namespaceLabels);
   if (policy === undefined) {
-    return { configuration: migrationConfigOf(cluster), policyName: undefined };
+    return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
-  const configuration = migrationConfigOf(cluster, policySettings(policy));
+  const configuration = buildMigrationConfig(cluster, policySettings(policy));
   return { configuration, policyName: policy.metadata.name };
 }

@@ -46,7 +46,7 @@ function guestWith(ips: readonly string[], bindings: object = {}): VirtualMachin
 /** As the plugins on the target's node told. */
 function targetWith(ips: readonly string[]): Pod {
   const pod = aTarget();
-  const told = [
+  const reported = [
     { name: "default/blue", interface: "podone", ips },
     { name: "cni", interface: "eth0", ips: ["10.88.0.9"], default: true },
   ];
@@ -55,7 +55,7 @@ function targetWith(ips: readonly string[]): Pod {
     [names.NETWORKS_ANNOTATION]: JSON.stringify([
       { name: "blue", namespace: "default", interface: "podone" },
     ]),
-    [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(told),
+    [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(reported),
   };
   return { ...pod, metadata: { ...pod.metadata, annotations } };
 }
@@ -82,24 +82,24 @@ describe("the addresses of a guest that is to move", () => {
     expect(addressProblem(factsOf(here, there))).toBeUndefined();
   });
 
-  test("are others there: the migration fails before anything is sent, and says what to do", () => {
-    const course = decide(factsOf(["10.9.0.5"], ["10.9.0.6"]));
-    expect(course).toEqual({
+  test("differ on the target: the migration fails before any transfer, with advice", () => {
+    const decision = decide(factsOf(["10.9.0.5"], ["10.9.0.6"]));
+    expect(decision).toEqual({
       kind: "fail",
       why: "network default/blue gave interface one other addresses on the target's node (10.9.0.6) than the guest has (10.9.0.5); let its IPAM give the same ones on each node, or none",
     });
   });
 });
 
-describe("what the target's networks are asked for", () => {
-  function askedBy(bindings: object): unknown {
+describe("requests to the target's networks", () => {
+  function requestedBy(bindings: object): unknown {
     const facts = aGuestFacts(guestWith(["10.9.0.5"], bindings));
     const { annotations = {} } = buildTargetPod(facts, aMigration()).metadata;
     return JSON.parse(annotations[names.NETWORKS_ANNOTATION] ?? "[]");
   }
 
   test("are the guest's addresses, and not its MAC, which a plugin would announce", () => {
-    const [element] = askedBy({}) as readonly object[];
+    const [element] = requestedBy({}) as readonly object[];
     expect(element).toMatchObject({ interface: "podone", "io.patchbay.kept-ips": ["10.9.0.5"] });
     expect(element).not.toHaveProperty("mac");
   });

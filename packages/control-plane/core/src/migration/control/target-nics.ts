@@ -13,7 +13,10 @@ import {
   normalizeAddresses,
   type Pod,
 } from "@patchbay/api";
-import { readKeptAddresses, withKeptAddresses } from "../../nics/addresses/retained-addresses.ts";
+import {
+  readRetainedAddresses,
+  withRetainedAddresses,
+} from "../../nics/addresses/retained-addresses.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
 import { isEqual } from "@patchbay/base";
 import { attachmentStatuses } from "../../nics/status/attachments.ts";
@@ -27,9 +30,9 @@ interface MigratingNic {
   readonly attachment: Attachment | undefined;
 }
 
-function isInGuest(told: IfaceStatus | undefined): boolean {
-  if (told?.queueCount !== undefined) return true;
-  const { phase, type } = told?.hotplug ?? {};
+function isInGuest(reported: IfaceStatus | undefined): boolean {
+  if (reported?.queueCount !== undefined) return true;
+  const { phase, type } = reported?.hotplug ?? {};
   return phase === "Ready" || phase === "Detaching" || type === "Swap";
 }
 
@@ -42,21 +45,21 @@ function asWanted(iface: Iface): Iface {
 function findAttachment(
   { status }: VirtualMachineInstance,
   name: string,
-  told: IfaceStatus | undefined,
+  reported: IfaceStatus | undefined,
 ): Attachment | undefined {
   const all = (status?.attachments ?? []).filter(
     (each) => each.name === name && each.state !== "Removing",
   );
-  return all.find((each) => each.podInterfaceName === told?.podInterfaceName) ?? all[0];
+  return all.find((each) => each.podInterfaceName === reported?.podInterfaceName) ?? all[0];
 }
 
 function toMigratingNic(vmi: VirtualMachineInstance, iface: Iface): readonly MigratingNic[] {
   const network = findByName(networksOf(vmi.spec), iface.name);
   if (network === undefined) return [];
   if (isDefaultNetwork(network)) return [{ iface, network, attachment: undefined }];
-  const told = findByName(vmi.status?.interfaces, iface.name);
-  const attachment = findAttachment(vmi, iface.name, told);
-  if (attachment === undefined || !isInGuest(told)) return [];
+  const reported = findByName(vmi.status?.interfaces, iface.name);
+  const attachment = findAttachment(vmi, iface.name, reported);
+  if (attachment === undefined || !isInGuest(reported)) return [];
   const { networkName = network.multus?.networkName ?? "" } = attachment;
   const used = { ...network, multus: { ...network.multus, networkName } };
   return [{ iface: asWanted(iface), network: used, attachment }];
@@ -71,8 +74,10 @@ function withAddresses(
     const { networkName, ips = [] } = attachment ?? {};
     return networkName === undefined || ips.length === 0 ? [] : [{ name, networkName, ips }];
   });
-  const before = readKeptAddresses(vmi).filter((each) => findByName(have, each.name) === undefined);
-  return withKeptAddresses(vmi, [...have, ...before]);
+  const before = readRetainedAddresses(vmi).filter(
+    (each) => findByName(have, each.name) === undefined,
+  );
+  return withRetainedAddresses(vmi, [...have, ...before]);
 }
 
 /**
@@ -105,8 +110,12 @@ export function targetPodView(vmi: VirtualMachineInstance): VirtualMachineInstan
     const identity = { name, ...(networkName === undefined ? {} : { networkName }) };
     return [{ ...identity, podInterfaceName, state: "Requested" as const }];
   });
-  const told = withAddresses(vmi, travellers);
-  return { ...told, spec, status: { ...withoutPorts(vmi.status), attachments, interfaces: [] } };
+  const reported = withAddresses(vmi, travellers);
+  return {
+    ...reported,
+    spec,
+    status: { ...withoutPorts(vmi.status), attachments, interfaces: [] },
+  };
 }
 
 export function targetAttachments(
@@ -116,9 +125,9 @@ export function targetAttachments(
   if (guest === undefined) return [];
   const { vmi, network } = guest;
   const view = targetPodView(vmi);
-  const told = vmi.status?.migrationState?.targetAttachments ?? [];
+  const reported = vmi.status?.migrationState?.targetAttachments ?? [];
   const attachments = (view.status?.attachments ?? []).map(
-    (each) => told.find(({ podInterfaceName: nic }) => nic === each.podInterfaceName) ?? each,
+    (each) => reported.find(({ podInterfaceName: nic }) => nic === each.podInterfaceName) ?? each,
   );
   const owner = {
     vmi: { ...view, status: { ...view.status, attachments } },
@@ -128,7 +137,6 @@ export function targetAttachments(
   return attachmentStatuses(owner, podNetworkFacts(pod));
 }
 
-/** Sorted addresses. Empty for an attachment that is not ready. */
 function sortedAddresses(attachment: Attachment | undefined): readonly string[] {
   return attachment?.state === "Attached" ? normalizeAddresses(attachment.ips).toSorted() : [];
 }
@@ -139,19 +147,27 @@ function isOnPodNetwork({ spec }: VirtualMachineInstance, { name }: Attachment):
   return network !== undefined && isDefaultNetwork(network);
 }
 
-function describeDifference(here: Attachment, there: Attachment | undefined): string | undefined {
-  const [has, gets] = [sortedAddresses(here), sortedAddresses(there)];
-  if (has.length === 0 || gets.length === 0 || isEqual(has, gets)) return undefined;
-  return `network ${here.networkName ?? ""} gave interface ${here.name} other addresses on the target's node (${gets.join(", ")}) than the guest has (${has.join(", ")}); let its IPAM give the same ones on each node, or none`;
+function describeDifference(
+  source: Attachment,
+  target: Attachment | undefined,
+): string | undefined {
+  const [sourceAddresses, targetAddresses] = [sortedAddresses(source), sortedAddresses(target)];
+  if (
+    sourceAddresses.length === 0 ||
+    targetAddresses.length === 0 ||
+    isEqual(sourceAddresses, targetAddresses)
+  )
+    return undefined;
+  return `network ${source.networkName ?? ""} gave interface ${source.name} other addresses on the target's node (${targetAddresses.join(", ")}) than the guest has (${sourceAddresses.join(", ")}); let its IPAM give the same ones on each node, or none`;
 }
 
 /** Describes addresses on the target that differ from the guest's, which the guest cannot adopt while running. */
 export function addressProblem(facts: MigrationFacts): string | undefined {
   const { guest, targetPod } = facts;
   if (guest === undefined || targetPod === undefined) return undefined;
-  const there = targetAttachments(facts, targetPod);
+  const target = targetAttachments(facts, targetPod);
   const [first] = (guest.vmi.status?.attachments ?? [])
-    .filter((here) => !isOnPodNetwork(guest.vmi, here))
-    .flatMap((here) => describeDifference(here, findByName(there, here.name)) ?? []);
+    .filter((source) => !isOnPodNetwork(guest.vmi, source))
+    .flatMap((source) => describeDifference(source, findByName(target, source.name)) ?? []);
   return first;
 }

@@ -8,7 +8,7 @@ import type { KubeNode, NetworkAttachmentDefinition } from "@patchbay/api";
 
 const OWN = "host-model-cpu.node.kubevirt.io/Skylake";
 const VENDOR = "cpu-vendor.node.kubevirt.io/Intel";
-const TAKES = "cpu-model-migration.node.kubevirt.io/Skylake";
+const ACCEPTS = "cpu-model-migration.node.kubevirt.io/Skylake";
 const LABELS = { [OWN]: "true", [VENDOR]: "true", other: "x" };
 
 test.each<{
@@ -38,7 +38,7 @@ test.each<{
   {
     name: "the host's model",
     model: "host-model",
-    want: { labels: { [TAKES]: "true", [VENDOR]: "true" } },
+    want: { labels: { [ACCEPTS]: "true", [VENDOR]: "true" } },
   },
   {
     name: "the host's model, of which nothing is known",
@@ -124,7 +124,7 @@ test.each<{
     network: aNetwork("node2"),
     want: undefined,
   },
-])("$name", ({ nodes, asked, network = aNetwork(), want }) => {
+])("$name", ({ nodes, asked: requested, network = aNetwork(), want }) => {
   const attachments = [
     { name: "one", networkName: "default/blue", podInterfaceName: "p", state: "Attached" as const },
   ];
@@ -133,7 +133,7 @@ test.each<{
   const definitions = new Map([["default/blue", network]]);
   const migration = aMigration();
   const spec =
-    asked === undefined ? migration.spec : { ...migration.spec, addedNodeSelector: asked };
+    requested === undefined ? migration.spec : { ...migration.spec, addedNodeSelector: requested };
   const reason = noTargetReason(
     { ...aGuestFacts(vmi), definitions },
     { ...migration, spec },

@@ -65,7 +65,7 @@ function limitOf(guest: Guest, pcieRootPorts: number): number {
   return Number.parseInt(spec.containers[0]?.resources?.limits?.["memory"] ?? "", 10);
 }
 
-test("it may take as much memory for the guest's ports as where it was started, whatever new guests get", () => {
+test("has the memory overhead of the guest's first start, whatever new guests get", () => {
   const guest = { ports: { total: 67, free: 60 } };
   expect(limitOf(guest, 0)).toBe(limitOf(guest, 64));
   expect(limitOf(guest, 128)).toBeGreaterThan(limitOf(guest, 64));
@@ -82,7 +82,7 @@ const DIGEST = `sha256:${"0a".repeat(32)}`;
 function podWith(container: Container, imageID?: string): Pod {
   const pod = aPod();
   const { name } = container;
-  const told: readonly ContainerStatus[] =
+  const reported: readonly ContainerStatus[] =
     imageID === undefined
       ? []
       : [{ name, image: "", imageID, ready: true, restartCount: 0, state: {} }];
@@ -93,7 +93,7 @@ function podWith(container: Container, imageID?: string): Pod {
       containers: container.name === "compute" ? [container] : [],
       initContainers: [container],
     },
-    status: { ...pod.status, initContainerStatuses: told },
+    status: { ...pod.status, initContainerStatuses: reported },
   };
 }
 
@@ -151,9 +151,9 @@ test.each<{
     want: "r.example:5000/disk:1",
   },
 ])("$name", ({ container = {}, source, imageID, want }) => {
-  const made: Container = { name: "disk", image: "r.example:5000/disk:1", ...container };
-  const { image } = made;
-  const from = podWith({ ...made, image: source ?? image }, imageID);
-  const { initContainers = [] } = withSourceImages(podWith(made), from).spec;
+  const created: Container = { name: "disk", image: "r.example:5000/disk:1", ...container };
+  const { image } = created;
+  const from = podWith({ ...created, image: source ?? image }, imageID);
+  const { initContainers = [] } = withSourceImages(podWith(created), from).spec;
   expect(initContainers.map((each) => each.image)).toEqual([want]);
 });

@@ -8,7 +8,7 @@ import {
   type Container,
 } from "@patchbay/api";
 import { findMachineFamily } from "@patchbay/domain";
-import { machineOf } from "../../vm/spec/machine.ts";
+import { buildMachine } from "../../vm/spec/machine.ts";
 import { buildLauncherPod, type LauncherRequest } from "../../vm/pod/launcher-pod.ts";
 import { hasImageVolume } from "../../vm/pod/image-files.ts";
 import { buildLauncherRequest, type VmiFacts } from "../../vm/vmi.ts";
@@ -41,10 +41,12 @@ function both<T>(some: readonly T[] = [], others: readonly T[] = []): readonly T
 function pinImage(container: Container, { spec, status }: Pod): Container {
   const { name } = container;
   const repository = parseRepository(container);
-  const made = both(spec.containers, spec.initContainers);
-  const isSame = made.some((each) => each.name === name && parseRepository(each) === repository);
-  const told = both(status?.containerStatuses, status?.initContainerStatuses);
-  const digest = parseDigest(told.find((each) => each.name === name)?.imageID ?? "");
+  const launcher = both(spec.containers, spec.initContainers);
+  const isSame = launcher.some(
+    (each) => each.name === name && parseRepository(each) === repository,
+  );
+  const reported = both(status?.containerStatuses, status?.initContainerStatuses);
+  const digest = parseDigest(reported.find((each) => each.name === name)?.imageID ?? "");
   if (!isSame || digest === undefined || isPinned(container)) return container;
   return { ...container, image: `${repository}@${digest}` };
 }
@@ -119,7 +121,7 @@ function targetLabels(
 /** The guest keeps its number of PCIe ports, whatever new guests get. */
 function countTargetPorts({ vmi }: VmiFacts, planned: number): number {
   // Slots of a conventional PCI bus count too, but need no ports.
-  const hasPorts = findMachineFamily(machineOf(vmi.spec.domain)) !== "pc";
+  const hasPorts = findMachineFamily(buildMachine(vmi.spec.domain)) !== "pc";
   return hasPorts ? Math.max(planned, vmi.status?.pciePorts?.total ?? 0) : planned;
 }
 
@@ -128,7 +130,7 @@ function targetRequest(facts: VmiFacts): LauncherRequest {
   const planned = buildLauncherRequest(facts);
   const request = { ...planned, ports: countTargetPorts(facts, planned.ports) };
   const { pod } = facts;
-  return pod === undefined ? request : { ...request, keepsImageVolumes: hasImageVolume(pod) };
+  return pod === undefined ? request : { ...request, supportsImageVolumes: hasImageVolume(pod) };
 }
 
 /** Builds the target pod from the VMI's current template, the source's images and the guest's current NICs. */
@@ -138,8 +140,8 @@ export function buildTargetPod(
   ofCpu: Labels = {},
 ): Pod {
   const { vmi, pod: source } = facts;
-  const made = buildLauncherPod(targetPodView(vmi), targetRequest(facts));
-  const pod = source === undefined ? made : withSourceImages(made, source);
+  const launcher = buildLauncherPod(targetPodView(vmi), targetRequest(facts));
+  const pod = source === undefined ? launcher : withSourceImages(launcher, source);
   const { uid, name } = migration.metadata;
   const nodeSelector = targetNodeSelector(vmi, migration, ofCpu);
   return {

@@ -20,7 +20,7 @@ const LISTENS = { targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts
 const FAIL: Decision = { kind: "fail", why: "no way" };
 
 describe("the VMI", () => {
-  test("is told of both pods in one write", () => {
+  test("is written with both pods at once", () => {
     const facts = someFacts({ targetPod: aTarget() });
     expect(buildVmiFields(facts, { kind: "open" })).toMatchObject({
       migrationState: {
@@ -33,10 +33,10 @@ describe("the VMI", () => {
     });
   });
 
-  test.each<{ name: string; course: Decision; want: object }>([
+  test.each<{ name: string; decision: Decision; want: object }>([
     {
       name: "the guest has come",
-      course: { kind: "succeed" },
+      decision: { kind: "succeed" },
       want: {
         migrationState: { completed: true, endTimestamp: NOW },
         nodeName: "node2",
@@ -45,7 +45,7 @@ describe("the VMI", () => {
     },
     {
       name: "the guest has stayed",
-      course: FAIL,
+      decision: FAIL,
       want: {
         migrationState: { completed: true, failed: true, failureReason: "no way" },
         activePods: { "pod-uid": "node1" },
@@ -53,33 +53,33 @@ describe("the VMI", () => {
     },
     {
       name: "it is to end",
-      course: { kind: "abort", why: "x" },
+      decision: { kind: "abort", why: "x" },
       want: { migrationState: { abortRequested: true } },
     },
-  ])("is told that $name, and what was of use on the way goes", ({ course, want }) => {
-    const told = buildVmiFields(openFacts(STARTED), course);
-    expect(told).toMatchObject(want);
-    const isOver = told.migrationState?.completed === true;
-    expect(told.migrationState?.targetAttachments === undefined).toBe(isOver);
+  ])("is told that $name, and what was of use on the way goes", ({ decision: decision, want }) => {
+    const reported = buildVmiFields(openFacts(STARTED), decision);
+    expect(reported).toMatchObject(want);
+    const isOver = reported.migrationState?.completed === true;
+    expect(reported.migrationState?.targetAttachments === undefined).toBe(isOver);
   });
 
-  test("is told once when the source's pod was found to have ended", () => {
+  test("records once when the source pod was found to have ended", () => {
     const before = { ...STARTED, sourceEndedTimestamp: "2026-01-01T00:00:00.000Z" };
-    const endOf = (state: MigrationState) => {
+    const findOutcome = (state: MigrationState) => {
       const facts = openFacts(state);
       const guest = facts.guest && { ...facts.guest, pod: undefined };
       return buildVmiFields({ ...facts, guest }, { kind: "goOn" }).migrationState
         ?.sourceEndedTimestamp;
     };
-    expect([endOf(STARTED), endOf(before)]).toEqual([NOW, before.sourceEndedTimestamp]);
+    expect([findOutcome(STARTED), findOutcome(before)]).toEqual([NOW, before.sourceEndedTimestamp]);
   });
 
-  test.each<{ name: string; course: Decision }>([
-    { name: "before both nodes were told", course: FAIL },
-    { name: "while it waits", course: { kind: "wait" } },
-    { name: "while the pod is made", course: { kind: "begin" } },
-  ])("is told nothing $name", ({ course }) => {
-    expect(buildVmiFields(someFacts(), course)).toEqual({});
+  test.each<{ name: string; decision: Decision }>([
+    { name: "before both nodes were told", decision: FAIL },
+    { name: "while it waits", decision: { kind: "wait" } },
+    { name: "while the pod is made", decision: { kind: "begin" } },
+  ])("is told nothing $name", ({ decision: decision }) => {
+    expect(buildVmiFields(someFacts(), decision)).toEqual({});
   });
 
   const TARGET = "kubevirt.io/migrationTargetNodeName";
@@ -106,66 +106,93 @@ describe("the VMI", () => {
 describe("the migration", () => {
   test.each<{
     name: string;
-    course: Decision;
+    decision: Decision;
     state?: MigrationState;
     failed?: true;
     want: string;
   }>([
-    { name: "it waits", course: { kind: "wait" }, want: "Pending" },
-    { name: "its pod was made", course: { kind: "begin" }, want: "Scheduling" },
-    { name: "its pod was refused", course: { kind: "begin" }, failed: true, want: "Pending" },
-    { name: "its pod is not ready", course: { kind: "schedule" }, want: "Scheduling" },
-    { name: "its pod is ready", course: { kind: "open" }, want: "Scheduled" },
-    { name: "nodes were told", course: { kind: "open" }, state: {}, want: "PreparingTarget" },
-    { name: "the target listens", course: { kind: "goOn" }, state: LISTENS, want: "TargetReady" },
+    { name: "it waits", decision: { kind: "wait" }, want: "Pending" },
+    { name: "its pod was made", decision: { kind: "begin" }, want: "Scheduling" },
+    { name: "its pod was refused", decision: { kind: "begin" }, failed: true, want: "Pending" },
+    { name: "its pod is not ready", decision: { kind: "schedule" }, want: "Scheduling" },
+    { name: "its pod is ready", decision: { kind: "open" }, want: "Scheduled" },
+    { name: "nodes were told", decision: { kind: "open" }, state: {}, want: "PreparingTarget" },
+    { name: "the target listens", decision: { kind: "goOn" }, state: LISTENS, want: "TargetReady" },
     {
       name: "the target says only half",
-      course: { kind: "goOn" },
+      decision: { kind: "goOn" },
       state: { targetNodeAddress: "192.0.2.2" },
       want: "PreparingTarget",
     },
-    { name: "it is on its way", course: { kind: "goOn" }, state: STARTED, want: "Running" },
-    { name: "it is to end", course: { kind: "abort", why: "x" }, state: STARTED, want: "Running" },
-    { name: "it has failed", course: FAIL, want: "Failed" },
-    { name: "it has come", course: { kind: "succeed" }, state: STARTED, want: "Succeeded" },
+    { name: "it is on its way", decision: { kind: "goOn" }, state: STARTED, want: "Running" },
+    {
+      name: "it is to end",
+      decision: { kind: "abort", why: "x" },
+      state: STARTED,
+      want: "Running",
+    },
+    { name: "it has failed", decision: FAIL, want: "Failed" },
+    { name: "it has come", decision: { kind: "succeed" }, state: STARTED, want: "Succeeded" },
     {
       name: "it was closed as failed",
-      course: { kind: "closed" },
+      decision: { kind: "closed" },
       state: { failed: true },
       want: "Failed",
     },
     {
       name: "it was closed",
-      course: { kind: "closed" },
+      decision: { kind: "closed" },
       state: { completed: true },
       want: "Succeeded",
     },
-  ])("$name: $want", ({ course, state, failed, want }) => {
+  ])("$name: $want", ({ decision: decision, state, failed, want }) => {
     const failures = failed === true ? [{ step: "createTargetPod", message: "no" } as const] : [];
-    const told = { migration: aMigration("Pending"), course, state, failures, now: NOW };
-    expect(buildMigrationStatus(told).phase).toBe(want);
+    const reported = {
+      migration: aMigration("Pending"),
+      decision: decision,
+      state,
+      failures,
+      now: NOW,
+    };
+    expect(buildMigrationStatus(reported).phase).toBe(want);
   });
 
-  test("says when each phase was passed, also those that nobody saw", () => {
+  test("records a time for each passed phase, including unobserved ones", () => {
     const migration = { ...aMigration("Scheduled") };
-    const told = { course: { kind: "goOn" } as const, state: STARTED, failures: [], now: NOW };
-    const { phaseTransitionTimestamps: seen } = buildMigrationStatus({ migration, ...told });
-    expect(seen?.map(({ phase }) => phase)).toEqual(["PreparingTarget", "TargetReady", "Running"]);
+    const reported = {
+      decision: { kind: "goOn" } as const,
+      state: STARTED,
+      failures: [],
+      now: NOW,
+    };
+    const { phaseTransitionTimestamps: observed } = buildMigrationStatus({
+      migration,
+      ...reported,
+    });
+    expect(observed?.map(({ phase }) => phase)).toEqual([
+      "PreparingTarget",
+      "TargetReady",
+      "Running",
+    ]);
   });
 
-  test("says why it has failed, whether its VMI was told of it or not", () => {
-    const told = { migration: aMigration("Pending"), course: FAIL, failures: [], now: NOW };
+  test("reports why it failed, even if the VMI never had it", () => {
+    const reported = { migration: aMigration("Pending"), decision: FAIL, failures: [], now: NOW };
     const reason = (state: MigrationState | undefined) =>
-      buildMigrationStatus({ ...told, state }).migrationState?.failureReason;
+      buildMigrationStatus({ ...reported, state }).migrationState?.failureReason;
     expect(reason(undefined)).toBe("no way");
     expect(reason({ failed: true, failureReason: "as told" })).toBe("as told");
   });
 
-  test("says that a quota keeps its pod from being made, as long as it does", () => {
+  test("reports that a quota blocks its pod, while it does", () => {
     const message = 'pods "x" is forbidden: exceeded quota: small';
     const failures = [{ step: "createTargetPod", message } as const];
-    const told = { migration: aMigration("Pending"), course: { kind: "begin" } as const, now: NOW };
-    const { conditions } = buildMigrationStatus({ ...told, state: undefined, failures });
+    const reported = {
+      migration: aMigration("Pending"),
+      decision: { kind: "begin" } as const,
+      now: NOW,
+    };
+    const { conditions } = buildMigrationStatus({ ...reported, state: undefined, failures });
     expect(conditions).toEqual([
       {
         type: "migrationRejectedByResourceQuota",
@@ -179,49 +206,59 @@ describe("the migration", () => {
       ...aMigration(),
       status: { phase: "Pending" as const, conditions: conditions ?? [] },
     };
-    const next = buildMigrationStatus({ ...told, migration, state: undefined, failures: [] });
+    const next = buildMigrationStatus({ ...reported, migration, state: undefined, failures: [] });
     expect(next.conditions).toEqual([]);
   });
 
-  test("says that it is to end, and why, also afterwards", () => {
-    const course = { kind: "abort", why: "too slow" } as const;
-    const told = { migration: aMigration("Running"), course, failures: [], now: NOW };
-    const first = buildMigrationStatus({ ...told, state: STARTED });
+  test("reports the abort and its cause, also afterward", () => {
+    const decision = { kind: "abort", why: "too slow" } as const;
+    const reported = {
+      migration: aMigration("Running"),
+      decision: decision,
+      failures: [],
+      now: NOW,
+    };
+    const first = buildMigrationStatus({ ...reported, state: STARTED });
     expect(first.conditions).toMatchObject([
       { type: "migrationAbortRequested", status: "True", message: "too slow" },
     ]);
     const migration = { ...aMigration(), status: first };
     const state = { ...STARTED, abortRequested: true };
-    const next = buildMigrationStatus({ ...told, migration, state, course: { kind: "goOn" } });
+    const next = buildMigrationStatus({
+      ...reported,
+      migration,
+      state,
+      decision: { kind: "goOn" },
+    });
     expect(next.conditions).toEqual(first.conditions);
   });
 });
 
 describe("events", () => {
-  const notesOf = (course: Decision, facts = openFacts(STARTED)): readonly string[] => {
+  const listNotes = (decision: Decision, facts = openFacts(STARTED)): readonly string[] => {
     const before = aMigration("TargetReady");
     const state = findMigrationState(facts);
     const status = buildMigrationStatus({
       migration: before,
-      course,
+      decision,
       state,
       failures: [],
       now: NOW,
     });
-    return listMigrationEvents({ before, status, course, facts }).map(
+    return listMigrationEvents({ before, status, decision, facts }).map(
       ({ on, note }) => `${on} ${note.type} ${note.reason}: ${note.message}`,
     );
   };
 
-  test("tell why a guest has stayed, on both objects", () => {
-    expect(notesOf(FAIL)).toEqual([
+  test("report on both objects why a guest was not migrated", () => {
+    expect(listNotes(FAIL)).toEqual([
       "migration Warning FailedMigration: no way",
       "vmi Warning FailedMigration: no way",
     ]);
   });
 
-  test("tell that a migration is to end", () => {
-    const notes = notesOf({ kind: "abort", why: "too slow" });
+  test("report that a migration is being aborted", () => {
+    const notes = listNotes({ kind: "abort", why: "too slow" });
     expect(notes.at(-1)).toBe(
       "vmi Warning MigrationAbortRequested: the migration is ended before its time: too slow",
     );

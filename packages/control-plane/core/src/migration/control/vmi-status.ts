@@ -46,7 +46,6 @@ function openFields(facts: MigrationFacts): VmiMigrationFields {
   };
 }
 
-/** The state of an open migration: updates the target's attachments and the end of the source pod. */
 function updatedState(facts: MigrationFacts, state: MigrationState): MigrationState {
   const { guest, targetPod, now } = facts;
   const isSourceOver = isPodOver(guest?.pod);
@@ -60,8 +59,8 @@ function updatedState(facts: MigrationFacts, state: MigrationState): MigrationSt
 }
 
 function closedState(state: MigrationState, now: string): MigrationState {
-  const told = Object.entries(state).filter(([member]) => member !== "targetAttachments");
-  return { ...Object.fromEntries(told), completed: true, endTimestamp: now };
+  const reported = Object.entries(state).filter(([member]) => member !== "targetAttachments");
+  return { ...Object.fromEntries(reported), completed: true, endTimestamp: now };
 }
 
 function succeededFields(
@@ -86,34 +85,34 @@ function failedFields(
 ): VmiMigrationFields {
   const { activePods = {} } = guest?.vmi.status ?? {};
   const own = guest?.pod?.metadata.uid;
-  const left = Object.entries(activePods).filter(([uid, node]) =>
+  const remaining = Object.entries(activePods).filter(([uid, node]) =>
     own === undefined ? node === state.sourceNode : uid === own,
   );
   return {
     migrationState: { ...closedState(state, now), failed: true, failureReason: why },
-    activePods: Object.fromEntries(left),
+    activePods: Object.fromEntries(remaining),
   };
 }
 
 /** The VMI fails, however the source pod ends. */
 function lostFields(facts: MigrationFacts, state: MigrationState, why: string): VmiMigrationFields {
   const { migrationState, ...members } = failedFields(facts, state, why);
-  const told = { ...members, migrationState: { ...migrationState, guestLost: true } };
+  const reported = { ...members, migrationState: { ...migrationState, guestLost: true } };
   const isFinal = facts.guest !== undefined && isVmiFinal(facts.guest.vmi);
-  return isFinal ? told : { ...told, phase: "Failed", reason: GUEST_LOST };
+  return isFinal ? reported : { ...reported, phase: "Failed", reason: GUEST_LOST };
 }
 
-export function buildVmiFields(facts: MigrationFacts, course: Decision): VmiMigrationFields {
-  if (course.kind === "open") return openFields(facts);
+export function buildVmiFields(facts: MigrationFacts, decision: Decision): VmiMigrationFields {
+  if (decision.kind === "open") return openFields(facts);
   const state = findMigrationState(facts);
   if (state === undefined) return {};
-  if (course.kind === "succeed") return succeededFields(facts, state);
-  if (course.kind === "fail") return failedFields(facts, state, course.why);
-  if (course.kind === "lose") return lostFields(facts, state, course.why);
-  if (course.kind === "goOn") return { migrationState: updatedState(facts, state) };
-  if (course.kind !== "abort") return {};
-  const asked = { abortRequested: true, abortRequestedTimestamp: facts.now };
-  return { migrationState: { ...updatedState(facts, state), ...asked } };
+  if (decision.kind === "succeed") return succeededFields(facts, state);
+  if (decision.kind === "fail") return failedFields(facts, state, decision.why);
+  if (decision.kind === "lose") return lostFields(facts, state, decision.why);
+  if (decision.kind === "goOn") return { migrationState: updatedState(facts, state) };
+  if (decision.kind !== "abort") return {};
+  const requested = { abortRequested: true, abortRequestedTimestamp: facts.now };
+  return { migrationState: { ...updatedState(facts, state), ...requested } };
 }
 
 /** Labels to change; null removes one. Each node selects the VMIs that it watches by them. */

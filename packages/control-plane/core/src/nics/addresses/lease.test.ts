@@ -20,11 +20,11 @@ const NIC: RememberedAddresses = {
 };
 
 describe("the guest in the pod NIC's place", () => {
-  test.each([undefined, { ...NIC, addresses: [] }])("is given nothing of nothing", (given) => {
-    expect(leaseFromRecorded(given)).toBeUndefined();
+  test.each([undefined, { ...NIC, addresses: [] }])("is empty without addresses", (input) => {
+    expect(leaseFromRecorded(input)).toBeUndefined();
   });
 
-  test("is given both families, the default route of IPv4 last", () => {
+  test("has both families, with the IPv4 default route last", () => {
     expect(leaseFromRecorded(NIC)).toEqual({
       ipv4: {
         address: "10.9.0.5/24",
@@ -59,7 +59,7 @@ describe("the guest in the pod NIC's place", () => {
     expect(lease?.ipv6?.addresses).toEqual([{ address, server, isOnLink }]);
   });
 
-  test("has no router of IPv6 when nobody answered for the gateway", () => {
+  test("has no IPv6 router if the gateway did not reply", () => {
     const { podInterfaceName, index, addresses, routes } = NIC;
     const silent = { podInterfaceName, index, addresses, routes };
     expect(leaseFromRecorded(silent)?.ipv6?.isRouter).toBe(false);

@@ -29,7 +29,7 @@ export function isIpv6LinkLocal(address: string): boolean {
   return /^fe[89ab][0-9a-f]:/i.test(address);
 }
 
-export function ipv6GatewayOf({ routes }: NicAddresses): string | undefined {
+export function findIpv6Gateway({ routes }: NicAddresses): string | undefined {
   return routes.find(({ destination }) => destination === "::/0")?.gateway;
 }
 
@@ -134,7 +134,7 @@ interface Subnet {
   readonly guest: string;
 }
 
-function lengthOf(prefix: string): string {
+function readPrefixLength(prefix: string): string {
   return String(parseIp(prefix)?.length ?? IP_BITS[4]);
 }
 
@@ -152,14 +152,14 @@ export function leaseForMasquerade(subnets: {
 function ipv4LeaseForMasquerade({ gateway, guest }: Subnet): Ipv4Lease {
   const [address = ""] = gateway.split("/");
   return {
-    address: `${guest}/${lengthOf(gateway)}`,
+    address: `${guest}/${readPrefixLength(gateway)}`,
     server: gateway,
     routes: [{ destination: "0.0.0.0/0", gateway: address }],
   };
 }
 
 function ipv6LeaseForMasquerade({ gateway, guest }: Subnet): Ipv6Lease {
-  const address = `${guest}/${lengthOf(gateway)}`;
+  const address = `${guest}/${readPrefixLength(gateway)}`;
   return { addresses: [{ address, server: gateway, isOnLink: true }], isRouter: true };
 }
 

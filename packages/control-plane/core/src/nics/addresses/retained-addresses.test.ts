@@ -26,7 +26,7 @@ const BLUE: Network = { name: "blue1", multus: { networkName: "blue" } };
 const RED: Network = { name: "blue1", multus: { networkName: "others/red" } };
 const NIC: Iface = { name: "blue1", bridge: {}, macAddress: "02:00:00:00:00:01" };
 const ENTRY = { name: "blue1", networkName: "default/blue", ips: ["10.0.0.5", "fd00::5"] };
-const KEPT: VmStatus = { ipAddresses: [ENTRY] };
+const RETAINED: VmStatus = { ipAddresses: [ENTRY] };
 
 function vmOf(iface: Iface = NIC, network = BLUE, status: VmStatus = {}): VirtualMachine {
   const vm = aVm();
@@ -46,13 +46,13 @@ function has(fields: Partial<Attachment>, phase: "Ready" | "Wiring" = "Ready"): 
   return { phase: "Running", interfaces: [{ name: "blue1", hotplug }], attachments: [attachment] };
 }
 
-function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["ipAddresses"] {
+function retainedAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["ipAddresses"] {
   const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
   const situation = {
     vm,
     vmi,
     startProblems: [],
-    isNameTaken: false,
+    hasNameConflict: false,
     failures: [],
     bindings: {},
     isStaged: false,
@@ -61,7 +61,7 @@ function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["ipAddresse
   return buildVmStatus(situation, "2026-01-01T00:00:00Z").ipAddresses;
 }
 
-describe("the VM's status keeps", () => {
+describe("the VM's status retains", () => {
   const other = [{ ...ENTRY, ips: ["10.0.0.6"] }];
 
   test.each<{ name: string; vm: VirtualMachine; vmi?: VmiStatus; want: VmStatus["ipAddresses"] }>([
@@ -73,14 +73,14 @@ describe("the VM's status keeps", () => {
     },
     {
       name: "what it has now rather than what it had",
-      vm: vmOf(NIC, BLUE, KEPT),
+      vm: vmOf(NIC, BLUE, RETAINED),
       vmi: has({ ips: ["10.0.0.6"] }),
       want: other,
     },
-    { name: "it without a guest", vm: vmOf(NIC, BLUE, KEPT), want: [ENTRY] },
+    { name: "it without a guest", vm: vmOf(NIC, BLUE, RETAINED), want: [ENTRY] },
     {
       name: "it until the next NIC is there",
-      vm: vmOf(NIC, BLUE, KEPT),
+      vm: vmOf(NIC, BLUE, RETAINED),
       vmi: has({ ips: ["10.0.0.6"] }, "Wiring"),
       want: [ENTRY],
     },
@@ -92,49 +92,49 @@ describe("the VM's status keeps", () => {
     },
     {
       name: "nothing of a network that gives none any more",
-      vm: vmOf(NIC, BLUE, KEPT),
+      vm: vmOf(NIC, BLUE, RETAINED),
       vmi: has({}),
       want: undefined,
     },
     {
       name: "nothing of another network",
-      vm: vmOf(NIC, RED, KEPT),
+      vm: vmOf(NIC, RED, RETAINED),
       vmi: has({ ips: ["10.0.0.5"] }),
       want: undefined,
     },
     {
       name: "that of the network that it was swapped to",
-      vm: vmOf(NIC, RED, KEPT),
+      vm: vmOf(NIC, RED, RETAINED),
       vmi: has({ networkName: "others/red", ips: ["10.0.0.6"] }),
       want: [{ ...ENTRY, networkName: "others/red", ips: ["10.0.0.6"] }],
     },
     {
       name: "nothing of the pod's network, which cannot be asked",
-      vm: vmOf(NIC, { name: "blue1", pod: {} }, KEPT),
+      vm: vmOf(NIC, { name: "blue1", pod: {} }, RETAINED),
       vmi: has({ ips: ["10.0.0.5"] }),
       want: undefined,
     },
     {
       name: "nothing of an iface that leaves",
-      vm: vmOf({ ...NIC, state: "absent" }, BLUE, KEPT),
+      vm: vmOf({ ...NIC, state: "absent" }, BLUE, RETAINED),
       vmi: has({ ips: ["10.0.0.5"] }),
       want: undefined,
     },
     {
       name: "nothing of an iface that is no longer declared",
-      vm: vmOf({ ...NIC, name: "other" }, { ...BLUE, name: "other" }, KEPT),
+      vm: vmOf({ ...NIC, name: "other" }, { ...BLUE, name: "other" }, RETAINED),
       want: undefined,
     },
     ...[{ ips: ["10.0.0.9"] }, { ipamClaimName: "mine" }, { cniArgs: { ips: ["10.0.0.9"] } }].map(
       (own) => ({
         name: `nothing where a person says ${JSON.stringify(own)}`,
-        vm: vmOf({ ...NIC, ...own }, BLUE, KEPT),
+        vm: vmOf({ ...NIC, ...own }, BLUE, RETAINED),
         vmi: has({ ips: ["10.0.0.9"] }),
         want: undefined,
       }),
     ),
   ])("$name", ({ vm, vmi, want }) => {
-    expect(keptAfter(vm, vmi)).toEqual(want);
+    expect(retainedAfter(vm, vmi)).toEqual(want);
   });
 });
 
@@ -147,36 +147,36 @@ function preferredOf(vmi: VirtualMachineInstance): readonly unknown[] {
 }
 
 describe("the next launcher", () => {
-  test("prefers what was kept, and asks for nothing", () => {
-    const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
+  test("prefers the retained addresses without requesting any", () => {
+    const vmi = vmiOf(vmOf(NIC, BLUE, RETAINED), {});
     expect(preferredOf(vmi)).toEqual([ENTRY.ips]);
     expect(vmi.spec).toEqual(vmiOf(vmOf(), {}).spec);
-    expect(vmOf(NIC, BLUE, KEPT).spec.template.metadata?.annotations).toBeUndefined();
+    expect(vmOf(NIC, BLUE, RETAINED).spec.template.metadata?.annotations).toBeUndefined();
   });
 
   test.each<{ name: string; vmi: VirtualMachineInstance }>([
     { name: "at the first start", vmi: vmiOf(vmOf(), {}) },
-    { name: "on another network", vmi: vmiOf(vmOf(NIC, RED, KEPT), {}) },
+    { name: "on another network", vmi: vmiOf(vmOf(NIC, RED, RETAINED), {}) },
     {
       name: "where its VMI was told of another network",
       vmi: {
         ...vmiOf(vmOf(NIC, RED), {}),
-        metadata: vmiOf(vmOf(NIC, BLUE, KEPT), {}).metadata,
+        metadata: vmiOf(vmOf(NIC, BLUE, RETAINED), {}).metadata,
       },
     },
     {
       name: "beside what a person asks for",
       vmi: {
         ...vmiOf(vmOf({ ...NIC, ips: ["10.0.0.9"] }), {}),
-        metadata: vmiOf(vmOf(NIC, BLUE, KEPT), {}).metadata,
+        metadata: vmiOf(vmOf(NIC, BLUE, RETAINED), {}).metadata,
       },
     },
   ])("prefers nothing $name", ({ vmi }) => {
     expect(preferredOf(vmi)).toEqual([undefined]);
   });
 
-  test("keeps its preference while the NIC stays, and has none for one that is plugged again", () => {
-    const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
+  test("retains its preference while the NIC exists, and has none after replugging", () => {
+    const vmi = vmiOf(vmOf(NIC, BLUE, RETAINED), {});
     const annotations = buildPodAnnotations({ vmi, bindings: {} });
     const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
     const elements = parsed.ok ? parsed.elements : [];
@@ -206,35 +206,35 @@ test.each<{ name: string; ips: readonly string[]; asked: readonly NetworkSelecti
     ips: [],
     asked: [{ name: "blue", interface: "pod2" }],
   },
-])("nothing is told where $name", ({ ips, asked }) => {
-  expect(addressesCondition([{ ...ATTACHED, ips: [...ips] }], asked)).toEqual([]);
+])("nothing is told where $name", ({ ips, asked: requested }) => {
+  expect(addressesCondition([{ ...ATTACHED, ips: [...ips] }], requested)).toEqual([]);
 });
 
-test("nothing is told of a NIC that is not there yet", () => {
+test("reports nothing about a NIC that does not exist yet", () => {
   expect(addressesCondition([{ ...ATTACHED, state: "Failed" }], elementWith("10.0.0.5"))).toEqual(
     [],
   );
 });
 
-test("what is not as before is told, with what was", () => {
+test("reports differences with the previous values", () => {
   const other = { ...ATTACHED, name: "red1", networkName: "ns1/red", podInterfaceName: "pod2" };
-  const asked = [
+  const requested = [
     ...elementWith("10.0.0.5", "fd00::5"),
     { name: "red", interface: "pod2", "io.patchbay.kept-ips": ["10.1.0.5"] },
   ];
   const attachments = [{ ...ATTACHED, ips: ["10.0.0.7", "fd00::5"] }, other];
-  expect(addressesCondition(attachments, asked)).toEqual([
+  expect(addressesCondition(attachments, requested)).toEqual([
     {
       type: ADDRESS_CHANGED,
       status: "True",
       reason: "AddressNotKept",
       message:
-        "interface blue1 now has 10.0.0.7, fd00::5 on ns1/blue; it had 10.0.0.5 before; interface red1 now has no address on ns1/red; it had 10.1.0.5 before; events of the launcher pod say why",
+        "interface blue1 now has 10.0.0.7, fd00::5 on ns1/blue; it had 10.0.0.5 before; interface red1 now has no address on ns1/red; it had 10.1.0.5 before; see the events of the launcher pod for the cause",
     },
   ]);
 });
 
-test("an event tells of each change once", () => {
+test("reports each change once by an event", () => {
   const conditions = (message: string): Conditions => [
     { type: ADDRESS_CHANGED, status: "True", reason: "AddressNotKept", message },
   ];

@@ -46,7 +46,7 @@ function findAttachedAddresses(
 }
 
 /** Current addresses replace recorded ones. Interfaces that were removed or moved are dropped. */
-export function listKeptAddresses(
+export function listRetainedAddresses(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
 ): readonly RecordedAddresses[] {
@@ -61,12 +61,12 @@ export function listKeptAddresses(
   });
 }
 
-export function withKeptAddresses(
+export function withRetainedAddresses(
   vmi: VirtualMachineInstance,
-  kept: readonly RetainedAddresses[],
+  retained: readonly RetainedAddresses[],
 ): VirtualMachineInstance {
-  if (kept.length === 0) return vmi;
-  const annotation = { [names.RETAINED_ADDRESSES_ANNOTATION]: printRetainedAddresses(kept) };
+  if (retained.length === 0) return vmi;
+  const annotation = { [names.RETAINED_ADDRESSES_ANNOTATION]: printRetainedAddresses(retained) };
   const annotations = { ...vmi.metadata.annotations, ...annotation };
   return { ...vmi, metadata: { ...vmi.metadata, annotations } };
 }
@@ -75,10 +75,10 @@ export function withLastAddresses(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
 ): VirtualMachineInstance {
-  return withKeptAddresses(vmi, listKeptAddresses(vm, undefined));
+  return withRetainedAddresses(vmi, listRetainedAddresses(vm, undefined));
 }
 
-export function readKeptAddresses(vmi: VirtualMachineInstance): readonly RetainedAddresses[] {
+export function readRetainedAddresses(vmi: VirtualMachineInstance): readonly RetainedAddresses[] {
   return parseRetainedAddresses(vmi.metadata.annotations?.[names.RETAINED_ADDRESSES_ANNOTATION]);
 }
 
@@ -86,9 +86,9 @@ export function readKeptAddresses(vmi: VirtualMachineInstance): readonly Retaine
 export function findPreferredIps(
   iface: Iface,
   networkName: string,
-  kept: readonly RetainedAddresses[],
+  retained: readonly RetainedAddresses[],
 ): readonly string[] {
-  const known = findByName(kept, iface.name);
+  const known = findByName(retained, iface.name);
   return known?.networkName === networkName && !hasOwnAddressing(iface) ? known.ips : [];
 }
 
@@ -117,7 +117,7 @@ export function addressesCondition(
     .filter(({ state }) => state === "Attached")
     .flatMap((attachment) => describeChange(attachment, elements));
   if (changes.length === 0) return [];
-  const message = `${changes.join("; ")}; events of the launcher pod say why`;
+  const message = `${changes.join("; ")}; see the events of the launcher pod for the cause`;
   return [{ type: ADDRESS_CHANGED, status: "True", reason: ADDRESS_CHANGED_REASON, message }];
 }
 

@@ -46,7 +46,7 @@ function ifaceOf({ network, routes, dns }: Row): IfaceFacts {
 }
 
 /** Destinations and name servers that each NIC is told of. */
-function told(...rows: readonly Row[]): Readonly<Record<string, unknown>> {
+function reported(...rows: readonly Row[]): Readonly<Record<string, unknown>> {
   const nics = servedNics({ vmi: aVmi({}), ifaces: rows.map(ifaceOf), dns: POD_DNS });
   return Object.fromEntries(
     nics.map(({ iface, lease: { ipv4, ipv6 }, dns }) => {
@@ -57,48 +57,48 @@ function told(...rows: readonly Row[]): Readonly<Record<string, unknown>> {
 }
 
 const ALL = [GATEWAY, GATEWAY_6];
-const WAYS_OUT = ["0.0.0.0/0", "::/0"];
+const ROUTES_OUT = ["0.0.0.0/0", "::/0"];
 
 describe("name servers and default routes", () => {
   test("are those of the pod's network where the guest has it", () => {
-    expect(told(lan("a", INNER), pod(...ALL), lan("b", INNER, ...ALL))).toEqual({
+    expect(reported(lan("a", INNER), pod(...ALL), lan("b", INNER, ...ALL))).toEqual({
       a: [["10.50.0.0/16"], NO_DNS],
-      main: [WAYS_OUT, POD_DNS],
+      main: [ROUTES_OUT, POD_DNS],
       b: [["10.50.0.0/16"], NO_DNS],
     });
   });
 
   test("of a family that the pod's network has none of are another's", () => {
-    expect(told(pod(GATEWAY), lan("b", ...ALL))).toEqual({
+    expect(reported(pod(GATEWAY), lan("b", ...ALL))).toEqual({
       main: [["0.0.0.0/0"], POD_DNS],
       b: [["::/0"], NO_DNS],
     });
   });
 
   test("are those of the network with the pod's default route where the guest has no other", () => {
-    expect(told(lan("a", INNER), lan("b", ...ALL))).toEqual({
+    expect(reported(lan("a", INNER), lan("b", ...ALL))).toEqual({
       a: [["10.50.0.0/16"], NO_DNS],
-      b: [WAYS_OUT, POD_DNS],
+      b: [ROUTES_OUT, POD_DNS],
     });
-    expect(told(lan("a", INNER))).toEqual({ a: [["10.50.0.0/16"], NO_DNS] });
+    expect(reported(lan("a", INNER))).toEqual({ a: [["10.50.0.0/16"], NO_DNS] });
   });
 
-  test("are a network's own where CNI says so", () => {
-    expect(told(pod(...ALL), { ...lan("b", INNER), dns: OWN_DNS })).toEqual({
-      main: [WAYS_OUT, POD_DNS],
+  test("come from the network if CNI reports them", () => {
+    expect(reported(pod(...ALL), { ...lan("b", INNER), dns: OWN_DNS })).toEqual({
+      main: [ROUTES_OUT, POD_DNS],
       b: [["10.50.0.0/16"], OWN_DNS],
     });
   });
 });
 
-describe("what the server leaves out of what CNI gave", () => {
-  function leftOut(addresses: readonly string[], gatewayMac?: string): readonly string[] {
+describe("what the server omits from CNI's result", () => {
+  function omissions(addresses: readonly string[], gatewayMac?: string): readonly string[] {
     const iface = ifaceOf(lan("a"));
     const { podInterfaceName } = iface;
     const known = gatewayMac === undefined ? {} : { gatewayMac };
     const remembered = { podInterfaceName, index: 3, addresses, routes: [], ...known };
     const [nic] = servedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
-    return nic?.leftOut ?? [];
+    return nic?.omissions ?? [];
   }
 
   test.each([
@@ -120,13 +120,13 @@ describe("what the server leaves out of what CNI gave", () => {
       gatewayMac: "02:00:00:00:00:09",
     },
   ])("$name", ({ addresses, gatewayMac, want = [] }) => {
-    expect(leftOut(addresses, gatewayMac)).toEqual(
+    expect(omissions(addresses, gatewayMac)).toEqual(
       want.map((message) => expect.stringMatching(message) as unknown),
     );
   });
 });
 
-test("time servers with leading zeros are given in their usual form", () => {
+test("normalizes time servers with leading zeros", () => {
   const ntpServers = ["010.0.0.4", "10.0.0.5"];
   const iface = { ...ifaceOf(lan("a")), iface: { name: "a", dhcpOptions: { ntpServers } } };
   const [nic] = servedNics({ vmi: aVmi({}), ifaces: [iface] });
@@ -197,12 +197,12 @@ describe("of routes", () => {
     { name: "31 of /24 fit", given: manyRoutes(31), want: [31, 0] },
     { name: "the 32nd is left out", given: manyRoutes(32), want: [31, 1] },
     { name: "a default route fits beside 31", given: [...manyRoutes(32), DEFAULT], want: [32, 1] },
-  ])("$name", ({ given, want }) => {
-    const { fitting, leftOut } = fitRoutes(given);
-    expect([fitting.length, leftOut.length]).toEqual(want);
+  ])("$name", ({ given: input, want }) => {
+    const { fitting, omissions } = fitRoutes(input);
+    expect([fitting.length, omissions.length]).toEqual(want);
   });
 
-  test("those on the link and the default route are kept, in their order", () => {
+  test("retains on-link and default routes in their order", () => {
     const { fitting } = fitRoutes([...manyRoutes(40), ON_LINK, DEFAULT]);
     expect(fitting.slice(-2)).toEqual([ON_LINK, DEFAULT]);
     expect(fitting[0]).toEqual(manyRoutes(1)[0]);
@@ -227,10 +227,10 @@ describe("of search domains", () => {
       hasIpv4: false,
       want: 16,
     },
-  ])("$name", ({ given, hasIpv4, want }) => {
-    const { fitting, leftOut } = fitSearch(given, hasIpv4);
-    expect(fitting).toEqual(given.slice(0, want));
-    expect(leftOut).toEqual(given.slice(want));
+  ])("$name", ({ given: input, hasIpv4, want }) => {
+    const { fitting, omissions } = fitSearch(input, hasIpv4);
+    expect(fitting).toEqual(input.slice(0, want));
+    expect(omissions).toEqual(input.slice(want));
   });
 });
 
@@ -260,7 +260,7 @@ test("a NIC whose options do not fit is served without the rest, each part with 
   });
   expect(nic.lease.ipv4?.routes).toHaveLength(31);
   expect(nic.options).toEqual({ ntpServers: ntpServers.slice(0, 63), bootFileName: "a" });
-  expect(nic.leftOut).toEqual([
+  expect(nic.omissions).toEqual([
     expect.stringMatching(/^1 of 32 routes do not fit .* left out: 10\.31\.0\.0\/24$/),
     expect.stringMatching(
       /^7 of 12 search domains do not fit .* left out: n05a+, n06a+, n07a+, \.\.\.$/,

@@ -10,7 +10,7 @@ import type { IfaceFacts } from "../facts.ts";
 import { findMac } from "../mac.ts";
 import { namesOf } from "../names.ts";
 import { buildLease } from "../links/wiring.ts";
-import { hostnameOf } from "../../vm/spec/guest-names.ts";
+import { buildHostname } from "../../vm/spec/guest-names.ts";
 import {
   IPV6_SUBNET_LENGTH,
   defaultRouteFamilies,
@@ -31,7 +31,7 @@ export interface ServedNic {
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
   /** One message each; unset if the guest gets everything. */
-  readonly leftOut?: readonly string[];
+  readonly omissions?: readonly string[];
 }
 
 interface ServingFacts {
@@ -123,17 +123,17 @@ function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNi
   const lease = buildLease(iface);
   const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
   if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
-  const leftOut = describeUnserved(iface, lease);
+  const omissions = describeUnserved(iface, lease);
   return [
     limitOptions({
       iface: iface.name,
       bridgeName,
       mac: (iface.device?.mac ?? findMac(iface)).toLowerCase(),
       mtu: iface.links.mtu,
-      hostname: hostnameOf(facts.vmi),
+      hostname: buildHostname(facts.vmi),
       ...chooseLeaseAndDns(iface, lease, facts),
       options: normalizeOptions(iface),
-      ...(leftOut.length === 0 ? {} : { leftOut }),
+      ...(omissions.length === 0 ? {} : { omissions }),
     }),
   ];
 }
@@ -156,23 +156,23 @@ interface WithOptions {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
-  readonly leftOut?: readonly string[];
+  readonly omissions?: readonly string[];
 }
 
 interface Fit<T> {
   readonly fitting: readonly T[];
-  readonly leftOut: readonly T[];
+  readonly omissions: readonly T[];
 }
 
 /** Takes items in order until the size exceeds `max`. `sizeOf` returns the size of a list. */
-function takeFitting<T>(
+function fitIntoOption<T>(
   items: readonly T[],
   max: number,
-  sizeOf: (taken: readonly T[]) => number,
+  sizeOf: (prefix: readonly T[]) => number,
 ): Fit<T> {
   const beyond = items.findIndex((_item, at) => sizeOf(items.slice(0, at + 1)) > max);
   const count = beyond === -1 ? items.length : beyond;
-  return { fitting: items.slice(0, count), leftOut: items.slice(count) };
+  return { fitting: items.slice(0, count), omissions: items.slice(count) };
 }
 
 /** Bytes of a route: length, significant bytes of the destination, gateway. Source: RFC 3442 */
@@ -181,20 +181,20 @@ function routeSize({ destination }: NicRoute): number {
 }
 
 /** Lower ranks have priority: without them the guest reaches no gateway or no other network. */
-function rankOf({ destination, gateway }: NicRoute): number {
+function rankRoute({ destination, gateway }: NicRoute): number {
   if (gateway === undefined) return 0;
   return destination.endsWith("/0") ? 1 : 2;
 }
 
 /** Keeps on-link routes and the default route first. The order is unchanged. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
-  const ranked = routes.toSorted((left, right) => rankOf(left) - rankOf(right));
-  const { fitting } = takeFitting(ranked, OPTION_MAX, (taken) =>
-    taken.reduce((sum, route) => sum + routeSize(route), 0),
+  const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
+  const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>
+    prefix.reduce((sum, route) => sum + routeSize(route), 0),
   );
   return {
     fitting: routes.filter((route) => fitting.includes(route)),
-    leftOut: routes.filter((route) => !fitting.includes(route)),
+    omissions: routes.filter((route) => !fitting.includes(route)),
   };
 }
 
@@ -230,19 +230,19 @@ function plainSize(domains: readonly string[]): number {
 
 export function fitSearch(search: readonly string[], hasIpv4: boolean): Fit<string> {
   return hasIpv4
-    ? takeFitting(search, OPTION_MAX, searchSize)
-    : takeFitting(search, ADVERTISED_SEARCH_MAX, plainSize);
+    ? fitIntoOption(search, OPTION_MAX, searchSize)
+    : fitIntoOption(search, ADVERTISED_SEARCH_MAX, plainSize);
 }
 
-function leftOutMessage(
+function omissionMessage(
   what: string,
   all: readonly unknown[],
-  leftOut: readonly string[],
+  omissions: readonly string[],
 ): readonly string[] {
-  if (leftOut.length === 0) return [];
-  const named = leftOut.slice(0, NAMED_ITEMS_MAX).join(", ");
-  const more = leftOut.length > NAMED_ITEMS_MAX ? ", ..." : "";
-  const count = `${String(leftOut.length)} of ${String(all.length)}`;
+  if (omissions.length === 0) return [];
+  const named = omissions.slice(0, NAMED_ITEMS_MAX).join(", ");
+  const more = omissions.length > NAMED_ITEMS_MAX ? ", ..." : "";
+  const count = `${String(omissions.length)} of ${String(all.length)}`;
   return [
     `${count} ${what} do not fit into a DHCP option of ${String(OPTION_MAX)} bytes and are left out: ${named}${more}`,
   ];
@@ -254,18 +254,18 @@ export function limitOptions<Nic extends WithOptions>(nic: Nic): Nic {
   const { ntpServers = [] } = options;
   const routes = fitRoutes(lease.ipv4?.routes ?? []);
   const search = fitSearch(dns.search, lease.ipv4 !== undefined);
-  const ntp = takeFitting(ntpServers, OPTION_MAX, (taken) => taken.length * IPV4_BYTES);
-  const leftOut = [
-    ...(nic.leftOut ?? []),
-    ...leftOutMessage(
+  const ntp = fitIntoOption(ntpServers, OPTION_MAX, (prefix) => prefix.length * IPV4_BYTES);
+  const omissions = [
+    ...(nic.omissions ?? []),
+    ...omissionMessage(
       "routes",
       lease.ipv4?.routes ?? [],
-      routes.leftOut.map(({ destination }) => destination),
+      routes.omissions.map(({ destination }) => destination),
     ),
-    ...leftOutMessage("search domains", dns.search, search.leftOut),
-    ...leftOutMessage("NTP servers", ntpServers, ntp.leftOut),
+    ...omissionMessage("search domains", dns.search, search.omissions),
+    ...omissionMessage("NTP servers", ntpServers, ntp.omissions),
   ];
-  if (leftOut.length === 0) return nic;
+  if (omissions.length === 0) return nic;
   return {
     ...nic,
     lease: {
@@ -273,7 +273,7 @@ export function limitOptions<Nic extends WithOptions>(nic: Nic): Nic {
       ...(lease.ipv4 === undefined ? {} : { ipv4: { ...lease.ipv4, routes: routes.fitting } }),
     },
     dns: { ...dns, search: search.fitting },
-    options: ntp.leftOut.length === 0 ? options : { ...options, ntpServers: ntp.fitting },
-    leftOut,
+    options: ntp.omissions.length === 0 ? options : { ...options, ntpServers: ntp.fitting },
+    omissions,
   };
 }

@@ -24,6 +24,6 @@ const ANNOTATIONS: readonly { name: string; text: string; want: readonly string[
 ];
 
 test.each(ANNOTATIONS)("the annotation as text: $name", ({ text, want }) => {
-  const given = { ...facts([]), networks: parseNetworks(text) };
-  expect(planAttachmentActions(given).map(printAction)).toEqual(want);
+  const input = { ...facts([]), networks: parseNetworks(text) };
+  expect(planAttachmentActions(input).map(printAction)).toEqual(want);
 });

@@ -23,9 +23,9 @@ describe("any facts", () => {
   const rows = fc.uniqueArray(row, { selector: (entry) => entry.interfaceName });
 
   /** What the journal says after the plan was carried out. */
-  function carryOut(given: Facts): readonly OwnedAttachment[] {
-    let journal = given.owned.filter((entry) => entry.state !== "removed");
-    for (const action of planAttachmentActions(given)) {
+  function carryOut(input: Facts): readonly OwnedAttachment[] {
+    let journal = input.owned.filter((entry) => entry.state !== "removed");
+    for (const action of planAttachmentActions(input)) {
       const added = action.kind === "add" ? action.wanted.interfaceName : undefined;
       expect(journal.map((entry) => entry.interfaceName)).not.toContain(added);
       if (action.kind === "adopt") {
@@ -40,7 +40,7 @@ describe("any facts", () => {
     return journal;
   }
 
-  test("of others are adopted under the names that they have, and then stay", () => {
+  test("adopts foreign attachments under their names, and retains them", () => {
     const foreign = fc.uniqueArray(fc.record({ network: fc.constantFrom("ns1/a", "ns1/b", "x") }));
     fc.assert(
       fc.property(fc.array(unnamed), foreign, (elements, others) => {
@@ -48,17 +48,17 @@ describe("any facts", () => {
           ...entry,
           interfaceName: `net${String(index + 1)}`,
         }));
-        const given = facts(elements, { foreign: entries });
-        const journal = carryOut(given);
+        const input = facts(elements, { foreign: entries });
+        const journal = carryOut(input);
         const names = new Set(journal.map(({ interfaceName }) => interfaceName));
         const left = entries.filter(({ interfaceName }) => !names.has(interfaceName));
-        const after = planAttachmentActions({ ...given, owned: journal, foreign: left });
+        const after = planAttachmentActions({ ...input, owned: journal, foreign: left });
         expect(after.filter((action) => action.kind !== "reportError")).toEqual([]);
       }),
     );
   });
 
-  test("that have no names stay when others come and go, wherever these stand in the list", () => {
+  test("keeps unnamed attachments when other elements change, in any order", () => {
     const names = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d"), { minLength: 1 });
     fc.assert(
       fc.property(names, fc.nat(3), fc.boolean(), (networks, at, isPlug) => {
@@ -82,8 +82,8 @@ describe("any facts", () => {
   test("converge: the plan after the plan does nothing, and no name is used twice", () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(element, unnamed)), rows, (elements, journal) => {
-        const given = facts(elements, { owned: journal });
-        const after = planAttachmentActions({ ...given, owned: carryOut(given) });
+        const input = facts(elements, { owned: journal });
+        const after = planAttachmentActions({ ...input, owned: carryOut(input) });
         expect(after.filter((action) => action.kind !== "reportError")).toEqual([]);
       }),
     );

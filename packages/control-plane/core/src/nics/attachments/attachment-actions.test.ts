@@ -306,14 +306,14 @@ const ROWS: readonly Row[] = [
   {
     name: "another MAC for a live attachment is reported, not done",
     given: facts([{ ...A, mac: "02:00:00:00:00:01" }], {
-      owned: [owned("ns1/a", "net1", { asked: { name: "a", mac: "02:00:00:00:00:99" } })],
+      owned: [owned("ns1/a", "net1", { recordedElement: { name: "a", mac: "02:00:00:00:00:99" } })],
     }),
     want: ["error AttributesFixed@net1"],
   },
   {
     name: "another default route for a live attachment is reported, not done",
     given: facts([{ ...A, "default-route": ["10.0.0.1"] }], {
-      owned: [owned("ns1/a", "net1", { asked: A })],
+      owned: [owned("ns1/a", "net1", { recordedElement: A })],
     }),
     want: ["error AttributesFixed@net1"],
   },
@@ -325,7 +325,10 @@ const ROWS: readonly Row[] = [
         { ...B, ips: ["10.0.0.1/24"] },
       ],
       {
-        owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { asked: B, isAdopted: true })],
+        owned: [
+          owned("ns1/a", "net1"),
+          owned("ns1/b", "net2", { recordedElement: B, isAdopted: true }),
+        ],
       },
     ),
     want: [],
@@ -391,8 +394,8 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-test.each(ROWS)("$name", ({ given, want }) => {
-  expect(planAttachmentActions(given).map(printAction)).toEqual(want);
+test.each(ROWS)("$name", ({ given: input, want }) => {
+  expect(planAttachmentActions(input).map(printAction)).toEqual(want);
 });
 
 /** What the annotation's texts mean to the plan. */

@@ -25,7 +25,7 @@ export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
   /** The annotation's element at ADD; unset if it was not recorded. */
-  readonly asked?: NetworkSelection;
+  readonly recordedElement?: NetworkSelection;
   /** `begun`: ADD has not succeeded yet. `removed`: DEL succeeded but is not reported yet. */
   readonly state: "begun" | "attached" | "removed";
   /** Whether its sandbox was replaced, or created before the node booted. */
@@ -108,8 +108,8 @@ function attributesError(
   wanted: WantedAttachment,
   owned: OwnedAttachment,
 ): readonly AttachmentAction<never>[] {
-  if (owned.isAdopted || owned.asked === undefined) return [];
-  const changed = findChangedAttributes(owned.asked, wanted.selection);
+  if (owned.isAdopted || owned.recordedElement === undefined) return [];
+  const changed = findChangedAttributes(owned.recordedElement, wanted.selection);
   if (changed.length === 0) return [];
   const { interfaceName } = wanted;
   return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
@@ -218,7 +218,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   const own = owned.filter(isAttachedNow);
   const secondary = facts.foreign.filter(({ isDefault }) => isDefault !== true);
   const others = [...secondary, ...own.filter(({ isAdopted }) => isAdopted)];
-  const all = listWanted(networks.elements, namespace, { others, own });
+  const all = listWanted(networks.elements, namespace, { foreign: others, requested: own });
   const { accepted, duplicates } = splitDuplicates(all);
   const steps = accepted.flatMap((wanted) => planWanted(wanted, facts));
   const removed = steps.flatMap((step) => ("owned" in step ? [step.owned] : []));
@@ -259,7 +259,6 @@ const FIXED_FIELDS = [
   "deviceID",
 ] as const satisfies readonly (keyof NetworkSelection)[];
 
-/** Treats an empty value as missing. */
 function normalizeAttribute(value: unknown): unknown {
   const isEmpty = value === null || value === "" || isEqual(value, []) || isEqual(value, {});
   return isEmpty ? undefined : value;
@@ -267,8 +266,8 @@ function normalizeAttribute(value: unknown): unknown {
 
 /** A MAC that is no longer requested is no change. */
 function isOtherMac(before: NetworkSelection, now: NetworkSelection): boolean {
-  const asked = normalizeMac(now.mac ?? "");
-  return asked !== "" && asked !== normalizeMac(before.mac ?? "");
+  const requestedMac = normalizeMac(now.mac ?? "");
+  return requestedMac !== "" && requestedMac !== normalizeMac(before.mac ?? "");
 }
 
 export function findChangedAttributes(

@@ -11,8 +11,8 @@ import {
 } from "./default-routes.ts";
 
 function route(link: string, gateway?: string, version: 4 | 6 = 4): DefaultRoute {
-  const words = `${String(version)} ${link} ${gateway ?? ""}`;
-  return { version, link, words, ...(gateway === undefined ? {} : { gateway }) };
+  const text = `${String(version)} ${link} ${gateway ?? ""}`;
+  return { version, link, words: text, ...(gateway === undefined ? {} : { gateway }) };
 }
 
 const CLUSTER = route("eth0", "10.0.0.1");
@@ -75,12 +75,12 @@ test.each([
     others: [claim("net1", ["fd01::1"], CLUSTER6)],
     want: [],
   },
-])("net2 remembers $name", ({ inTheWay, others, want }) => {
-  const asked = { interfaceName: "net2", gateways: ["10.2.0.1"] };
-  expect(routesToRemember(inTheWay, asked, others)).toEqual(want);
+])("net2 remembers $name", ({ inTheWay: conflicting, others, want }) => {
+  const requested = { interfaceName: "net2", gateways: ["10.2.0.1"] };
+  expect(routesToRemember(conflicting, requested, others)).toEqual(want);
 });
 
-describe("when it goes", () => {
+describe("when the attachment is deleted", () => {
   test.each([
     {
       name: "the cluster's comes back",
@@ -106,12 +106,12 @@ describe("when it goes", () => {
       others: [claim("net2", ["10.2.0.1"], ONE, CLUSTER)],
       want: [CLUSTER6],
     },
-  ])("$name", ({ leaving, others, want }) => {
-    expect(routesToRestore(leaving, others)).toEqual(want);
+  ])("$name", ({ leaving: deleting, others, want }) => {
+    expect(routesToRestore(deleting, others)).toEqual(want);
   });
 });
 
-test("only the first element that asks for default routes gets them", () => {
+test("assigns default routes only to the first element that requests them", () => {
   const plain = { name: "a" };
   const first = { name: "b", "default-route": ["10.1.0.1"] };
   const second = { name: "c", "default-route": ["fd01::1"] };

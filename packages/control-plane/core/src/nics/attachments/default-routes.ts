@@ -56,7 +56,9 @@ export function routesToRemember(
   const all = [...conflicting, ...others.flatMap(({ replaced }) => replaced)].filter(
     (route) => isClaimedBy(claim, route) && route.link !== claim.interfaceName,
   );
-  return all.filter(({ words }, index) => all.findIndex((each) => each.words === words) === index);
+  return all.filter(
+    ({ words: routeBytes }, index) => all.findIndex((each) => each.words === routeBytes) === index,
+  );
 }
 
 /**

@@ -6,7 +6,7 @@ import { chooseDevice, mayHaveDevice, type DeviceFacts, type DeviceRequest } fro
 const NIC = "vendor.io/nic";
 const SOCKETS = "vhost-user.patchbay.io/sockets";
 const DIRECTORIES = new Map([[SOCKETS, ["s1", "s2"]]]);
-const GIVEN = new Map([
+const INPUT = new Map([
   [NIC, ["a", "b", "c"]],
   ["vendor.io/fast", ["a", "z"]],
 ]);
@@ -127,7 +127,7 @@ const ROWS: readonly Row[] = [
 ];
 
 test.each(ROWS)("$name", ({ request, facts, want }) => {
-  const choice = chooseDevice(request, { given: GIVEN, held: [], named: [], ...facts });
+  const choice = chooseDevice(request, { given: INPUT, held: [], named: [], ...facts });
   expect(choice).toEqual(
     typeof want === "string" ? { ok: false, reason: want } : { ok: true, ...want },
   );

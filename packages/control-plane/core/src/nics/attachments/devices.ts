@@ -34,11 +34,11 @@ type DeviceChoice =
   | { readonly ok: true; readonly id?: undefined }
   | { readonly ok: false; readonly reason: string };
 
-function findHolder(
+function findUser(
   { id, resource }: { readonly id: string; readonly resource: string },
-  held: readonly UsedDevice[],
+  inUse: readonly UsedDevice[],
 ): string | undefined {
-  return held.find(
+  return inUse.find(
     (other) => other.id === id && (other.resource === undefined || other.resource === resource),
   )?.holder;
 }
@@ -61,11 +61,11 @@ function chooseRequested(
     const of = resource === undefined ? "" : ` of ${resource}`;
     return { ok: false, reason: `the kubelet gave the pod no device ${id}${of}` };
   }
-  const [own] = found;
-  const holder = findHolder({ id, resource: own }, facts.held);
-  if (holder !== undefined && !isShared(own))
+  const [podDevices] = found;
+  const holder = findUser({ id, resource: podDevices }, facts.held);
+  if (holder !== undefined && !isShared(podDevices))
     return { ok: false, reason: `${holder} has device ${id}` };
-  return { ok: true, id, resource: own };
+  return { ok: true, id, resource: podDevices };
 }
 
 /** Requested IDs take precedence. Socket directories are shared once all are in use. */
@@ -80,13 +80,13 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   }
   const free = ids.find(
     (one) =>
-      findHolder({ id: one, resource }, facts.held) === undefined && !facts.named.includes(one),
+      findUser({ id: one, resource }, facts.held) === undefined && !facts.named.includes(one),
   );
   const [first] = ids;
   const chosen = free ?? (isShared(resource) ? first : undefined);
   if (chosen !== undefined) return { ok: true, id: chosen, resource };
   const uses = ids.map((one) => {
-    const holder = findHolder({ id: one, resource }, facts.held);
+    const holder = findUser({ id: one, resource }, facts.held);
     return `${one} is ${holder === undefined ? "named by another element" : `of ${holder}`}`;
   });
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${uses.join(", ")}` };

@@ -4,7 +4,7 @@ import {
   DEFAULT_POLICY,
   policyProblems,
   policyInForce,
-  policySettingOf,
+  describePolicySetting,
   type TenantPolicy,
 } from "./tenant-policy.ts";
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
@@ -49,7 +49,7 @@ const IPAM: readonly Row[] = [
 const bridge = { type: "bridge", bridge: "blue" };
 
 /** Members as Go reads them. */
-const SPELLINGS: readonly Row[] = [
+const ALIASES: readonly Row[] = [
   {
     name: "two bridges, of which plugins take the last (126)",
     plugin: { ...bridge, Bridge: "br0" },
@@ -277,7 +277,7 @@ const ROWS: readonly Row[] = [
     ],
   },
   ...IPAM,
-  ...SPELLINGS,
+  ...ALIASES,
   ...LINKS,
   {
     name: "anything that an administrator writes",
@@ -369,8 +369,8 @@ const POLICY_ROWS: readonly PolicyRow[] = [
 ];
 
 describe("the policy in force, where", () => {
-  test.each(POLICY_ROWS)("$name", ({ flags = {}, said, before, want }) => {
-    const kubevirt = said === undefined ? EMPTY : kubevirtWith(said);
+  test.each(POLICY_ROWS)("$name", ({ flags = {}, said: message, before, want }) => {
+    const kubevirt = message === undefined ? EMPTY : kubevirtWith(message);
     expect(policyInForce({ flags, kubevirt, before })).toEqual({
       policy: { ...DEFAULT_POLICY, ...want },
       causes: [],
@@ -386,10 +386,10 @@ describe("the policy in force, where", () => {
   });
 });
 
-describe("what the cluster says cannot be understood", () => {
+describe("an invalid cluster policy", () => {
   const kubevirt = kubevirtWith({ masters: ["eth1", "e*0"], plugins: ["macvlan"], paths: "/run" });
 
-  test("all causes are told, with their places", () => {
+  test("reports all causes with their paths", () => {
     const { causes } = policyInForce({ flags: {}, kubevirt, before: BEFORE });
     expect(causes.map(({ field, message }) => `${field} ${message}`)).toEqual([
       expect.stringMatching(
@@ -399,11 +399,11 @@ describe("what the cluster says cannot be understood", () => {
     ]);
   });
 
-  test("all stays as it was, also what can be understood", () => {
+  test("retains the previous policy, including valid fields", () => {
     expect(policyInForce({ flags: {}, kubevirt, before: BEFORE }).policy).toBe(BEFORE);
   });
 
-  test("where nothing is known of before, such lists allow nothing, unless a flag says what", () => {
+  test("without a previous policy, invalid lists allow nothing unless a flag is set", () => {
     const flags = { paths: ["/run/cni"] };
     expect(policyInForce({ flags, kubevirt, before: undefined }).policy).toEqual({
       ...DEFAULT_POLICY,
@@ -426,5 +426,5 @@ test.each([
   },
   { name: "any that has the field", kubevirt: kubevirtWith({}), want: FIELD },
 ])("advice names the field of the KubeVirt object: $name", ({ kubevirt, want }) => {
-  expect(policySettingOf(kubevirt)).toBe(want);
+  expect(describePolicySetting(kubevirt)).toBe(want);
 });

@@ -53,14 +53,14 @@ interface NamedValue {
   readonly text: string;
 }
 
-interface Place {
+interface ConfigMember {
   readonly field: string;
   /** Name of the member, or of the list that contains the value. */
   readonly member: string;
   readonly value: unknown;
 }
 
-function listChildren({ field, member, value }: Place): readonly Place[] {
+function listChildren({ field, member, value }: ConfigMember): readonly ConfigMember[] {
   if (Array.isArray(value)) {
     return value.map((one: unknown, index) => ({
       field: `${field}[${String(index)}]`,
@@ -77,19 +77,19 @@ function listChildren({ field, member, value }: Place): readonly Place[] {
 }
 
 /** Lists the plugin and all nested values. Iterative, because the definition's author chooses the depth. */
-function listPlaces(plugin: JsonObject): readonly Place[] {
-  const places: Place[] = [];
-  const pending: Place[] = [{ field: "", member: "", value: plugin }];
-  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
-    places.push(place);
-    pending.push(...listChildren(place).toReversed());
+function listMembers(plugin: JsonObject): readonly ConfigMember[] {
+  const members: ConfigMember[] = [];
+  const pending: ConfigMember[] = [{ field: "", member: "", value: plugin }];
+  for (let member = pending.pop(); member !== undefined; member = pending.pop()) {
+    members.push(member);
+    pending.push(...listChildren(member).toReversed());
   }
-  return places;
+  return members;
 }
 
 /** The plugin's own `type` is checked as a plugin name instead. */
-function listPaths(places: readonly Place[]): readonly NamedValue[] {
-  return places.flatMap(({ field, member, value }) => {
+function listPaths(members: readonly ConfigMember[]): readonly NamedValue[] {
+  return members.flatMap(({ field, member, value }) => {
     if (typeof value !== "string" || field === "type") return [];
     return looksLikePath(foldCase(member), value) ? [{ field, text: value }] : [];
   });
@@ -112,7 +112,7 @@ function refusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): 
 interface PolicyContext {
   readonly policy: TenantPolicy;
   /** Bridges of the node with ports other than those of guests and pods. */
-  readonly ownBridges: ReadonlySet<string>;
+  readonly nodeBridges: ReadonlySet<string>;
 }
 
 function checkName(
@@ -125,7 +125,7 @@ function checkName(
 }
 
 /** A plugin's configuration, or one that it delegates to another plugin. */
-interface PluginPlace {
+interface PluginMember {
   readonly prefix: string;
   readonly plugin: JsonObject;
 }
@@ -133,8 +133,8 @@ interface PluginPlace {
 /** Members with delegated configurations. Sources: plugin flannel; Multus. */
 const DELEGATE_MEMBERS: readonly string[] = ["delegate", "delegates", "plugins"];
 
-function listPluginPlaces(places: readonly Place[]): readonly PluginPlace[] {
-  return places.flatMap(({ field, member, value }) => {
+function listPluginMembers(members: readonly ConfigMember[]): readonly PluginMember[] {
+  return members.flatMap(({ field, member, value }) => {
     if (!isJsonObject(value) || (field !== "" && !DELEGATE_MEMBERS.includes(member))) return [];
     return [{ prefix: field === "" ? "" : `${field}.`, plugin: value }];
   });
@@ -144,7 +144,7 @@ function listPluginPlaces(places: readonly Place[]): readonly PluginPlace[] {
 const PLUGINS_WITH_MASTER: readonly string[] = ["macvlan", "ipvlan"];
 
 function masterProblem(
-  { prefix, plugin }: PluginPlace,
+  { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
   const name = readText(plugin, "master");
@@ -158,17 +158,17 @@ function masterProblem(
 }
 
 /** accelerated-bridge-cni accepts a comma-separated list. */
-function bridgesOf(plugin: JsonObject): readonly string[] {
+function listBridges(plugin: JsonObject): readonly string[] {
   return readBridge(plugin)?.split(",") ?? [];
 }
 
 function bridgeProblems(
-  { prefix, plugin }: PluginPlace,
-  { policy, ownBridges }: PolicyContext,
+  { prefix, plugin }: PluginMember,
+  { policy, nodeBridges }: PolicyContext,
 ): readonly string[] {
   const field = `${prefix}bridge`;
-  return bridgesOf(plugin).flatMap((name) => {
-    if (ownBridges.has(name) && !policy.bridges.includes(name)) {
+  return listBridges(plugin).flatMap((name) => {
+    if (nodeBridges.has(name) && !policy.bridges.includes(name)) {
       return [refusal({ field, text: name }, "bridges", ", which is the node's own")];
     }
     return checkName(field, name, { policy, list: "bridges" });
@@ -177,7 +177,7 @@ function bridgeProblems(
 
 /** A plugin passes its whole configuration to the IPAM program, which could therefore act as a plugin. */
 function ipamProblems(
-  { prefix, plugin }: PluginPlace,
+  { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
   const ipam = isJsonObject(plugin["ipam"]) ? readText(plugin["ipam"], "type") : undefined;
@@ -192,7 +192,7 @@ function ipamProblems(
 const DEVICE_MEMBERS = ["deviceID", "pciBusID"] as const;
 
 function nicProblems(
-  { prefix, plugin }: PluginPlace,
+  { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
   // host-device takes any NIC by name, so a policy that allows it allows other ways, too.
@@ -216,23 +216,23 @@ function nicProblems(
   return [...problems, bond];
 }
 
-function pluginProblems(place: PluginPlace, context: PolicyContext): readonly string[] {
-  const type = readText(place.plugin, "type");
+function pluginProblems(member: PluginMember, context: PolicyContext): readonly string[] {
+  const type = readText(member.plugin, "type");
   return [
-    ...checkName(`${place.prefix}type`, type, { policy: context.policy, list: "plugins" }),
-    ...masterProblem(place, context),
-    ...bridgeProblems(place, context),
-    ...ipamProblems(place, context),
-    ...nicProblems(place, context),
+    ...checkName(`${member.prefix}type`, type, { policy: context.policy, list: "plugins" }),
+    ...masterProblem(member, context),
+    ...bridgeProblems(member, context),
+    ...ipamProblems(member, context),
+    ...nicProblems(member, context),
   ];
 }
 
-function problemsOf(plugin: JsonObject, context: PolicyContext): readonly string[] {
-  const places = listPlaces(plugin);
+function listPluginProblems(plugin: JsonObject, context: PolicyContext): readonly string[] {
+  const members = listMembers(plugin);
   return [
-    ...places.flatMap(({ field, value }) => memberCaseProblems(field, value)),
-    ...listPluginPlaces(places).flatMap((place) => pluginProblems(place, context)),
-    ...listPaths(places)
+    ...members.flatMap(({ field, value }) => memberCaseProblems(field, value)),
+    ...listPluginMembers(members).flatMap((member) => pluginProblems(member, context)),
+    ...listPaths(members)
       .filter(({ text }) => !isBelow(text, context.policy.paths))
       .map((named) => refusal(named, "paths")),
   ];
@@ -240,13 +240,13 @@ function problemsOf(plugin: JsonObject, context: PolicyContext): readonly string
 
 function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
   return plugins.flatMap((plugin) =>
-    listPluginPlaces(listPlaces(plugin)).map((place) => place.plugin),
+    listPluginMembers(listMembers(plugin)).map((member) => member.plugin),
   );
 }
 
 /** Includes the default bridge if a plugin names none. */
 export function listNamedBridges(config: NetworkConfigList): readonly string[] {
-  return listPlugins(config).flatMap(bridgesOf);
+  return listPlugins(config).flatMap(listBridges);
 }
 
 export function namesBridge(config: NetworkConfigList): boolean {
@@ -254,7 +254,7 @@ export function namesBridge(config: NetworkConfigList): boolean {
 }
 
 /** Directories with host-local's leases. Networks that share one share their addresses. */
-export function leaseDirectoriesOf(config: NetworkConfigList): readonly string[] {
+export function listLeaseDirectories(config: NetworkConfigList): readonly string[] {
   const plugins = listPlugins(config).map((plugin) => ({ ...plugin, type: "" }));
   const { pools } = collectNeeds({ ...config, plugins });
   return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
@@ -264,10 +264,12 @@ export function leaseDirectoriesOf(config: NetworkConfigList): readonly string[]
 export function policyProblems(
   definition: { readonly namespace: string; readonly config: NetworkConfigList },
   policy: TenantPolicy,
-  ownBridges: ReadonlySet<string>,
+  nodeBridges: ReadonlySet<string>,
 ): readonly string[] {
   if (policy.trustedNamespaces.includes(definition.namespace)) return [];
-  return definition.config.plugins.flatMap((plugin) => problemsOf(plugin, { policy, ownBridges }));
+  return definition.config.plugins.flatMap((plugin) =>
+    listPluginProblems(plugin, { policy, nodeBridges }),
+  );
 }
 
 /** Go's JSON decoder ignores case, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */
@@ -301,11 +303,11 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
 /** Reports members that Go, which ignores case, reads as another member. `field` is empty for the plugin itself. */
 function memberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
-  const seen = new Map<string, string>();
+  const observed = new Map<string, string>();
   return Object.keys(value).flatMap((name) => {
     const folded = foldCase(name);
-    const canonical = KNOWN_MEMBERS.get(folded) ?? seen.get(folded) ?? name;
-    seen.set(folded, canonical);
+    const canonical = KNOWN_MEMBERS.get(folded) ?? observed.get(folded) ?? name;
+    observed.set(folded, canonical);
     if (canonical === name) return [];
     return [`${field === "" ? "" : `${field}.`}${name}, which plugins take for ${canonical}`];
   });
@@ -329,7 +331,7 @@ function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   );
 }
 
-export function policySettingOf(kubevirt: KubeVirt | undefined): string {
+export function describePolicySetting(kubevirt: KubeVirt | undefined): string {
   return hasPolicyField(kubevirt) ? `, or in ${POLICY_FIELD} of the KubeVirt object` : "";
 }
 

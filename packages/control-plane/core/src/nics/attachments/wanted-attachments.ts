@@ -15,22 +15,24 @@ export interface PresentAttachment {
 }
 
 function readInterfaceName({
-  interface: asked = "",
+  interface: requested = "",
   interfaceRequest = "",
 }: NetworkSelection): string {
-  return asked === "" ? interfaceRequest : asked;
+  return requested === "" ? interfaceRequest : requested;
 }
 
-function networkOf({ name, namespace: own = "" }: NetworkSelection, namespace: string): string {
+function qualifySelection(
+  { name, namespace: own = "" }: NetworkSelection,
+  namespace: string,
+): string {
   return `${own === "" ? namespace : own}/${name}`;
 }
 
 /** The pod's attachments, from which elements without an interface name get theirs. */
 interface Present {
   /** Attachments of others, including adopted ones. */
-  readonly others: readonly PresentAttachment[];
-  /** Attachments that the annotation requested. */
-  readonly own: readonly PresentAttachment[];
+  readonly foreign: readonly PresentAttachment[];
+  readonly requested: readonly PresentAttachment[];
 }
 
 interface NameState extends Present {
@@ -48,8 +50,8 @@ function defaultName(index: number): string {
   return `net${String(index + 1)}`;
 }
 
-function findFreeName({ usedNames, placed, others, own }: NameState): string {
-  const present = new Set([...others, ...own].map(({ interfaceName }) => interfaceName));
+function findFreeName({ usedNames, placed, foreign, requested: own }: NameState): string {
+  const present = new Set([...foreign, ...own].map(({ interfaceName }) => interfaceName));
   const isFree = (name: string): boolean =>
     !usedNames.has(name) && !placed.has(name) && !present.has(name);
   for (let index = 0; ; index += 1) if (isFree(defaultName(index))) return defaultName(index);
@@ -69,11 +71,11 @@ function findUnused(
  */
 function generateName(network: string, index: number, names: NameState): string {
   const byDefault = defaultName(index);
-  const isInUse = names.others.some(
+  const isInUse = names.foreign.some(
     (entry) => entry.interfaceName === byDefault && entry.network !== network,
   );
   if (!isInUse && !names.usedNames.has(byDefault)) return byDefault;
-  return findUnused(names.others, network, names.usedNames)?.interfaceName ?? findFreeName(names);
+  return findUnused(names.foreign, network, names.usedNames)?.interfaceName ?? findFreeName(names);
 }
 
 interface NamedElement {
@@ -87,7 +89,7 @@ function readElements(
   namespace: string,
 ): readonly NamedElement[] {
   return elements.map((selection) => {
-    const network = networkOf(selection, namespace);
+    const network = qualifySelection(selection, namespace);
     const name = readInterfaceName(selection);
     return { network, selection, ...(name === "" ? {} : { name }) };
   });
@@ -122,12 +124,12 @@ function matches(entry: PresentAttachment, { network, name }: NamedElement): boo
 export function listWanted(
   elements: readonly NetworkSelection[],
   namespace: string,
-  { others, own }: Present,
+  { foreign, requested: own }: Present,
 ): readonly WantedAttachment[] {
   const named = withRetainedNames(readElements(elements, namespace), own);
   const names: NameState = {
-    own,
-    others: others.toSorted(byNumber),
+    requested: own,
+    foreign: foreign.toSorted(byNumber),
     usedNames: new Set(named.flatMap(({ name }) => name ?? [])),
     placed: new Set(
       named.flatMap(({ name }, index) => (name === undefined ? [defaultName(index)] : [])),

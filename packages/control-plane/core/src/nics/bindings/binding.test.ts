@@ -77,9 +77,9 @@ interface Row {
 test("vhostuser needs nothing of the kernel", () => {
   const module = BINDINGS.vhostuser;
   expect(module.kind).toBe("vhostuser");
-  expect(module.wiringOf(FACTS)).toBeUndefined();
-  expect(module.tapOf(NAMES, new Set(["tap1"]))).toBe("");
-  expect(module.leaseOf(FACTS)).toBeUndefined();
+  expect(module.buildWiring(FACTS)).toBeUndefined();
+  expect(module.findTap(NAMES, new Set(["tap1"]))).toBe("");
+  expect(module.buildLease(FACTS)).toBeUndefined();
   expect(module.live).toEqual({ plug: true, link: false, network: false });
 });
 
@@ -125,17 +125,22 @@ test.each<Row>([
     addresses: "guest",
     taken: false,
   },
-])("$kind", ({ kind, wiring, opens, live, addresses, taken }) => {
+])("$kind", ({ kind, wiring, opens, live, addresses, taken: inUse }) => {
   const module = BINDINGS[kind];
   expect(module.kind).toBe(kind);
-  const made = module.wiringOf(FACTS);
-  expect(made).toMatchObject({ kind: wiring, podInterfaceName: "pod1", mac: FACTS.mac, mtu: 1450 });
-  const left = made === undefined ? undefined : toRemovableWiring(made);
+  const created = module.buildWiring(FACTS);
+  expect(created).toMatchObject({
+    kind: wiring,
+    podInterfaceName: "pod1",
+    mac: FACTS.mac,
+    mtu: 1450,
+  });
+  const left = created === undefined ? undefined : toRemovableWiring(created);
   expect(left?.kind).toBe(wiring);
   expect(left !== undefined && "bridgeName" in left).toBe(wiring !== "tap");
   const links = [["tap1", "pod1"], ["pod1"]].map((names) => new Set(names));
-  expect(links.map((there) => module.tapOf(NAMES, there))).toEqual(opens);
+  expect(links.map((there) => module.findTap(NAMES, there))).toEqual(opens);
   const changes = (["plug", "link", "network"] as const).filter((what) => module.live[what]);
   expect(changes).toEqual(live);
-  expect([module.addressesOf, module.takesAddresses]).toEqual([addresses, taken]);
+  expect([module.addressSource, module.removesPodAddresses]).toEqual([addresses, inUse]);
 });

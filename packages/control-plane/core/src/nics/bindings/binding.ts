@@ -19,7 +19,7 @@ import {
 import type {
   ObservedWiring,
   BridgeWiring,
-  PodAnswers,
+  PodReplies,
   ForwardedPorts,
   MasqueradeWiring,
   NatSubnet,
@@ -44,7 +44,7 @@ export interface BindingRefusal {
   /** No full sentence, because the field precedes it. */
   readonly message: string;
   /** Binding of links that exist nevertheless; unset if they were not observed. */
-  readonly left?: BindingKind;
+  readonly leftover?: BindingKind;
 }
 
 export interface WiringFacts {
@@ -73,26 +73,25 @@ interface LiveChanges {
 
 export interface BindingModule {
   readonly kind: BindingKind;
-  /** Returns the links that the pod needs; undefined if it needs none. */
-  readonly wiringOf: (facts: WiringFacts) => ObservedWiring | undefined;
+  readonly buildWiring: (facts: WiringFacts) => ObservedWiring | undefined;
   /** Returns the tap that the device opens, from the existing links; empty if it opens none. */
-  readonly tapOf: (
+  readonly findTap: (
     names: Pick<WiringFacts, "podInterfaceName" | "tapName">,
     links: ReadonlySet<string>,
   ) => string;
   readonly live: LiveChanges;
   /** Whether the guest's MAC may differ from the pod NIC's. */
-  readonly takesAnyMac: boolean;
+  readonly allowsOtherMac: boolean;
   /** Whether wiring removes the addresses from the pod NIC, so that they must be recorded first. */
-  readonly takesAddresses: boolean;
+  readonly removesPodAddresses: boolean;
   /** Returns undefined if the pod serves nothing and does not block other servers. */
-  readonly leaseOf: (facts: WiringFacts) => GuestLease | undefined;
+  readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;
   /** Whose addresses the status shows: the guest's, or the pod's if it hides the guest. */
-  readonly addressesOf: "guest" | "pod";
+  readonly addressSource: "guest" | "pod";
 }
 
 /** If the network assigned addresses to the NIC, the pod serves them to the guest. */
-function planAnswers({ remembered }: WiringFacts): PodAnswers | undefined {
+function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
   const lease = leaseFromRecorded(remembered);
   if (lease === undefined) return undefined;
   const gatewayMac = lease.ipv6?.isRouter === true ? remembered?.gatewayMac : undefined;
@@ -110,37 +109,37 @@ function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queue
 /** The guest takes the pod NIC's place on the network. */
 const BRIDGE: BindingModule = {
   kind: "bridge",
-  wiringOf: (facts) => {
-    const answers = planAnswers(facts);
-    return { ...toBridgeWiring(facts), ...(answers === undefined ? {} : { answers }) };
+  buildWiring: (facts) => {
+    const replies = planReplies(facts);
+    return { ...toBridgeWiring(facts), ...(replies === undefined ? {} : { replies }) };
   },
-  tapOf: ({ tapName }) => tapName,
+  findTap: ({ tapName }) => tapName,
   live: { plug: true, link: true, network: true },
-  takesAnyMac: true,
-  takesAddresses: true,
-  leaseOf: ({ remembered }) => leaseFromRecorded(remembered),
-  addressesOf: "guest",
+  allowsOtherMac: true,
+  removesPodAddresses: true,
+  buildLease: ({ remembered }) => leaseFromRecorded(remembered),
+  addressSource: "guest",
 };
 
-function protocolOf(text: string | undefined): ForwardedPorts["protocol"] {
+function parseProtocol(text: string | undefined): ForwardedPorts["protocol"] {
   return text?.toLowerCase() === "udp" ? "udp" : "tcp";
 }
 
 function listForwardedPorts(iface: Iface | undefined): readonly ForwardedPorts[] {
   const single = (iface?.ports ?? []).map(({ port, protocol }) => ({
-    protocol: protocolOf(protocol),
+    protocol: parseProtocol(protocol),
     first: port,
     last: port,
   }));
   const ranges = (iface?.portRanges ?? []).map(({ protocol, start, end }) => ({
-    protocol: protocolOf(protocol),
+    protocol: parseProtocol(protocol),
     first: start,
     last: end,
   }));
   return [...single, ...ranges];
 }
 
-function wiringOf(facts: WiringFacts): Omit<MasqueradeWiring, "owner" | "queues"> {
+function buildMasqueradeWiring(facts: WiringFacts): Omit<MasqueradeWiring, "owner" | "queues"> {
   const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
   return {
     kind: "masquerade",
@@ -157,13 +156,13 @@ function wiringOf(facts: WiringFacts): Omit<MasqueradeWiring, "owner" | "queues"
 /** The guest is hidden behind the pod's addresses. */
 const MASQUERADE: BindingModule = {
   kind: "masquerade",
-  wiringOf,
-  tapOf: ({ tapName }) => tapName,
+  buildWiring: buildMasqueradeWiring,
+  findTap: ({ tapName }) => tapName,
   live: { plug: false, link: true, network: false },
-  takesAnyMac: true,
-  takesAddresses: false,
-  leaseOf: (facts) => leaseForMasquerade(wiringOf(facts)),
-  addressesOf: "pod",
+  allowsOtherMac: true,
+  removesPodAddresses: false,
+  buildLease: (facts) => leaseForMasquerade(buildMasqueradeWiring(facts)),
+  addressSource: "pod",
 };
 
 /** The gateway has the first host address, the guest the second. Source: KubeVirt pkg/network/link/address.go */
@@ -203,14 +202,14 @@ const MANAGED_TAP: BindingModule = {
   kind: "managedTap",
   // The plugin prepared its setup for one network, by its NIC's name.
   live: { ...BRIDGE.live, network: false },
-  wiringOf: toBridgeWiring,
-  leaseOf: () => undefined,
+  buildWiring: toBridgeWiring,
+  buildLease: () => undefined,
 };
 
 /** A registered plugin creates the tap. Source: KubeVirt DomainAttachmentType Tap. */
 const TAP: BindingModule = {
   kind: "tap",
-  wiringOf: ({ podInterfaceName, tapName, mac, mtu }) => ({
+  buildWiring: ({ podInterfaceName, tapName, mac, mtu }) => ({
     kind: "tap",
     podInterfaceName,
     tapName,
@@ -218,15 +217,15 @@ const TAP: BindingModule = {
     mtu,
   }),
   // Without a tap of that name the pod NIC is a tap. Source: KubeVirt network/setup/podinterface.go
-  tapOf: ({ podInterfaceName, tapName }, links) =>
+  findTap: ({ podInterfaceName, tapName }, links) =>
     links.has(tapName) ? tapName : podInterfaceName,
   // Another network has another tap and needs another device.
   live: { plug: true, link: true, network: false },
   // A macvtap passes only frames for its own MAC.
-  takesAnyMac: false,
-  takesAddresses: false,
-  leaseOf: () => undefined,
-  addressesOf: "guest",
+  allowsOtherMac: false,
+  removesPodAddresses: false,
+  buildLease: () => undefined,
+  addressSource: "guest",
 };
 
 /**
@@ -235,14 +234,14 @@ const TAP: BindingModule = {
  */
 const VHOST_USER: BindingModule = {
   kind: "vhostuser",
-  wiringOf: () => undefined,
-  tapOf: () => "",
+  buildWiring: () => undefined,
+  findTap: () => "",
   // libvirt has no link state for vhost-user, and another network has another socket.
   live: { plug: true, link: false, network: false },
-  takesAnyMac: true,
-  takesAddresses: false,
-  leaseOf: () => undefined,
-  addressesOf: "guest",
+  allowsOtherMac: true,
+  removesPodAddresses: false,
+  buildLease: () => undefined,
+  addressSource: "guest",
 };
 
 /**

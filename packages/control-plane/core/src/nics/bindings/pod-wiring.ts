@@ -11,7 +11,7 @@ export interface SendGuard {
 }
 
 /** The pod itself serves the guest's addresses. Answers of other servers do not reach the guest. */
-export interface PodAnswers {
+export interface PodReplies {
   /** The bridge's own addresses, ADDRESS/LENGTH. Without one in a family, other servers may answer in that family. */
   readonly addresses: readonly string[];
   /** MAC that receives what the guest sends through the bridge as its IPv6 router; unset if the bridge is no router. */
@@ -44,7 +44,7 @@ interface TapOnBridge extends WiringBase {
 /** The pod NIC is a port of the bridge. The guest takes its place on the network. */
 export interface BridgeWiring extends TapOnBridge {
   readonly kind: "bridge";
-  readonly answers?: PodAnswers;
+  readonly replies?: PodReplies;
 }
 
 export interface NatSubnet {

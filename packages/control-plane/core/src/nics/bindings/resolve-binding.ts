@@ -3,7 +3,7 @@
 // api/core/v1 types.go InterfaceBindingPlugin.
 import {
   isDefaultNetwork,
-  bindingsOf,
+  listBindings,
   ifacePath,
   isAbsent,
   isBinding,
@@ -33,7 +33,6 @@ function refusePlugin(message: string): BindingRefusal {
   return { kind: "refused", field: "binding", reason: "BindingNotSupported", message };
 }
 
-/** Without an attachment type, the plugin's hook creates the NIC. */
 function resolveKind({ sidecarImage = "", domainAttachmentType = "" }: BindingPlugin) {
   if (domainAttachmentType === "") return sidecarImage === "" ? undefined : "hook";
   return Object.hasOwn(ATTACHMENT_KINDS, domainAttachmentType)
@@ -118,7 +117,7 @@ function resolveSupportedBinding(
   network: Network | undefined,
   registry: BindingRegistry,
 ): Binding | BindingRefusal {
-  const [first, second] = bindingsOf(iface);
+  const [first, second] = listBindings(iface);
   if (first !== undefined && second !== undefined) {
     return refuse(second, `cannot be combined with ${first}: an interface has one binding`);
   }

@@ -15,25 +15,25 @@ function guardOf(
   more: Partial<SendGuardFacts> = {},
 ): ReturnType<typeof planSendGuard> {
   const iface: Iface = { name: "one", bridge: {}, ...(portSecurity && { portSecurity }) };
-  const given = { mac: MAC, addresses: ["10.9.0.1", "fd09::1"] };
-  return planSendGuard({ iface, network: BLUE, cluster: OFF, ...given, ...more });
+  const input = { mac: MAC, addresses: ["10.9.0.1", "fd09::1"] };
+  return planSendGuard({ iface, network: BLUE, cluster: OFF, ...input, ...more });
 }
 
 describe("what a guest may send", () => {
-  test("is not judged where neither the cluster nor the iface says so, as in KubeVirt", () => {
+  test("is not filtered unless the cluster or the interface enables it, as in KubeVirt", () => {
     expect(guardOf(undefined)).toBeUndefined();
     expect(guardOf({ allowServers: true })).toBeUndefined();
   });
 
-  test("is its own MAC and addresses on the pod network, whatever anybody says", () => {
-    const asked = {
+  test("is always limited to its own MAC and addresses on the pod network", () => {
+    const requested = {
       mode: "Off",
       allowedMACs: ["02:00:00:00:5e:02"],
       allowedAddresses: ["10.0.0.0/8"],
       allowServers: true,
     };
     const want = { ...OWN, addresses: ADDRESSES };
-    expect(guardOf(asked, { network: POD })).toEqual(want);
+    expect(guardOf(requested, { network: POD })).toEqual(want);
     expect(guardOf(undefined, { network: POD, cluster: OFF })).toEqual(want);
     const multusDefault: Network = { name: "one", multus: { networkName: "blue", default: true } };
     expect(guardOf(undefined, { network: multusDefault })).toEqual(want);
@@ -97,8 +97,8 @@ describe("what a guest may send", () => {
       cluster: { mode: "MAC", enforced: true },
       want: { ...OWN, addresses: ADDRESSES },
     },
-  ])("follows $name", ({ said, cluster, want }) => {
-    expect(guardOf(said, { cluster })).toEqual(want);
+  ])("follows $name", ({ said: message, cluster, want }) => {
+    expect(guardOf(message, { cluster })).toEqual(want);
   });
 
   test("is any address where the network gave it none", () => {

@@ -60,10 +60,7 @@ export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/**
- * Returns the allowed source addresses; undefined for any. Without an assigned or allowed address, there is nothing to
- * check against.
- */
+/** Returns the allowed source addresses; undefined for any. Without an assigned or allowed address, there is nothing to check against. */
 function allowedSources(
   facts: SendGuardFacts,
   security: PortSecurity,

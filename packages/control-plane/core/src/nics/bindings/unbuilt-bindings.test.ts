@@ -86,7 +86,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     useEmulation: true,
     network: NETWORK,
     uuid: "u",
-    asked: {},
+    unplugRequests: {},
   };
   return node;
 }
@@ -115,11 +115,11 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(again).toMatchObject({ kind: "refused", refusal: { causes: [{ field }] } });
   });
 
-  test("is not taken over from the VM by its running VMI", () => {
+  test("is not copied from the VM to its running VMI", () => {
     expect(nicsAfter(specWith(binding), aVmi({}), BINDINGS)).toEqual({ networks: [], ifaces: [] });
   });
 
-  test("does not take back the unplug of the NIC that had the name", () => {
+  test("does not cancel the unplug of the previous NIC of that name", () => {
     const absent = aVmi({ nics: [{ name: NIC, state: "absent" }] });
     const left = { ...absent, status: { attachments: [{ name: NIC }] } };
     const nics = nicsAfter(specWith(binding), left as typeof absent, BINDINGS);
@@ -131,7 +131,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(planPodNetworks({ vmi, bindings: BINDINGS }, [])).toEqual([]);
   });
 
-  test("keeps the VM from being started", () => {
+  test("blocks the start of the VM", () => {
     const vmi = { ...aVmi({}), spec: specWith(binding) };
     expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(
       `spec.domain.devices.interfaces[0].${field}: `,
@@ -141,7 +141,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(planNodeVm({ ...facts, vmi: scheduled, domain: undefined })).toEqual([]);
   });
 
-  test("does not keep the VM from being started once it is no longer wanted", () => {
+  test("does not block the start of the VM once it is removed", () => {
     const absent = { ...binding, state: "absent" };
     const vmi = { ...aVmi({}), spec: specWith(absent) };
     expect(vmiStartProblems(vmi, NETWORK)).toEqual([]);
@@ -157,7 +157,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
   ])("waits on the node in phase $phase, and says why", ({ phase, links }) => {
     const facts = nodeFacts(binding, links);
     expect(planNodeVm(facts)).toEqual([]);
-    const report = { ifaces: facts.ifaces, hindrances: {}, portless: new Map(), now: "now" };
+    const report = { ifaces: facts.ifaces, blockedReasons: {}, portless: new Map(), now: "now" };
     expect(ifaceStatuses(report)).toMatchObject([
       { hotplug: { phase, reason: "BindingNotSupported" } },
     ]);
@@ -187,7 +187,7 @@ describe.each([
     ]);
   });
 
-  test("comes and goes while the guest runs", () => {
+  test("is plugged and unplugged while the guest runs", () => {
     const absent = { ...specWith({ ...binding, state: "absent" }) };
     const vmi = { ...aVmi({ status: { phase: "Running" } }), spec: absent };
     const left = { ...vmi, status: { attachments: [{ name: NIC }] } } as typeof vmi;
@@ -205,9 +205,9 @@ test.each([
     name: "bare",
     says: '"bare" is registered with no domainAttachmentType; use tap, managedTap or',
   },
-])("of the binding $name it is said why", ({ name, says }) => {
+])("of the binding $name it is said why", ({ name, says: message }) => {
   const vmi = { ...aVmi({}), spec: specWith({ binding: { name } }) };
-  expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(says);
+  expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(message);
 });
 
 test("masquerade is for the pod network", () => {

@@ -52,15 +52,15 @@ export function readText(object: JsonObject, name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-function ipamOf(plugin: Plugin): JsonObject | undefined {
+function readIpam(plugin: Plugin): JsonObject | undefined {
   return isJsonObject(plugin["ipam"]) ? plugin["ipam"] : undefined;
 }
 
 function listPrograms(plugin: Plugin): readonly string[] {
-  return [plugin.type, readText(ipamOf(plugin) ?? {}, "type") ?? []].flat();
+  return [plugin.type, readText(readIpam(plugin) ?? {}, "type") ?? []].flat();
 }
 
-function linksOf(plugin: Plugin, prefix: string): readonly NamedField[] {
+function listLinks(plugin: Plugin, prefix: string): readonly NamedField[] {
   const member = LINK_MEMBERS.get(plugin.type);
   const name = member === undefined ? undefined : readText(plugin, member);
   // The default is the link of the default route. A link in the pod is not the node's.
@@ -74,21 +74,21 @@ export function readBridge(plugin: JsonObject): string | undefined {
   return readText(plugin, "bridge") ?? (isBridge ? DEFAULT_BRIDGE : undefined);
 }
 
-function bridgesOf(plugin: Plugin, prefix: string): readonly NamedField[] {
+function listBridges(plugin: Plugin, prefix: string): readonly NamedField[] {
   const name = readBridge(plugin);
   if (name === undefined || !BRIDGE_PLUGINS.includes(plugin.type)) return [];
   return [{ field: `${prefix}bridge`, name }];
 }
 
-function vlanOf(plugin: Plugin, prefix: string): readonly string[] {
+function listVlanFields(plugin: Plugin, prefix: string): readonly string[] {
   if (!BRIDGE_PLUGINS.includes(plugin.type)) return [];
   const { vlan, vlanTrunk } = plugin;
   if (typeof vlan === "number" && vlan !== 0) return [`${prefix}vlan`];
   return Array.isArray(vlanTrunk) && vlanTrunk.length > 0 ? [`${prefix}vlanTrunk`] : [];
 }
 
-function poolsOf(plugin: Plugin, prefix: string): readonly AddressPool[] {
-  const ipam = ipamOf(plugin);
+function listPools(plugin: Plugin, prefix: string): readonly AddressPool[] {
+  const ipam = readIpam(plugin);
   if (ipam === undefined || ipam["type"] !== "host-local") return [];
   const directory = readText(ipam, "dataDir") ?? LEASE_DIRECTORY;
   return directory.startsWith("/") ? [{ prefix, ipam, directory }] : [];
@@ -98,14 +98,14 @@ export function collectNeeds({ plugins }: NetworkConfigList): DefinitionNeeds {
   const prefixes = plugins.map((_, at) => (plugins.length > 1 ? `plugins[${String(at)}].` : ""));
   const each = <T>(of: (plugin: Plugin, prefix: string) => readonly T[]): readonly T[] =>
     plugins.flatMap((plugin, at) => of(plugin, prefixes[at] ?? ""));
-  const [vlan] = each(vlanOf);
+  const [vlan] = each(listVlanFields);
   const unfit = plugins.find(({ type }) => UNFIT_FOR_GUESTS.includes(type));
   return {
     plugins: [...new Set(plugins.flatMap(listPrograms))],
-    links: each(linksOf),
-    bridges: each(bridgesOf),
+    links: each(listLinks),
+    bridges: each(listBridges),
     vlan,
-    pools: each(poolsOf),
+    pools: each(listPools),
     unfitForGuests: unfit?.type,
   };
 }

@@ -22,13 +22,13 @@ function entry(node: string, reason = "PluginMissing", generation = 2): NodeProb
   return { node, reason, message: `${reason}!`, generation };
 }
 
-const TOLD = { reason: "PluginMissing", message: "PluginMissing!" };
+const REPORTED = { reason: "PluginMissing", message: "PluginMissing!" };
 const TEN = Array.from({ length: 10 }, (_, at) => entry(`m${String(at)}`));
 
 interface Row {
   readonly name: string;
   readonly now?: readonly NodeProblem[];
-  readonly told?: typeof TOLD;
+  readonly told?: typeof REPORTED;
   readonly isTidying?: boolean;
   readonly gone?: readonly string[];
   /** What the status has afterwards; undefined: nothing is written. */
@@ -37,24 +37,24 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   { name: "nothing is wrong, and nothing is said" },
-  { name: "a problem that nobody has told", told: TOLD, want: [entry("node")] },
-  { name: "a problem that is told already", now: [entry("node")], told: TOLD },
+  { name: "a problem that nobody has told", told: REPORTED, want: [entry("node")] },
+  { name: "a problem that is told already", now: [entry("node")], told: REPORTED },
   {
     name: "another problem than before",
     now: [entry("node", "NodeLinkUnfit")],
-    told: TOLD,
+    told: REPORTED,
     want: [entry("node")],
   },
   {
     name: "the same problem of another text",
     now: [entry("node", "PluginMissing", 1)],
-    told: TOLD,
+    told: REPORTED,
     want: [entry("node")],
   },
   {
     name: "beside others', in their order",
     now: [entry("a"), entry("z")],
-    told: TOLD,
+    told: REPORTED,
     want: [entry("a"), entry("node"), entry("z")],
   },
   { name: "a problem that is no more", now: [entry("node")], want: [] },
@@ -64,7 +64,7 @@ const ROWS: readonly Row[] = [
     want: [entry("a")],
   },
   { name: "others' problems", now: [entry("a")] },
-  { name: "a problem that ten tell already", now: TEN, told: TOLD },
+  { name: "a problem that ten tell already", now: TEN, told: REPORTED },
   { name: "its own entry among ten", now: [...TEN.slice(1), entry("node")], want: TEN.slice(1) },
   { name: "what another node said of an older text waits for it", now: [entry("a", "X", 1)] },
   {
@@ -77,7 +77,7 @@ const ROWS: readonly Row[] = [
     name: "what a node said that is no more",
     now: [entry("a"), entry("b"), entry("node")],
     gone: ["a"],
-    told: TOLD,
+    told: REPORTED,
     want: [entry("b"), entry("node")],
   },
   { name: "that nodes are no more which have said nothing", now: [entry("b")], gone: ["a"] },
@@ -85,13 +85,13 @@ const ROWS: readonly Row[] = [
     name: "room for its own entry where a node is no more",
     now: TEN,
     gone: ["m3"],
-    told: TOLD,
+    told: REPORTED,
     want: [...TEN.filter(({ node }) => node !== "m3"), entry("node")],
   },
   {
     name: "what another node said of an older text goes with a write of one's own",
     now: [entry("a", "X", 1)],
-    told: TOLD,
+    told: REPORTED,
     want: [entry("node")],
   },
 ];
@@ -110,20 +110,28 @@ const TESTS: readonly JsonPatchOperation[] = [
 ];
 
 describe("a node finds", () => {
-  test.each(ROWS)("$name", ({ now, told, isTidying = false, gone = [], want }) => {
-    const operations = problemsPatch(nadWith(now), { node: "node", told, isTidying, gone });
-    expect(operations).toEqual(want === undefined ? [] : [...TESTS, writeOf(want)]);
-  });
+  test.each(ROWS)(
+    "$name",
+    ({ now, told: reported, isTidying = false, gone: deleted = [], want }) => {
+      const operations = problemsPatch(nadWith(now), {
+        node: "node",
+        reported,
+        removesStale: isTidying,
+        deletedNodes: deleted,
+      });
+      expect(operations).toEqual(want === undefined ? [] : [...TESTS, writeOf(want)]);
+    },
+  );
 });
 
-test("entries of others are stale once the text is another one, one's own is not", () => {
+test("treats other nodes' entries as stale after a change of the definition, but not its own", () => {
   expect(hasStaleProblems(nadWith([entry("a")]), "node")).toBe(false);
   expect(hasStaleProblems(nadWith([entry("a")], 3), "node")).toBe(true);
   expect(hasStaleProblems(nadWith([entry("node")], 3), "node")).toBe(false);
   expect(hasStaleProblems(nadWith(), "node")).toBe(false);
 });
 
-test("other nodes that tell something", () => {
+test("other nodes with reports", () => {
   expect(otherNodesIn(nadWith([entry("z"), entry("node"), entry("a")]), "node")).toEqual([
     "a",
     "z",
@@ -131,27 +139,27 @@ test("other nodes that tell something", () => {
   expect(otherNodesIn(nadWith(), "node")).toEqual([]);
 });
 
-describe("what is told of problems", () => {
+describe("the report of problems", () => {
   const missing = new AppError("CNI_PLUGIN_MISSING", { plugin: "x", path: "/opt/cni/bin" });
 
   test("none is nothing", () => {
     expect(summarizeProblems("ns/blue", [])).toBeUndefined();
   });
 
-  test("the first one's reason, and all words with what can be done", () => {
+  test("has the first problem's reason, and all messages with advice", () => {
     const link = new AppError("CNI_LINK_MISSING", { network: "ns/blue", link: "e", field: "f" });
-    const told = summarizeProblems("ns/blue", [missing, link]);
-    expect(told?.reason).toBe("PluginMissing");
-    expect(told?.message).toMatch(
+    const reported = summarizeProblems("ns/blue", [missing, link]);
+    expect(reported?.reason).toBe("PluginMissing");
+    expect(reported?.message).toMatch(
       /^CNI plugin x was not found in \/opt\/cni\/bin; correct the name in spec\.config of NetworkAttachmentDefinition ns\/blue, .*\. network ns\/blue needs link e/,
     );
   });
 
-  test("however many there are, no more than an event holds", () => {
-    const told = summarizeProblems(
+  test("is limited to the size of an event", () => {
+    const reported = summarizeProblems(
       "ns/blue",
       Array.from({ length: 40 }, () => missing),
     );
-    expect(told?.message).toHaveLength(1024);
+    expect(reported?.message).toHaveLength(1024);
   });
 });

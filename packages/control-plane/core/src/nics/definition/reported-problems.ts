@@ -39,12 +39,13 @@ export function otherNodesIn(nad: NetworkAttachmentDefinition, node: string): re
 /** Sorted, so that all nodes write the same list. */
 function replaceOwnEntry(
   nad: NetworkAttachmentDefinition,
-  { node, gone }: Pick<NodeFinding, "node" | "gone">,
+  { node, deletedNodes }: Pick<NodeFinding, "node" | "deletedNodes">,
   own: NodeProblem | undefined,
 ): readonly NodeProblem[] {
   const generation = generationOf(nad);
   const others = (nad.status?.problems ?? []).filter(
-    (entry) => entry.node !== node && entry.generation >= generation && !gone.includes(entry.node),
+    (entry) =>
+      entry.node !== node && entry.generation >= generation && !deletedNodes.includes(entry.node),
   );
   const hasRoom = own !== undefined && others.length < REPORTING_NODES_MAX;
   return [...others, ...(hasRoom ? [own] : [])].toSorted((one, other) =>
@@ -54,26 +55,26 @@ function replaceOwnEntry(
 
 export interface NodeFinding {
   readonly node: string;
-  readonly told: ReturnType<typeof summarizeProblems>;
+  readonly reported: ReturnType<typeof summarizeProblems>;
   /** Whether to remove outdated entries of other nodes, instead of waiting for those nodes. */
-  readonly isTidying: boolean;
-  readonly gone: readonly string[];
+  readonly removesStale: boolean;
+  readonly deletedNodes: readonly string[];
 }
 
 /** Empty if nothing changes. */
 export function problemsPatch(
   nad: NetworkAttachmentDefinition,
-  { node, told, isTidying, gone }: NodeFinding,
+  { node, reported, removesStale: isTidying, deletedNodes }: NodeFinding,
 ): readonly JsonPatchOperation[] {
   const now = nad.status?.problems ?? [];
   const before = now.find((entry) => entry.node === node);
-  const own = told && { node, ...told, generation: generationOf(nad) };
-  const problems = replaceOwnEntry(nad, { node, gone }, own);
+  const own = reported && { node, ...reported, generation: generationOf(nad) };
+  const problems = replaceOwnEntry(nad, { node, deletedNodes }, own);
   const after = problems.find((entry) => entry.node === node);
   const hasChanged =
     !isEqual(before, after) ||
     (isTidying && hasStaleProblems(nad, node)) ||
-    now.some((entry) => gone.includes(entry.node));
+    now.some((entry) => deletedNodes.includes(entry.node));
   if (!hasChanged) return [];
   const { uid, resourceVersion } = nad.metadata;
   return [

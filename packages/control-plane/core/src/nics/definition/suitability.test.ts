@@ -85,8 +85,8 @@ const RANGE_ROWS: readonly RangeRow[] = [
 
 describe("use of", () => {
   test.each(RANGE_ROWS)("$name", ({ ipam, leases = [], want }) => {
-    const seen = measureRangeUse({ ...HOST_LOCAL, ...ipam }, leases);
-    expect(seen.map(({ field, size, used }) => [field, size, used])).toEqual(want);
+    const observed = measureRangeUse({ ...HOST_LOCAL, ...ipam }, leases);
+    expect(observed.map(({ field, size, used }) => [field, size, used])).toEqual(want);
   });
 });
 
@@ -206,14 +206,14 @@ const ROWS: readonly Row[] = [
   {
     name: "ipvlan that a VM asks for",
     plugins: [{ type: "ipvlan", master: "eth0" }],
-    facts: { isAskedForGuests: true },
+    facts: { isRequestedByLauncher: true },
     want: ["CNI_CANNOT_CARRY_VM plugin ipvlan of network ns/blue"],
   },
   { name: "ipvlan for pods", plugins: [{ type: "ipvlan", master: "eth0" }], want: [] },
   {
     name: "macvlan that a VM asks for",
     plugins: [{ type: "macvlan", master: "eth0" }],
-    facts: { isAskedForGuests: true },
+    facts: { isRequestedByLauncher: true },
     want: [],
   },
   {
@@ -240,16 +240,16 @@ describe("a definition names", () => {
       ]),
       filtersVlans: undefined,
       leases: [],
-      isAskedForGuests: false,
+      isRequestedByLauncher: false,
       ...facts,
     });
     expect(problems.map(({ code, message }) => `${code} ${message}`)).toEqual(
-      want.map((words) => expect.stringContaining(words) as string),
+      want.map((text) => expect.stringContaining(text) as string),
     );
   });
 });
 
-test("leases are where host-local keeps them, of absolute directories only", () => {
+test("finds host-local's leases in absolute directories only", () => {
   const pools = (ipam: object) =>
     collectNeeds({ cniVersion: "1.0.0", name: "blue", plugins: [{ type: "ptp", ipam }] }).pools.map(
       ({ directory }) => directory,

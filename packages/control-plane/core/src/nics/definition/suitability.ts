@@ -82,20 +82,17 @@ function contains({ version, first, last, gateway }: Range, address: IpPrefix): 
 }
 
 /** A range that ends before it begins is empty. */
-function sizeOf({ first, last, gateway }: Range): bigint {
+function countAddresses({ first, last, gateway }: Range): bigint {
   if (last < first) return 0n;
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/**
- * Omits sets that only the plugin can parse. `leases`: file names in the network's directory. Source: plugins
- * host-local backend/disk.
- */
+/** Omits sets that only the plugin can parse. `leases`: file names in the network's directory. Source: plugins host-local backend/disk. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {
     if (set === undefined) return [];
-    const size = set.reduce((sum, range) => sum + sizeOf(range), 0n);
+    const size = set.reduce((sum, range) => sum + countAddresses(range), 0n);
     const isInSet = (address: IpPrefix): boolean => set.some((range) => contains(range, address));
     return [{ field, size, used: addresses.filter(isInSet).length }];
   });
@@ -114,7 +111,7 @@ export interface DefinitionFacts {
   /** Names of lease files, in the order of the pools. */
   readonly leases: readonly (readonly string[])[];
   /** Whether a launcher on this node requests the network. */
-  readonly isAskedForGuests: boolean;
+  readonly isRequestedByLauncher: boolean;
 }
 
 function invalid(network: string, field: string, what: string): AppError {
@@ -155,7 +152,7 @@ function poolProblem(
 ): readonly AppError[] {
   return measureRangeUse(ipam, leases).flatMap(({ field: name, size, used }) => {
     const field = `${prefix}${name}`;
-    if (size === 0n) return [invalid(network, field, "holds no address that a pod could get")];
+    if (size === 0n) return [invalid(network, field, "has no address for a pod")];
     const details = { network, field, size: String(size) };
     return BigInt(used) < size ? [] : [new AppError("CNI_ADDRESSES_EXHAUSTED", details)];
   });
@@ -163,7 +160,7 @@ function poolProblem(
 
 /** Most severe first, as the errors that an attachment would fail with. */
 export function findDefinitionProblems(facts: DefinitionFacts): readonly AppError[] {
-  const { network, needs, filtersVlans, leases, isAskedForGuests } = facts;
+  const { network, needs, filtersVlans, leases, isRequestedByLauncher: isAskedForGuests } = facts;
   const { vlan: field, unfitForGuests: plugin } = needs;
   return [
     ...needs.plugins.flatMap((named) => programProblem(named, facts)),

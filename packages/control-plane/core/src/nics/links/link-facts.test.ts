@@ -29,8 +29,8 @@ describe("the device opens what the plugin made", () => {
   test.each<{ name: string; links: readonly KernelLink[]; want: object; asked: string }>([
     {
       name: "by the name of a tap, with its MTU and queues, beside a NIC or not",
-      links: [link(NAMED.podInterfaceName, { mtu: 9000 }), link(TAP, { takesQueues: "many" })],
-      want: { podInterface: true, mtu: 1400, tapName: TAP, takesQueues: "many" },
+      links: [link(NAMED.podInterfaceName, { mtu: 9000 }), link(TAP, { tapQueues: "many" })],
+      want: { podInterface: true, mtu: 1400, tapName: TAP, tapQueues: "many" },
       asked: TAP,
     },
     {
@@ -45,23 +45,23 @@ describe("the device opens what the plugin made", () => {
       want: { podInterface: false, mtu: 0 },
       asked: NAMED.podInterfaceName,
     },
-  ])("$name", ({ links, want, asked }) => {
+  ])("$name", ({ links, want, asked: requested }) => {
     const found = collectLinkFacts(facts, { links });
     expect(found).toMatchObject({ ...want, tap: false, bridge: false });
     expect(buildWiring({ ...facts, links: found })).toMatchObject({
       kind: "tap",
-      tapName: asked,
+      tapName: requested,
       mac: MAC,
     });
   });
 
-  test("and nothing while nobody knows what it would be called", () => {
+  test("opens nothing while its name is unknown", () => {
     const sources = { links: [link(TAP)] };
     expect(collectLinkFacts({ ...facts, podInterfaceName: "" }, sources)).toEqual(NO_LINKS);
   });
 });
 
-describe("how an iface was bound, its links tell", () => {
+describe("infers an interface's binding from its links", () => {
   const REFUSED: Iface = { name: "one", binding: { name: "unheard" } };
 
   test.each([
@@ -78,13 +78,13 @@ describe("how an iface was bound, its links tell", () => {
     });
   });
 
-  test("but not while it says so itself", () => {
+  test("unless the interface names it", () => {
     const sources = { links: [link(BRIDGE)], bindings: BINDINGS };
     const iface: Iface = { name: "one", binding: { name: "own" } };
     expect(collectBindingFacts(NAMED, { iface }, sources)).toEqual({ kind: "tap" });
   });
 
-  test("so that nothing of a plugin's is taken for ours", () => {
+  test("and ignores a plugin's links", () => {
     const sources = { links: [link(TAP)], bindings: BINDINGS };
     const iface = { ...REFUSED, state: "absent" };
     const binding = collectBindingFacts(NAMED, { iface }, sources);

@@ -22,7 +22,7 @@ export interface KernelLink {
   readonly mac?: string;
   readonly master?: string;
   /** For a tap: whether it has one queue pair or several. */
-  readonly takesQueues?: "one" | "many";
+  readonly tapQueues?: "one" | "many";
 }
 
 interface LinkSources {
@@ -92,13 +92,13 @@ function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const names = namesOf(iface.name, iface.podInterfaceName);
   const nic = findByName(links, names.podInterfaceName);
-  const tapName = findBindingModule(iface).tapOf(names, new Set(links.map(({ name }) => name)));
+  const tapName = findBindingModule(iface).findTap(names, new Set(links.map(({ name }) => name)));
   const tap = findByName(links, tapName);
   const own = {
     mtu: tap?.mtu ?? 0,
     ...podNicFacts(nic),
     tapName,
-    ...(tap?.takesQueues === undefined ? {} : { takesQueues: tap.takesQueues }),
+    ...(tap?.tapQueues === undefined ? {} : { tapQueues: tap.tapQueues }),
   };
   return {
     podInterface: tap !== undefined,
@@ -112,8 +112,8 @@ function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
 
 function hookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
   const nic = findByName(links, podInterfaceName);
-  const seen = { podInterface: nic !== undefined, tapOpen: true, mtu: nic?.mtu ?? 0 };
-  return { ...NO_LINKS, ...seen, ...podNicFacts(nic) };
+  const observed = { podInterface: nic !== undefined, tapOpen: true, mtu: nic?.mtu ?? 0 };
+  return { ...NO_LINKS, ...observed, ...podNicFacts(nic) };
 }
 
 function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
@@ -123,19 +123,19 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
 
 /** A socket instead of links. Only the device connects to it, and loses the connection if the socket is recreated. */
 function socketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
-  const seen = sources.sockets?.get(iface.podInterfaceName);
+  const observed = sources.sockets?.get(iface.podInterfaceName);
   const problem = isGuarded(iface)
     ? PORT_SECURITY_NOT_ENFORCED
-    : socketProblem(iface.attachment, seen);
-  const isThere = seen?.id !== undefined && problem === undefined;
+    : socketProblem(iface.attachment, observed);
+  const exists = observed?.id !== undefined && problem === undefined;
   return {
     ...NO_LINKS,
-    podInterface: isThere,
-    wired: isThere && seen.state === "ready",
-    tapOpen: isThere && isOpenedByDevice(iface, seen.id, sources),
-    ...(isThere && { tapIndex: seen.id }),
+    podInterface: exists,
+    wired: exists && observed.state === "ready",
+    tapOpen: exists && isOpenedByDevice(iface, observed.id, sources),
+    ...(exists && { tapIndex: observed.id }),
     // With several queues libvirt requests interrupt vectors, which crash an emulated QEMU. Source: measured, libvirt 9.0.
-    ...(sources.isEmulated === true && { takesQueues: "one" }),
+    ...(sources.isEmulated === true && { tapQueues: "one" }),
     ...(problem !== undefined && { socketProblem: problem }),
   };
 }
@@ -180,7 +180,7 @@ export function collectBindingFacts(
   if (iface === undefined) return { kind: inferBindingKind(named, links) };
   const binding = resolveBinding(iface, network, bindings);
   return binding.kind === "refused"
-    ? { ...binding, left: inferBindingKind(named, links) }
+    ? { ...binding, leftover: inferBindingKind(named, links) }
     : binding;
 }
 

@@ -34,7 +34,7 @@ const CLIENT = attached({ mode: "client", path: PATH });
 
 describe("a socket cannot be used", () => {
   test.each<{ name: string; of: Attachment; seen?: ObservedSocket; says: RegExp | undefined }>([
-    { name: "of a plugin that tells of none", of: attached(undefined), says: /told of no socket/ },
+    { name: "of a plugin that tells of none", of: attached(undefined), says: /reported no socket/ },
     {
       name: "where QEMU is to listen",
       of: attached({ mode: "server", path: PATH }),
@@ -65,11 +65,11 @@ describe("a socket cannot be used", () => {
       seen: { state: "refused", reason: "it is no socket" },
       says: /pod1.sock: it is no socket/,
     },
-  ])("$name", ({ of, seen, says }) => {
-    expect(socketProblem(of, seen)?.message).toMatch(says ?? "");
+  ])("$name", ({ of, seen: observed, says: message }) => {
+    expect(socketProblem(of, observed)?.message).toMatch(message ?? "");
   });
 
-  test("else it can, and none is wanted of what is not attached", () => {
+  test("otherwise it can, and no socket is expected without an attachment", () => {
     expect(socketProblem(CLIENT, { state: "found", id: 1 })).toBeUndefined();
     expect(socketProblem(CLIENT, { state: "ready", id: 1 })).toBeUndefined();
     expect(socketProblem(undefined, undefined)).toBeUndefined();
@@ -104,12 +104,12 @@ test.each([
 
 describe("the links of an iface that speaks vhost-user", () => {
   function linksWith(
-    seen: ObservedSocket,
+    observed: ObservedSocket,
     known?: number,
     isEmulated = false,
   ): LinkFacts | undefined {
     const deviceTaps = new Map(known === undefined ? [] : [["one", known]]);
-    const sockets = new Map([["pod1", seen]]);
+    const sockets = new Map([["pod1", observed]]);
     const sources = {
       links: [],
       nics: [],
@@ -122,9 +122,9 @@ describe("the links of an iface that speaks vhost-user", () => {
     return collectIfaceFacts({ vmi: vmiWith("fast", CLIENT), ...sources })[0]?.links;
   }
 
-  test("take one pair of queues under software emulation alone", () => {
-    const seen = { state: "ready", id: 7 } as const;
-    const takes = [true, false].map((isEmulated) => linksWith(seen, 7, isEmulated)?.takesQueues);
+  test("use one queue pair under software emulation only", () => {
+    const observed = { state: "ready", id: 7 } as const;
+    const takes = [true, false].map((isEmulated) => linksWith(observed, 7, isEmulated)?.tapQueues);
     expect(takes).toEqual(["one", undefined]);
   });
 
@@ -151,12 +151,12 @@ describe("the links of an iface that speaks vhost-user", () => {
       known: 7,
       want: { podInterface: false, wired: false, tapOpen: false },
     },
-  ])("$name", ({ seen, known, want }) => {
-    expect(linksWith(seen, known)).toMatchObject({ ...want, tap: false, bridge: false });
+  ])("$name", ({ seen: observed, known, want }) => {
+    expect(linksWith(observed, known)).toMatchObject({ ...want, tap: false, bridge: false });
   });
 });
 
-test("a guest that the cluster holds to what it may send has no use of the socket, unless it may say so", () => {
+test("rejects the socket if the cluster filters the guest's frames, unless the interface may opt out", () => {
   const sockets = new Map([["pod1", { state: "ready", id: 7 } as const]]);
   const sources = { links: [], nics: [], guest: EMPTY_VIEW, bindings: REGISTRY, sockets };
   const problemWith = (enforced: boolean): string | undefined => {
@@ -191,8 +191,8 @@ test.each([
   },
 ])("a VM $name is to be ready for it: $want", ({ binding, limits, want }) => {
   const { spec } = vmiWith(binding, CLIENT);
-  const asking = { ...spec, domain: { ...spec.domain, resources: { limits } } };
-  expect(isForVhostUser(asking, REGISTRY)).toBe(want);
+  const requesting = { ...spec, domain: { ...spec.domain, resources: { limits } } };
+  expect(isForVhostUser(requesting, REGISTRY)).toBe(want);
 });
 
 test.each([
@@ -207,6 +207,6 @@ test.each([
     gid: 107,
     says: "it is the launchers' own, each of which could make sockets for others then",
   },
-])("of group $gid is said: $says", ({ gid, says }) => {
-  expect(dataplaneGroupProblem(gid)).toBe(says);
+])("of group $gid is said: $says", ({ gid, says: message }) => {
+  expect(dataplaneGroupProblem(gid)).toBe(message);
 });

@@ -47,7 +47,7 @@ function deviceInfoProblem(
 ): ReasonMessage<SocketReason> | undefined {
   if (info === undefined) {
     return refuse(
-      "the network's plugin told of no socket (device-info of type vhost-user in the pod's network-status); use a network whose plugin makes sockets",
+      "the network's plugin reported no socket (device-info of type vhost-user in the pod's network-status); use a network whose plugin makes sockets",
     );
   }
   const { mode, path } = info;
@@ -64,19 +64,19 @@ function deviceInfoProblem(
 
 export function socketProblem(
   attachment: Attachment | undefined,
-  seen: ObservedSocket | undefined,
+  observed: ObservedSocket | undefined,
 ): ReasonMessage<SocketReason> | undefined {
   if (attachment?.state !== "Attached") return undefined;
   const info = parseVhostUserInfo(attachment.deviceInfo);
-  return deviceInfoProblem(info) ?? observedSocketProblem(info?.path ?? "", seen);
+  return deviceInfoProblem(info) ?? observedSocketProblem(info?.path ?? "", observed);
 }
 
 function observedSocketProblem(
   path: string,
-  seen: ObservedSocket | undefined,
+  observed: ObservedSocket | undefined,
 ): ReasonMessage<SocketReason> | undefined {
-  if (seen?.state === "ready" || seen?.state === "found") return undefined;
-  if (seen?.state === "refused") return refuse(`${path}: ${seen.reason ?? ""}`);
+  if (observed?.state === "ready" || observed?.state === "found") return undefined;
+  if (observed?.state === "refused") return refuse(`${path}: ${observed.reason ?? ""}`);
   return {
     reason: "BackendMissing",
     message: `there is no socket ${path}: the dataplane does not run, or has no port for it; the device is plugged, or plugged again, as soon as there is one`,
@@ -105,7 +105,7 @@ export function listVhostSockets(
 export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:
-    "the cluster judges what guests send (spec.configuration.network.portSecurity of the KubeVirt object), which cannot be done for vhost-user; use another binding, or let the interface say portSecurity.mode Off where the cluster lets it",
+    "the cluster filters guests' frames (spec.configuration.network.portSecurity of the KubeVirt object), which is not possible for vhost-user; use another binding, or set the interface's portSecurity.mode to Off if the cluster allows it",
 };
 
 /** Flag of virt-handler and of all that create or check the sockets. */

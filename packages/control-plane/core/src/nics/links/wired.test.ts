@@ -40,7 +40,7 @@ function onTheMove(): readonly IfaceFacts[] {
   return [{ ...facts, swap: { podInterfaceName: "podfedcba98765", links } }];
 }
 
-describe("the wirings that should be there", () => {
+describe("the required wirings", () => {
   test("are one around each NIC of the pod, with its MTU", () => {
     expect(expectedWirings(collect({}))).toEqual([WIRING]);
   });
@@ -49,7 +49,7 @@ describe("the wirings that should be there", () => {
     expect(expectedWirings(collect({ links: LINKS.slice(1) }))).toEqual([]);
   });
 
-  test("are for the MAC of the device where there is one", () => {
+  test("use the device's MAC if it has a device", () => {
     const nic = { alias: "ua-one", mac: OTHER_MAC, model: "virtio", tapName: TAP };
     const wirings = expectedWirings(collect({ nics: [{ ...nic, linkUp: true, queues: 1 }] }));
     expect(wirings).toMatchObject([{ tapName: TAP, mac: OTHER_MAC }]);

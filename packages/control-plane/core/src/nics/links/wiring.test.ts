@@ -59,7 +59,7 @@ describe("the links of an iface", () => {
     ]);
   });
 
-  test("on another network hold it to what the cluster says, and to what its plugin left on the NIC", () => {
+  test("filter by the cluster's policy and the addresses that the plugin left on the NIC", () => {
     const security: ClusterSecurity = { mode: "Addresses", enforced: false };
     const links = { mac: MAC, mtu: 1400, addresses: ["10.9.0.1/24"] };
     const more: Partial<WiredIface> = { binding: { kind: "tap" }, links };
@@ -70,17 +70,17 @@ describe("the links of an iface", () => {
     ]);
   });
 
-  test("rest on nothing that the pod's annotations say", () => {
-    const words = { mac: "02:00:00:00:5e:02", ips: ["10.88.0.1"] };
-    const attachment = { name: "one", state: "Attached" as const, ...words };
+  test("do not depend on the pod's annotations", () => {
+    const text = { mac: "02:00:00:00:5e:02", ips: ["10.88.0.1"] };
+    const attachment = { name: "one", state: "Attached" as const, ...text };
     const remembered = {
       podInterfaceName: "eth0",
       index: 2,
       addresses: ["10.88.0.5/24"],
       routes: [],
     };
-    const told = { attachment: { ...attachment, podInterfaceName: "eth0" }, remembered };
-    expect(ifaceOn(POD, { bridge: {} }, told)).toEqual(
+    const reported = { attachment: { ...attachment, podInterfaceName: "eth0" }, remembered };
+    expect(ifaceOn(POD, { bridge: {} }, reported)).toEqual(
       ifaceOn(POD, { bridge: {} }, { remembered }),
     );
   });
@@ -96,8 +96,8 @@ const HASH = "0123456789a";
 const POD_NIC = `pod${HASH}`;
 const BRIDGE = { name: `k6t-${HASH}`, kind: "bridge", carrier: false };
 const TAP = { name: `tap${HASH}`, kind: "tun", carrier: false };
-const NOBODY: LinkOwners = { ifaces: [], attachments: [], nics: [] };
-const LEFT = {
+const NO_USER: LinkOwners = { ifaces: [], attachments: [], nics: [] };
+const LEFTOVER = {
   kind: "bridge",
   podInterfaceName: POD_NIC,
   bridgeName: BRIDGE.name,
@@ -116,7 +116,7 @@ test.each([
   { name: "a tap", links: [TAP] },
   { name: "both", links: [TAP, BRIDGE] },
 ])("$name of nobody's is left of one wiring", ({ links }) => {
-  expect(findOrphanedWirings(links, NOBODY)).toEqual([LEFT]);
+  expect(findOrphanedWirings(links, NO_USER)).toEqual([LEFTOVER]);
 });
 
 test.each<{ name: string; owners: Partial<LinkOwners> }>([
@@ -129,7 +129,7 @@ test.each<{ name: string; owners: Partial<LinkOwners> }>([
   },
   {
     name: "an iface has that was there",
-    owners: { ifaces: [{ ...ELSEWHERE, left: [POD_NIC] }] },
+    owners: { ifaces: [{ ...ELSEWHERE, leftovers: [POD_NIC] }] },
   },
   {
     name: "an iface has whose tap came from there",
@@ -144,15 +144,15 @@ test.each<{ name: string; owners: Partial<LinkOwners> }>([
     owners: { nics: [{ tapName: TAP.name }] },
   },
 ])("what $name is not left", ({ owners }) => {
-  expect(findOrphanedWirings([BRIDGE, TAP], { ...NOBODY, ...owners })).toEqual([]);
+  expect(findOrphanedWirings([BRIDGE, TAP], { ...NO_USER, ...owners })).toEqual([]);
 });
 
-test("a tap that somebody has open is in use, and so is its bridge", () => {
-  expect(findOrphanedWirings([BRIDGE, { ...TAP, carrier: true }], NOBODY)).toEqual([]);
+test("treats an open tap and its bridge as in use", () => {
+  expect(findOrphanedWirings([BRIDGE, { ...TAP, carrier: true }], NO_USER)).toEqual([]);
 });
 
 test("a bridge whose carrier is up is left all the same", () => {
-  expect(findOrphanedWirings([{ ...BRIDGE, carrier: true }], NOBODY)).toEqual([LEFT]);
+  expect(findOrphanedWirings([{ ...BRIDGE, carrier: true }], NO_USER)).toEqual([LEFTOVER]);
 });
 
 test.each([
@@ -161,7 +161,7 @@ test.each([
   { name: "of another kind", link: { ...TAP, kind: "veth" } },
   { name: "tap0, as anybody's may be called", link: { ...TAP, name: "tap0" } },
 ])("a link $name is not ours", ({ link }) => {
-  expect(findOrphanedWirings([link], NOBODY)).toEqual([]);
+  expect(findOrphanedWirings([link], NO_USER)).toEqual([]);
 });
 
 test("around the default NIC it is left where its bridge is", () => {
@@ -170,12 +170,12 @@ test("around the default NIC it is left where its bridge is", () => {
     { ...BRIDGE, name: "k6t-eth0" },
   ];
   const names = { podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0" };
-  expect(findOrphanedWirings(links, NOBODY)).toEqual([{ kind: "bridge", ...names }]);
+  expect(findOrphanedWirings(links, NO_USER)).toEqual([{ kind: "bridge", ...names }]);
 });
 
 test("several are in the order of their names", () => {
   const other = { ...BRIDGE, name: "k6t-00000000000" };
-  const found = findOrphanedWirings([BRIDGE, other], NOBODY);
+  const found = findOrphanedWirings([BRIDGE, other], NO_USER);
   expect(found.map(({ podInterfaceName }) => podInterfaceName)).toEqual([
     "pod00000000000",
     POD_NIC,

@@ -26,7 +26,7 @@ export type WiredIface = Pick<
 
 /** The binding module for the interface's links. A refused interface may have links from before it was refused. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
-  return BINDINGS[binding.kind === "refused" ? (binding.left ?? "bridge") : binding.kind];
+  return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }
 
 export function isMadeByHook({ binding }: Pick<IfaceFacts, "binding">): boolean {
@@ -63,14 +63,14 @@ function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): read
     const guests = [wiring.ipv4, wiring.ipv6].flatMap((subnet) => subnet?.guest ?? []);
     return [...guests, ANY_LINK_LOCAL];
   }
-  const given = facts.remembered?.addresses ?? facts.links?.addresses ?? [];
-  return [...new Set(given.map(withoutPrefixLength))];
+  const addresses = facts.remembered?.addresses ?? facts.links?.addresses ?? [];
+  return [...new Set(addresses.map(withoutPrefixLength))];
 }
 
 /** The links of an interface, with its send guard. Undefined if it needs none. */
 export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
   const { iface, network, awaitedIn, security: cluster = NO_PORT_SECURITY } = facts;
-  const made = findBindingModule(facts).wiringOf(toWiringFacts(facts));
+  const made = findBindingModule(facts).buildWiring(toWiringFacts(facts));
   const wiring = made && { ...made, ...(awaitedIn !== undefined && { awaitedIn }) };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = listClaimableAddresses(wiring, facts);
@@ -79,7 +79,7 @@ export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
 }
 
 export function buildLease(facts: WiredIface): GuestLease | undefined {
-  return findBindingModule(facts).leaseOf(toWiringFacts(facts));
+  return findBindingModule(facts).buildLease(toWiringFacts(facts));
 }
 
 type PodNicMember = "attachment" | "remembered" | "swap";
@@ -163,7 +163,12 @@ function isOwnLink({ name, kind }: PodLink): boolean {
 }
 
 /** Pod NICs that the interface has links around. During and after a swap, its tap may be named after another pod NIC. */
-function listPodNics({ podInterfaceName, links, swap, left = [] }: IfaceFacts): readonly string[] {
+function listPodNics({
+  podInterfaceName,
+  links,
+  swap,
+  leftovers: left = [],
+}: IfaceFacts): readonly string[] {
   const ofTap = podInterfaceOfLink(links.tapName ?? "");
   return [podInterfaceName, ofTap ?? [], swap?.podInterfaceName ?? [], left].flat();
 }

@@ -12,12 +12,12 @@ import {
   findLayout,
   findMachineFamily,
   type PciAddress,
-  type DeviceToPlace,
+  type UnplacedDevice,
   type FixedDevice,
 } from "@patchbay/domain";
-import { disksOf, type GuestDisk } from "../../vm/spec/disks.ts";
-import { hasDisplay, inputsOf } from "../../vm/spec/guest-devices.ts";
-import { machineOf } from "../../vm/spec/machine.ts";
+import { listDisks, type GuestDisk } from "../../vm/spec/disks.ts";
+import { hasDisplay, listInputs } from "../../vm/spec/guest-devices.ts";
+import { buildMachine } from "../../vm/spec/machine.ts";
 
 export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
   return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
@@ -62,14 +62,14 @@ export function sataDeviceName(index: number): FixedDevice {
 function sataControllers(vmi: VirtualMachineInstance, disks: readonly GuestDisk[]): FixedDevice[] {
   const count = Math.ceil(disks.filter(({ bus }) => bus === "sata").length / SATA_PORTS);
   const all = Array.from({ length: count }, (_unused, index) => sataDeviceName(index));
-  return findMachineFamily(machineOf(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
+  return findMachineFamily(buildMachine(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
 }
 
 function listDevices(vmi: VirtualMachineInstance): readonly FixedDevice[] {
   const { spec } = vmi;
   const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
-  const disks = disksOf(spec);
-  const inputs = inputsOf(spec);
+  const disks = listDisks(spec);
+  const inputs = listInputs(spec);
   const { rng, watchdog } = spec.domain.devices ?? {};
   const when = (condition: boolean, device: FixedDevice): readonly FixedDevice[] =>
     condition ? [device] : [];
@@ -91,9 +91,9 @@ function listDevices(vmi: VirtualMachineInstance): readonly FixedDevice[] {
   ];
 }
 
-export function devicesToPlace(vmi: VirtualMachineInstance): readonly DeviceToPlace[] {
+export function devicesToPlace(vmi: VirtualMachineInstance): readonly UnplacedDevice[] {
   const requested = new Map(
-    disksOf(vmi.spec).map((disk) => [
+    listDisks(vmi.spec).map((disk) => [
       diskDeviceName(disk),
       parseRequestedPciAddress(disk.pciAddress),
     ]),
@@ -109,8 +109,8 @@ export function devicesToPlace(vmi: VirtualMachineInstance): readonly DeviceToPl
     const recordedAddress = recorded.get(name);
     return {
       name,
-      ...(requestedAddress === undefined ? {} : { asked: requestedAddress }),
-      ...(recordedAddress === undefined ? {} : { kept: recordedAddress }),
+      ...(requestedAddress === undefined ? {} : { requested: requestedAddress }),
+      ...(recordedAddress === undefined ? {} : { previous: recordedAddress }),
     };
   });
 }

@@ -11,7 +11,7 @@ import { parsePciAddress, printPciAddress, type DomainFacts } from "@patchbay/do
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
-import { planLivePlaces } from "./live-places.ts";
+import { planLivePlacements } from "./live-places.ts";
 
 function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts {
   const controllers = Array.from({ length: ports }, (_unused, position) => ({
@@ -43,8 +43,8 @@ function aFact(name: string, iface: Partial<Iface> = {}): IfaceFacts {
   };
 }
 
-function aVmiWith(kept: Readonly<Record<string, string>>): VirtualMachineInstance {
-  const interfaces = Object.entries(kept).map(([name, pciAddress]) => ({ name, pciAddress }));
+function aVmiWith(retained: Readonly<Record<string, string>>): VirtualMachineInstance {
+  const interfaces = Object.entries(retained).map(([name, pciAddress]) => ({ name, pciAddress }));
   const annotation = printPcieTopology({ version: 1, interfaces });
   const vmi = aVmi();
   const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: annotation };
@@ -61,7 +61,7 @@ function placesOf(
 ): Readonly<Record<string, string>> {
   const ifaces = [...newcomers, ...(more.others ?? [])];
   const facts = { vmi: aVmiWith(more.kept ?? {}), network: networkConfigOf(undefined), ifaces };
-  const places = [...planLivePlaces(facts, domain, newcomers)].map(
+  const places = [...planLivePlacements(facts, domain, newcomers)].map(
     ([name, place]) =>
       [name, typeof place === "string" ? place : printPciAddress(place.pciAddress)] as const,
   );
@@ -78,42 +78,44 @@ describe("a new NIC gets", () => {
   });
 
   test("the port that it had before", () => {
-    const kept = { a: "0000:03:00.0" };
-    expect(placesOf(aDomain(4, []), [aFact("a")], { kept })).toEqual(kept);
+    const retained = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, []), [aFact("a")], { kept: retained })).toEqual(retained);
   });
 
-  test("another where somebody sits in the one that it had", () => {
-    const kept = { a: "0000:03:00.0" };
-    expect(placesOf(aDomain(4, ["0000:03:00.0"]), [aFact("a")], { kept })).toEqual({
+  test("chooses another port if the previous one is in use", () => {
+    const retained = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, ["0000:03:00.0"]), [aFact("a")], { kept: retained })).toEqual({
       a: "0000:01:00.0",
     });
   });
 
-  test("no port that another had, who is still to come", () => {
+  test("does not use a port that is recorded for a NIC that is not plugged yet", () => {
     const more = { kept: { late: "0000:01:00.0" }, others: [aFact("late")] };
     expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:02:00.0" });
   });
 
-  test("the address that its owner asks for, also where it had another before", () => {
-    const asked = aFact("a", { pciAddress: "0000:04:00.0" });
-    const kept = { a: "0000:03:00.0" };
-    expect(placesOf(aDomain(4, []), [asked], { kept })).toEqual({ a: "0000:04:00.0" });
+  test("uses the requested address even if another was recorded", () => {
+    const requested = aFact("a", { pciAddress: "0000:04:00.0" });
+    const retained = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, []), [requested], { kept: retained })).toEqual({
+      a: "0000:04:00.0",
+    });
   });
 
-  test("no port that the owner of another asks for, who is still to come", () => {
+  test("does not use a port that another NIC requests", () => {
     const others = [aFact("late", { pciAddress: "0000:01:00.0" })];
     expect(placesOf(aDomain(4, []), [aFact("a")], { others })).toEqual({ a: "0000:02:00.0" });
   });
 
-  test("the address that its owner asks for, though another had it", () => {
+  test("uses the requested address even if it was recorded for another NIC", () => {
     const late = aFact("late");
-    const asked = aFact("a", { pciAddress: "0000:01:00.0" });
-    const kept = { late: "0000:01:00.0" };
+    const requested = aFact("a", { pciAddress: "0000:01:00.0" });
+    const retained = { late: "0000:01:00.0" };
     for (const newcomers of [
-      [asked, late],
-      [late, asked],
+      [requested, late],
+      [late, requested],
     ]) {
-      expect(placesOf(aDomain(4, []), newcomers, { kept })).toEqual({
+      expect(placesOf(aDomain(4, []), newcomers, { kept: retained })).toEqual({
         a: "0000:01:00.0",
         late: "0000:02:00.0",
       });
@@ -126,7 +128,7 @@ describe("a new NIC gets", () => {
     expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:01:00.0" });
   });
 
-  test("as many queues as the VM asks for", () => {
+  test("uses the requested number of queues", () => {
     const vmi = aVmi();
     const devices = { ...vmi.spec.domain.devices, networkInterfaceMultiqueue: true };
     const domain = { ...vmi.spec.domain, cpu: { cores: 2 }, devices };
@@ -135,7 +137,7 @@ describe("a new NIC gets", () => {
       network: networkConfigOf(undefined),
       ifaces: [aFact("a")],
     };
-    expect([...planLivePlaces(facts, aDomain(1, []), facts.ifaces)]).toEqual([
+    expect([...planLivePlacements(facts, aDomain(1, []), facts.ifaces)]).toEqual([
       ["a", { pciAddress: { bus: 1, slot: 0, function: 0 }, queues: 2 }],
     ]);
   });
@@ -151,7 +153,7 @@ test("where nothing is new, nothing is placed", () => {
   expect(placesOf(aDomain(4, []), [], { others: [aFact("a")] })).toEqual({});
 });
 
-describe("there is no place", () => {
+describe("no address is available", () => {
   test.each([
     {
       name: "when no port is free",
@@ -187,19 +189,22 @@ describe("there is no place", () => {
     expect(placesOf(domain, [aFact("a", iface)])).toEqual({ a: want });
   });
 
-  test("for the second of two when there is one port", () => {
+  test("for the second of two NICs with one free port", () => {
     expect(placesOf(aDomain(1, []), [aFact("a"), aFact("b")])).toEqual({
       a: "0000:01:00.0",
       b: "NoFreePciePort",
     });
   });
 
-  test("for the second of two whose owners ask for one address", () => {
-    const asked = ["a", "b"].map((name) => aFact(name, { pciAddress: "0000:03:00.0" }));
-    expect(placesOf(aDomain(4, []), asked)).toEqual({ a: "0000:03:00.0", b: "PciAddressInUse" });
+  test("for the second of two NICs that request the same address", () => {
+    const requested = ["a", "b"].map((name) => aFact(name, { pciAddress: "0000:03:00.0" }));
+    expect(placesOf(aDomain(4, []), requested)).toEqual({
+      a: "0000:03:00.0",
+      b: "PciAddressInUse",
+    });
   });
 
-  test("on machine type pc when its slots are taken, whatever the model", () => {
+  test("on machine type pc without free slots, for any model", () => {
     const domain = { ...aDomain(0, []), family: "pc" as const };
     expect(placesOf(domain, [aFact("a", { model: "pcnet" })])).toEqual({ a: "NoFreePciePort" });
   });

@@ -13,9 +13,9 @@ import {
 import type { IfaceFacts } from "../facts.ts";
 import type { Reason } from "../../reasons/table.ts";
 import { recordedNicAddresses } from "./devices.ts";
-import { requestedAddress, modelOf, queuesOf } from "./topology.ts";
+import { requestedAddress, findModelName, countQueues } from "./topology.ts";
 
-export interface NicPlace {
+export interface NicPlacement {
   readonly pciAddress: PciAddress;
   readonly queues: number;
 }
@@ -26,7 +26,7 @@ export type PlacementProblem = Extract<
 >;
 
 /** Includes interfaces without a device, because addresses may be reserved for them. */
-interface LivePlaceFacts {
+interface LivePlacementFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;
   readonly ifaces: readonly IfaceFacts[];
@@ -42,7 +42,10 @@ function preferredAddress(
 }
 
 /** Maps reserved addresses to interfaces: requested addresses first, then recorded ones, then by order. */
-function reserveAddresses(facts: LivePlaceFacts, recorded: RecordedAddresses): Map<string, string> {
+function reserveAddresses(
+  facts: LivePlacementFacts,
+  recorded: RecordedAddresses,
+): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
   const requestsAddress = ({ iface }: IfaceFacts): boolean => requestedAddress(iface) !== undefined;
   const byPriority = [...waiting.filter(requestsAddress), ...waiting];
@@ -82,38 +85,38 @@ function placementProblem(iface: IfaceFacts, domain: DomainFacts, model: string)
  * Places `newcomers` in order: at the requested address, else at the recorded one, else at the best free one. Stops
  * placing NICs when the guest has too few interrupt vectors left.
  */
-export function planLivePlaces(
-  facts: LivePlaceFacts,
+export function planLivePlacements(
+  facts: LivePlacementFacts,
   domain: DomainFacts,
   newcomers: readonly IfaceFacts[],
-): ReadonlyMap<string, NicPlace | PlacementProblem> {
-  const places = new Map<string, NicPlace | PlacementProblem>();
-  if (newcomers.length === 0) return places;
+): ReadonlyMap<string, NicPlacement | PlacementProblem> {
+  const placements = new Map<string, NicPlacement | PlacementProblem>();
+  if (newcomers.length === 0) return placements;
   const recorded = recordedNicAddresses(facts.vmi);
   const reserved = reserveAddresses(facts, recorded);
   let vectors = spareVectors(domain);
   for (const iface of newcomers) {
     const { name } = iface;
     const nic = {
-      model: modelOf(iface.iface),
-      queues: queuesOf(facts.vmi.spec, iface.iface, facts.network),
+      model: findModelName(iface.iface),
+      queues: countQueues(facts.vmi.spec, iface.iface, facts.network),
     };
     const free = freeAddresses(domain, nic.model).filter(
       (address) => (reserved.get(printPciAddress(address)) ?? name) === name,
     );
     const needed = countVectors(nic);
     if (needed > vectors) {
-      places.set(name, "NoFreePciePort");
+      placements.set(name, "NoFreePciePort");
       continue;
     }
     const address = chooseAddress(iface, recorded, free);
     if (address === undefined) {
-      places.set(name, placementProblem(iface, domain, nic.model));
+      placements.set(name, placementProblem(iface, domain, nic.model));
       continue;
     }
     vectors -= needed;
     reserved.set(printPciAddress(address), name);
-    places.set(name, { pciAddress: address, queues: nic.queues });
+    placements.set(name, { pciAddress: address, queues: nic.queues });
   }
-  return places;
+  return placements;
 }

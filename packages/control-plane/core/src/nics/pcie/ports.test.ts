@@ -95,7 +95,7 @@ describe("the book of ports", () => {
     expect(reservePorts({ ...vmi, spec }, spec, {})?.reserved).toEqual(["a"]);
   });
 
-  test("is not there while the VM does not run", () => {
+  test("is unset while the VM is not running", () => {
     const vmi = aVmi({ nics: [{ name: "a" }] });
     expect(reservePorts(vmi, vmi.spec, {})).toBeUndefined();
   });
@@ -106,11 +106,11 @@ describe("a model needs I/O ports", () => {
     const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
     return { ...vmi, spec: { ...vmi.spec, domain } };
   };
-  const SAID =
-    "model pcnet needs I/O ports, which ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped";
+  const TEXT =
+    "model pcnet needs I/O ports, which hot-plug ports do not have; use virtio, or add the interface while the VM is stopped";
 
   test.each([
-    { name: "that a running q35 does not have", vmi: running(4), model: "pcnet", want: SAID },
+    { name: "that a running q35 does not have", vmi: running(4), model: "pcnet", want: TEXT },
     { name: "that a pc has", vmi: onPc(running(4)), model: "pcnet", want: undefined },
     {
       name: "which is of no matter before the start",
@@ -129,7 +129,7 @@ describe("a model needs I/O ports", () => {
   });
 });
 
-describe("people are told", () => {
+describe("is reported to users", () => {
   test("of each iface why it waits", () => {
     const vmi = running(0);
     const spec = { ...vmi.spec };
@@ -139,7 +139,7 @@ describe("people are told", () => {
     );
   });
 
-  test("that there are none, where nobody has counted", () => {
+  test("reports none if they were not counted", () => {
     expect(noFreePortMessage(aVmi()).message).toContain("0 of 0 PCIe ports of the VM are free");
   });
 
@@ -152,9 +152,9 @@ describe("people are told", () => {
   test("no knob that the machine does not have", () => {
     const vmi = running(0);
     const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
-    const said = noFreePortMessage({ ...vmi, spec: { ...vmi.spec, domain } }).message;
-    expect(said).toContain("has no more slots");
-    expect(said).not.toContain("pcieRootPorts");
+    const message = noFreePortMessage({ ...vmi, spec: { ...vmi.spec, domain } }).message;
+    expect(message).toContain("has no more slots");
+    expect(message).not.toContain("pcieRootPorts");
   });
 
   test("that nothing can be plugged on the root complex", () => {

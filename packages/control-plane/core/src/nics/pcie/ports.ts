@@ -15,7 +15,7 @@ import {
   noFreePortMessage,
   type ReasonMessage,
 } from "../../reasons/messages.ts";
-import { machineOf } from "../../vm/spec/machine.ts";
+import { buildMachine } from "../../vm/spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../nics.ts";
 
 interface PortReservations {
@@ -88,7 +88,7 @@ export function ioPortProblem(
   iface: Iface | undefined,
 ): ReasonMessage<"ModelNeedsIoPorts"> | undefined {
   const model = iface?.model ?? "";
-  const hasSlots = findMachineFamily(machineOf(vmi.spec.domain)) === "pc";
+  const hasSlots = findMachineFamily(buildMachine(vmi.spec.domain)) === "pc";
   const fits = hasSlots || findNicModel(model)?.needsIoPorts !== true;
   return fits || vmi.status?.pciePorts === undefined ? undefined : modelNeedsIoPorts(model);
 }

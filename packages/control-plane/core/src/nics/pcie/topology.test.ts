@@ -16,9 +16,9 @@ import { formatProblems, vmiStartProblems } from "../../vm/start-problems.ts";
 import { recordedNicAddresses, readRecordedTopology, readTopologyVersion } from "./devices.ts";
 import {
   requestedAddress,
-  modelOf,
+  findModelName,
   planVmiTopology,
-  queuesOf,
+  countQueues,
   topologyProblems,
 } from "./topology.ts";
 import { vmiOf } from "../../vm/vm.ts";
@@ -51,7 +51,7 @@ function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
       vm,
       vmi,
       startProblems: [],
-      isNameTaken: false,
+      hasNameConflict: false,
       failures: [],
       bindings: {},
       isStaged: false,
@@ -148,7 +148,7 @@ describe("what an iface is laid out by", () => {
     { name: "is virtio where an empty name is given", iface: { model: "" }, want: "virtio" },
     { name: "is what is said", iface: { model: "e1000" }, want: "e1000" },
   ])("its model $name", ({ iface, want }) => {
-    expect(modelOf(iface === undefined ? undefined : { name: "a", ...iface })).toBe(want);
+    expect(findModelName(iface === undefined ? undefined : { name: "a", ...iface })).toBe(want);
   });
 
   test.each([
@@ -163,7 +163,7 @@ describe("what an iface is laid out by", () => {
     ).toEqual(want);
   });
 
-  test("the addresses that were kept for it, as far as they are any", () => {
+  test("uses valid recorded addresses", () => {
     const topology = {
       version: 1,
       interfaces: [
@@ -178,13 +178,13 @@ describe("what an iface is laid out by", () => {
     expect(readTopologyVersion(aVmiOf({}, annotations))).toBe(1);
   });
 
-  test("nothing that was kept, where the VMI was told nothing", () => {
+  test("uses no record if the VMI has none", () => {
     const vmi = aVmi();
     expect([...recordedNicAddresses(vmi)]).toEqual([]);
     expect(readTopologyVersion(vmi)).toBe(TOPOLOGY_VERSION);
   });
 
-  test("the rules of q35 where the machine is not known: such a VMI is refused elsewhere", () => {
+  test("uses the q35 layout for unknown machine types, which admission rejects", () => {
     expect(layoutOf(aVmiOf({ machine: { type: "microvm" } }))).toEqual(layoutOf(aVmiOf()));
   });
 });
@@ -229,7 +229,7 @@ describe("the queues of a NIC", () => {
     },
   ])("$name", ({ devices, cores, model, want }) => {
     const { spec } = aVmiOf({ devices, cpu: { cores } });
-    expect(queuesOf(spec, { name: "a", model }, CONFIG)).toBe(want);
+    expect(countQueues(spec, { name: "a", model }, CONFIG)).toBe(want);
   });
 });
 
@@ -261,24 +261,24 @@ describe("a VM remembers where its devices are", () => {
     },
     { name: "what its VMI was told", told: 1, known: undefined, want: 1 },
     { name: "what it knew, when its VMI was told nothing", told: undefined, known: 1, want: 1 },
-  ])("and by which rules: $name", ({ told, known, want }) => {
+  ])("and by which rules: $name", ({ told: reported, known, want }) => {
     const pciAddress = "0000:01:00.0";
-    const topology = { version: told ?? 0, interfaces: [] };
+    const topology = { version: reported ?? 0, interfaces: [] };
     const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
     const vmi = aVmi({ status: { interfaces: [{ name: "a", pciAddress }] } });
-    const toldVmi = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+    const reportedVmi = { ...vmi, metadata: { ...vmi.metadata, annotations } };
     const remembering = {
       ...vm,
       status: { pcieTopology: { version: known ?? 0, interfaces: [] } },
     };
     const status = statusOf(
       known === undefined ? vm : remembering,
-      told === undefined ? vmi : toldVmi,
+      reported === undefined ? vmi : reportedVmi,
     );
     expect(status.pcieTopology?.version).toBe(want);
   });
 
-  test("a VM that starts for the first time tells its VMI the rules", () => {
+  test("records the layout version in the VMI at a VM's first start", () => {
     expect(readRecordedTopology(vmiOf(aVm({}), {}))).toEqual({
       version: TOPOLOGY_VERSION,
       interfaces: [],
@@ -286,7 +286,7 @@ describe("a VM remembers where its devices are", () => {
     });
   });
 
-  test("while it is stopped, and tells the next VMI", () => {
+  test("while it is stopped, and passes it to the next VMI", () => {
     const pcieTopology = { version: 1, interfaces: [{ name: "b", pciAddress: "0000:09:00.0" }] };
     const stopped = { ...vm, status: { pcieTopology } };
     expect(statusOf(stopped, undefined).pcieTopology).toEqual(pcieTopology);

@@ -16,14 +16,14 @@ import {
   findMachineFamily,
   planTopology,
   printPciAddress,
-  type NicToPlace,
+  type UnplacedNic,
   type PciAddress,
   type PlannedTopology,
   type TopologyProblem,
 } from "@patchbay/domain";
 import { ifacesOf } from "../nics.ts";
-import { disksOf } from "../../vm/spec/disks.ts";
-import { isOnRootComplex, machineOf, vcpusOf } from "../../vm/spec/machine.ts";
+import { listDisks } from "../../vm/spec/disks.ts";
+import { isOnRootComplex, buildMachine, countVcpus } from "../../vm/spec/machine.ts";
 import {
   parseRequestedPciAddress,
   diskDeviceName,
@@ -34,16 +34,20 @@ import {
 
 const DEFAULT_MODEL = "virtio";
 
-export function modelOf(iface: Iface | undefined): string {
+export function findModelName(iface: Iface | undefined): string {
   const model = iface?.model ?? "";
   return model === "" ? DEFAULT_MODEL : model;
 }
 
 /** Returns the number of queue pairs. Source: KubeVirt networkInterfaceMultiqueue. */
-export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: NetworkConfig): number {
+export function countQueues(
+  spec: VmiSpec,
+  iface: Iface | undefined,
+  config: NetworkConfig,
+): number {
   const isRequested = spec.domain.devices?.networkInterfaceMultiqueue === true;
-  const isSupported = findNicModel(modelOf(iface))?.isMultiQueue === true;
-  return isRequested && isSupported ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
+  const isSupported = findNicModel(findModelName(iface))?.isMultiQueue === true;
+  return isRequested && isSupported ? Math.min(countVcpus(spec.domain), config.maxQueues) : 1;
 }
 
 export function requestedAddress(iface: Iface | undefined): PciAddress | undefined {
@@ -53,7 +57,7 @@ export function requestedAddress(iface: Iface | undefined): PciAddress | undefin
 function listNicsToPlace(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
-): readonly NicToPlace[] {
+): readonly UnplacedNic[] {
   const recordedAddresses = recordedNicAddresses(vmi);
   return ifacesOf(vmi.spec)
     .filter((iface) => !isAbsent(iface))
@@ -62,10 +66,10 @@ function listNicsToPlace(
       const recorded = recordedAddresses.get(iface.name);
       return {
         name: iface.name,
-        model: modelOf(iface),
-        queues: queuesOf(vmi.spec, iface, config),
-        ...(requested === undefined ? {} : { asked: requested }),
-        ...(recorded === undefined ? {} : { kept: recorded }),
+        model: findModelName(iface),
+        queues: countQueues(vmi.spec, iface, config),
+        ...(requested === undefined ? {} : { requested }),
+        ...(recorded === undefined ? {} : { previous: recorded }),
       };
     });
 }
@@ -77,8 +81,8 @@ export function planVmiTopology(
   const { domain } = vmi.spec;
   return planTopology({
     version: readTopologyVersion(vmi),
-    family: findMachineFamily(machineOf(domain)) ?? "q35",
-    vcpus: vcpusOf(domain),
+    family: findMachineFamily(buildMachine(domain)) ?? "q35",
+    vcpus: countVcpus(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
     devices: devicesToPlace(vmi),
     nics: listNicsToPlace(vmi, config),
@@ -87,13 +91,13 @@ export function planVmiTopology(
 }
 
 function fieldOfDisk(spec: VmiSpec, device: TopologyProblem["device"]): string {
-  const disk = disksOf(spec).find((each) => diskDeviceName(each) === device);
+  const disk = listDisks(spec).find((each) => diskDeviceName(each) === device);
   if (disk === undefined) return "domain.devices";
   const field = disk.pciAddress === undefined ? "" : ".disk.pciAddress";
   return `domain.devices.disks[${String(disk.index)}]${field}`;
 }
 
-function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
+function findField(spec: VmiSpec, problem: TopologyProblem): string {
   if (problem.nic === undefined) return fieldOfDisk(spec, problem.device);
   const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
   if (index === -1) return "domain.devices";
@@ -106,7 +110,7 @@ export function topologyProblems(
   { spec, base }: { readonly spec: VmiSpec; readonly base: string },
 ): readonly FieldProblem[] {
   return problems.map((problem) => ({
-    field: `${base}.${fieldOf(spec, problem)}`,
+    field: `${base}.${findField(spec, problem)}`,
     message: problem.message,
   }));
 }
@@ -117,7 +121,7 @@ interface Requested {
 }
 
 function addressProblems({ vmi, base }: Requested, config: NetworkConfig): readonly FieldProblem[] {
-  if (findMachineFamily(machineOf(vmi.spec.domain)) === undefined) return [];
+  if (findMachineFamily(buildMachine(vmi.spec.domain)) === undefined) return [];
   const plan = planVmiTopology(vmi, config);
   const problems = plan.ok ? [] : topologyProblems(plan.problems, { spec: vmi.spec, base });
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));

@@ -58,25 +58,25 @@ const IDENTITY = { name: "one", networkName: "default/blue", podInterfaceName: P
 const REQUESTED: Attachment = { ...IDENTITY, state: "Requested" };
 const ATTACHED: Attachment = { ...IDENTITY, state: "Attached" };
 const REMOVING: Attachment = { ...IDENTITY, state: "Removing" };
-const THERE = { name: "default/blue", interface: POD_NIC };
+const PRESENT = { name: "default/blue", interface: POD_NIC };
 
-describe("an attachment that nobody was told of", () => {
+describe("an attachment that is not in the status", () => {
   test.each<{ name: string; pod: Partial<PodNetworkFacts>; state?: string; want: unknown }>([
     { name: "is nothing before it has an outcome", pod: {}, want: [] },
     {
       name: "is nothing of an absent iface",
-      pod: { networkStatus: [THERE] },
+      pod: { networkStatus: [PRESENT] },
       state: "absent",
       want: [],
     },
-    { name: "is there with its NIC", pod: { networkStatus: [THERE] }, want: [ATTACHED] },
+    { name: "is there with its NIC", pod: { networkStatus: [PRESENT] }, want: [ATTACHED] },
     {
       name: "is there with all that CNI says of it",
       pod: {
         networkStatus: [
           { name: "default/other", interface: "net9" },
           {
-            ...THERE,
+            ...PRESENT,
             mac: "02:00:00:00:00:01",
             ips: ["10.0.0.1"],
             dns: { nameservers: ["10.0.0.2"] },
@@ -96,12 +96,12 @@ describe("an attachment that nobody was told of", () => {
     },
     {
       name: "has no addresses where CNI gave none",
-      pod: { networkStatus: [{ ...THERE, ips: [] }] },
+      pod: { networkStatus: [{ ...PRESENT, ips: [] }] },
       want: [ATTACHED],
     },
     {
       name: "is not there where the NIC is another network's",
-      pod: { networkStatus: [{ ...THERE, name: "default/green" }] },
+      pod: { networkStatus: [{ ...PRESENT, name: "default/green" }] },
       want: [],
     },
     {
@@ -129,7 +129,7 @@ describe("an attachment that nobody was told of", () => {
   });
 });
 
-describe("an attachment that was told", () => {
+describe("an attachment that is in the status", () => {
   type Row = {
     readonly name: string;
     readonly before: Attachment;
@@ -139,7 +139,7 @@ describe("an attachment that was told", () => {
     readonly pod?: Partial<PodNetworkFacts>;
     readonly want: readonly Attachment[];
   };
-  const asked = { elements: [{ name: "blue", interface: POD_NIC }] };
+  const requested = { elements: [{ name: "blue", interface: POD_NIC }] };
   test.each<Row>([
     { name: "is asked for still", before: REQUESTED, state: "up", want: [REQUESTED] },
     { name: "is lost", before: ATTACHED, state: "up", want: [REQUESTED] },
@@ -147,7 +147,7 @@ describe("an attachment that was told", () => {
       name: "stays",
       before: ATTACHED,
       state: "up",
-      pod: { networkStatus: [THERE] },
+      pod: { networkStatus: [PRESENT] },
       want: [ATTACHED],
     },
     {
@@ -155,14 +155,14 @@ describe("an attachment that was told", () => {
       before: ATTACHED,
       state: "absent",
       phase: "Unwiring",
-      pod: { networkStatus: [THERE] },
+      pod: { networkStatus: [PRESENT] },
       want: [ATTACHED],
     },
     {
       name: "stays while nothing is reported of the node",
       before: ATTACHED,
       state: "gone",
-      pod: { networkStatus: [THERE] },
+      pod: { networkStatus: [PRESENT] },
       want: [ATTACHED],
     },
     { name: "goes", before: ATTACHED, state: "absent", phase: "PodDetaching", want: [REMOVING] },
@@ -178,21 +178,21 @@ describe("an attachment that was told", () => {
       before: ATTACHED,
       state: "up",
       phase: "PodDetaching",
-      pod: { networkStatus: [THERE] },
+      pod: { networkStatus: [PRESENT] },
       want: [ATTACHED],
     },
     {
       name: "is going while the pod has it",
       before: REMOVING,
       state: "gone",
-      pod: { networkStatus: [THERE] },
+      pod: { networkStatus: [PRESENT] },
       want: [REMOVING],
     },
     {
       name: "is going while the pod is asked for it",
       before: REMOVING,
       state: "up",
-      pod: asked,
+      pod: requested,
       want: [REMOVING],
     },
     { name: "is gone", before: REMOVING, state: "gone", want: [] },
@@ -216,10 +216,10 @@ describe("an attachment that was told", () => {
   });
 
   test("comes after those of the specification, in whose order they are", () => {
-    const told = (name: string): Attachment => ({ ...ATTACHED, name, podInterfaceName: name });
+    const reported = (name: string): Attachment => ({ ...ATTACHED, name, podInterfaceName: name });
     const vmi = aVmi({
       nics: [{ name: "b" }, { name: "a" }],
-      status: { attachments: [told("left"), told("a"), told("b")] },
+      status: { attachments: [reported("left"), reported("a"), reported("b")] },
     });
     expect(attachmentStatuses({ vmi, bindings: {} }, NOTHING).map(({ name }) => name)).toEqual([
       "b",
@@ -302,13 +302,13 @@ describe("an iface whose binding brings a network along", () => {
   const ON_BLUE = vmiOn([{ name: "one", multus: { networkName: "blue" } }]);
 
   test.each<{ name: string; pod: Partial<PodNetworkFacts>; want: unknown }>([
-    { name: "waits for it", pod: { networkStatus: [THERE] }, want: [] },
+    { name: "waits for it", pod: { networkStatus: [PRESENT] }, want: [] },
     { name: "waits for its own", pod: { networkStatus: [ALONG] }, want: [] },
-    { name: "is there with both", pod: { networkStatus: [THERE, ALONG] }, want: [ATTACHED] },
+    { name: "is there with both", pod: { networkStatus: [PRESENT, ALONG] }, want: [ATTACHED] },
     {
       name: "fails where it fails",
       pod: {
-        networkStatus: [THERE],
+        networkStatus: [PRESENT],
         errors: { [EXTRA]: { reason: "CniFailed", message: "no" } },
       },
       want: [{ ...IDENTITY, state: "Failed", reason: "CniFailed", message: "no" }],
@@ -327,7 +327,7 @@ describe("an iface whose binding brings a network along", () => {
     expect(there).toMatchObject({ name: "default", podInterfaceName: "eth0", state: "Attached" });
   });
 
-  test("is gone when both are", () => {
+  test("is removed when NIC and links are removed", () => {
     const vmi = aVmi({ status: { attachments: [REMOVING] } });
     const left = (...networkStatus: readonly NetworkStatus[]): readonly Attachment[] =>
       attachmentStatuses({ vmi, bindings }, { ...NOTHING, networkStatus });
@@ -337,7 +337,7 @@ describe("an iface whose binding brings a network along", () => {
 
   test("says that the name of the network cannot be", () => {
     const odd = { own: { domainAttachmentType: "tap", networkAttachmentDefinition: "a.b/c" } };
-    const pod = { ...NOTHING, networkStatus: [THERE] };
+    const pod = { ...NOTHING, networkStatus: [PRESENT] };
     const [failed] = attachmentStatuses({ vmi: ON_BLUE, bindings: odd }, pod);
     expect(failed).toMatchObject({ state: "Failed", reason: "NetworkInvalid" });
   });

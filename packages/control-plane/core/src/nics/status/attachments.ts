@@ -14,7 +14,7 @@ import {
 } from "@patchbay/api";
 import { parseNetworkDns } from "../addresses/resolver.ts";
 import { resolveBinding } from "../bindings/resolve-binding.ts";
-import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf } from "../names.ts";
+import { DEFAULT_POD_INTERFACE, buildExtraInterfaceName } from "../names.ts";
 import { isOnNetwork, findNetworkName, toPodNics, choosePodNic } from "../pod-nic.ts";
 import type { NetworksOwner } from "../../vm/pod/pod-networks.ts";
 import { networkNameInvalid } from "../../reasons/messages.ts";
@@ -103,7 +103,7 @@ function findExtraNetwork(
   const extraNetwork = binding.kind === "refused" ? undefined : binding.extraNetwork;
   if (extraNetwork === undefined) return undefined;
   const networkName = qualifiedName(extraNetwork, vmi.metadata.namespace ?? "");
-  return { name, networkName, podInterfaceName: extraInterfaceNameOf(own) };
+  return { name, networkName, podInterfaceName: buildExtraInterfaceName(own) };
 }
 
 /** The attachment is ready only if its binding's additional network is. Until then it has that network's state. */
@@ -133,10 +133,10 @@ function isReleased(vmi: VirtualMachineInstance, name: string): boolean {
 
 /** Whether virt-handler reports other pod NICs for the interface, so this one is not in use. */
 function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attachment): boolean {
-  const told = findByName(vmi.status?.interfaces, name);
+  const sources = findByName(vmi.status?.interfaces, name);
   const used = [
-    told?.podInterfaceName ?? podInterfaceName,
-    ...(told?.otherPodInterfaceNames ?? []),
+    sources?.podInterfaceName ?? podInterfaceName,
+    ...(sources?.otherPodInterfaceNames ?? []),
   ];
   return !used.includes(podInterfaceName);
 }
@@ -161,7 +161,9 @@ function nextAttachment(
 ): Attachment | undefined {
   if (previous.state === "Removing") {
     const { podInterfaceName: own } = previous;
-    return [own, extraInterfaceNameOf(own)].some((nic) => isInPod(pod, nic)) ? previous : undefined;
+    return [own, buildExtraInterfaceName(own)].some((nic) => isInPod(pod, nic))
+      ? previous
+      : undefined;
   }
   const { name, networkName, podInterfaceName } = previous;
   const identity = {
@@ -218,19 +220,19 @@ function usedFirst(
   return [...attachments.filter(isUsed), ...attachments.filter((entry) => !isUsed(entry))];
 }
 
-function listAttachments(network: Network, told: AttachmentSources): readonly Attachment[] {
-  const { vmi, pod } = told;
+function listAttachments(network: Network, sources: AttachmentSources): readonly Attachment[] {
+  const { vmi, pod } = sources;
   const { name } = network;
   const previous = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
-  const kept = previous.flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
+  const retained = previous.flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
   const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
   // An earlier attachment to the same network must be gone before a new one is requested.
   const isKnown = previous.some((entry) => isOnNetwork(entry, networkName));
   const fresh =
     isKnown || !isDeclared(vmi, name)
       ? []
-      : [secondaryAttachment(buildIdentity(network, told), pod)];
-  return usedFirst([...kept, ...fresh], vmi, name);
+      : [secondaryAttachment(buildIdentity(network, sources), pod)];
+  return usedFirst([...retained, ...fresh], vmi, name);
 }
 
 /** Fails attachments to networks that the node cannot provide, which the pod does not request. */
@@ -270,10 +272,10 @@ export function attachmentStatuses(
     if (isDefaultNetwork(network)) return [defaultAttachment(iface.name, pod)];
     return listAttachments(network, { vmi, pod });
   });
-  const left = previous
+  const leftovers = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
     .flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
-  return [...ofSpec, ...left]
+  return [...ofSpec, ...leftovers]
     .map((each) => withExtra(each, findExtraNetwork(owner, each), pod))
     .map((each) => withAbsence(owner, pod, each))
     .map((each) => withNodeLoss(nodeLoss, each))

@@ -35,11 +35,11 @@ function facts(more: Partial<IfaceFacts> = {}): IfaceFacts {
 
 function statusOf(
   iface: IfaceFacts,
-  more: Partial<Pick<IfaceReport, "hindrances" | "portless">> = {},
+  more: Partial<Pick<IfaceReport, "blockedReasons" | "portless">> = {},
 ): IfaceStatus | undefined {
   return ifaceStatuses({
     ifaces: [iface],
-    hindrances: {},
+    blockedReasons: {},
     portless: new Map(),
     now: NOW,
     ...more,
@@ -47,7 +47,7 @@ function statusOf(
 }
 
 describe("what is there of an iface", () => {
-  test("is nothing of one that nobody knows any more", () => {
+  test("is empty for an unknown interface", () => {
     expect(statusOf(BARE)).toBeUndefined();
   });
 
@@ -60,7 +60,7 @@ describe("what is there of an iface", () => {
     });
   });
 
-  test("is all that pod, domain and guest say", () => {
+  test("combines reports of pod, domain and guest", () => {
     const attachment = { ...ATTACHED, ips: ["10.0.0.1", "fd00::1"] };
     const guest = { name: "eth1", ipv4: ["10.0.0.9"] };
     const device = { ...DEVICE, queues: 4, mtu: 1450, pciAddress: "0000:02:00.0", guest };
@@ -119,22 +119,22 @@ describe("what is there of an iface", () => {
 describe("the pod's network", () => {
   const network = { name: "one", pod: {} };
 
-  test("is not told by Multus", () => {
-    const given = facts({ network, attachment: ATTACHED, device: DEVICE, links: WIRED });
-    expect(statusOf(given)?.infoSource).toBe("domain");
+  test("is not reported by Multus", () => {
+    const input = facts({ network, attachment: ATTACHED, device: DEVICE, links: WIRED });
+    expect(statusOf(input)?.infoSource).toBe("domain");
     expect(
-      statusOf({ ...given, network: { name: "one", multus: { networkName: "blue" } } })?.infoSource,
+      statusOf({ ...input, network: { name: "one", multus: { networkName: "blue" } } })?.infoSource,
     ).toBe("domain, multus-status");
   });
 
-  test("is told first, and nothing else leaves its place", () => {
+  test("is listed first, and others keep their order", () => {
     const names = ["b", "pod", "a"];
     const ifaces = names.map((name) => ({
       ...facts({ iface: { name, bridge: {} } }),
       name,
       network: name === "pod" ? { name, pod: {} } : { name, multus: { networkName: "blue" } },
     }));
-    const statuses = ifaceStatuses({ ifaces, hindrances: {}, portless: new Map(), now: NOW });
+    const statuses = ifaceStatuses({ ifaces, blockedReasons: {}, portless: new Map(), now: NOW });
     expect(statuses.map(({ name }) => name)).toEqual(["pod", "b", "a"]);
   });
 });
@@ -152,7 +152,7 @@ describe("since when", () => {
 
 describe("why a plug waits", () => {
   const portless = new Map([["one", FULL]]);
-  const hindrance = { reason: "WiringFailed", message: "no", attempts: 3 };
+  const blockedReason = { reason: "WiringFailed", message: "no", attempts: 3 };
   const field = { reason: "BindingNotSupported", message: /^sriov: is not supported yet/ };
 
   test.each([
@@ -160,13 +160,13 @@ describe("why a plug waits", () => {
     {
       name: "for what failed on the node",
       given: facts(),
-      hindrances: { one: hindrance },
-      want: hindrance,
+      blockedReasons: { one: blockedReason },
+      want: blockedReason,
     },
     {
       name: "for nothing that failed of another",
       given: facts(),
-      hindrances: { two: hindrance },
+      blockedReasons: { two: blockedReason },
       want: undefined,
     },
     { name: "for a port", given: facts(), portless, want: { ...FULL, attempts: 0 } },
@@ -189,16 +189,24 @@ describe("why a plug waits", () => {
     {
       name: "for what failed on the node, before all else",
       given: facts({ attachment: FAILED }),
-      hindrances: { one: hindrance },
+      blockedReasons: { one: blockedReason },
       portless,
-      want: hindrance,
+      want: blockedReason,
     },
-  ])("$name", ({ given, hindrances = {}, portless: full = new Map(), want = {} }) => {
-    const { type, phase, since, ...why } =
-      statusOf(given, { hindrances, portless: full })?.hotplug ?? {};
-    expect([type, since, why]).toEqual(["Plug", NOW, want]);
-    expect(phase).toBe(given.attachment === undefined ? "Pending" : "PodAttaching");
-  });
+  ])(
+    "$name",
+    ({
+      given: input,
+      blockedReasons: blockedReasons = {},
+      portless: full = new Map(),
+      want = {},
+    }) => {
+      const { type, phase, since, ...why } =
+        statusOf(input, { blockedReasons, portless: full })?.hotplug ?? {};
+      expect([type, since, why]).toEqual(["Plug", NOW, want]);
+      expect(phase).toBe(input.attachment === undefined ? "Pending" : "PodAttaching");
+    },
+  );
 
   test("for a field that is not built, before the pod and a port", () => {
     const iface = { name: "one", sriov: {} };
@@ -209,14 +217,14 @@ describe("why a plug waits", () => {
   });
 });
 
-describe("a NIC says nothing of what once held it up", () => {
+describe("a NIC's past blocked reason is cleared", () => {
   const reported = {
     name: "one",
     hotplug: { type: "Plug", phase: "Attaching", reason: "NoFreePciePort", attempts: 3 },
   } as const;
   const portless = new Map([["one", FULL]]);
 
-  test("once it is there", () => {
+  test("when it is plugged", () => {
     const there = facts({ attachment: FAILED, links: WIRED, device: DEVICE, reported });
     expect(statusOf(there, { portless })?.hotplug).toEqual({
       type: "Plug",
@@ -227,8 +235,8 @@ describe("a NIC says nothing of what once held it up", () => {
 
   test("once it leaves", () => {
     const iface = { name: "one", bridge: {}, state: "absent" };
-    const leaving = facts({ iface, attachment: FAILED, links: WIRED, device: DEVICE, reported });
-    expect(statusOf(leaving, { portless })?.hotplug).toEqual({
+    const deleting = facts({ iface, attachment: FAILED, links: WIRED, device: DEVICE, reported });
+    expect(statusOf(deleting, { portless })?.hotplug).toEqual({
       type: "Unplug",
       phase: "Detaching",
       since: NOW,
@@ -248,7 +256,7 @@ function at(
 }
 
 const READY = at("Ready");
-const ASKED = { reason: "WaitingForGuest", attempts: 1 };
+const REQUESTED = { reason: "WaitingForGuest", attempts: 1 };
 
 describe("news of an iface", () => {
   test.each<{ name: string; before?: IfaceStatus; after?: IfaceStatus; want: boolean }>([
@@ -262,12 +270,12 @@ describe("news of an iface", () => {
     { name: "that worked and waits now", before: READY, after: at("Pending"), want: false },
     { name: "that works", before: at("Pending"), after: READY, want: false },
     { name: "that works at once", after: READY, want: false },
-    { name: "whose guest is asked", before: READY, after: at("Detaching", ASKED), want: true },
+    { name: "whose guest is asked", before: READY, after: at("Detaching", REQUESTED), want: true },
     { name: "that is to be asked for", before: READY, after: at("Detaching"), want: true },
     {
       name: "whose guest is asked again",
       before: READY,
-      after: at("Detaching", { ...ASKED, attempts: 2 }),
+      after: at("Detaching", { ...REQUESTED, attempts: 2 }),
       want: false,
     },
     {
@@ -279,13 +287,13 @@ describe("news of an iface", () => {
     {
       name: "whose guest is asked, and that is another now",
       before: READY,
-      after: at("Detaching", ASKED, { mac: "other" }),
+      after: at("Detaching", REQUESTED, { mac: "other" }),
       want: false,
     },
     {
       name: "whose guest could not be asked before",
       before: at("Detaching", { reason: "DomainBusy" }),
-      after: at("Detaching", ASKED),
+      after: at("Detaching", REQUESTED),
       want: false,
     },
     { name: "that is gone", before: READY, want: false },

@@ -6,7 +6,7 @@ import {
   type IfaceStatus,
 } from "@patchbay/api";
 import type { IfaceFacts } from "../facts.ts";
-import { hotplugTypeOf, phaseOf } from "../phase.ts";
+import { toHotplugType, decidePhase } from "../phase.ts";
 import type { PortProblem } from "../pcie/ports.ts";
 import { mtuDiffers, addressesPartlyServed, staysOnNetwork } from "../../reasons/messages.ts";
 import { addressFields } from "../../guest/addresses.ts";
@@ -16,9 +16,9 @@ import { findByName } from "../nics.ts";
 
 export interface IfaceReport {
   readonly ifaces: readonly IfaceFacts[];
-  readonly hindrances: Readonly<Record<string, BlockedReason | undefined>>;
+  readonly blockedReasons: Readonly<Record<string, BlockedReason | undefined>>;
   readonly portless: ReadonlyMap<string, PortProblem>;
-  readonly leftOut?: ReadonlyMap<string, readonly string[]>;
+  readonly omissions?: ReadonlyMap<string, readonly string[]>;
   readonly now: string;
   /** Since when the guest agent has not responded, RFC 3339. Unset while it responds or if it never did. */
   readonly silentSince?: string;
@@ -59,9 +59,9 @@ function mtuWarning({ device, links }: IfaceFacts): Omit<BlockedReason, "attempt
 
 function addressWarning(
   { name }: IfaceFacts,
-  { leftOut }: IfaceReport,
+  { omissions }: IfaceReport,
 ): Omit<BlockedReason, "attempts"> | undefined {
-  const messages = leftOut?.get(name) ?? [];
+  const messages = omissions?.get(name) ?? [];
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
@@ -72,7 +72,7 @@ function findBlockedReason(
   report: IfaceReport,
 ): Omit<BlockedReason, "attempts"> | undefined {
   if (phase === "Ready") return mtuWarning(facts) ?? addressWarning(facts, report);
-  if (hotplugTypeOf(phase) === "Unplug") return undefined;
+  if (toHotplugType(phase) === "Unplug") return undefined;
   return (
     bindingBlockedReason(facts) ??
     attachmentBlockedReason(facts, phase) ??
@@ -81,12 +81,13 @@ function findBlockedReason(
 }
 
 function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport): Hotplug {
-  const hindrance = report.hindrances[facts.name] ?? findBlockedReason(facts, phase, report);
+  const blockedReason =
+    report.blockedReasons[facts.name] ?? findBlockedReason(facts, phase, report);
   const previous = facts.reported?.hotplug;
   return {
-    type: hotplugTypeOf(phase),
+    type: toHotplugType(phase),
     phase,
-    ...hindrance,
+    ...blockedReason,
     since: previous?.phase === phase ? (previous.since ?? report.now) : report.now,
   };
 }
@@ -122,14 +123,17 @@ function deviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
   };
 }
 
-function otherNicFields({ swap, left = [] }: IfaceFacts, phase: IfacePhase): Partial<IfaceStatus> {
+function otherNicFields(
+  { swap, leftovers = [] }: IfaceFacts,
+  phase: IfacePhase,
+): Partial<IfaceStatus> {
   const isUsed = swap !== undefined && (phase === "Switching" || swap.links.bridge);
-  const others = [...left, ...(isUsed ? [swap.podInterfaceName] : [])];
+  const others = [...leftovers, ...(isUsed ? [swap.podInterfaceName] : [])];
   return others.length === 0 ? {} : { otherPodInterfaceNames: others };
 }
 
 function buildStatus(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefined {
-  const phase = phaseOf(facts);
+  const phase = decidePhase(facts);
   if (phase === undefined) return undefined;
   return {
     name: facts.name,
@@ -143,8 +147,8 @@ function buildStatus(facts: IfaceFacts, report: IfaceReport): IfaceStatus | unde
 }
 
 /** The pod network comes first, because its address is shown as the VMI's. Source: KubeVirt network/setup/netstat.go. */
-function podNetworkFirst(left: IfaceFacts, right: IfaceFacts): number {
-  const [isLeft, isRight] = [left, right].map(
+function podNetworkFirst(leftovers: IfaceFacts, right: IfaceFacts): number {
+  const [isLeft, isRight] = [leftovers, right].map(
     ({ network }) => network !== undefined && isDefaultNetwork(network),
   );
   return Number(isRight) - Number(isLeft);

@@ -35,11 +35,11 @@ export function mergeNetworkStatus(
   const entries = present.flatMap(({ isAdopted, entries: all }) =>
     isAdopted ? all.filter((entry) => !written.has(entry.interface)) : all,
   );
-  const kept = current.flatMap((entry) =>
+  const retained = current.flatMap((entry) =>
     entry.interface === undefined || !own.has(entry.interface)
       ? [entry]
       : entries.filter(({ interface: name }) => name === entry.interface),
   );
-  const placed = new Set(kept.map((entry) => entry.interface));
-  return [...kept, ...entries.filter((entry) => !placed.has(entry.interface))];
+  const placed = new Set(retained.map((entry) => entry.interface));
+  return [...retained, ...entries.filter((entry) => !placed.has(entry.interface))];
 }

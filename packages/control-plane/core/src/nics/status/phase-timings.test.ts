@@ -5,18 +5,18 @@ import { describeTimings, updateTimings, type PhaseTimings } from "./phase-timin
 
 const ELSE = { now: "", podInterfaceName: "net1", isRunning: true, wasReady: false };
 
-type Seen = readonly [nowMs: number, type: HotplugType, phase: IfacePhase];
+type Observed = readonly [nowMs: number, type: HotplugType, phase: IfacePhase];
 
 interface Row {
   readonly name: string;
-  readonly seen: readonly Seen[];
+  readonly seen: readonly Observed[];
   /** Whether the first one is the beginning; it is, where nothing is said. */
   readonly isNew?: boolean;
   readonly endMs: number;
   readonly want: string | undefined;
 }
 
-const PLUG: readonly Seen[] = [
+const PLUG: readonly Observed[] = [
   [1000, "Plug", "Pending"],
   [1010, "Plug", "PodAttaching"],
   [1510, "Plug", "Wiring"],
@@ -93,14 +93,14 @@ test.each<Row>([
     endMs: 5340,
     want: "after 0.34 s (pod 0.30 s, links 0.04 s)",
   },
-])("$name: $want", ({ seen, isNew = true, endMs, want }) => {
-  const story = seen.reduce<PhaseTimings | undefined>(
+])("$name: $want", ({ seen: observed, isNew = true, endMs, want }) => {
+  const timings = observed.reduce<PhaseTimings | undefined>(
     (before, [nowMs, type, phase]) => updateTimings(before, { ...ELSE, type, phase, nowMs, isNew }),
     undefined,
   );
-  expect(describeTimings(story, endMs)).toBe(want);
+  expect(describeTimings(timings, endMs)).toBe(want);
 });
 
-test("of what nobody saw nothing is said", () => {
+test("reports nothing that was not observed", () => {
   expect(describeTimings(undefined, 0)).toBeUndefined();
 });

@@ -3,7 +3,7 @@
 import type { HotplugType, IfaceOperation, IfacePhase } from "@patchbay/api";
 import { omitUndefined } from "@patchbay/base";
 import type { IfaceFacts } from "../facts.ts";
-import { isWanted, hotplugTypeOf, phaseOf } from "../phase.ts";
+import { isWanted, toHotplugType, decidePhase } from "../phase.ts";
 import { planLink } from "../../vm/node/node-vm.ts";
 import { networkNameOf } from "../nics.ts";
 import { printSeconds } from "../../history/messages.ts";
@@ -25,7 +25,7 @@ export interface PhaseTimings {
   /** The network to join or leave, NAMESPACE/NAME. Unset for the pod network. */
   readonly networkName?: string;
   readonly podInterfaceName: string;
-  readonly heldUpBy?: {
+  readonly blockedBy?: {
     readonly reason: string;
     readonly message?: string;
     readonly attempts?: number;
@@ -61,13 +61,13 @@ function buildLinkStage(facts: IfaceFacts): LinkStage | undefined {
 }
 
 function buildStage(facts: IfaceFacts, namespace: string): IfaceStage | undefined {
-  const phase = phaseOf(facts);
+  const phase = decidePhase(facts);
   if (phase === undefined) return undefined;
   const { name, network, attachment, podInterfaceName } = facts;
   const wanted = network === undefined ? undefined : networkNameOf(network, namespace);
   return omitUndefined({
     name,
-    type: hotplugTypeOf(phase),
+    type: toHotplugType(phase),
     phase,
     networkName: isWanted(facts) ? wanted : (attachment?.networkName ?? wanted),
     podInterfaceName,
@@ -95,9 +95,9 @@ export interface ObservedStage extends Omit<IfaceStage, "name" | "link">, Observ
   readonly wasReady: boolean;
 }
 
-function startTimings(before: PhaseTimings | undefined, seen: ObservedStage): PhaseTimings {
-  const { type, phase, nowMs, now, isNew, isRunning, networkName, podInterfaceName } = seen;
-  const wasReady = before === undefined ? seen.wasReady : before.phase === "Ready";
+function startTimings(before: PhaseTimings | undefined, observed: ObservedStage): PhaseTimings {
+  const { type, phase, nowMs, now, isNew, isRunning, networkName, podInterfaceName } = observed;
+  const wasReady = before === undefined ? observed.wasReady : before.phase === "Ready";
   return omitUndefined({
     type,
     isWhole: isNew,
@@ -124,13 +124,16 @@ function startsOperation(before: PhaseTimings, { type, phase }: ObservedStage): 
   return phase !== "Ready" && (before.phase === "Ready" || before.type !== type);
 }
 
-/** Updates the timings with an observation. Observing the same phase again changes nothing. */
-export function updateTimings(before: PhaseTimings | undefined, seen: ObservedStage): PhaseTimings {
-  if (before === undefined || startsOperation(before, seen)) return startTimings(before, seen);
-  const next = enterPhase(before, seen);
-  if (seen.phase === "Ready") return next;
-  const isLive = before.isLive || seen.isRunning;
-  return omitUndefined({ ...next, isLive, networkName: seen.networkName });
+export function updateTimings(
+  before: PhaseTimings | undefined,
+  observed: ObservedStage,
+): PhaseTimings {
+  if (before === undefined || startsOperation(before, observed))
+    return startTimings(before, observed);
+  const next = enterPhase(before, observed);
+  if (observed.phase === "Ready") return next;
+  const isLive = before.isLive || observed.isRunning;
+  return omitUndefined({ ...next, isLive, networkName: observed.networkName });
 }
 
 /** Keeps one entry for each phase, so that alternating phases do not grow the list. */
@@ -162,19 +165,19 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
  * not observed.
  */
 export function describeTimings(
-  story: PhaseTimings | undefined,
+  timings: PhaseTimings | undefined,
   nowMs: number,
 ): string | undefined {
-  if (story?.isWhole !== true) return undefined;
-  const isAtEnd = story.phase === "Ready";
-  const last = isAtEnd ? [] : [{ phase: story.phase, ms: nowMs - story.phaseMs }];
-  const endMs = isAtEnd ? story.phaseMs : nowMs;
+  if (timings?.isWhole !== true) return undefined;
+  const isAtEnd = timings.phase === "Ready";
+  const last = isAtEnd ? [] : [{ phase: timings.phase, ms: nowMs - timings.phaseMs }];
+  const endMs = isAtEnd ? timings.phaseMs : nowMs;
   const spent = new Map<string, number>();
-  for (const { phase, ms } of [...story.spent, ...last]) {
+  for (const { phase, ms } of [...timings.spent, ...last]) {
     const place = PHASE_LABELS[phase] ?? phase;
     spent.set(place, (spent.get(place) ?? 0) + ms);
   }
   const parts = [...spent].map(([place, ms]) => `${place} ${printSeconds(ms)}`);
   const where = parts.length > 1 ? ` (${parts.join(", ")})` : "";
-  return `after ${printSeconds(endMs - story.begunMs)}${where}`;
+  return `after ${printSeconds(endMs - timings.begunMs)}${where}`;
 }

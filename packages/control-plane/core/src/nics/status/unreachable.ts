@@ -8,7 +8,7 @@ import type {
 } from "@patchbay/api";
 import { collectIfaceFacts } from "../collect.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
-import { phaseOf } from "../phase.ts";
+import { decidePhase } from "../phase.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 import type { Reason } from "../../reasons/table.ts";
@@ -61,23 +61,23 @@ const READY_REASONS: readonly (string | undefined)[] = ["MtuDiffers"] satisfies 
 
 function withReadyReason(status: IfaceStatus, before: IfaceStatus | undefined): IfaceStatus {
   const { hotplug } = before ?? {};
-  const isKept = status.hotplug?.phase === "Ready" && READY_REASONS.includes(hotplug?.reason);
-  return isKept && hotplug !== undefined ? { ...status, hotplug } : status;
+  const isRetained = status.hotplug?.phase === "Ready" && READY_REASONS.includes(hotplug?.reason);
+  return isRetained && hotplug !== undefined ? { ...status, hotplug } : status;
 }
 
 /** Links and device from the status. Nothing changes them while libvirt is down. */
 function withReportedState(facts: IfaceFacts): IfaceFacts {
   const phase = facts.reported?.hotplug?.phase;
   const wired = WIRED_PHASES.has(phase);
-  const there = wired || phase === "Unwiring";
+  const isPresent = wired || phase === "Unwiring";
   const device = reportedDevice(facts.reported);
   return {
     ...facts,
     links: {
       ...NO_LINKS,
-      podInterface: there,
-      bridge: there,
-      tap: there,
+      podInterface: isPresent,
+      bridge: isPresent,
+      tap: isPresent,
       wired,
       tapOpen: phase !== "Attaching",
     },
@@ -113,16 +113,18 @@ export function unreachableIfaces(
   const nothing = { links: [], nics: [], guest: EMPTY_VIEW, bindings };
   const sources = { vmi, ...nothing, isBlind: true as const };
   const ifaces = collectIfaceFacts(sources).map(withReportedState);
-  const hindranceOf = ({ reported }: IfaceFacts): BlockedReason => ({
+  const findBlockedReason = ({ reported }: IfaceFacts): BlockedReason => ({
     reason,
     message,
     attempts: reported?.hotplug?.attempts ?? 0,
   });
-  const heldUp = ifaces.filter((facts) => NODE_PHASES.has(phaseOf(facts)));
-  const hindrances = Object.fromEntries(heldUp.map((facts) => [facts.name, hindranceOf(facts)]));
+  const blocked = ifaces.filter((facts) => NODE_PHASES.has(decidePhase(facts)));
+  const blockedReasons = Object.fromEntries(
+    blocked.map((facts) => [facts.name, findBlockedReason(facts)]),
+  );
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   const reported = vmi.status?.interfaces ?? [];
-  const statuses = ifaceStatuses({ ifaces, hindrances, portless, now });
+  const statuses = ifaceStatuses({ ifaces, blockedReasons, portless, now });
   return [
     ...statuses.map((status) => {
       const before = findByName(reported, status.name ?? "");

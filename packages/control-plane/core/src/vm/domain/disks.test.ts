@@ -15,7 +15,7 @@ import { planBootOrder, buildControllers, buildDisks, planIoThreads } from "./di
 
 type Domain = VmiSpec["domain"];
 
-interface Sketch {
+interface Options {
   readonly machine?: string;
   readonly policy?: string;
   readonly cores?: number;
@@ -25,7 +25,7 @@ interface Sketch {
 }
 
 /** Each disk has the volume of its name: an empty disk, or what is given. */
-function specOf(disks: readonly Disk[], more: Sketch = {}): VmiSpec {
+function specOf(disks: readonly Disk[], more: Options = {}): VmiSpec {
   const { machine = "q35", policy, cores = 1, interfaces = [], hasKernel } = more;
   const domain: Domain = {
     machine: { type: machine },
@@ -77,8 +77,11 @@ test("a disk on virtio is a PCI device of its own, with KubeVirt's defaults", ()
 
 test("disks on controllers count their units for each bus, and their names for both", () => {
   const disks = [on("scsi", "a"), on("virtio", "b"), on("sata", "c"), on("scsi", "d")];
-  const seen = disksOfVmi(vmiOf(specOf(disks))).map(({ target, place }) => [target, place]);
-  expect(seen).toEqual([
+  const observed = disksOfVmi(vmiOf(specOf(disks))).map(({ target, address: place }) => [
+    target,
+    place,
+  ]);
+  expect(observed).toEqual([
     ["sda", { kind: "drive", controller: 0, unit: 0 }],
     ["vda", { kind: "pci", address: { bus: 3, slot: 0, function: 0 } }],
     ["sdb", { kind: "drive", controller: 0, unit: 0 }],
@@ -86,13 +89,13 @@ test("disks on controllers count their units for each bus, and their names for b
   ]);
 });
 
-test("after z come two letters", () => {
+test("uses two letters after z", () => {
   const disks = Array.from({ length: 28 }, (_unused, index) => on("scsi", `d${String(index)}`));
   const targets = disksOfVmi(vmiOf(specOf(disks))).map(({ target }) => target);
   expect(targets.slice(24)).toEqual(["sdy", "sdz", "sdaa", "sdab"]);
 });
 
-test("a CD-ROM is read-only, has its tray as asked, and gives nothing back", () => {
+test("makes a CD-ROM read-only with the requested tray state, without discard", () => {
   const [disk] = disksOfVmi(vmiOf(specOf([{ name: "cd", cdrom: { tray: "open" } }])));
   expect(disk).toMatchObject({ device: "cdrom", bus: "sata", readOnly: true, isTrayOpen: true });
   expect(disk).not.toHaveProperty("discard");
@@ -126,7 +129,7 @@ describe("a claim", () => {
     expect(claimed(mode, disk)).not.toHaveProperty("io");
   });
 
-  test("has the I/O that is asked for", () => {
+  test("has the requested I/O mode", () => {
     expect(claimed("Filesystem", { io: "threads" })).toMatchObject({ io: "threads" });
   });
 });
@@ -138,7 +141,7 @@ test.each(["none", "writethrough", "writeback", "directsync"])(
   },
 );
 
-test("what a disk says of itself is passed on", () => {
+test("passes on the disk's identity", () => {
   const custom = { logical: 4096, discardGranularity: 65536 };
   const disk = on("virtio", "a", {
     cache: "writethrough",
@@ -157,7 +160,7 @@ test("what a disk says of itself is passed on", () => {
 describe("controllers", () => {
   const sata = (count: number): readonly Disk[] =>
     Array.from({ length: count }, (_unused, index) => on("sata", `d${String(index)}`));
-  const printed = (disks: readonly Disk[], more: Sketch = {}) => {
+  const printed = (disks: readonly Disk[], more: Options = {}) => {
     const vmi = vmiOf(specOf(disks, more));
     const controllers = buildControllers(vmi, topologyOf(vmi), planIoThreads(vmi.spec));
     return controllers.map(({ type, index, ioThread }) => [type, index, ioThread]);
@@ -190,14 +193,14 @@ describe("controllers", () => {
   });
 
   test("the seventh SATA disk is the first of the second controller", () => {
-    const places = disksOfVmi(vmiOf(specOf(sata(7)))).map(({ place }) => place);
+    const places = disksOfVmi(vmiOf(specOf(sata(7)))).map(({ address: place }) => place);
     expect(places.at(-1)).toEqual({ kind: "drive", controller: 1, unit: 0 });
   });
 });
 
 describe("boot order", () => {
   const two = [on("virtio", "a"), on("virtio", "b")];
-  test.each<{ name: string; disks: readonly Disk[]; more?: Sketch; want: object }>([
+  test.each<{ name: string; disks: readonly Disk[]; more?: Options; want: object }>([
     { name: "is that of the list where nothing is said", disks: two, want: { a: 1001, b: 1002 } },
     {
       name: "is what is said: others are not tried",
@@ -219,7 +222,7 @@ describe("boot order", () => {
 describe("threads of disks", () => {
   const own = { dedicatedIOThread: true };
   const three = [on("virtio", "a"), on("virtio", "b"), on("virtio", "c")];
-  test.each<{ name: string; disks: readonly Disk[]; more?: Sketch; count: number; of: object }>([
+  test.each<{ name: string; disks: readonly Disk[]; more?: Options; count: number; of: object }>([
     { name: "are none where none are asked for", disks: three, count: 0, of: {} },
     {
       name: "are one for all",

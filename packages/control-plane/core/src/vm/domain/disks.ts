@@ -8,9 +8,9 @@ import {
   type Topology,
 } from "@patchbay/domain";
 import { diskDeviceName, sataDeviceName, SATA_PORTS } from "../../nics/pcie/devices.ts";
-import { diskFileOf, volumeModeOf } from "../spec/disk-files.ts";
-import { disksOf, type DiskSourceKind, type GuestDisk } from "../spec/disks.ts";
-import { machineOf, vcpusOf } from "../spec/machine.ts";
+import { buildDiskFile, volumeModeOf } from "../spec/disk-files.ts";
+import { listDisks, type DiskSourceKind, type GuestDisk } from "../spec/disks.ts";
+import { buildMachine, countVcpus } from "../spec/machine.ts";
 import { ifacesOf } from "../../nics/nics.ts";
 
 /** Distinguishes a disk from a NIC of the same name. */
@@ -50,15 +50,15 @@ const SHARED_SOURCES: readonly DiskSourceKind[] = [
 
 /** Migration copies the disks in the launcher's pod. The target pod recreates read-only disks. */
 export function disksToCopy(spec: VmiSpec): readonly string[] {
-  return countDisks(disksOf(spec))
+  return countDisks(listDisks(spec))
     .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
     .map(({ target }) => target);
 }
 
-function findPlace(
+function findDiskAddress(
   { disk, onBus }: Counted,
   { fixed }: Topology,
-): DiskDefinition["place"] | undefined {
+): DiskDefinition["address"] | undefined {
   if (disk.bus === "scsi") return { kind: "drive", controller: 0, unit: onBus };
   if (disk.bus === "sata") {
     const controller = Math.floor(onBus / SATA_PORTS);
@@ -69,7 +69,7 @@ function findPlace(
 }
 
 /** Sizes default to 512 bytes. Source: QEMU hw/block/block.c */
-function blockSizeOf({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
+function buildBlockSize({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
   if (blockSize === undefined) return {};
   const { logical = 512, physical = logical, discardGranularity } = blockSize;
   const granularity = discardGranularity === undefined ? {} : { discardGranularity };
@@ -89,7 +89,7 @@ function diskOptions(disk: GuestDisk): Partial<DiskDefinition> {
     ...(serial === undefined || device === "lun" ? {} : { serial }),
     ...(tray === "open" ? { isTrayOpen: true } : {}),
     ...(shareable ? { isShareable: true } : {}),
-    ...blockSizeOf(disk),
+    ...buildBlockSize(disk),
   };
 }
 
@@ -99,11 +99,11 @@ export function buildDisks(
   ioThreads: IoThreads,
 ): readonly DiskDefinition[] {
   const orders = planBootOrder(vmi.spec);
-  return countDisks(disksOf(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
+  return countDisks(listDisks(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
     const { disk, target } = counted;
-    const place = findPlace(counted, topology);
-    if (place === undefined) return [];
-    const source = diskFileOf(disk, volumeModeOf(vmi, disk.name));
+    const address = findDiskAddress(counted, topology);
+    if (address === undefined) return [];
+    const source = buildDiskFile(disk, volumeModeOf(vmi, disk.name));
     const bootOrder = orders.get(disk.name);
     const ioThread = ioThreads.ofDisks.get(disk.name);
     const { device, bus, readOnly, cache, errorPolicy } = disk;
@@ -114,7 +114,7 @@ export function buildDisks(
         device,
         bus,
         target,
-        place,
+        address,
         readOnly,
         cache,
         errorPolicy,
@@ -132,7 +132,7 @@ export function buildControllers(
   { fixed }: Topology,
   ioThreads: IoThreads,
 ): readonly ControllerDefinition[] {
-  const firstExtraSata = findMachineFamily(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
+  const firstExtraSata = findMachineFamily(buildMachine(vmi.spec.domain)) === "q35" ? 1 : 0;
   const ioThread = ioThreads.ofScsi === undefined ? {} : { ioThread: ioThreads.ofScsi };
   return [...fixed].flatMap(([device, pciAddress]): readonly ControllerDefinition[] => {
     if (device === "usb") return [{ type: "usb", index: 0, pciAddress }];
@@ -159,7 +159,7 @@ const AUTO_THREADS_PER_VCPU = 2;
 
 /** Threads that several disks share: one, or one per disk up to a limit with policy `auto`. */
 function sharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
-  const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * vcpusOf(domain) : 1;
+  const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * countVcpus(domain) : 1;
   return Math.max(1, Math.min(shared, limit - own));
 }
 
@@ -169,7 +169,7 @@ function hasThread({ bus }: GuestDisk): boolean {
 
 /** Assigns threads to virtio disks and the SCSI controller, shared threads first. Source: KubeVirt setIOThreads. */
 export function planIoThreads(spec: VmiSpec): IoThreads {
-  const all = disksOf(spec);
+  const all = listDisks(spec);
   const disks = all.filter(hasThread);
   const hasScsi = all.some(({ bus }) => bus === "scsi");
   const owning = disks.filter(({ hasOwnIoThread }) => hasOwnIoThread);
@@ -189,7 +189,7 @@ const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
 /** Without any bootOrder or kernel in the spec, disks boot in list order. Otherwise only those with a number boot. */
 export function planBootOrder(spec: VmiSpec): ReadonlyMap<string, number> {
-  const disks = disksOf(spec);
+  const disks = listDisks(spec);
   const isConfigured = [...disks, ...ifacesOf(spec)].some(
     ({ bootOrder }) => bootOrder !== undefined,
   );

@@ -11,7 +11,7 @@ import type { DomainDefinition } from "@patchbay/domain";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmiTopology } from "../../nics/pcie/topology.ts";
-import { buildGuestDevices, machineUuidOf, planDomain, type DomainSettings } from "./domain.ts";
+import { buildGuestDevices, buildMachineUuid, planDomain, type DomainSettings } from "./domain.ts";
 import { NO_LINKS, type IfaceFacts } from "../../nics/facts.ts";
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
@@ -97,7 +97,7 @@ test("randomness and a watchdog have a place each", () => {
   });
 });
 
-test("a watchdog does what it is told", () => {
+test("a watchdog has the requested action", () => {
   const i6300esb = { action: "poweroff" };
   expect(devicesOf({ watchdog: { name: "w", i6300esb } }).watchdog?.action).toBe("poweroff");
 });
@@ -151,7 +151,7 @@ function domainOf(vmi: VirtualMachineInstance, change: Partial<DomainSettings> =
   return planDomain(vmi, [], { ...SETTINGS, ...change });
 }
 
-test("a domain has what its VMI says, a place for each NIC, and ports beside them", () => {
+test("builds a domain from its VMI, with an address for each NIC and free ports", () => {
   const vmi = aVmiWith({ cpu: { cores: 2, threads: 2 } }, [{ name: "late" }, { name: "a" }]);
   const { ports, ...definition } = planDomain(vmi, [wired("a")], SETTINGS);
   expect(ports.map(({ index }) => index)).toEqual([1, 2, 3, 4]);
@@ -204,7 +204,7 @@ test("a domain has what its VMI says, a place for each NIC, and ports beside the
   });
 });
 
-test("a NIC has as many queues as its VM asks for, and no more than the cluster allows", () => {
+test("limits a NIC's requested queues to the cluster's maximum", () => {
   const vmi = aVmiWith({
     cpu: { cores: 4 },
     devices: { interfaces: [{ name: "a" }], networkInterfaceMultiqueue: true },
@@ -236,12 +236,12 @@ describe("the kernel", () => {
   const boot = (firmware: NonNullable<Domain["firmware"]>) =>
     domainOf(aVmiWith({ firmware })).kernel;
 
-  test("has its usual path where none is given, and no initial disk or arguments", () => {
+  test("uses the default kernel path, without initrd and arguments", () => {
     const container = { image: "guest" };
     expect(boot({ kernelBoot: { container } })).toEqual({ path: "/run/kernel-boot/vmlinuz" });
   });
 
-  test("is none where no image is given: what firmware finds is booted", () => {
+  test("is unset without an image, so that firmware boots a disk", () => {
     expect(boot({ kernelBoot: { kernelArgs: "quiet" } })).toBeUndefined();
   });
 
@@ -256,7 +256,7 @@ describe("the kernel", () => {
 });
 
 describe("memory that other processes can share, and the agent's channel", () => {
-  test("are there by the newest rules", () => {
+  test("exist with the newest layout", () => {
     const { sharesMemory, agent } = domainOf(aVmiWith({}));
     expect(sharesMemory).toBe(true);
     expect(agent).toMatchObject(AGENT);
@@ -267,14 +267,14 @@ describe("memory that other processes can share, and the agent's channel", () =>
     expect(domainOf(aVmiWith({}), { network }).sharesMemory).toBe(false);
   });
 
-  test("a domain that was laid out before there was a channel gets none", () => {
+  test("adds no channel to a domain with an older layout", () => {
     const definition = domainOf(laidOutBy(1, aVmiWith({})));
     expect(definition.sharesMemory).toBe(true);
     expect(definition).not.toHaveProperty("agent");
   });
 });
 
-test("the machine keeps its UUID: version 8, made of the hash of its name", () => {
+test("derives a version 8 UUID from the hash of the machine's name", () => {
   // printf default_vm1 | sha256sum
-  expect(machineUuidOf(aVmi())).toBe("ec1cbf85-ad13-81e1-8b83-911ac4fe650a");
+  expect(buildMachineUuid(aVmi())).toBe("ec1cbf85-ad13-81e1-8b83-911ac4fe650a");
 });

@@ -8,7 +8,7 @@ import {
 import { findLayout, type DomainDefinition, type Topology } from "@patchbay/domain";
 import { sha256Hex } from "../../nics/sha256.ts";
 import { inputDeviceName, readTopologyVersion } from "../../nics/pcie/devices.ts";
-import { findOneOf, hasConsole, inputsOf, tpmOf } from "../spec/guest-devices.ts";
+import { findOneOf, hasConsole, listInputs, findTpm } from "../spec/guest-devices.ts";
 import {
   VIDEO_MODELS,
   WATCHDOG_ACTIONS,
@@ -20,8 +20,8 @@ import {
   buildKernel,
 } from "./machine.ts";
 import type { IfaceFacts } from "../../nics/facts.ts";
-import { planVmiTopology, queuesOf } from "../../nics/pcie/topology.ts";
-import { machineOf, vcpusOf, memoryMiBOf } from "../spec/machine.ts";
+import { planVmiTopology, countQueues } from "../../nics/pcie/topology.ts";
+import { buildMachine, countVcpus, memoryMiBOf } from "../spec/machine.ts";
 import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
 import { buildControllers, buildDisks, planIoThreads } from "./disks.ts";
 import { buildNicDefinition } from "../../nics/node-plan.ts";
@@ -34,7 +34,7 @@ export function domainNameOf(vmi: VirtualMachineInstance): string {
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The same at every start: the requested UUID, else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
-export function machineUuidOf(vmi: VirtualMachineInstance): string {
+export function buildMachineUuid(vmi: VirtualMachineInstance): string {
   const requested = vmi.spec.domain.firmware?.uuid ?? "";
   if (UUID.test(requested)) return requested.toLowerCase();
   const hex = sha256Hex(domainNameOf(vmi));
@@ -69,7 +69,7 @@ function buildDisplay({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefi
 }
 
 function buildInputs(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
-  return inputsOf(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
+  return listInputs(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
     const alias = `ua-input-${String(index)}`;
     if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
     const pciAddress = fixed.get(inputDeviceName(index));
@@ -94,7 +94,7 @@ function buildWatchdog(
 
 /** Only the newer model has persistent state. Source: KubeVirt. */
 function buildTpm(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
-  const tpm = tpmOf(spec);
+  const tpm = findTpm(spec);
   if (tpm === undefined) return {};
   const isPersistent = tpm.persistent === true;
   return { tpm: { model: isPersistent ? "tpm-crb" : "tpm-tis", isPersistent } };
@@ -130,14 +130,14 @@ export interface DomainSettings {
   readonly network: NetworkConfig;
 }
 
-function nicsOf(
+function buildNics(
   { vmi, topology, network }: DomainParts,
   wired: readonly IfaceFacts[],
 ): DomainDefinition["nics"] {
   const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   return wired.flatMap((facts) => {
     const pciAddress = topology.addresses.get(facts.name);
-    const queues = queuesOf(vmi.spec, facts.iface, network);
+    const queues = countQueues(vmi.spec, facts.iface, network);
     const isBooted = hasKubeVirtDefaults && facts.iface?.bootOrder !== undefined;
     const rom = isBooted ? ({ hasBootRom: true } as const) : {};
     return pciAddress === undefined
@@ -168,8 +168,8 @@ export function planDomain(
     name: domainNameOf(vmi),
     uuid,
     accelerator: useEmulation ? "qemu" : "kvm",
-    machine: machineOf(domain),
-    vcpus: vcpusOf(domain),
+    machine: buildMachine(domain),
+    vcpus: countVcpus(domain),
     memoryMiB: memoryMiBOf(domain),
     sharesMemory: (sharesMemory && network.sharedMemory) || isForVhostUserNics,
     // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
@@ -183,7 +183,7 @@ export function planDomain(
     ioThreads: ioThreads.countDisks,
     controllers: buildControllers(vmi, topology, ioThreads),
     disks: buildDisks(vmi, topology, ioThreads),
-    nics: nicsOf({ vmi, topology, network }, wired),
+    nics: buildNics({ vmi, topology, network }, wired),
     ports: topology.ports,
     bridges: topology.bridges,
     ...buildGuestDevices(vmi, topology),

@@ -3,7 +3,7 @@
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainDefinition } from "@patchbay/domain";
 import { NVRAM_FILE } from "../spec/disk-files.ts";
-import { launcherPathOf, kernelFilesOf, cpuTopologyOf } from "../spec/machine.ts";
+import { toLauncherPath, listKernelFiles, buildCpuTopology } from "../spec/machine.ts";
 import { findOneOf } from "../spec/guest-devices.ts";
 
 /** Source: libvirt formatdomain, "CPU model and topology". */
@@ -40,12 +40,12 @@ export function buildFirmware({ firmware }: Domain): DomainDefinition["firmware"
 export function buildKernel(domain: Domain): Pick<DomainDefinition, "kernel"> {
   const boot = domain.firmware?.kernelBoot;
   if (boot?.container === undefined) return {};
-  const { kernel, initrd } = kernelFilesOf(domain);
+  const { kernel, initrd } = listKernelFiles(domain);
   const { kernelArgs } = boot;
   return {
     kernel: {
-      path: launcherPathOf(kernel),
-      ...(initrd === undefined ? {} : { initrdPath: launcherPathOf(initrd) }),
+      path: toLauncherPath(kernel),
+      ...(initrd === undefined ? {} : { initrdPath: toLauncherPath(initrd) }),
       ...(kernelArgs === undefined ? {} : { args: kernelArgs }),
     },
   };
@@ -87,7 +87,7 @@ export function buildCpu(domain: Domain, settings: CpuSettings): Cpu {
     model?.mode === "custom" && !configured.some(({ name }) => name === DISABLED_MPX.name);
   return {
     ...(model === undefined ? {} : { model }),
-    ...(settings.hasKubeVirtDefaults ? { topology: cpuTopologyOf(domain) } : {}),
+    ...(settings.hasKubeVirtDefaults ? { topology: buildCpuTopology(domain) } : {}),
     features: lacksMpx ? [...configured, DISABLED_MPX] : configured,
   };
 }

@@ -14,13 +14,13 @@ import {
   live,
   MAC,
   running,
-  stepsOf,
+  listSteps,
   WIRED,
 } from "../../testing/node-scene.ts";
 import type { NodeAction } from "./node-vm.ts";
 import type { UnplugRequest } from "../../nics/node-plan.ts";
 
-function asked(count: number, agoMs: number): UnplugRequest {
+function requested(count: number, agoMs: number): UnplugRequest {
   return { count, agoMs, isRefused: false };
 }
 
@@ -84,10 +84,10 @@ describe("while the VM runs, an iface", () => {
     },
     { name: "is nobody's when nothing is left of it", facts: anIface({ iface: null }), want: [] },
   ])("$name", ({ facts, want }) => {
-    expect(stepsOf(live([facts]))).toEqual(want);
+    expect(listSteps(live([facts]))).toEqual(want);
   });
 
-  test("is plugged with what its links and its spec say", () => {
+  test("is plugged with the settings of its links and its spec", () => {
     const iface = { model: "e1000e", state: "down", bootOrder: 2, acpiIndex: 7 };
     const facts = anIface({ iface, attachment: "Attached", links: WIRED });
     expect(live([facts])).toEqual([
@@ -125,43 +125,43 @@ describe("while the VM runs, an iface", () => {
     expect(actions.map(busOf)).toEqual(["0x02", "0x01"]);
   });
 
-  test("waits where there is no port, and says for what", () => {
+  test("waits without a free port, and reports the reason", () => {
     const ifaces = ["a", "b"].map((name) =>
       anIface({ name, attachment: "Attached", links: WIRED }),
     );
     const actions = live(ifaces, { domain: running(aDomain(1)) });
-    expect(stepsOf(actions)).toEqual(["attachDevice a", "wait b"]);
+    expect(listSteps(actions)).toEqual(["attachDevice a", "wait b"]);
     expect(actions[1]).toEqual({ kind: "wait", iface: "b", reason: "NoFreePciePort" });
   });
 
-  test("is wired where there is no port", () => {
+  test("is wired without a free port", () => {
     const ifaces = ["a", "b"].map((name) =>
       anIface({ name, attachment: "Attached", links: IN_POD }),
     );
     const actions = live(ifaces, { domain: running(aDomain(1)) });
-    expect(stepsOf(actions)).toEqual(["wireTap a", "attachDevice a", "wireTap b"]);
+    expect(listSteps(actions)).toEqual(["wireTap a", "attachDevice a", "wireTap b"]);
   });
 
-  test("that has its device back takes no port from another", () => {
+  test("uses no other port after its device was plugged again", () => {
     const ifaces = [
       anIface({ name: "a", attachment: "Attached", links: WIRED, device: {} }),
       anIface({ name: "b", attachment: "Attached", links: WIRED }),
     ];
     const actions = live(ifaces, { domain: running(aDomain(1)) });
-    expect(stepsOf(actions)).toEqual(["detachDevice a", "attachDevice b"]);
+    expect(listSteps(actions)).toEqual(["detachDevice a", "attachDevice b"]);
   });
 });
 
-describe("a guest is asked to let go", () => {
+describe("unplug requests to a guest", () => {
   const unwanted = anIface({ iface: { state: "absent" }, links: IN_USE, device: {} });
   const replaced = anIface({ attachment: "Attached", links: WIRED, device: {} });
 
   test.each([
     { name: "by the name that libvirt knows", asked: undefined },
-    { name: "again when it may have slept through it", asked: asked(1, 10_000) },
-    { name: "again, in the end after a minute", asked: asked(9, 60_000) },
+    { name: "again when it may have slept through it", asked: requested(1, 10_000) },
+    { name: "again, in the end after a minute", asked: requested(9, 60_000) },
   ])("$name", ({ asked: request }) => {
-    expect(live([unwanted], { asked: { a: request } })).toEqual([
+    expect(live([unwanted], { unplugRequests: { a: request } })).toEqual([
       { kind: "detachDevice", iface: "a", alias: "ua-a" },
     ]);
   });
@@ -170,7 +170,7 @@ describe("a guest is asked to let go", () => {
     { name: "and is waited for", facts: unwanted, reason: "GuestRefused" },
     { name: "and the new tap waits for it", facts: replaced, reason: "TapReplaced" },
   ])("$name", ({ facts, reason }) => {
-    expect(live([facts], { asked: { a: asked(2, 9_999) } })).toEqual([
+    expect(live([facts], { unplugRequests: { a: requested(2, 9_999) } })).toEqual([
       { kind: "wait", iface: "a", reason, forMs: 1 },
     ]);
   });
@@ -208,21 +208,21 @@ describe("a guest is asked to let go", () => {
   ])("not if QEMU would abort: a NIC that $name", ({ facts, want }) => {
     const domain = running({ ...aDomain(1), abortsWithoutTap: true });
     const steps = live([facts], { domain });
-    expect(stepsOf(steps)).toEqual([want]);
+    expect(listSteps(steps)).toEqual([want]);
     const reasons = steps.flatMap((step) => (step.kind === "wait" ? [step.reason] : []));
     expect(reasons).toEqual(want.startsWith("wait") ? ["TapLost"] : []);
   });
 
   test("of each device by itself", () => {
     const other = anIface({ name: "b", iface: null, links: IN_USE, device: {} });
-    expect(stepsOf(live([unwanted, other], { asked: { a: asked(1, 0) } }))).toEqual([
+    expect(listSteps(live([unwanted, other], { unplugRequests: { a: requested(1, 0) } }))).toEqual([
       "wait a",
       "detachDevice b",
     ]);
   });
 });
 
-describe("the link of a NIC that is there", () => {
+describe("the link state of a plugged NIC", () => {
   const pciAddress = "0000:03:00.0";
   const device = { queues: 4, pciAddress };
   const ready = (state: string, linkUp: boolean, more: Partial<DeviceFacts> = device) =>

@@ -10,15 +10,15 @@ import {
   IN_USE,
   plan,
   running,
-  stepsOf,
+  listSteps,
   WIRED,
 } from "../../testing/node-scene.ts";
 import { mayNodeReport, buildNodeVmStatus } from "../../status/node-vm.ts";
 import { blockedReasonOfWait } from "../../status/blocked-reason.ts";
 import {
   listAnnouncedNics,
-  wiringsAfterArrival,
-  wiringsAfterDeparture,
+  listIncomingWirings,
+  listOutgoingWirings,
 } from "../../migration/migrated-nics.ts";
 import { planNodeVm, type DomainSnapshot } from "./node-vm.ts";
 
@@ -60,32 +60,32 @@ describe("the target", () => {
     { name: "touches nothing once the guest comes", ifaces: [attached], domain: PAUSED, want: [] },
     { name: "starts no domain that is left", ifaces: [attached], domain: SHUT_OFF, want: [] },
   ])("$name", ({ ifaces, domain, want }) => {
-    expect(stepsOf(plan(ifaces, { vmi, role: "target", domain }))).toEqual(want);
+    expect(listSteps(plan(ifaces, { vmi, role: "target", domain }))).toEqual(want);
   });
 
-  test("wires anew what its guest was awaited by once it is here", () => {
+  test("rebuilds the wirings after the guest arrives", () => {
     const awaited = { ...attached, awaitedIn: "pod-2" };
     const facts = factsOf([awaited, anIface({ name: "b", attachment: "Requested" })], { vmi });
     const plan = planNodeVm({ ...facts, role: "target" });
     expect(plan).toMatchObject([{ kind: "wireTap", wiring: { awaitedIn: "pod-2" } }]);
-    const [wiring, ...others] = wiringsAfterArrival({ ...facts, role: "target" });
+    const [wiring, ...others] = listIncomingWirings({ ...facts, role: "target" });
     expect(others).toEqual([]);
     expect(wiring).toMatchObject({ kind: "bridge", owner: 107 });
     expect(wiring).not.toHaveProperty("awaitedIn");
   });
 
-  test("starts nothing whatever the phase is said to be", () => {
+  test("starts nothing in any reported phase", () => {
     expect(plan([], { vmi: migrating("Scheduled"), role: "target" })).toEqual([]);
-    expect(stepsOf(plan([], { vmi: migrating("Scheduled", OVER) }))).toContain("startDomain");
+    expect(listSteps(plan([], { vmi: migrating("Scheduled", OVER) }))).toContain("startDomain");
   });
 });
 
-test("networks are told of the guest's NICs that have a place on them, and of addresses that the network gave", () => {
+test("announces the guest's NICs and their assigned addresses on their networks", () => {
   const remembered = { podInterfaceName: "poda", index: 2, routes: [], addresses: ["10.9.0.1/24"] };
-  const seen = { attachment: "Attached", links: WIRED } as const;
+  const observed = { attachment: "Attached", links: WIRED } as const;
   const facts = factsOf([
-    { ...anIface(seen), remembered },
-    { ...anIface({ ...seen, name: "b" }), binding: { kind: "masquerade" } },
+    { ...anIface(observed), remembered },
+    { ...anIface({ ...observed, name: "b" }), binding: { kind: "masquerade" } },
     anIface({ name: "c", attachment: "Attached" }),
     anIface({ name: "d", attachment: "Requested", links: WIRED }),
   ]);
@@ -94,12 +94,12 @@ test("networks are told of the guest's NICs that have a place on them, and of ad
   expect(others).toEqual([]);
 });
 
-test("where the guest has left, what was around it awaits one again", () => {
+test("resets the source's wirings to await a guest after it left", () => {
   const facts = factsOf([
     anIface({ attachment: "Attached", links: WIRED }),
     anIface({ name: "b", attachment: "Attached" }),
   ]);
-  expect(wiringsAfterDeparture(facts, "pod-1")).toMatchObject([
+  expect(listOutgoingWirings(facts, "pod-1")).toMatchObject([
     { kind: "bridge", awaitedIn: "pod-1", owner: 107 },
   ]);
 });
@@ -126,10 +126,10 @@ describe("the source", () => {
   ];
 
   test.each(rows)("$name waits at once, and is done afterwards", ({ iface }) => {
-    const given = { domain: running() };
+    const input = { domain: running() };
     const wait = { kind: "wait", iface: "a", reason: "WaitingForMigration" } as const;
-    expect(plan([iface], { ...given, vmi })).toEqual([wait]);
-    const after = plan([iface], { ...given, vmi: migrating("Running", OVER) });
+    expect(plan([iface], { ...input, vmi })).toEqual([wait]);
+    const after = plan([iface], { ...input, vmi: migrating("Running", OVER) });
     expect(after.map(({ kind }) => kind)).not.toContain("wait");
     expect(after).not.toEqual([]);
     expect(blockedReasonOfWait(wait, factsOf([iface]))).toMatchObject({
@@ -138,17 +138,17 @@ describe("the source", () => {
     });
   });
 
-  test("lets a guest go on that stands still on its way, once the move is over", () => {
+  test("resumes a guest that is paused when its migration ends", () => {
     const domain = { ...running(), isLeaving: true } as const;
-    expect(stepsOf(plan([], { vmi, domain }))).toEqual([]);
+    expect(listSteps(plan([], { vmi, domain }))).toEqual([]);
     const over = migrating("Running", OVER);
-    expect(stepsOf(plan([], { vmi: over, domain }))).toEqual(["resumeDomain"]);
-    expect(stepsOf(plan([], { vmi: over, domain: running() }))).toEqual([]);
+    expect(listSteps(plan([], { vmi: over, domain }))).toEqual(["resumeDomain"]);
+    expect(listSteps(plan([], { vmi: over, domain: running() }))).toEqual([]);
   });
 
   test("leaves links and addresses as they are", () => {
     const orphan = { podInterfaceName: "x", bridgeName: "y", tapName: "z" } as never;
-    expect(plan([], { vmi, domain: running(), orphans: [orphan] })).toEqual([]);
+    expect(plan([], { vmi, domain: running(), orphanedWirings: [orphan] })).toEqual([]);
   });
 
   test.each([undefined, SHUT_OFF])("starts nothing when the domain has gone: %o", (domain) => {
@@ -163,15 +163,15 @@ describe("the node's word", () => {
     { name: "the source when the guest has gone", domain: SHUT_OFF, want: false },
     { name: "the source without a domain", domain: undefined, want: false },
     { name: "the target", role: "target", domain: PAUSED, want: false },
-  ] as const)("$name: $want", ({ want, domain, ...given }) => {
-    const { migrationState = MOVE, role = "owner" } = { migrationState: undefined, ...given };
+  ] as const)("$name: $want", ({ want, domain, ...input }) => {
+    const { migrationState = MOVE, role = "owner" } = { migrationState: undefined, ...input };
     const facts = factsOf([], { vmi: migrating("Running", migrationState), role, domain });
     expect(mayNodeReport(facts)).toBe(want);
   });
 
   test("after the migration, the end of the domain is the guest's", () => {
     const facts = factsOf([], { vmi: migrating("Running", OVER), domain: SHUT_OFF });
-    const report = { hindrances: {}, now: "2026-01-01T00:00:00Z" };
+    const report = { blockedReasons: {}, now: "2026-01-01T00:00:00Z" };
     expect(buildNodeVmStatus(facts, report).phase).toBe("Succeeded");
   });
 });

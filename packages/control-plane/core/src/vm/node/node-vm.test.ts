@@ -12,7 +12,7 @@ import {
   MAC,
   plan,
   running,
-  stepsOf,
+  listSteps,
   WIRED,
 } from "../../testing/node-scene.ts";
 import { mustReportFirst, findDrift, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
@@ -60,11 +60,11 @@ describe("a VM is started", () => {
     },
   ])("$name", ({ ifaces, want }) => {
     const actions = plan(ifaces);
-    expect(stepsOf(actions)).toEqual(START);
+    expect(listSteps(actions)).toEqual(START);
     expect(nicsOf(actions)).toEqual(want);
   });
 
-  test("and waits to be resumed where its specification says so", () => {
+  test("and stays paused if its specification requests it", () => {
     const vmi = aVmi();
     const paused = { ...vmi, spec: { ...vmi.spec, startStrategy: "Paused" } };
     expect(plan([], { vmi: paused }).at(-1)).toEqual({ kind: "startDomain", paused: true });
@@ -72,7 +72,7 @@ describe("a VM is started", () => {
   });
 
   test("again where libvirt has its domain and it does not run", () => {
-    expect(stepsOf(plan([], { domain: { ...running(), running: false } }))).toEqual(START);
+    expect(listSteps(plan([], { domain: { ...running(), running: false } }))).toEqual(START);
   });
 
   test("after its taps are made, each with as many queues as its NIC", () => {
@@ -154,25 +154,25 @@ describe("without a running domain", () => {
     },
   };
 
-  test("links that nobody wants go, before the VM starts", () => {
+  test("removes unwanted links before the VM starts", () => {
     const actions = plan([leftover, anIface({ name: "b", attachment: "Attached", links: WIRED })]);
     expect(actions[0]).toEqual(unwire);
-    expect(stepsOf(actions.slice(1))).toEqual(START);
+    expect(listSteps(actions.slice(1))).toEqual(START);
     expect(nicsOf(actions)).toEqual(["ua-b"]);
   });
 
-  test("links that nobody wants go where the VM will not start again", () => {
+  test("removes unwanted links if the VM will not start again", () => {
     const vmi = aVmi({ status: { phase: "Running" } });
     expect(plan([leftover], { vmi })).toEqual([unwire]);
   });
 
-  test("a device that libvirt remembers is not asked for", () => {
+  test("does not request an unplug that libvirt already has pending", () => {
     const facts = anIface({ iface: { state: "absent" }, device: {}, links: IN_USE });
-    expect(stepsOf(plan([facts]))).toEqual(START);
+    expect(listSteps(plan([facts]))).toEqual(START);
   });
 });
 
-describe("an iface that was let go of", () => {
+describe("an interface whose device was released", () => {
   // Literals are members of the unions; nothing else of the facts is looked at.
   const goingOf = (type: "Plug" | "Unplug"): NodeVmFacts =>
     ({ ifaces: [{ name: "one", reported: { name: "one", hotplug: { type } } }] }) as never;
@@ -231,23 +231,23 @@ const DETACH: NodeAction = { kind: "detachDevice", iface: "one", alias: "ua-one"
 const ATTACH: NodeAction = { kind: "attachDevice", iface: "one", xml: "" };
 
 test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; says: string }>([
-  { name: "a tap", action: WIRE, links: { tap: false }, says: "its tap was gone" },
-  { name: "a bridge", action: WIRE, links: { bridge: false }, says: "its bridge was gone" },
+  { name: "a tap", action: WIRE, links: { tap: false }, says: "its tap did not exist" },
+  { name: "a bridge", action: WIRE, links: { bridge: false }, says: "its bridge did not exist" },
   {
     name: "both",
     action: WIRE,
     links: { tap: false, bridge: false },
-    says: "its tap and its bridge were gone",
+    says: "its tap and its bridge did not exist",
   },
   { name: "something else", action: WIRE, says: "were changed by something else" },
   { name: "the tap of its device", action: DETACH, says: "not the one that its device uses" },
-  { name: "the device", action: ATTACH, says: "its device was gone" },
-])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says }) => {
+  { name: "the device", action: ATTACH, says: "its device was missing" },
+])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says: message }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };
   const drift = findDrift([action], { vmi: aVmi(), ifaces: [facts] });
   expect(drift).toMatchObject([{ iface: "one" }]);
   expect(drift[0]?.message).toMatch(/^interface one: /);
-  expect(drift[0]?.message).toContain(says);
+  expect(drift[0]?.message).toContain(message);
 });
 
 test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([

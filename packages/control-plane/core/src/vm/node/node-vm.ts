@@ -19,8 +19,8 @@ import {
 import { isEqual } from "@patchbay/base";
 import type { LinkView } from "../../guest/agent-view.ts";
 import type { IfaceFacts } from "../../nics/facts.ts";
-import { aliasOf } from "../../nics/names.ts";
-import { isWanted, mustReleaseDevice, phaseOf } from "../../nics/phase.ts";
+import { toAlias } from "../../nics/names.ts";
+import { isWanted, mustReleaseDevice, decidePhase } from "../../nics/phase.ts";
 import {
   isMadeByHook,
   buildLease,
@@ -29,11 +29,11 @@ import {
   buildWiring,
 } from "../../nics/links/wiring.ts";
 import {
-  planLivePlaces,
-  type NicPlace,
+  planLivePlacements,
+  type NicPlacement,
   type PlacementProblem,
 } from "../../nics/pcie/live-places.ts";
-import { queuesOf } from "../../nics/pcie/topology.ts";
+import { countQueues } from "../../nics/pcie/topology.ts";
 import { planDomain } from "../domain/domain.ts";
 import { openMigration, type NodeRole } from "../../migration/owner.ts";
 import { hasRun } from "../../node/node-loss.ts";
@@ -109,7 +109,7 @@ export interface DomainSnapshot {
   /** Whether the QEMU process died, here or on the migration target. */
   readonly crashed: boolean;
   /** Paused in the last phase of an outgoing migration. */
-  readonly isLeaving?: true;
+  readonly isMigratingOut?: true;
   readonly facts: DomainFacts;
 }
 
@@ -121,8 +121,8 @@ export interface NodeVmFacts {
   readonly useEmulation: boolean;
   readonly network: NetworkConfig;
   readonly uuid: string;
-  readonly orphans?: readonly RemovableWiring[];
-  readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
+  readonly orphanedWirings?: readonly RemovableWiring[];
+  readonly unplugRequests: Readonly<Record<string, UnplugRequest | undefined>>;
   readonly guestLinks?: readonly LinkView[];
   /** Since when the guest agent has been silent, RFC 3339; unset if it answers or never has. */
   readonly silentSince?: string;
@@ -135,10 +135,10 @@ export function planWiring(
   { vmi, network }: NodeVmFacts,
   iface: IfaceFacts,
 ): PodWiring | undefined {
-  const seen = buildWiring(iface);
-  if (seen === undefined || seen.kind === "tap") return seen;
-  const queues = queuesOf(vmi.spec, iface.iface, network);
-  return { ...seen, owner: names.LAUNCHER_UID, queues };
+  const observed = buildWiring(iface);
+  if (observed === undefined || observed.kind === "tap") return observed;
+  const queues = countQueues(vmi.spec, iface.iface, network);
+  return { ...observed, owner: names.LAUNCHER_UID, queues };
 }
 
 function isSupported({ binding }: IfaceFacts): boolean {
@@ -172,7 +172,7 @@ function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
 function planRecordAddresses(iface: IfaceFacts): NodeAction | undefined {
   const { podInterfaceName, links, remembered } = iface;
   const isRecorded = remembered !== undefined || links.hasAddresses !== true;
-  if (isRecorded || !findBindingModule(iface).takesAddresses) return undefined;
+  if (isRecorded || !findBindingModule(iface).removesPodAddresses) return undefined;
   return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
 }
 
@@ -208,14 +208,14 @@ function hasLostTap(facts: IfaceFacts): boolean {
 
 function planDetach(
   facts: IfaceFacts,
-  asked: UnplugRequest | undefined,
+  request: UnplugRequest | undefined,
   { abortsWithoutTap }: DomainFacts,
 ): NodeAction {
   const iface = facts.name;
   if (abortsWithoutTap === true && hasLostTap(facts))
     return { kind: "wait", iface, reason: "TapLost" };
-  const forMs = asked === undefined ? 0 : unplugRetryMs(asked.count) - asked.agoMs;
-  if (forMs <= 0) return { kind: "detachDevice", iface, alias: aliasOf(iface) };
+  const forMs = request === undefined ? 0 : unplugRetryMs(request.count) - request.agoMs;
+  if (forMs <= 0) return { kind: "detachDevice", iface, alias: toAlias(iface) };
   const replaced =
     findBindingModule(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
   const reason = isWanted(facts) ? replaced : "GuestRefused";
@@ -229,10 +229,14 @@ function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
   return [{ kind: "unwireTap", iface: facts.name, wiring: toRemovableWiring(wiring) }];
 }
 
-function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction {
-  return typeof place === "string"
-    ? { kind: "wait", iface: iface.name, reason: place }
-    : { kind: "attachDevice", iface: iface.name, xml: printNic(buildNicDefinition(iface, place)) };
+function planAttach(iface: IfaceFacts, placement: NicPlacement | WaitReason): NodeAction {
+  return typeof placement === "string"
+    ? { kind: "wait", iface: iface.name, reason: placement }
+    : {
+        kind: "attachDevice",
+        iface: iface.name,
+        xml: printNic(buildNicDefinition(iface, placement)),
+      };
 }
 
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
@@ -260,49 +264,50 @@ function orRemoveLeftovers(iface: IfaceFacts, steps: readonly NodeAction[]): rea
 }
 
 function planLeftoversOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
-  const left = planLeftoverBridge(iface);
-  return left.length === 0 ? undefined : left;
+  const actions = planLeftoverBridge(iface);
+  return actions.length === 0 ? undefined : actions;
 }
 
 /** Whether one plan can wire and plug the NIC. If the pod serves its address, the DHCP server must listen first. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
-  const isWired = phaseOf(iface) === "Wiring" && isWirable(iface);
+  const isWired = decidePhase(iface) === "Wiring" && isWirable(iface);
   return isWired && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;
 }
 
 function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   if (iface.device !== undefined || !hasOwnDevice(iface)) return false;
   if (findVhostUserBlock(iface, facts) !== undefined) return false;
-  return phaseOf(iface) === "Attaching" || canPlugAtOnce(iface);
+  return decidePhase(iface) === "Attaching" || canPlugAtOnce(iface);
 }
 
 /** Wires and, if possible, plugs the NIC. A missing port is only reported once the NIC is wired. */
 function planPlug(
   facts: NodeVmFacts,
   iface: IfaceFacts,
-  place: NicPlace | WaitReason | undefined,
+  placement: NicPlacement | WaitReason | undefined,
 ): readonly NodeAction[] {
   const wire = planWire(facts, iface);
-  return typeof place === "object" ? [wire, planAttach(iface, place)] : [wire];
+  return typeof placement === "object" ? [wire, planAttach(iface, placement)] : [wire];
 }
 
 function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
   const newcomers = facts.ifaces.filter((iface) => isNewcomer(iface, facts));
-  const places = planLivePlaces(facts, domain.facts, newcomers);
+  const placements = planLivePlacements(facts, domain.facts, newcomers);
   const detach = (iface: IfaceFacts): readonly NodeAction[] => [
-    planDetach(iface, facts.asked[iface.name], domain.facts),
+    planDetach(iface, facts.unplugRequests[iface.name], domain.facts),
   ];
   const attach = (iface: IfaceFacts): readonly NodeAction[] =>
     hasOwnDevice(iface)
       ? [
           planAttach(
             iface,
-            findVhostUserBlock(iface, facts) ?? places.get(iface.name) ?? "NoFreePciePort",
+            findVhostUserBlock(iface, facts) ?? placements.get(iface.name) ?? "NoFreePciePort",
           ),
         ]
       : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
-    Wiring: (iface) => (isAttached(iface) ? planPlug(facts, iface, places.get(iface.name)) : []),
+    Wiring: (iface) =>
+      isAttached(iface) ? planPlug(facts, iface, placements.get(iface.name)) : [],
     Attaching: (iface) => (mustReleaseDevice(iface) ? detach(iface) : attach(iface)),
     Detaching: detach,
     Unwiring: planUnwire,
@@ -311,16 +316,16 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
     Switching: (iface) => planSwap(facts, iface),
   };
   return facts.ifaces.flatMap((iface) =>
-    orRemoveLeftovers(iface, steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []),
+    orRemoveLeftovers(iface, steps[decidePhase(iface) ?? "Pending"]?.(iface) ?? []),
   );
 }
 
 /** Without a running domain nothing uses the links of an unwanted interface. */
 function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
-  return facts.ifaces.filter((iface) => phaseOf(iface) === "Unwiring").flatMap(planUnwire);
+  return facts.ifaces.filter((iface) => decidePhase(iface) === "Unwiring").flatMap(planUnwire);
 }
 
-function planSweep({ orphans = [] }: NodeVmFacts): readonly NodeAction[] {
+function planSweep({ orphanedWirings: orphans = [] }: NodeVmFacts): readonly NodeAction[] {
   return orphans.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
@@ -342,7 +347,6 @@ function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   return attached.filter(({ links }) => !links.wired).map((iface) => planWire(facts, iface));
 }
 
-/** Whether the pod has an attachment for the interface, wanted or not. */
 export function isInPod(iface: IfaceFacts): boolean {
   return isSupported(iface) && iface.attachment?.state === "Attached";
 }
@@ -359,7 +363,7 @@ function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const sweeps = planSweep(facts);
   if (facts.domain?.running === true) {
     // No migration is open, so no other node waits for the guest.
-    const resumed = facts.domain.isLeaving === true ? [{ kind: "resumeDomain" } as const] : [];
+    const resumed = facts.domain.isMigratingOut === true ? [{ kind: "resumeDomain" } as const] : [];
     return [...planLive(facts, facts.domain), ...sweeps, ...resumed];
   }
   const ended = hasRun(facts.vmi);
@@ -404,17 +408,17 @@ export interface Drift {
 }
 
 function describeLinks({ links: { tap, bridge } }: IfaceFacts): string {
-  if (!tap && !bridge) return "its tap and its bridge were gone and are created again";
-  if (!tap) return "its tap was gone and is created again";
-  if (!bridge) return "its bridge was gone and is created again";
+  if (!tap && !bridge) return "its tap and its bridge did not exist and were recreated";
+  if (!tap) return "its tap did not exist and was recreated";
+  if (!bridge) return "its bridge did not exist and was recreated";
   return "its links in the pod were changed by something else and are repaired";
 }
 
 const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
-  attachDevice: () => "its device was gone from the VM and is plugged again",
+  attachDevice: () => "its device was missing from the VM and was plugged again",
   detachDevice: () =>
     "its tap, or its socket, is not the one that its device uses; the device is unplugged and plugged again",
-  linkSocket: () => "its socket was made anew and is shared with the launcher again",
+  linkSocket: () => "its socket was recreated and shared with the launcher again",
   wireTap: describeLinks,
 };
 

@@ -3,7 +3,7 @@
 import { printNic } from "@patchbay/domain";
 import { describe, expect, test } from "vitest";
 import type { LinkFacts } from "../../nics/facts.ts";
-import { anIface, IN_POD, live, MAC, plan, stepsOf } from "../../testing/node-scene.ts";
+import { anIface, IN_POD, live, MAC, plan, listSteps } from "../../testing/node-scene.ts";
 
 const iface = { binding: { name: "own" } };
 const binding = { kind: "tap" } as const;
@@ -16,17 +16,17 @@ test("a tap that is not up is set up, by its own name", () => {
   const action = { kind: "wireTap", iface: "a", wiring: { ...wiring, mtu: 1450 } };
   const [first, ...rest] = live([tapped({})]);
   expect(first).toEqual(action);
-  expect(stepsOf(rest)).toEqual(["attachDevice a"]);
+  expect(listSteps(rest)).toEqual(["attachDevice a"]);
   expect(plan([tapped({})])).toEqual([action]);
 });
 
 describe("a tap that is up is opened", () => {
   test.each([
-    { takesQueues: undefined, queues: 1 },
-    { takesQueues: "one", queues: 1 },
-    { takesQueues: "many", queues: 2 },
-  ] as const)("with as many queues as it takes: $takesQueues", ({ takesQueues, queues }) => {
-    const links = { wired: true, ...(takesQueues === undefined ? {} : { takesQueues }) };
+    { tapQueues: undefined, queues: 1 },
+    { tapQueues: "one", queues: 1 },
+    { tapQueues: "many", queues: 2 },
+  ] as const)("with as many queues as it takes: $takesQueues", ({ tapQueues, queues }) => {
+    const links = { wired: true, ...(tapQueues === undefined ? {} : { tapQueues }) };
     const pciAddress = { bus: 1, slot: 0, function: 0 };
     const nic = { alias: "ua-a", mac: MAC, model: "virtio", mtu: 1450, linkUp: true } as const;
     const xml = printNic({ ...nic, tapName: "macvtap0", pciAddress, queues });
@@ -37,8 +37,8 @@ describe("a tap that is up is opened", () => {
 test("a NIC that is not wanted any more leaves its tap to the plugin", () => {
   const absent = { ...iface, state: "absent" };
   const links = { ...FOUND, wired: true };
-  const leaving = anIface({ iface: absent, binding, attachment: "Attached", links, device: {} });
-  expect(stepsOf(live([leaving]))).toEqual(["detachDevice a"]);
+  const deleting = anIface({ iface: absent, binding, attachment: "Attached", links, device: {} });
+  expect(listSteps(live([deleting]))).toEqual(["detachDevice a"]);
   const left = anIface({ iface: absent, binding, attachment: "Attached", links });
   expect(live([left])).toEqual([]);
 });

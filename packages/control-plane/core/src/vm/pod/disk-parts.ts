@@ -8,21 +8,21 @@ import {
   type VolumeMount,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { diskFilesName, pullPolicyOf, type ImageFiles } from "./image-files.ts";
+import { diskFilesName, parsePullPolicy, type ImageFiles } from "./image-files.ts";
 import type { VolumeDevice } from "./parts.ts";
 import type { GuestDisk, DiskSource, CloudInitData, TextSource } from "../spec/disks.ts";
 import {
-  claimFileOf,
-  diskFileOf,
+  buildClaimFile,
+  buildDiskFile,
   volumeDeviceOf,
   volumeDirOf,
-  claimBytesOf,
-  claimModeOf,
+  readClaimBytes,
+  readClaimMode,
   findHostPath,
   type DiskFile,
 } from "../spec/disk-files.ts";
 import { resolveFromRoot } from "../spec/machine.ts";
-import { CLOUD_INIT_LAYOUTS, metaDataOf, type CloudInitKind } from "../spec/cloud-init.ts";
+import { CLOUD_INIT_LAYOUTS, buildMetaData, type CloudInitKind } from "../spec/cloud-init.ts";
 
 export interface DiskPart {
   /** Arguments of `prepare-disks`; docs/reference/prepare-disks.md. */
@@ -32,7 +32,7 @@ export interface DiskPart {
   readonly mounts?: readonly VolumeMount[];
   readonly devices?: readonly VolumeDevice[];
   /** For `prepare-disks` only, which copies the content. */
-  readonly madeFrom?: readonly VolumeMount[];
+  readonly copySources?: readonly VolumeMount[];
   readonly env?: readonly EnvVar[];
   readonly files?: ImageFiles;
   /** Most disk space in MiB, excluding claims. */
@@ -40,7 +40,6 @@ export interface DiskPart {
 }
 
 export interface DiskFacts {
-  /** Claims that the VMI uses, by name. A missing claim blocks the pod. */
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
 }
 
@@ -91,7 +90,7 @@ function buildArguments(
 ): readonly string[] {
   const readOnly = disk.readOnly ? ["readonly"] : [];
   if (kind === "ephemeral") {
-    return ["overlay", disk.name, diskFileOf(disk, "Filesystem").path, file.path, limit];
+    return ["overlay", disk.name, buildDiskFile(disk, "Filesystem").path, file.path, limit];
   }
   if (file.kind === "block") return ["block", disk.name, file.path, ...readOnly];
   // The file of a DataVolume comes from its import. Creating an empty one would hide a failed import.
@@ -101,8 +100,8 @@ function buildArguments(
 
 export function buildClaimPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
   const claim = facts.claims.get(source.claimName);
-  const file = claimFileOf(disk.name, claimModeOf(claim));
-  const limit = String(claimBytesOf(claim) ?? IMAGE_LIMIT_BYTES);
+  const file = buildClaimFile(disk.name, readClaimMode(claim));
+  const limit = String(readClaimBytes(claim) ?? IMAGE_LIMIT_BYTES);
   return {
     group: buildArguments(disk, source, { file, limit }),
     ...mountClaim(disk, source, file),
@@ -120,13 +119,13 @@ export function buildContainerDiskPart(
   const path = source.path === undefined ? undefined : resolveFromRoot(source.path);
   const mountPath = volumeDirOf(disk.name);
   const image = `${mountPath}${path ?? DISK_DIR}`;
-  const output = diskFileOf(disk, "Filesystem").path;
+  const output = buildDiskFile(disk, "Filesystem").path;
   return {
     group: ["overlay", disk.name, output, image, String(IMAGE_LIMIT_BYTES)],
     files: {
       name: diskFilesName(disk.volumeIndex),
       image: source.image,
-      pullPolicy: pullPolicyOf(source.pullPolicy),
+      pullPolicy: parsePullPolicy(source.pullPolicy),
       pullSecret: source.pullSecret,
       mountPath,
       copy: { option: "--disk", files: path === undefined ? [] : [path], mib: OVERLAY_MIB },
@@ -143,7 +142,7 @@ export function buildHostDiskPart(
   const name = podVolumeName(disk.volumeIndex);
   // A VM with an invalid path is not started.
   const directory = findHostPath(source.path)?.directory ?? "/";
-  const { path } = diskFileOf(disk, "Filesystem");
+  const { path } = buildDiskFile(disk, "Filesystem");
   const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);
   const isCreated = source.isCreated && !disk.readOnly;
   const readOnly = disk.readOnly ? ["readonly"] : [];
@@ -187,12 +186,12 @@ function buildVolume(name: string, source: FilesSource): PodVolume {
 export function buildFilesPart(disk: GuestDisk, source: FilesSource): DiskPart {
   const name = podVolumeName(disk.volumeIndex);
   const mountPath = volumeDirOf(disk.name);
-  const output = diskFileOf(disk, "Filesystem").path;
+  const output = buildDiskFile(disk, "Filesystem").path;
   const label = source.label ?? DEFAULT_LABEL;
   return {
     group: ["iso", disk.name, output, label, `tree:${mountPath}`],
     volumes: [buildVolume(name, source)],
-    madeFrom: [{ name, mountPath, readOnly: true }],
+    copySources: [{ name, mountPath, readOnly: true }],
     diskMiB: SMALL_DISK_MIB,
   };
 }
@@ -258,7 +257,7 @@ function buildFiles(
   const layout = CLOUD_INIT_LAYOUTS[kind];
   const files = new Files(disk);
   return [
-    files.inline(layout.metaData, "text", JSON.stringify(metaDataOf(vmi, kind))),
+    files.inline(layout.metaData, "text", JSON.stringify(buildMetaData(vmi, kind))),
     files.fromText(layout.userData, userData ?? NO_USER_DATA, "userData"),
     files.fromText(layout.networkData, networkData, "networkData"),
   ];
@@ -270,12 +269,12 @@ export function buildCloudInitPart(
   source: Extract<DiskSource, { readonly kind: CloudInitKind }>,
 ): DiskPart {
   const files = buildFiles(vmi, disk, source);
-  const output = diskFileOf(disk, "Filesystem").path;
+  const output = buildDiskFile(disk, "Filesystem").path;
   const content = files.flatMap((file) => file.content);
   return {
     group: ["iso", disk.name, output, CLOUD_INIT_LAYOUTS[source.kind].label, ...content],
     volumes: files.flatMap(({ volumes }) => volumes),
-    madeFrom: files.flatMap(({ mounts }) => mounts),
+    copySources: files.flatMap(({ mounts }) => mounts),
     env: files.flatMap(({ env }) => env),
     diskMiB: SMALL_DISK_MIB,
   };

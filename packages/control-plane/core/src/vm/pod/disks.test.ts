@@ -17,9 +17,9 @@ const REQUEST: LauncherRequest = {
 };
 
 function podOf(volumes: Volume[], more: Partial<LauncherRequest> & Partial<VmiSpec> = {}): Pod {
-  const { claims = REQUEST.claims, keepsImageVolumes = true, ...spec } = more;
+  const { claims = REQUEST.claims, supportsImageVolumes = true, ...spec } = more;
   const vmi = { ...aVmi(), spec: { domain: {}, volumes, ...spec } };
-  return buildLauncherPod(vmi, { ...REQUEST, claims, keepsImageVolumes });
+  return buildLauncherPod(vmi, { ...REQUEST, claims, supportsImageVolumes });
 }
 
 function claims(...all: readonly PersistentVolumeClaim[]): LauncherRequest["claims"] {
@@ -46,7 +46,7 @@ const LIMIT = String(2 ** 44);
 describe("a containerDisk", () => {
   const volume: Volume = { name: "root", containerDisk: { image: "debian", imagePullSecret: "s" } };
   const image = { name: "image-0", mountPath: "/run/volumes/root", readOnly: true };
-  const words = [
+  const text = [
     "direct",
     "overlay",
     "root",
@@ -55,21 +55,21 @@ describe("a containerDisk", () => {
     LIMIT,
   ];
 
-  test("is a volume where the server keeps one", () => {
+  test("is an image volume if the API server supports it", () => {
     const pod = podOf([volume]);
     expect(pod.spec.volumes).toContainEqual({
       name: "image-0",
       image: { reference: "debian", pullPolicy: "IfNotPresent" },
     });
     expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(["prepare-disks"]);
-    expect(preparing(pod)?.args).toEqual(words);
+    expect(preparing(pod)?.args).toEqual(text);
     expect(ownMounts(preparing(pod))).toEqual([DISKS, image]);
     expect(ownMounts(compute(pod))).toEqual([image, DISKS]);
     expect(pod.spec.imagePullSecrets).toEqual([{ name: "s" }]);
     expect(hasImageVolume(pod)).toBe(true);
   });
 
-  test("else is copied, with all others and the kernel by one program", () => {
+  test("otherwise is copied together with all others and the kernel", () => {
     const path = "images/../a.img";
     const other: Volume = {
       name: "b",
@@ -77,7 +77,7 @@ describe("a containerDisk", () => {
     };
     const container = { image: "guest" };
     const domain = { firmware: { kernelBoot: { container } } };
-    const pod = podOf([volume, other], { keepsImageVolumes: false, domain });
+    const pod = podOf([volume, other], { supportsImageVolumes: false, domain });
     const inits = pod.spec.initContainers ?? [];
     expect(inits.map(({ name, image: of }) => [name, of])).toEqual([
       ["copy-files", "launcher"],
@@ -152,9 +152,9 @@ describe("a claim", () => {
       words: ["direct", "overlay", "a", "/run/disks/a.qcow2", "/run/volumes/a/disk.img", GIB],
       mounts: [{ ...DIR, readOnly: true }],
     },
-  ])("$title is mounted", ({ volume, claim, words, mounts = [] }) => {
+  ])("$title is mounted", ({ volume, claim, words: text, mounts = [] }) => {
     const pod = podOf([{ name: "a", ...volume }], { claims: claims(claim) });
-    expect(preparing(pod)?.args).toEqual(words);
+    expect(preparing(pod)?.args).toEqual(text);
     expect(ownMounts(preparing(pod))).toEqual([DISKS, ...mounts]);
     expect(ownMounts(compute(pod))).toEqual([DISKS, ...mounts]);
     expect(pod.spec.volumes).toContainEqual(
@@ -174,17 +174,17 @@ describe("a claim", () => {
       volume: { ephemeral: { persistentVolumeClaim: { claimName: "c" } } },
       words: ["direct", "overlay", "a", "/run/disks/a.qcow2", "/dev/volumes/a", String(2 ** 44)],
     },
-  ])("of mode Block is a device: $words", ({ volume, words }) => {
+  ])("of mode Block is a device: $words", ({ volume, words: text }) => {
     const pod = podOf([{ name: "a", ...volume }], { claims: claims({ ...BLOCK, status: {} }) });
     const devices = [{ name: "volume-0", devicePath: "/dev/volumes/a" }];
-    expect(preparing(pod)?.args).toEqual(words);
+    expect(preparing(pod)?.args).toEqual(text);
     expect(preparing(pod)?.volumeDevices).toEqual(devices);
     expect(compute(pod)?.volumeDevices).toEqual(devices);
     expect(ownMounts(compute(pod))).toEqual([DISKS]);
   });
 });
 
-test("a file of the node comes with its directory, which nobody makes", () => {
+test("mounts the directory of a host file, which must exist", () => {
   const hostDisk = { path: "/data/d.img", type: "DiskOrCreate", capacity: "1Gi" };
   const pod = podOf([{ name: "a", hostDisk }]);
   expect(preparing(pod)?.args).toEqual([
@@ -203,7 +203,7 @@ test("a file of the node comes with its directory, which nobody makes", () => {
   expect(preparing(old)?.args?.slice(4)).toEqual([LIMIT]);
 });
 
-test("disks are made one after the other, and the pod may take what they may", () => {
+test("creates disks one after the other, with the largest of their resource requests", () => {
   const pod = podOf([
     { name: "a", emptyDisk: { capacity: "1Gi" } },
     { name: "b", emptyDisk: { capacity: "1.5Ki" } },
@@ -236,12 +236,12 @@ test.each([
   const disk = { name: "a", ...(row.cache === undefined ? {} : { cache: row.cache }) };
   const domain = { ...aVmi().spec.domain, devices: { disks: [disk] } };
   const pod = podOf([{ name: "a", emptyDisk: { capacity: "1Gi" } }], { domain });
-  const words = ["empty", "a", "/run/disks/a.qcow2", GIB];
-  expect(preparing(pod)?.args).toEqual(row.isTried ? ["direct", ...words] : words);
+  const text = ["empty", "a", "/run/disks/a.qcow2", GIB];
+  expect(preparing(pod)?.args).toEqual(row.isTried ? ["direct", ...text] : text);
 });
 
 describe("cloud-init's data", () => {
-  test("in the VM comes by variables, in which nothing is replaced", () => {
+  test("from the VM is passed in variables without expansion", () => {
     const cloudInitNoCloud = {
       userData: "#cloud-config\nx: $(HOME) $$",
       networkDataBase64: "bjo=",
@@ -267,7 +267,7 @@ describe("cloud-init's data", () => {
     ]);
   });
 
-  test("in Secrets comes by volumes that the launcher itself does not have", () => {
+  test("from Secrets is passed in volumes that the launcher does not mount", () => {
     const cloudInitConfigDrive = { secretRef: { name: "u" }, networkDataSecretRef: { name: "n" } };
     const pod = podOf([{ name: "ci", cloudInitConfigDrive }]);
     const prepare = preparing(pod);
@@ -299,7 +299,7 @@ describe("cloud-init's data", () => {
     ]);
   });
 
-  test("is there without user data, which cloud-init would miss", () => {
+  test("exists without user data, which cloud-init requires", () => {
     const cloudInitNoCloud = { networkData: "version: 2" };
     const prepare = preparing(podOf([{ name: "ci", cloudInitNoCloud }]));
     expect(prepare?.env?.map(({ name, value }) => [name, value]).slice(1)).toEqual([
@@ -339,15 +339,15 @@ test.each<{ volume: Omit<Volume, "name">; source: object; label: string }>([
     },
     label: "cfgdata",
   },
-])("of $source a small disk is made, and the launcher sees the disk only", (given) => {
-  const pod = podOf([{ name: "f", ...given.volume }]);
-  expect(pod.spec.volumes?.at(-1)).toEqual({ name: "volume-0", ...given.source });
+])("of $source a small disk is made, and the launcher sees the disk only", (input) => {
+  const pod = podOf([{ name: "f", ...input.volume }]);
+  expect(pod.spec.volumes?.at(-1)).toEqual({ name: "volume-0", ...input.source });
   expect(preparing(pod)?.args).toEqual([
     "direct",
     "iso",
     "f",
     "/run/disks/f.iso",
-    given.label,
+    input.label,
     "tree:/run/volumes/f",
   ]);
   expect(ownMounts(compute(pod))).toEqual([DISKS]);

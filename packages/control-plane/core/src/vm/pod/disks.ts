@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type VirtualMachineInstance, type Container } from "@patchbay/api";
-import { diskFileOf } from "../spec/disk-files.ts";
-import { disksOf, isDirect, type GuestDisk } from "../spec/disks.ts";
+import { buildDiskFile } from "../spec/disk-files.ts";
+import { listDisks, isDirect, type GuestDisk } from "../spec/disks.ts";
 import type { ImageFiles } from "./image-files.ts";
 import { inMi, joinParts, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
 import {
@@ -20,12 +20,12 @@ const MIB = 2 ** 20;
 
 function buildEmptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
   return {
-    group: ["empty", disk.name, diskFileOf(disk, "Filesystem").path, String(Math.floor(bytes))],
+    group: ["empty", disk.name, buildDiskFile(disk, "Filesystem").path, String(Math.floor(bytes))],
     diskMiB: Math.ceil(bytes / MIB) + QCOW2_OVERHEAD_MIB,
   };
 }
 
-function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts): DiskPart {
+function buildDiskPart(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts): DiskPart {
   const { source } = disk;
   if ("claimName" in source) return buildClaimPart(disk, source, facts);
   switch (source.kind) {
@@ -47,8 +47,8 @@ function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts):
 
 /** Prepends a check for disks that QEMU opens with O_DIRECT. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
-  return disksOf(vmi.spec).map((disk) => {
-    const part = partOf(vmi, disk, facts);
+  return listDisks(vmi.spec).map((disk) => {
+    const part = buildDiskPart(vmi, disk, facts);
     return isDirect(disk) ? { ...part, group: ["direct", ...part.group] } : part;
   });
 }
@@ -109,7 +109,7 @@ function prepareContainer(
   request: PartsRequest,
 ): Container {
   const env = parts.flatMap((part) => part.env ?? []);
-  const madeFrom = parts.flatMap((part) => part.madeFrom ?? []);
+  const madeFrom = parts.flatMap((part) => part.copySources ?? []);
   const devices = shared.volumeDevices ?? [];
   return {
     name: PREPARE_CONTAINER,

@@ -5,7 +5,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { SETTINGS } from "../../testing/launcher-facts.ts";
 import {
-  pullPolicyOf,
+  parsePullPolicy,
   hasImageVolume,
   hasMissingImage,
   buildImageParts,
@@ -22,19 +22,19 @@ function vmiWith(container: Boot): VirtualMachineInstance {
   return { ...vmi, spec: { ...vmi.spec, domain: { firmware: { kernelBoot } } } };
 }
 
-function partsOf(container: Boot, keepsImageVolumes: boolean) {
+function partsOf(container: Boot, supportsImageVolumes: boolean) {
   const securityContext = { runAsUser: 107 };
   return buildImageParts(listKernelImages(vmiWith(container)), {
     image: "launcher",
-    keepsImageVolumes,
+    supportsImageVolumes,
     securityContext,
   });
 }
 
-function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
+function podOf(container: Boot, supportsImageVolumes: boolean): Pod {
   const request = {
     ...SETTINGS,
-    keepsImageVolumes,
+    supportsImageVolumes,
     ports: 0,
     claims: new Map(),
     definitions: new Map(),
@@ -46,8 +46,8 @@ function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
 
 const MOUNT = { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true };
 
-describe("a kernel comes", () => {
-  test("by a volume where the server keeps one", () => {
+describe("a kernel is provided", () => {
+  test("by an image volume if the API server supports it", () => {
     expect(partsOf({ image: "guest" }, true)).toEqual({
       ...NO_PARTS,
       volumes: [{ name: "kernel-boot", image: { reference: "guest", pullPolicy: "IfNotPresent" } }],
@@ -99,9 +99,9 @@ describe("a kernel comes", () => {
     expect(copying?.command?.slice(2)).toEqual(["/patchbay/files", "/vmlinuz"]);
   });
 
-  test.each([true, false])("pulled as its VM says; image volumes: %s", (keepsImageVolumes) => {
+  test.each([true, false])("pulled as its VM says; image volumes: %s", (supportsImageVolumes) => {
     const boot = { image: "guest", imagePullPolicy: "Always", imagePullSecret: "key" };
-    const { spec } = podOf(boot, keepsImageVolumes);
+    const { spec } = podOf(boot, supportsImageVolumes);
     expect(spec.imagePullSecrets).toEqual([{ name: "key" }]);
     const image = spec.volumes?.find(({ name }) => name === "kernel-boot")?.image;
     const policies = [image?.pullPolicy, spec.initContainers?.[1]?.imagePullPolicy];
@@ -109,13 +109,13 @@ describe("a kernel comes", () => {
     expect(spec.containers[0]?.imagePullPolicy).toBe("IfNotPresent");
   });
 
-  test("not at all where there is none", () => {
+  test("not at all if unset", () => {
     expect(partsOf(undefined, false)).toEqual(NO_PARTS);
     expect(partsOf({ image: "guest", imagePullSecret: "" }, true).secrets).toEqual([]);
   });
 });
 
-test("what is copied counts to what the pod may have on disk", () => {
+test("counts copied files in the pod's disk limit", () => {
   const limitOf = (keeps: boolean): unknown =>
     podOf({ image: "guest" }, keeps).spec.containers[0]?.resources?.limits?.["ephemeral-storage"];
   expect([limitOf(true), limitOf(false)]).toEqual(["178Mi", "706Mi"]);
@@ -127,7 +127,7 @@ test.each([
   { name: "Never", want: "Never" },
   { name: "never", want: "IfNotPresent" },
 ])("the policy named $name is $want", ({ name, want }) => {
-  expect(pullPolicyOf(name)).toBe(want);
+  expect(parsePullPolicy(name)).toBe(want);
 });
 
 /** The pod on a node whose runtime cannot make its container. */
@@ -138,20 +138,20 @@ function stuck(pod: Pod, message: string): Pod {
 }
 
 describe("a stored pod", () => {
-  const kept = podOf({ image: "guest" }, true);
+  const retained = podOf({ image: "guest" }, true);
   const copying = podOf({ image: "guest" }, false);
   const volumes = [{ name: "kernel-boot", emptyDir: {} }];
-  const dropped: Pod = { ...kept, spec: { ...kept.spec, volumes } };
+  const dropped: Pod = { ...retained, spec: { ...retained.spec, volumes } };
   // The words of containerd 1.6.20.
   const unknown = stuck(
-    kept,
+    retained,
     'failed to generate container "c" spec: failed to generate spec: failed to mkdir "": mkdir : no such file or directory',
   );
-  const failing = stuck(kept, "failed to create containerd task: no space left on device");
+  const failing = stuck(retained, "failed to create containerd task: no space left on device");
   const others: Pod = { ...dropped, spec: { ...dropped.spec, initContainers: [] } };
 
   test.each([
-    { name: "with its image", pod: kept, lost: false, image: true },
+    { name: "with its image", pod: retained, lost: false, image: true },
     { name: "that copies", pod: copying, lost: false, image: false },
     { name: "whose image was dropped", pod: dropped, lost: true, image: false },
     { name: "whose image was dropped, without containers", pod: others, lost: true, image: false },

@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { inMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
-import { kernelFilesOf } from "../spec/machine.ts";
+import { listKernelFiles } from "../spec/machine.ts";
 
 /** Volume with the copy program, because images need not contain one. */
 const TOOL_VOLUME = "copy-files";
@@ -31,12 +31,11 @@ type PullPolicy = (typeof PULL_POLICIES)[number];
 const DEFAULT_POLICY: PullPolicy = "IfNotPresent";
 
 /** A VM with an unknown policy is not started. */
-export function pullPolicyOf(name: string | undefined): PullPolicy {
+export function parsePullPolicy(name: string | undefined): PullPolicy {
   return PULL_POLICIES.find((policy) => policy === name) ?? DEFAULT_POLICY;
 }
 
 export interface ImageFiles {
-  /** Name of the volume and of the container that copies. */
   readonly name: string;
   readonly image: string;
   readonly pullPolicy: PullPolicy;
@@ -97,7 +96,7 @@ export function buildImageParts(all: readonly ImageFiles[], request: PartsReques
   const secrets = all.flatMap(({ pullSecret = "" }) => (pullSecret === "" ? [] : [pullSecret]));
   const mounts = all.map(({ name, mountPath }) => ({ name, mountPath, readOnly: true }));
   const shared = { ...NO_PARTS, mounts, secrets };
-  if (request.keepsImageVolumes) return { ...shared, volumes: all.map(imageVolume) };
+  if (request.supportsImageVolumes) return { ...shared, volumes: all.map(imageVolume) };
   const copies = all.map(({ name, copy }) => ({ name, emptyDir: { sizeLimit: inMi(copy.mib) } }));
   return {
     ...shared,
@@ -123,7 +122,7 @@ export function diskFilesName(volumeIndex: number): string {
   return `${DISK_FILES}${String(volumeIndex)}`;
 }
 
-export function volumeIndexOf(name: string): number | undefined {
+export function parseVolumeIndex(name: string): number | undefined {
   return name.startsWith(DISK_FILES) ? Number(name.slice(DISK_FILES.length)) : undefined;
 }
 
@@ -155,12 +154,12 @@ const KERNEL_MIB = 512;
 export function listKernelImages(vmi: VirtualMachineInstance): readonly ImageFiles[] {
   const boot = vmi.spec.domain.firmware?.kernelBoot?.container;
   if (boot === undefined) return [];
-  const { kernel, initrd } = kernelFilesOf(vmi.spec.domain);
+  const { kernel, initrd } = listKernelFiles(vmi.spec.domain);
   return [
     {
       name: KERNEL_FILES,
       image: boot.image,
-      pullPolicy: pullPolicyOf(boot.imagePullPolicy),
+      pullPolicy: parsePullPolicy(boot.imagePullPolicy),
       pullSecret: boot.imagePullSecret,
       mountPath: names.KERNEL_BOOT_DIR,
       copy: { option: "--parents", files: [kernel, ...[initrd ?? []].flat()], mib: KERNEL_MIB },

@@ -12,7 +12,7 @@ function vmiWithMetadata(
   return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
 }
 
-test("labels and annotations of the VMI are the pod's, but not those that say what is ours to say", () => {
+test("copies the VMI's labels and annotations to the pod, except reserved ones", () => {
   const annotations = {
     "example.com/team": "a",
     "k8s.v1.cni.cncf.io/networks": "stolen",
@@ -45,8 +45,8 @@ function vmiWithSpec(spec: Partial<VirtualMachineInstance["spec"]>): VirtualMach
   return { ...vmi, spec: { domain: vmi.spec.domain, ...spec } };
 }
 
-test("Kubernetes is told what the VMI says, and nothing of what it does not say", () => {
-  const given = {
+test("passes only set fields of the VMI to the pod", () => {
+  const input = {
     affinity: { nodeAffinity: {} },
     dnsConfig: { nameservers: ["192.0.2.1"] },
     dnsPolicy: "None",
@@ -57,8 +57,8 @@ test("Kubernetes is told what the VMI says, and nothing of what it does not say"
     tolerations: [{ key: "example.com/edge", operator: "Exists" }],
     topologySpreadConstraints: [{ maxSkew: 1 }],
   };
-  expect(buildPodSettings(vmiWithSpec({ ...given, hostname: "web-1" }))).toEqual({
-    ...given,
+  expect(buildPodSettings(vmiWithSpec({ ...input, hostname: "web-1" }))).toEqual({
+    ...input,
     hostname: "web-1",
   });
   const nameservers = ["01.1.1.1", "0127.0.0.3", "fd00::0a"];

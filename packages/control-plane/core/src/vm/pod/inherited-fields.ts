@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels, annotations and fields that a launcher pod takes over from its VMI.
 import { names, printNetworks, type VirtualMachineInstance, type Pod } from "@patchbay/api";
-import { readKeptAddresses } from "../../nics/addresses/retained-addresses.ts";
-import { labelValueOf, hostnameOf } from "../spec/guest-names.ts";
+import { readRetainedAddresses } from "../../nics/addresses/retained-addresses.ts";
+import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
 
@@ -25,14 +25,14 @@ export function buildPodLabels({
     ...metadata.labels,
     [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
     [names.CREATED_BY_LABEL]: metadata.uid ?? "",
-    [names.VM_NAME_LABEL]: labelValueOf(metadata.name),
+    [names.VM_NAME_LABEL]: toLabelValue(metadata.name),
   };
 }
 
 export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<string, string>> {
   const { vmi } = owner;
-  const kept = readKeptAddresses(vmi);
-  const elements = planPodNetworks({ ...owner, kept }, []);
+  const retained = readRetainedAddresses(vmi);
+  const elements = planPodNetworks({ ...owner, retainedAddresses: retained }, []);
   const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
   );
@@ -68,7 +68,7 @@ function dropEmpty<T extends object>(members: {
 }
 
 /** The API server rejects leading zeros, which KubeVirt accepts in a VMI. */
-function dnsConfigOf({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
+function buildDnsConfig({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
   if (dnsConfig?.nameservers === undefined) return dnsConfig;
   return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
 }
@@ -78,9 +78,9 @@ export function buildPodSettings(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
   return dropEmpty<Settings>({
     affinity: spec.affinity,
-    dnsConfig: dnsConfigOf(spec),
+    dnsConfig: buildDnsConfig(spec),
     dnsPolicy: spec.dnsPolicy,
-    hostname: hostnameOf(vmi),
+    hostname: buildHostname(vmi),
     nodeSelector: spec.nodeSelector,
     priorityClassName: spec.priorityClassName,
     schedulerName: spec.schedulerName,

@@ -168,7 +168,7 @@ describe("a launcher", () => {
     }
   });
 
-  test("goes where the VMI is to go, and gives its guest the VMI's time", () => {
+  test("has the VMI's scheduling fields and grace period", () => {
     const nodeSelector = { zone: "a" };
     const { spec } = podOf(withSpec({ nodeSelector, terminationGracePeriodSeconds: 0 }));
     expect(spec.nodeSelector).toEqual(nodeSelector);
@@ -176,7 +176,7 @@ describe("a launcher", () => {
     expect(spec.containers[0]?.env).toEqual([{ name: "SHUTDOWN_SECONDS", value: "0" }]);
   });
 
-  test("asks for no networks where the VMI has none, and has no volume for no kernel", () => {
+  test("requests no networks and has no kernel volume if the VMI has none", () => {
     const pod = podOf(withSpec({ domain: {} }));
     expect(pod.metadata.annotations).toEqual({
       "kubevirt.io/domain": "vm1",
@@ -209,7 +209,7 @@ describe("a pod is the launcher of a VMI", () => {
     expect(isLauncherOf(pod, vmi)).toBe(want);
   });
 
-  test("never of one that nobody has stored", () => {
+  test("never of one that was never stored", () => {
     const metadata = { name: "vm1", namespace: "default" };
     const unstored = { ...vmi, metadata };
     expect(isLauncherOf(podOf(unstored), unstored)).toBe(false);
@@ -316,6 +316,6 @@ test.each<Row>([
   });
 });
 
-test("a guest without probes gives its container none", () => {
+test("has no probes if the guest has none", () => {
   expect(buildContainerProbes(aVmi())).toEqual({});
 });

@@ -34,10 +34,8 @@ export interface LauncherSettings {
   readonly sidecarShimImage: string;
   /** Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
-  /** Whether serial consoles are logged by default. */
   readonly logsConsoles: boolean;
-  /** Whether the API server supports image volumes. Otherwise files are copied. */
-  readonly keepsImageVolumes: boolean;
+  readonly supportsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
   /** Extended resources of any node. Others are not requested. Unset while no node is known. */
   readonly offeredResources?: ReadonlySet<string>;
@@ -49,7 +47,7 @@ export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettin
 }
 
 /** Sockets and the console log, and libvirt's files. */
-const OWN_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
+const LAUNCHER_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
 ];
@@ -80,8 +78,8 @@ export function endGraceSeconds(vmi: VirtualMachineInstance): number {
   return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
 }
 
-function ownVolumes(): readonly PodVolume[] {
-  return OWN_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
+function launcherVolumes(): readonly PodVolume[] {
+  return LAUNCHER_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
 }
 
 function buildContainer(
@@ -100,7 +98,7 @@ function buildContainer(
     isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
   };
   const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
-  const ownMiB = OWN_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
+  const ownMiB = LAUNCHER_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
@@ -110,7 +108,7 @@ function buildContainer(
     securityContext: SECURITY,
     ...buildContainerProbes(vmi),
     volumeMounts: [
-      ...OWN_VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
+      ...LAUNCHER_VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
       ...parts.mounts,
       ...(info === undefined ? [] : [info.mount]),
     ],
@@ -118,7 +116,7 @@ function buildContainer(
   };
 }
 
-function metadataOf(owner: NetworksOwner): Pod["metadata"] {
+function buildMetadata(owner: NetworksOwner): Pod["metadata"] {
   const { vmi } = owner;
   return {
     name: launcherPodName(vmi),
@@ -138,9 +136,9 @@ function metadataOf(owner: NetworksOwner): Pod["metadata"] {
   };
 }
 
-function collectParts(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
-  const request = { ...given, securityContext: SECURITY };
-  const disks = planDisks(vmi, given);
+function collectParts(vmi: VirtualMachineInstance, launcherRequest: LauncherRequest): PodParts {
+  const request = { ...launcherRequest, securityContext: SECURITY };
+  const disks = planDisks(vmi, launcherRequest);
   const diskImages = listDiskImages(disks);
   const images = buildImageParts([...listKernelImages(vmi), ...diskImages], request);
   const diskMounts = images.mounts.filter(({ name }) =>
@@ -159,7 +157,7 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: metadataOf({ vmi, bindings: request.bindings }),
+    metadata: buildMetadata({ vmi, bindings: request.bindings }),
     spec: {
       restartPolicy: "Never",
       terminationGracePeriodSeconds: podGraceSeconds(vmi),
@@ -181,7 +179,7 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
         ...hooks.containers,
       ],
       volumes: [
-        ...ownVolumes(),
+        ...launcherVolumes(),
         ...parts.volumes,
         ...(info === undefined ? [] : [info.volume]),
         ...hooks.volumes,
@@ -207,10 +205,7 @@ function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
   return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
 }
 
-/**
- * Writes the serial console to a container log. Source: KubeVirt guest-console-log,
- * pkg/virt-controller/services/serialconsolelog.go.
- */
+/** Writes the serial console to a container log. Source: KubeVirt guest-console-log, pkg/virt-controller/services/serialconsolelog.go. */
 export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Container[] {
   const { image, securityContext, logsConsoles } = parts;
   if (!isLogged(spec, logsConsoles)) return [];

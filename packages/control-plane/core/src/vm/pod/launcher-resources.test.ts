@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a launcher ask of its node?
-import { overcommitConfigOf, type VmiSpec, type BindingPlugin } from "@patchbay/api";
+import { readOvercommitConfig, type VmiSpec, type BindingPlugin } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import {
   computeOverheadMiB,
@@ -15,7 +15,7 @@ const FACTS: ResourceFacts = {
   hasDisplay: false,
   bindingsMiB: 0,
   isForVhostUser: false,
-  overcommit: overcommitConfigOf(undefined),
+  overcommit: readOvercommitConfig(undefined),
   networkResources: new Map(),
 };
 const DISK = { ownMiB: 100, guestMiB: 50 };
@@ -155,7 +155,7 @@ describe("devices that networks need", () => {
     return computeLauncherResources(specOf(domain), facts, DISK);
   };
 
-  test("are asked for and limited, as many as there are", () => {
+  test("are requested and limited by their number", () => {
     const { requests, limits } = of({ "nics.io/one": 2, "nics.io/two": 1 });
     for (const amounts of [requests, limits]) {
       expect(amounts).toMatchObject({ "nics.io/one": "2", "nics.io/two": "1" });
@@ -167,15 +167,15 @@ describe("devices that networks need", () => {
     { said: "5", want: "5" },
     { said: 5, want: "5" },
     { said: "many", want: "2" },
-  ])("are as many as the VM says itself where that is more: $said", ({ said, want }) => {
+  ])("are as many as the VM says itself where that is more: $said", ({ said: message, want }) => {
     const { requests, limits } = of(
       { "nics.io/one": 2 },
-      { resources: { limits: { "nics.io/one": said } } },
+      { resources: { limits: { "nics.io/one": message } } },
     );
     expect([requests?.["nics.io/one"], limits?.["nics.io/one"]]).toEqual([want, want]);
   });
 
-  test("are not what the launcher needs itself", () => {
+  test("do not replace the launcher's own", () => {
     const { limits } = of({ "devices.kubevirt.io/tun": 3 });
     expect(limits?.["devices.kubevirt.io/tun"]).toBe("1");
   });

@@ -8,10 +8,10 @@ import {
   type VmiSpec,
   type BindingRegistry,
 } from "@patchbay/api";
-import { vcpusOf, memoryMiBOf, mibOf } from "../spec/machine.ts";
+import { countVcpus, memoryMiBOf, toMib } from "../spec/machine.ts";
 import { inMi } from "./parts.ts";
-import { disksOf } from "../spec/disks.ts";
-import { hasEfi, tpmOf } from "../spec/guest-devices.ts";
+import { listDisks } from "../spec/disks.ts";
+import { hasEfi, findTpm } from "../spec/guest-devices.ts";
 import { ifacesOf } from "../../nics/nics.ts";
 import { canBind } from "../../nics/bindings/resolve-binding.ts";
 
@@ -20,7 +20,6 @@ const COMMON_DISK_MIB = 16;
 export interface ResourceFacts extends MemoryFacts {
   readonly overcommit: OvercommitConfig;
   readonly networkResources: ReadonlyMap<string, number>;
-  /** Whether the pod needs a directory for vhost-user sockets. */
   readonly isForVhostUser: boolean;
 }
 
@@ -57,7 +56,7 @@ function deviceAmounts(spec: VmiSpec, facts: ResourceFacts): Amounts {
 }
 
 function parseMiB(amount: string | number | undefined): number | undefined {
-  return amount === undefined || parseQuantity(amount) === undefined ? undefined : mibOf(amount);
+  return amount === undefined || parseQuantity(amount) === undefined ? undefined : toMib(amount);
 }
 
 /** The request may be less than the guest's memory, if overcommit is configured. Source: KubeVirt. */
@@ -82,7 +81,7 @@ function cpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): Amounts
   const { requests, limits } = domain.resources ?? {};
   // Without a request, Kubernetes uses the limit.
   if (requests?.["cpu"] !== undefined || limits?.["cpu"] !== undefined) return {};
-  return { cpu: `${String(Math.ceil((vcpusOf(domain) * 1000) / overcommit.cpuRatio))}m` };
+  return { cpu: `${String(Math.ceil((countVcpus(domain) * 1000) / overcommit.cpuRatio))}m` };
 }
 
 interface DiskUse {
@@ -154,8 +153,8 @@ function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   return [
     hasDisplay ? GRAPHICS_MIB : 0,
     hasEfi(spec) ? EFI_MIB : 0,
-    tpmOf(spec) === undefined ? 0 : TPM_MIB,
-    disksOf(spec).length * DISK_MIB,
+    findTpm(spec) === undefined ? 0 : TPM_MIB,
+    listDisks(spec).length * DISK_MIB,
   ].reduce((sum, mib) => sum + mib, 0);
 }
 
@@ -166,7 +165,7 @@ export function computeOverheadMiB(spec: VmiSpec, facts: MemoryFacts): number {
     QEMU_MIB +
     (facts.useEmulation ? TRANSLATED_CODE_MIB : 0) +
     Math.ceil(memoryMiBOf(spec.domain) / GUEST_MIB_PER_PAGE_TABLE_MIB) +
-    vcpusOf(spec.domain) * VCPU_MIB +
+    countVcpus(spec.domain) * VCPU_MIB +
     devicesMiB(spec, facts) +
     facts.bindingsMiB
   );

@@ -36,12 +36,12 @@ function podWith(...entries: readonly object[]): Pod {
   return { ...pod, metadata: { ...pod.metadata, annotations } };
 }
 
-function told(vmi: VirtualMachineInstance, pod: Pod): unknown {
+function reported(vmi: VirtualMachineInstance, pod: Pod): unknown {
   const text = printNetworkInfo({ vmi, bindings: BINDINGS }, pod);
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-describe("of a NIC that has come", () => {
+describe("of an attached NIC", () => {
   const entry = { name: "default/net-n9", interface: nicOf("n9") };
   test.each<{ name: string; entry: object; want: object }>([
     {
@@ -56,27 +56,29 @@ describe("of a NIC that has come", () => {
       want: { network: "n9" },
     },
   ])("$name", ({ entry: more, want }) => {
-    expect(told(vmiWith("told"), podWith({ ...entry, ...more }))).toEqual({ interfaces: [want] });
+    expect(reported(vmiWith("told"), podWith({ ...entry, ...more }))).toEqual({
+      interfaces: [want],
+    });
   });
 });
 
-test("what has not come is left out, and what there is is sorted by network", () => {
+test("omits missing NICs and sorts the others by network", () => {
   const vmi = vmiWith("told", "told", "told");
   const entries = ["n9", "n7"].map((name) => ({ name: "x", interface: nicOf(name), mac: MAC }));
-  expect(told(vmi, podWith(...entries))).toEqual({
+  expect(reported(vmi, podWith(...entries))).toEqual({
     interfaces: [
       { network: "n7", mac: MAC },
       { network: "n9", mac: MAC },
     ],
   });
-  expect(told(vmi, podWith())).toEqual({});
+  expect(reported(vmi, podWith())).toEqual({});
 });
 
 test.each(["bridge", "silent", "refused", "unknown", "constructor"])(
   "a VM whose binding is %s tells nothing, and reads nothing",
   (binding) => {
     const vmi = vmiWith(binding);
-    expect(told(vmi, podWith({ name: "x", interface: nicOf("n9") }))).toBeUndefined();
+    expect(reported(vmi, podWith({ name: "x", interface: nicOf("n9") }))).toBeUndefined();
     expect(buildNetworkInfoVolume({ vmi, bindings: BINDINGS })).toBeUndefined();
   },
 );

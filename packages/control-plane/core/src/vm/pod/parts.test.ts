@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where do firmware and TPM write, and who makes the claim that keeps it?
-import { storageConfigOf, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import { readStorageConfig, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { aClaim, CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
@@ -15,11 +15,11 @@ function vmiWith(domain: Domain, ownedByVm = true): VirtualMachineInstance {
 }
 
 const EFI: Domain = { firmware: { bootloader: { efi: { secureBoot: false } } } };
-const KEPT_TPM: Domain = { devices: { tpm: { persistent: true } } };
+const PERSISTENT_TPM: Domain = { devices: { tpm: { persistent: true } } };
 const MOUNT = { name: "state", mountPath: "/run/state" };
 const CLAIM = { claimName: "persistent-state-for-vm1" };
 
-describe("what they write is", () => {
+describe("their output is", () => {
   test.each<{ title: string; domain: Domain; volumes: readonly object[] }>([
     { title: "nothing where there are none", domain: { devices: {} }, volumes: [] },
     {
@@ -39,7 +39,7 @@ describe("what they write is", () => {
     },
     {
       title: "kept with a TPM that asks for it",
-      domain: KEPT_TPM,
+      domain: PERSISTENT_TPM,
       volumes: [{ name: "state", persistentVolumeClaim: CLAIM }],
     },
     {
@@ -48,15 +48,15 @@ describe("what they write is", () => {
       volumes: [{ name: "state", persistentVolumeClaim: CLAIM }],
     },
   ])("$title", ({ domain, volumes }) => {
-    const { volumes: made, mounts } = buildStateParts(vmiWith(domain));
-    expect(made).toEqual(volumes);
+    const { volumes: created, mounts } = buildStateParts(vmiWith(domain));
+    expect(created).toEqual(volumes);
     expect(mounts).toEqual(volumes.length === 0 ? NO_PARTS.mounts : [MOUNT]);
   });
 });
 
 test("the claim is the VM's, of the class that the cluster names", () => {
-  const config = { ...storageConfigOf(undefined), stateClass: "fast" };
-  expect(buildStateClaim(vmiWith(KEPT_TPM), config)).toMatchObject({
+  const config = { ...readStorageConfig(undefined), stateClass: "fast" };
+  expect(buildStateClaim(vmiWith(PERSISTENT_TPM), config)).toMatchObject({
     metadata: {
       name: CLAIM.claimName,
       namespace: "default",
@@ -72,7 +72,7 @@ test("the claim is the VM's, of the class that the cluster names", () => {
 });
 
 test("without a VM it is the VMI's, of the default class", () => {
-  const claim = buildStateClaim(vmiWith(KEPT_TPM, false), storageConfigOf(undefined));
+  const claim = buildStateClaim(vmiWith(PERSISTENT_TPM, false), readStorageConfig(undefined));
   expect(claim?.metadata.ownerReferences).toMatchObject([
     { kind: "VirtualMachineInstance", uid: "vmi-uid", blockOwnerDeletion: false },
   ]);
@@ -81,7 +81,7 @@ test("without a VM it is the VMI's, of the default class", () => {
 
 test("it is made before the launcher", () => {
   const { firmware } = aVmi().spec.domain;
-  const vmi = vmiWith({ ...KEPT_TPM, ...(firmware === undefined ? {} : { firmware }) });
+  const vmi = vmiWith({ ...PERSISTENT_TPM, ...(firmware === undefined ? {} : { firmware }) });
   const facts = { ...CLUSTER, vmi, pod: undefined, settings: SETTINGS };
   const kinds = (claims: ReadonlyMap<string, ReturnType<typeof aClaim>>): readonly string[] =>
     planVmi({ ...facts, storage: { ...facts.storage, claims } }).map(({ kind }) => kind);

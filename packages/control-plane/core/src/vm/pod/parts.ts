@@ -13,7 +13,7 @@ import {
   type StorageConfig,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { hasState, stateClaimNameOf } from "../spec/guest-devices.ts";
+import { hasState, buildStateClaimName } from "../spec/guest-devices.ts";
 
 export type VolumeDevice = NonNullable<Container["volumeDevices"]>[number];
 
@@ -49,7 +49,7 @@ export function joinParts(parts: readonly PodParts[]): PodParts {
 export interface PartsRequest {
   readonly image: string;
   /** Whether the API server supports image volumes. Source: Kubernetes KEP-4639 "image volume source". */
-  readonly keepsImageVolumes: boolean;
+  readonly supportsImageVolumes: boolean;
   readonly securityContext: SecurityContext;
 }
 
@@ -66,7 +66,7 @@ const CLAIM_SIZE = "10Mi";
 export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
   if (!hasState(vmi.spec)) return NO_PARTS;
   const mounts = [{ name: STATE_VOLUME, mountPath: names.STATE_DIR }];
-  const claimName = stateClaimNameOf(vmi);
+  const claimName = buildStateClaimName(vmi);
   if (claimName !== undefined) {
     return {
       ...NO_PARTS,
@@ -83,7 +83,7 @@ export function buildStateClaim(
   vmi: VirtualMachineInstance,
   { stateClass }: StorageConfig,
 ): PersistentVolumeClaim | undefined {
-  const name = stateClaimNameOf(vmi);
+  const name = buildStateClaimName(vmi);
   if (name === undefined) return undefined;
   const { apiVersion, kind, metadata } = vmi;
   const own = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "", controller: true };

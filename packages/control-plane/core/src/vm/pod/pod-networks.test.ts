@@ -25,11 +25,11 @@ function elementsOf(nics: readonly NicSketch[]): readonly string[] {
   return parsed.elements.map(({ name, namespace = "" }) => `${namespace}/${name}`);
 }
 
-test("a network whose name has dots is asked for", () => {
+test("requests a network whose name has dots", () => {
   expect(elementsOf([{ name: "a", network: "blue.v2" }])).toEqual(["default/blue.v2"]);
 });
 
-test("a name that slipped past admission holds up no other, and says so", () => {
+test("reports an invalid name without blocking other networks", () => {
   const nics = [
     { name: "bad", network: "a.b/blue" },
     { name: "good", network: "green" },
@@ -41,7 +41,7 @@ test("a name that slipped past admission holds up no other, and says so", () => 
   ]);
 });
 
-test("of too many networks the first are asked for", () => {
+test("requests the first networks up to the limit", () => {
   const nics = Array.from({ length: NETWORKS_MAX + 6 }, (_unused, index) => ({
     name: `n${String(index)}`,
   }));
@@ -63,17 +63,17 @@ function planned(
   return planPodNetworks({ vmi, bindings: {} }, current);
 }
 
-test("an element says all that the iface asks for, and no more", () => {
+test("has exactly the interface's requests in an element", () => {
   const vmi = vmiWith([{ name: "a" }, { name: "b", network: "other/green" }]);
   const [plain, full] = vmi.spec.domain.devices?.interfaces ?? [];
-  const asked = {
+  const requested = {
     macAddress: "02:00:00:00:00:01",
     ips: ["10.0.0.1/24"],
     ipamClaimName: "claim",
     cniArgs: { key: "value" },
   };
   // Both were sketched.
-  const interfaces = [plain, { ...full, ...asked }] as Iface[];
+  const interfaces = [plain, { ...full, ...requested }] as Iface[];
   const domain = { ...vmi.spec.domain, devices: { interfaces } };
   expect(planned({ ...vmi, spec: { ...vmi.spec, domain } })).toEqual([
     { name: "blue", namespace: "default", interface: hashed("a") },
@@ -89,7 +89,7 @@ test("an element says all that the iface asks for, and no more", () => {
   ]);
 });
 
-describe("nothing is asked for", () => {
+describe("requests nothing", () => {
   test.each<{ name: string; iface: Partial<Iface>; network?: Network; status?: VmiStatus }>([
     { name: "for what is absent", iface: { state: "absent" } },
     { name: "for what is not built", iface: { sriov: {} } },
@@ -115,24 +115,24 @@ describe("nothing is asked for", () => {
   });
 });
 
-describe("what the pod asks for already", () => {
+describe("existing requests of the pod", () => {
   const own = { name: "blue", namespace: "default", interface: hashed("a") };
   const attachmentIn = (state: Attachment["state"]): VmiStatus => ({
     attachments: [{ name: "a", podInterfaceName: hashed("a"), state }],
   });
-  const gone: readonly NicSketch[] = [{ name: "a", state: "absent" }];
+  const deleted: readonly NicSketch[] = [{ name: "a", state: "absent" }];
   const here: readonly NicSketch[] = [{ name: "a" }];
 
   test.each([
     { name: "stays as it is while it is wanted", vmi: vmiWith(here), want: true },
     {
       name: "stays while the node uses it",
-      vmi: vmiWith(gone, attachmentIn("Attached")),
+      vmi: vmiWith(deleted, attachmentIn("Attached")),
       want: true,
     },
     {
       name: "goes when the node has let go",
-      vmi: vmiWith(gone, attachmentIn("Removing")),
+      vmi: vmiWith(deleted, attachmentIn("Removing")),
       want: false,
     },
     {
@@ -140,18 +140,18 @@ describe("what the pod asks for already", () => {
       vmi: vmiWith(here, attachmentIn("Removing")),
       want: false,
     },
-    { name: "goes when the node was never told of it", vmi: vmiWith(gone), want: false },
+    { name: "goes when the node was never told of it", vmi: vmiWith(deleted), want: false },
   ])("$name", ({ vmi, want }) => {
     // What is there is not written anew: its namespace, for example, may be said otherwise.
     const current = [{ ...own, mac: "02:00:00:00:00:09" }];
     expect(planned(vmi, current)).toEqual(want ? current : []);
   });
 
-  test("is not asked for anew before it has gone", () => {
+  test("is not requested again before it is detached", () => {
     expect(planned(vmiWith(here, attachmentIn("Removing")))).toEqual([]);
   });
 
-  test("is others' where its name is none of ours, or is not said", () => {
+  test("belongs to another writer if its name is foreign or missing", () => {
     const foreign = [{ name: "red", interface: "net1" }, { name: "green" }];
     expect(planned(vmiWith(here), [...foreign, own])).toEqual([...foreign, own]);
     expect(planned(vmiWith(here), foreign)).toEqual([...foreign, own]);
@@ -180,11 +180,11 @@ describe("a binding that brings a network along", () => {
     "cni-args": { logicNetworkName: "a" },
   };
 
-  test("asks for it behind the iface's own, and tells the plugin whose it is", () => {
+  test("requests it after the interface's own network, with the owner for the plugin", () => {
     expect(planPodNetworks({ vmi: vmiOn("own", BLUE), bindings }, [])).toEqual([OWN, EXTRA]);
   });
 
-  test("asks for it alone on the pod's network, and takes a namespace from the registration", () => {
+  test("requests only it on the pod network, with the namespace of the registration", () => {
     const vmi = { ...vmiOn("other", { name: "a", pod: {} }) };
     const named = { ...vmi, metadata: { ...vmi.metadata, namespace: "mine" } };
     expect(planPodNetworks({ vmi: named, bindings }, [])).toEqual([
@@ -192,14 +192,14 @@ describe("a binding that brings a network along", () => {
     ]);
   });
 
-  test("keeps both until the node has let go of the iface", () => {
-    const leaving = (state: Attachment["state"]) => {
+  test("retains both until the node has released the interface", () => {
+    const deleting = (state: Attachment["state"]) => {
       const attachments = [{ name: "a", podInterfaceName: hashed("a"), state }];
       const vmi = vmiWith([{ name: "a", state: "absent" }], { attachments });
       return planPodNetworks({ vmi, bindings }, [OWN, EXTRA]);
     };
-    expect(leaving("Attached")).toEqual([OWN, EXTRA]);
-    expect(leaving("Removing")).toEqual([]);
+    expect(deleting("Attached")).toEqual([OWN, EXTRA]);
+    expect(deleting("Removing")).toEqual([]);
   });
 });
 
@@ -216,13 +216,13 @@ describe("a network that the pod's node does not have", () => {
     return attachmentStatuses({ vmi, bindings: {}, absences }, pod);
   };
 
-  test("is not asked for, which is told", () => {
+  test("is not requested, which is reported", () => {
     const elements = planPodNetworks({ vmi, bindings: {}, absences }, []);
     expect(elements.map(({ name }) => name)).toEqual(["green"]);
     expect(attachmentsOf(elements)[0]).toMatchObject({ name: "one", state: "Failed", ...absence });
   });
 
-  test("stays asked for where it was before: the node says why it does not come", () => {
+  test("stays requested if it was before, because the node reports why it fails", () => {
     expect(planPodNetworks({ vmi, bindings: {}, absences }, [blue])).toMatchObject([
       blue,
       { name: "green" },
@@ -230,7 +230,7 @@ describe("a network that the pod's node does not have", () => {
     expect(attachmentsOf([blue])).not.toMatchObject([absence]);
   });
 
-  test("is asked for as soon as the node has it", () => {
+  test("is requested as soon as the node has it", () => {
     const elements = planPodNetworks({ vmi, bindings: {}, absences: new Map() }, []);
     expect(elements.map(({ name }) => name)).toEqual(["blue", "green"]);
   });

@@ -14,7 +14,7 @@ import {
 } from "@patchbay/api";
 import { findPreferredIps } from "../../nics/addresses/retained-addresses.ts";
 import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
-import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../nics/names.ts";
+import { buildExtraInterfaceName, isOwnPodInterfaceName } from "../../nics/names.ts";
 import { toPodNics, choosePodNic } from "../../nics/pod-nic.ts";
 import type { UnavailableNetworks } from "../../node/definitions.ts";
 import { ifacesWithoutPort } from "../../nics/pcie/ports.ts";
@@ -36,14 +36,13 @@ function toElement(
   };
 }
 
-/** Prefers the NIC's previous addresses. */
 function withPreferredAddresses(
   element: NetworkSelection,
   iface: Iface,
-  kept: readonly RetainedAddresses[] = [],
+  retained: readonly RetainedAddresses[] = [],
 ): NetworkSelection {
   const networkName = `${element.namespace ?? ""}/${element.name}`;
-  const ips = findPreferredIps(iface, networkName, kept);
+  const ips = findPreferredIps(iface, networkName, retained);
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
 }
 
@@ -66,7 +65,7 @@ function toExtraElement(
 ): NetworkSelection {
   return {
     ...splitNetworkName(extraNetwork, names.namespace),
-    interface: extraInterfaceNameOf(names.podInterfaceName),
+    interface: buildExtraInterfaceName(names.podInterfaceName),
     // The plugin derives the name of the pod's NIC from it.
     "cni-args": { logicNetworkName: name },
   };
@@ -78,12 +77,12 @@ export interface NetworksOwner {
   /** Networks for which the node cannot create NICs. They are not added. */
   readonly absences?: UnavailableNetworks;
   /** Previous addresses, at pod creation only. */
-  readonly kept?: readonly RetainedAddresses[];
+  readonly retainedAddresses?: readonly RetainedAddresses[];
 }
 
 /** Omits invalid names, which would make the whole annotation unreadable. */
 function listWantedElements(
-  { vmi, bindings, kept }: NetworksOwner,
+  { vmi, bindings, retainedAddresses: retained }: NetworksOwner,
   current: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
@@ -100,7 +99,7 @@ function listWantedElements(
     return [
       ...(isDefaultNetwork(network)
         ? []
-        : [withPreferredAddresses(toElement(iface, network, names), iface, kept)]),
+        : [withPreferredAddresses(toElement(iface, network, names), iface, retained)]),
       ...(extraNetwork === undefined ? [] : [toExtraElement(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });
@@ -132,7 +131,7 @@ function findClaim(
   podInterfaceName: string,
 ): Claim {
   const attachment = vmi.status?.attachments?.find(({ podInterfaceName: own }) =>
-    [own, extraInterfaceNameOf(own)].includes(podInterfaceName),
+    [own, buildExtraInterfaceName(own)].includes(podInterfaceName),
   );
   if (attachment?.state === "Removing") return "released";
   if (wanted.some((element) => element.interface === podInterfaceName)) return "wanted";

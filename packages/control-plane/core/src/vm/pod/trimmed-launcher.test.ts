@@ -69,7 +69,7 @@ const pods: readonly { readonly name: string; readonly pod: Pod }[] = [
   },
 ];
 
-function told(pod: Pod): unknown {
+function reported(pod: Pod): unknown {
   const vmi = aVmi({ nics: [{ name: "blue" }], status: { phase: "Scheduling" } });
   const network = { bindings: new Map() };
   const storage = { claims: new Map(), config: {} };
@@ -83,7 +83,7 @@ function told(pod: Pod): unknown {
 }
 
 test.each(pods)("what is said of a launcher that $name is the same of what is seen", ({ pod }) => {
-  expect(told(trimLauncher(pod))).toEqual(told(pod));
+  expect(reported(trimLauncher(pod))).toEqual(reported(pod));
 });
 
 test("little is left of a pod", () => {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meta-data for cloud-init, and the file layout of its disks.
 import type { JsonObject, VirtualMachineInstance } from "@patchbay/api";
-import { hostnameOf } from "./guest-names.ts";
+import { buildHostname } from "./guest-names.ts";
 
 export type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";
 
 /** cloud-init uses a config drive's `uuid` as instance ID. Source: KubeVirt pkg/cloud-init. */
-export function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
+export function buildMetaData(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
   const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
-  const hostname = hostnameOf(vmi);
+  const hostname = buildHostname(vmi);
   return kind === "cloudInitNoCloud"
     ? { "instance-id": id, "local-hostname": hostname }
     : { instance_id: id, hostname, uuid: id };

@@ -41,7 +41,7 @@ describe("a DataVolume", () => {
     });
   });
 
-  test("passes on what it says of its claim", () => {
+  test("passes on the claim's fields", () => {
     const pvc = {
       accessModes: ["ReadWriteMany"],
       volumeMode: "Block",

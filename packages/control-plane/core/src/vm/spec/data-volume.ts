@@ -110,14 +110,14 @@ function readClaim(
 }
 
 function readSource(reader: Reader, spec: Fields, namespace: string): FillSource | undefined {
-  const given = reader.fields(spec["source"]);
-  const [name, ...others] = Object.keys(given);
+  const value = reader.fields(spec["source"]);
+  const [name, ...others] = Object.keys(value);
   if (name === undefined || others.length > 0) {
     reader.require("spec.source", `must have exactly one of ${SOURCE_KINDS.join(", ")}`);
     return undefined;
   }
   const path = `spec.source.${name}`;
-  const fields = reader.fields(given[name]);
+  const fields = reader.fields(value[name]);
   if (name === "registry") return readRegistry(reader, fields, path);
   if (name === "http") return readHttp(reader, fields, path);
   if (name === "pvc") return readClaim(reader, fields, { path, namespace });
@@ -183,11 +183,11 @@ function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | u
 const IGNORED_FIELDS = ["preallocation", "priorityClassName"];
 
 export function readDataVolume(
-  given: unknown,
+  value: unknown,
   namespace: string,
 ): { readonly order: FillOrder } | { readonly causes: readonly Cause[] } {
   const reader = new Reader();
-  const spec = reader.fields(given);
+  const spec = reader.fields(value);
   reader.only(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED_FIELDS]);
   if ((spec["contentType"] ?? "kubevirt") !== "kubevirt") {
     reader.refuse("spec.contentType", "only disks are supported: kubevirt");

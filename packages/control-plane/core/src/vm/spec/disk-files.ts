@@ -6,8 +6,8 @@ import {
   type VirtualMachineInstance,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import { isSmallDisk, claimNameOf, disksOf, type GuestDisk } from "./disks.ts";
-import { stateClaimNameOf } from "./guest-devices.ts";
+import { isSmallDisk, findClaimName, listDisks, type GuestDisk } from "./disks.ts";
+import { buildStateClaimName } from "./guest-devices.ts";
 
 /** Source: Kubernetes PersistentVolumeMode. */
 export type VolumeMode = "Filesystem" | "Block";
@@ -30,18 +30,18 @@ export function volumeDeviceOf(volume: string): string {
   return `${names.BLOCK_VOLUMES_DIR}/${volume}`;
 }
 
-export function claimFileOf(volume: string, mode: VolumeMode): DiskFile {
+export function buildClaimFile(volume: string, mode: VolumeMode): DiskFile {
   return mode === "Block"
     ? { kind: "block", path: volumeDeviceOf(volume), format: "raw" }
     : { kind: "file", path: `${volumeDirOf(volume)}/${CLAIM_FILE}`, format: "raw" };
 }
 
 /** `mode` matters for claims only. */
-export function diskFileOf(disk: GuestDisk, mode: VolumeMode): DiskFile {
+export function buildDiskFile(disk: GuestDisk, mode: VolumeMode): DiskFile {
   const { source } = disk;
   const { kind } = source;
   if (kind === "persistentVolumeClaim" || kind === "dataVolume")
-    return claimFileOf(disk.name, mode);
+    return buildClaimFile(disk.name, mode);
   if (kind === "hostDisk") {
     const file = findHostPath(source.path)?.file ?? CLAIM_FILE;
     return { kind: "file", path: `${volumeDirOf(disk.name)}/${file}`, format: "raw" };
@@ -75,19 +75,19 @@ export function findHostPath(path: string): HostPath | undefined {
   return { directory: `/${parts.slice(0, -1).join("/")}`, file };
 }
 
-export function claimModeOf(claim: PersistentVolumeClaim | undefined): VolumeMode {
+export function readClaimMode(claim: PersistentVolumeClaim | undefined): VolumeMode {
   return claim?.spec.volumeMode === "Block" ? "Block" : "Filesystem";
 }
 
 /** Bytes: the capacity, or the requested size until the claim is bound. */
-export function claimBytesOf(claim: PersistentVolumeClaim | undefined): number | undefined {
+export function readClaimBytes(claim: PersistentVolumeClaim | undefined): number | undefined {
   const has = claim?.status?.capacity?.["storage"];
   const bytes = parseQuantity(has ?? claim?.spec.resources?.requests?.["storage"]);
   return bytes === undefined ? undefined : Math.floor(bytes);
 }
 
 /** Claims of the disks in order, then that of the firmware and TPM state. Each once. */
-export function claimNamesOf(vmi: VirtualMachineInstance): readonly string[] {
-  const ofDisks = disksOf(vmi.spec).flatMap(({ source }) => claimNameOf(source) ?? []);
-  return [...new Set([...ofDisks, ...[stateClaimNameOf(vmi) ?? []].flat()])];
+export function listClaimNames(vmi: VirtualMachineInstance): readonly string[] {
+  const ofDisks = listDisks(vmi.spec).flatMap(({ source }) => findClaimName(source) ?? []);
+  return [...new Set([...ofDisks, ...[buildStateClaimName(vmi) ?? []].flat()])];
 }

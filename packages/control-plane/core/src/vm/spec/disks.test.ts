@@ -2,13 +2,13 @@
 // Which disks does a specification ask for, with which defaults, and where is their data?
 import { expect, test } from "vitest";
 import type { Disk, VirtualMachineInstance, Volume } from "@patchbay/api";
-import { claimNameOf, disksOf, isSmallDisk, type DiskSource, type GuestDisk } from "./disks.ts";
-import { diskFileOf, volumeModeOf, type DiskFile, type VolumeMode } from "./disk-files.ts";
+import { findClaimName, listDisks, isSmallDisk, type DiskSource, type GuestDisk } from "./disks.ts";
+import { buildDiskFile, volumeModeOf, type DiskFile, type VolumeMode } from "./disk-files.ts";
 
 const CLAIM: Volume = { name: "a", persistentVolumeClaim: { claimName: "c" } };
 
 function read(disks: Disk[] | undefined, volumes: Volume[] | undefined): readonly GuestDisk[] {
-  return disksOf({
+  return listDisks({
     domain: { devices: disks === undefined ? {} : { disks } },
     ...(volumes === undefined ? {} : { volumes }),
   });
@@ -87,7 +87,7 @@ test.each<{ title: string; disk: Omit<Disk, "name">; changed: Partial<GuestDisk>
   expect(theDisk(disk)).toEqual({ ...DEFAULTS, ...changed });
 });
 
-test("a volume that no disk names is a disk behind the others, a disk without a volume is none", () => {
+test("adds a disk for a volume without one, and omits a disk without a volume", () => {
   const volumes: Volume[] = [
     { name: "data", emptyDisk: { capacity: "1Gi" } },
     CLAIM,
@@ -245,7 +245,7 @@ test.each<SourceCase>([
   expect(disk.source).toEqual(source);
   expect(disk.discard).toBe(!isSmallDisk(disk));
   const modes = Object.keys(files) as readonly VolumeMode[];
-  expect(Object.fromEntries(modes.map((mode) => [mode, diskFileOf(disk, mode)]))).toEqual(files);
+  expect(Object.fromEntries(modes.map((mode) => [mode, buildDiskFile(disk, mode)]))).toEqual(files);
 });
 
 test("the guest cannot write to a claim that is mounted read-only, but to its overlay", () => {
@@ -262,13 +262,13 @@ test("a volume without any kind, or an ephemeral one without a claim, is no disk
 });
 
 test("a claim's name is known of the sources that have one", () => {
-  expect(claimNameOf(theDisk({}).source)).toBe("c");
+  expect(findClaimName(theDisk({}).source)).toBe("c");
   expect(
-    claimNameOf(theDisk({}, { name: "a", emptyDisk: { capacity: 1 } }).source),
+    findClaimName(theDisk({}, { name: "a", emptyDisk: { capacity: 1 } }).source),
   ).toBeUndefined();
 });
 
-test("a claim is a file system unless virt-controller said otherwise", () => {
+test("treats a claim as a file system unless virt-controller reported a block volume", () => {
   const vmi = (volumeMode?: string): VirtualMachineInstance => ({
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachineInstance",

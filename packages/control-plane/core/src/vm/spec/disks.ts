@@ -147,7 +147,6 @@ function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
   return member === undefined ? undefined : read(member);
 }
 
-/** Undefined if no disk can be made from the volume. */
 function readSource(volume: Volume): DiskSource | undefined {
   for (const kind of KINDS) {
     const source = readAs(kind, volume);
@@ -156,7 +155,7 @@ function readSource(volume: Volume): DiskSource | undefined {
   return undefined;
 }
 
-export function claimNameOf(source: DiskSource): string | undefined {
+export function findClaimName(source: DiskSource): string | undefined {
   return "claimName" in source ? source.claimName : undefined;
 }
 
@@ -242,18 +241,18 @@ interface Device {
 /** The default kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
 function readDevice({ disk, cdrom, lun }: Disk): Device {
   const plain = { tray: "closed", pciAddress: undefined } as const;
-  const busOf = (bus: string | undefined): DiskBus => findOneOf(BUSES, bus) ?? DEFAULT_BUS;
+  const findBus = (bus: string | undefined): DiskBus => findOneOf(BUSES, bus) ?? DEFAULT_BUS;
   if (cdrom !== undefined) {
     const tray = cdrom.tray === "open" ? "open" : "closed";
     const readOnly = cdrom.readonly !== false;
-    return { ...plain, device: "cdrom", bus: busOf(cdrom.bus), readOnly, tray };
+    return { ...plain, device: "cdrom", bus: findBus(cdrom.bus), readOnly, tray };
   }
   if (lun !== undefined) {
-    return { ...plain, device: "lun", bus: busOf(lun.bus), readOnly: lun.readonly === true };
+    return { ...plain, device: "lun", bus: findBus(lun.bus), readOnly: lun.readonly === true };
   }
   const pciAddress = nonEmpty(disk?.pciAddress);
   const readOnly = disk?.readonly === true;
-  return { ...plain, device: "disk", bus: busOf(disk?.bus), readOnly, pciAddress };
+  return { ...plain, device: "disk", bus: findBus(disk?.bus), readOnly, pciAddress };
 }
 
 function readBlockSize({ blockSize }: Disk): DiskBlockSize | undefined {
@@ -306,10 +305,8 @@ export function withDisksOfVolumes(
   ];
 }
 
-/**
- * In spec order. Unknown values become the default, and disks without a volume are omitted: such a VM is not started.
- */
-export function disksOf(spec: VmiSpec): readonly GuestDisk[] {
+/** In spec order. Unknown values become the default, and disks without a volume are omitted: such a VM is not started. */
+export function listDisks(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>
     toGuestDisks(disk, index, volumes),

@@ -17,14 +17,14 @@ interface GuestInput {
 }
 
 /** Source: KubeVirt SetDefaults_Input. */
-function busOf(bus: string | undefined): GuestInput["bus"] {
+function parseInputBus(bus: string | undefined): GuestInput["bus"] {
   return bus === "virtio" ? "virtio" : "usb";
 }
 
-export function inputsOf({ domain }: VmiSpec): readonly GuestInput[] {
+export function listInputs({ domain }: VmiSpec): readonly GuestInput[] {
   const { inputs = [], autoattachInputDevice } = domain.devices ?? {};
   if (inputs.length === 0) return autoattachInputDevice === true ? [{ bus: "usb" }] : [];
-  return inputs.map(({ bus }) => ({ bus: busOf(bus) }));
+  return inputs.map(({ bus }) => ({ bus: parseInputBus(bus) }));
 }
 
 /** `byDefault` applies if the spec does not set it. */
@@ -36,7 +36,7 @@ export function hasConsole({ domain }: VmiSpec): boolean {
   return domain.devices?.autoattachSerialConsole !== false;
 }
 
-export function tpmOf({ domain }: VmiSpec): Devices["tpm"] {
+export function findTpm({ domain }: VmiSpec): Devices["tpm"] {
   const tpm = domain.devices?.tpm;
   return tpm?.enabled === false ? undefined : tpm;
 }
@@ -46,15 +46,19 @@ export function hasEfi({ domain }: VmiSpec): boolean {
 }
 
 export function hasState(spec: VmiSpec): boolean {
-  return hasEfi(spec) || tpmOf(spec) !== undefined;
+  return hasEfi(spec) || findTpm(spec) !== undefined;
 }
 
 /**
  * Returns the claim that persists firmware and TPM state; undefined if the state ends with the VMI. KubeVirt uses the
  * VM's name, which is also the VMI's. Source: KubeVirt persistent-state-for-.
  */
-export function stateClaimNameOf({ metadata, spec }: VirtualMachineInstance): string | undefined {
+export function buildStateClaimName({
+  metadata,
+  spec,
+}: VirtualMachineInstance): string | undefined {
   const isPersistent =
-    spec.domain.firmware?.bootloader?.efi?.persistent === true || tpmOf(spec)?.persistent === true;
+    spec.domain.firmware?.bootloader?.efi?.persistent === true ||
+    findTpm(spec)?.persistent === true;
   return isPersistent ? `persistent-state-for-${metadata.name}` : undefined;
 }

@@ -3,7 +3,7 @@
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { findHostPath } from "./disk-files.ts";
-import { hostnameOf, labelValueOf } from "./guest-names.ts";
+import { buildHostname, toLabelValue } from "./guest-names.ts";
 
 test.each([
   { name: "web", hostname: undefined, want: "web" },
@@ -13,15 +13,15 @@ test.each([
 ])("$name with hostname $hostname is the host $want", ({ name, hostname, want }) => {
   const vmi = aVmi();
   const spec = { ...vmi.spec, ...(hostname === undefined ? {} : { hostname }) };
-  expect(hostnameOf({ ...vmi, metadata: { ...vmi.metadata, name }, spec })).toBe(want);
+  expect(buildHostname({ ...vmi, metadata: { ...vmi.metadata, name }, spec })).toBe(want);
 });
 
-test("a label has the name, or as much of it as fits and what tells it apart", () => {
+test("uses the name as label, or a unique shortened form", () => {
   const long = "a".repeat(253);
-  expect(labelValueOf("a".repeat(63))).toBe("a".repeat(63));
-  expect(labelValueOf(long)).toMatch(/^a{54}-[0-9a-f]{8}$/);
-  expect(labelValueOf(`${"a".repeat(53)}.${"b".repeat(20)}`)).toMatch(/^a{53}-[0-9a-f]{8}$/);
-  expect(labelValueOf(`${long}b`)).not.toBe(labelValueOf(`${long}c`));
+  expect(toLabelValue("a".repeat(63))).toBe("a".repeat(63));
+  expect(toLabelValue(long)).toMatch(/^a{54}-[0-9a-f]{8}$/);
+  expect(toLabelValue(`${"a".repeat(53)}.${"b".repeat(20)}`)).toMatch(/^a{53}-[0-9a-f]{8}$/);
+  expect(toLabelValue(`${long}b`)).not.toBe(toLabelValue(`${long}c`));
 });
 
 test.each([

@@ -4,11 +4,8 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 /** Source: RFC 1123 section 2.1. */
 const HOSTNAME_MAX = 63;
 
-/**
- * Returns the VMI's `hostname`, or its name up to the first dot, cut to 63 characters. Source: KubeVirt
- * dns.SanitizeHostname.
- */
-export function hostnameOf({ metadata, spec }: VirtualMachineInstance): string {
+/** Returns the VMI's `hostname`, or its name up to the first dot, cut to 63 characters. Source: KubeVirt dns.SanitizeHostname. */
+export function buildHostname({ metadata, spec }: VirtualMachineInstance): string {
   const hostname = spec.hostname ?? "";
   const [first = ""] = (hostname === "" ? metadata.name : hostname).split(".");
   return first.slice(0, HOSTNAME_MAX).replace(/(?<!-)-+$/, "");
@@ -19,7 +16,7 @@ const LABEL_VALUE_MAX = 63;
 const HASH_DIGITS = 8;
 
 /** FNV-1a, 32 bits, hexadecimal. Distinguishes names; not for secrets. */
-function hashOf(text: string): string {
+function hashName(text: string): string {
   let hash = 0x811c9dc5;
   // Names are ASCII. Source: Kubernetes names.
   for (const letter of text) {
@@ -29,10 +26,10 @@ function hashOf(text: string): string {
 }
 
 /** Shortens names over 63 characters and appends a hash of the whole name. */
-export function labelValueOf(name: string): string {
+export function toLabelValue(name: string): string {
   if (name.length <= LABEL_VALUE_MAX) return name;
   const start = name
     .slice(0, LABEL_VALUE_MAX - HASH_DIGITS - 1)
     .replace(/(?<=^|[a-zA-Z0-9])[^a-zA-Z0-9]+$/, "");
-  return `${start}-${hashOf(name)}`;
+  return `${start}-${hashName(name)}`;
 }

@@ -5,11 +5,11 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import {
   isOnRootComplex,
-  machineOf,
-  vcpusOf,
+  buildMachine,
+  countVcpus,
   memoryMiBOf,
-  launcherPathOf,
-  kernelFilesOf,
+  toLauncherPath,
+  listKernelFiles,
 } from "./machine.ts";
 
 describe("the machine type", () => {
@@ -18,7 +18,7 @@ describe("the machine type", () => {
     { name: "is q35 where the name is empty", domain: { machine: { type: "" } }, want: "q35" },
     { name: "is the one that is named", domain: { machine: { type: "pc" } }, want: "pc" },
   ])("$name", ({ domain, want }) => {
-    expect(machineOf(domain)).toBe(want);
+    expect(buildMachine(domain)).toBe(want);
   });
 });
 
@@ -27,7 +27,7 @@ describe("a guest has", () => {
     { name: "one vCPU where nothing is said", cpu: undefined, want: 1 },
     { name: "a vCPU for each thread", cpu: { cores: 2, sockets: 3, threads: 5 }, want: 30 },
   ])("$name", ({ cpu, want }) => {
-    expect(vcpusOf(cpu === undefined ? {} : { cpu })).toBe(want);
+    expect(countVcpus(cpu === undefined ? {} : { cpu })).toBe(want);
   });
 
   test.each([
@@ -79,12 +79,12 @@ test.each([
     kernel: "/etc/x",
     initrd: "/b",
   },
-])("of $given the kernel is $kernel, the initrd $initrd", ({ given, kernel, initrd }) => {
-  const container = { image: "guest", ...given };
-  expect(kernelFilesOf({ firmware: { kernelBoot: { container } } })).toEqual({ kernel, initrd });
+])("of $given the kernel is $kernel, the initrd $initrd", ({ given: input, kernel, initrd }) => {
+  const container = { image: "guest", ...input };
+  expect(listKernelFiles({ firmware: { kernelBoot: { container } } })).toEqual({ kernel, initrd });
 });
 
 test("without any image the kernel has its usual name", () => {
-  expect(kernelFilesOf({})).toEqual({ kernel: "/vmlinuz", initrd: undefined });
-  expect(launcherPathOf("/boot/linux")).toBe("/run/kernel-boot/boot/linux");
+  expect(listKernelFiles({})).toEqual({ kernel: "/vmlinuz", initrd: undefined });
+  expect(toLauncherPath("/boot/linux")).toBe("/run/kernel-boot/boot/linux");
 });

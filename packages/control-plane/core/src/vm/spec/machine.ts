@@ -4,7 +4,7 @@ import { names, parseQuantity, type VirtualMachineInstance, type VmiSpec } from 
 
 const DEFAULT_MACHINE = "q35";
 
-export function machineOf(domain: VmiSpec["domain"]): string {
+export function buildMachine(domain: VmiSpec["domain"]): string {
   const type = domain.machine?.type;
   return type === undefined || type === "" ? DEFAULT_MACHINE : type;
 }
@@ -21,18 +21,16 @@ function requestedCpus({ resources }: VmiSpec["domain"]): number {
   return Math.max(1, Math.ceil(requested === undefined ? 1 : (parseQuantity(requested) ?? 1)));
 }
 
-/**
- * Unset values are 1. If none is set, each requested CPU becomes a socket. Source: KubeVirt SetDefaultGuestCPUTopology.
- */
-export function cpuTopologyOf(domain: VmiSpec["domain"]): CpuTopology {
+/** Unset values are 1. If none is set, each requested CPU becomes a socket. Source: KubeVirt SetDefaultGuestCPUTopology. */
+export function buildCpuTopology(domain: VmiSpec["domain"]): CpuTopology {
   const { cores, sockets, threads } = domain.cpu ?? {};
   if (cores === undefined && sockets === undefined && threads === undefined)
     return { sockets: requestedCpus(domain), cores: 1, threads: 1 };
   return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
 }
 
-export function vcpusOf(domain: VmiSpec["domain"]): number {
-  const { sockets, cores, threads } = cpuTopologyOf(domain);
+export function countVcpus(domain: VmiSpec["domain"]): number {
+  const { sockets, cores, threads } = buildCpuTopology(domain);
   return sockets * cores * threads;
 }
 
@@ -46,18 +44,15 @@ const DEFAULT_MEMORY_MIB = 256;
 const BYTES_PER_MIB = 2 ** 20;
 
 /** Rounded down; 0 if unreadable. */
-export function mibOf(quantity: string | number): number {
+export function toMib(quantity: string | number): number {
   return Math.floor((parseQuantity(quantity) ?? 0) / BYTES_PER_MIB);
 }
 
-/**
- * MiB, rounded down; 0 if unreadable, and then the guest is not started. Source: KubeVirt, where a limit is also a
- * request.
- */
+/** MiB, rounded down; 0 if unreadable, and then the guest is not started. Source: KubeVirt, where a limit is also a request. */
 export function memoryMiBOf({ memory, resources }: VmiSpec["domain"]): number {
   const { requests, limits } = resources ?? {};
   const quantity = memory?.guest ?? requests?.["memory"] ?? limits?.["memory"];
-  return quantity === undefined ? DEFAULT_MEMORY_MIB : mibOf(quantity);
+  return quantity === undefined ? DEFAULT_MEMORY_MIB : toMib(quantity);
 }
 
 /** KubeVirt has no default. Source: KubeVirt KernelBootContainer. */
@@ -83,7 +78,7 @@ function isNonEmpty(path: string | undefined): path is string {
   return path !== undefined && path !== "";
 }
 
-export function kernelFilesOf({ firmware }: VmiSpec["domain"]): KernelFiles {
+export function listKernelFiles({ firmware }: VmiSpec["domain"]): KernelFiles {
   const container = firmware?.kernelBoot?.container;
   const { kernelPath, initrdPath } = container ?? {};
   return {
@@ -92,6 +87,6 @@ export function kernelFilesOf({ firmware }: VmiSpec["domain"]): KernelFiles {
   };
 }
 
-export function launcherPathOf(path: string): string {
+export function toLauncherPath(path: string): string {
   return `${names.KERNEL_BOOT_DIR}${path}`;
 }

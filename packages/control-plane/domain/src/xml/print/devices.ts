@@ -4,7 +4,7 @@ import {
   type BlockSizes,
   type ControllerDefinition,
   type DiskDefinition,
-  type DiskPlace,
+  type DiskAddress,
   type DiskSource,
   type NicDefinition,
   type SocketSource,
@@ -46,7 +46,7 @@ function blockElement({ logical, physical }: BlockSizes): Element {
   });
 }
 
-function placeElement(place: DiskPlace): Element {
+function placeElement(place: DiskAddress): Element {
   if (place.kind === "pci") return addressElement(place.address);
   return {
     "@type": "drive",
@@ -58,7 +58,7 @@ function placeElement(place: DiskPlace): Element {
 }
 
 export function diskElement(disk: DiskDefinition): Element {
-  const model = disk.place.kind === "pci" ? { "@model": virtioModel(disk.place.address) } : {};
+  const model = disk.address.kind === "pci" ? { "@model": virtioModel(disk.address.address) } : {};
   return withoutUndefined({
     "@type": disk.source.kind,
     "@device": disk.device,
@@ -72,7 +72,7 @@ export function diskElement(disk: DiskDefinition): Element {
     serial: disk.serial,
     boot: disk.bootOrder === undefined ? undefined : { "@order": String(disk.bootOrder) },
     alias: { "@name": disk.alias },
-    address: placeElement(disk.place),
+    address: placeElement(disk.address),
   });
 }
 

@@ -60,7 +60,7 @@ describe("the model of a NIC", () => {
   });
 });
 
-describe("queues are said", () => {
+describe("prints queues", () => {
   test.each([
     { model: "virtio", queues: 4, driver: ['<driver name="qemu" queues="4"/>'] },
     { model: "virtio", queues: 1, driver: null },

@@ -18,7 +18,7 @@ const DEVICES = [
   "watchdog",
 ] as const satisfies readonly FixedDevice[];
 
-function disk(more: Partial<DiskDefinition> & Pick<DiskDefinition, "place" | "bus">) {
+function disk(more: Partial<DiskDefinition> & Pick<DiskDefinition, "address" | "bus">) {
   return {
     alias: "ua-disk-a",
     source: { kind: "file", path: "/run/disks/a.qcow2", format: "qcow2" },
@@ -32,7 +32,7 @@ function disk(more: Partial<DiskDefinition> & Pick<DiskDefinition, "place" | "bu
 function disksAt(root: PciAddress): readonly DiskDefinition[] {
   return [
     {
-      ...disk({ bus: "virtio", place: { kind: "pci", address: root }, target: "vda" }),
+      ...disk({ bus: "virtio", address: { kind: "pci", address: root }, target: "vda" }),
       serial: "S1",
       cache: "none",
       io: "native",
@@ -47,7 +47,7 @@ function disksAt(root: PciAddress): readonly DiskDefinition[] {
     disk({
       bus: "scsi",
       device: "lun",
-      place: { kind: "drive", controller: 0, unit: 3 },
+      address: { kind: "drive", controller: 0, unit: 3 },
       source: { kind: "block", path: "/dev/volumes/b", format: "raw" },
     }),
     disk({
@@ -56,7 +56,7 @@ function disksAt(root: PciAddress): readonly DiskDefinition[] {
       target: "sdb",
       readOnly: true,
       isTrayOpen: true,
-      place: { kind: "drive", controller: 1, unit: 5 },
+      address: { kind: "drive", controller: 1, unit: 5 },
     }),
   ];
 }

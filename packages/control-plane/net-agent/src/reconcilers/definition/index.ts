@@ -73,7 +73,7 @@ async function report(
 ): Promise<ReportResult> {
   const operations = problemsPatch(nad, { ...finding, node: nodeName }); // pure
   if (operations.length === 0) return "known";
-  const { told } = finding;
+  const { reported: told } = finding;
   let reported: ReportResult = "written";
   try {
     const patch = { type: "json", operations } as const;
@@ -130,7 +130,7 @@ async function reportChanges(
     deps,
   }: { readonly previous: CheckedDefinition | undefined; readonly deps: DefinitionDeps },
 ): Promise<Pick<CheckedDefinition, "reported" | "isWithoutStatus">> {
-  const text = finding.told && JSON.stringify(finding.told);
+  const text = finding.reported && JSON.stringify(finding.reported);
   if (previous?.isWithoutStatus === true && previous.reported === text) return previous;
   const reported = await report(nad, finding, deps);
   return { reported: text, isWithoutStatus: reported === "without status" };
@@ -150,7 +150,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, previous, deps);
   const written = await reportChanges(
     nad,
-    { told, isTidying: isRemoving, gone: deletedNodes },
+    { reported, removesStale: isRemoving, deletedNodes },
     { previous, deps },
   );
   deps.checked.set(key, {

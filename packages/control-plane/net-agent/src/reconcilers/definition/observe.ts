@@ -62,7 +62,7 @@ async function collectFacts(
     leases: await Promise.all(
       listLeaseDirectories(needs, config, deps).map((directory) => files.list(directory)),
     ),
-    isAskedForGuests:
+    isRequestedByLauncher:
       needs.unfitForGuests !== undefined && (await isRequestedForGuests(network, deps)),
   };
 }

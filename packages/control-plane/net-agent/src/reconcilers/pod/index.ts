@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one pod: compares its annotation with the journal, and attaches and detaches.
-import { messageOf, retryRuleOf } from "@patchbay/base";
+import { messageOf, findRetryRule } from "@patchbay/base";
 import { planAttachmentActions } from "@patchbay/core/nics";
 import { after, done, type EventRecorder, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -21,7 +21,7 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
       failures.push(error);
     }
   }
-  const worst = failures.find((error) => retryRuleOf(error) === "backoff") ?? failures[0];
+  const worst = failures.find((error) => findRetryRule(error) === "backoff") ?? failures[0];
   if (worst !== undefined) throw toError(worst);
   return delaysMs.length === 0 ? done() : after(Math.min(...delaysMs));
 }

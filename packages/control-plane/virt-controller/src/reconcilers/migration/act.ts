@@ -10,7 +10,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import {
-  launcherNamesOf,
+  listLauncherNames,
   labelChanges,
   type MigrationAction,
   type MigrationFacts,
@@ -101,7 +101,7 @@ async function deleteLauncher(
 ): Promise<void> {
   const { namespace, name, uid, graceSeconds: gracePeriodSeconds } = action;
   const vmi = guest && (await deps.store.find(VIRTUAL_MACHINE_INSTANCES, keyOf(guest.vmi)));
-  if (vmi !== undefined && launcherNamesOf(vmi).includes(name)) return;
+  if (vmi !== undefined && listLauncherNames(vmi).includes(name)) return;
   await deps.store.delete(PODS, { namespace, name }, { uid, gracePeriodSeconds });
   deps.log.info("deleted an unused launcher pod", { pod: `${namespace}/${name}` });
 }

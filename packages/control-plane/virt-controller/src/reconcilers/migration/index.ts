@@ -47,17 +47,23 @@ async function reportCurrent(
   options: { readonly failures: PerformedSteps["failures"]; readonly deps: Deps },
 ): Promise<void> {
   const { failures, deps } = options;
-  const course = decideNext(facts);
+  const decision = decideNext(facts);
   const currentFacts = withNewestVmi(facts, deps);
   const state = findMigrationState(currentFacts);
   // If the VMI could not be written, the migration has not progressed.
   if (failures.some(({ step }) => step === "tellMigration")) return;
-  const status = buildMigrationStatus({ migration, course, state, failures, now: facts.now });
+  const status = buildMigrationStatus({
+    migration,
+    decision: decision,
+    state,
+    failures,
+    now: facts.now,
+  });
   if (!(await write(migration, status, deps))) return;
   for (const { on, note } of listMigrationEvents({
     before: migration,
     status,
-    course,
+    decision: decision,
     facts: currentFacts,
   })) {
     const object = on === "vmi" ? currentFacts.guest?.vmi : migration;
@@ -72,9 +78,9 @@ async function reportMigrations(
 ): Promise<void> {
   const { migration, waiting, now } = facts;
   if (migration !== undefined) await reportCurrent(migration, facts, { failures, deps });
-  const course = { kind: "wait" } as const;
+  const decision = { kind: "wait" } as const;
   for (const each of waiting.filter(({ metadata }) => metadata.deletionTimestamp === undefined)) {
-    const currentFacts = { migration: each, course, state: undefined, failures: [], now };
+    const currentFacts = { migration: each, decision, state: undefined, failures: [], now };
     await write(each, buildMigrationStatus(currentFacts), deps);
   }
 }

@@ -2,7 +2,7 @@
 // Reads the facts about a VMI's migrations. Reads nothing for a VMI without migrations.
 import {
   isMigrationFinal,
-  migrationConfigOf,
+  buildMigrationConfig,
   names,
   NAMESPACES,
   PODS,
@@ -19,7 +19,7 @@ import {
   isControlledBy,
   launcherPodName,
   mayBegin,
-  migrationSettingsOf,
+  readMigrationSettings,
   openMigration,
   ownerPodName,
   type MigrationFacts,
@@ -134,18 +134,18 @@ async function readSettings(
   const cluster = kubevirt?.spec?.configuration?.migrations;
   // The settings of an open migration are in the VMI.
   if (guest === undefined || openMigration(guest) !== undefined) {
-    return { configuration: migrationConfigOf(cluster), policyName: undefined };
+    return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
   const labels = await namespaceLabels(guest.metadata.namespace ?? "", deps);
   const policies = deps.policies.list();
-  return migrationSettingsOf(kubevirt, guest, { policies, namespaceLabels: labels });
+  return readMigrationSettings(kubevirt, guest, { policies, namespaceLabels: labels });
 }
 
 /** Policies do not change these limits. */
 function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
   if (migration === undefined || hasMigrationBegun(migration)) return false;
   const cluster = deps.kubevirts.list()[0]?.spec?.configuration?.migrations;
-  const configuration = migrationConfigOf(cluster);
+  const configuration = buildMigrationConfig(cluster);
   const limits = {
     perCluster: configuration.parallelMigrationsPerCluster,
     perNode: configuration.parallelOutboundMigrationsPerNode,
@@ -197,7 +197,7 @@ export async function observeMigrations(
       guest === undefined
         ? new Map()
         : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
-    leftPods: guest === undefined ? [] : await findLeftoverPods(guest.vmi, finished, deps),
+    leftoverPods: guest === undefined ? [] : await findLeftoverPods(guest.vmi, finished, deps),
     mayBegin: mayBeginNow(migration, deps),
     unfit: findUnfit(guest, migration, deps),
     cpuLabels: findCpuLabels(guest, deps),

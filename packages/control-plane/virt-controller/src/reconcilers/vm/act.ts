@@ -47,7 +47,7 @@ function isRefusal(error: unknown): boolean {
 /** Writes each change on its own, so that a rejected one does not block the others. */
 async function writeOneByOne(
   vmi: VirtualMachineInstance,
-  { kept, plugs }: NicsChange,
+  { planned: kept, plugs }: NicsChange,
   deps: Deps,
 ): Promise<readonly unknown[]> {
   const refusals: unknown[] = [];
@@ -72,7 +72,7 @@ async function changeNics(
   change: NicsChange,
   deps: Deps,
 ): Promise<void> {
-  const { kept, plugs } = change;
+  const { planned: kept, plugs } = change;
   try {
     await writeNics(vmi, plugs.reduce(withPlug, kept), deps);
   } catch (error) {
@@ -204,8 +204,8 @@ export function actVm(
   facts: VmFacts,
   deps: Deps,
 ): Promise<PerformedSteps> {
-  const { vm, vmi, isNameTaken } = facts;
-  const inputs = [vm.metadata.generation, vmi?.metadata.generation, isNameTaken].join(" ");
+  const { vm, vmi, hasNameConflict } = facts;
+  const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");
   const perform = (action: VmAction): Promise<void> => performOne(action, facts, deps);
   return performSteps({ object: vm, plan, inputs, perform }, deps);
 }

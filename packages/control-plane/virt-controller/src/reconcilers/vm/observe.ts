@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api";
 import { usesParts, collectPartsFacts, readParts } from "@patchbay/core/instancetype";
 import {
-  dataVolumesOf,
+  buildDataVolumes,
   willReleaseName,
   isOwnedBy,
   vmiOf,
@@ -52,7 +52,7 @@ async function findMissing(
   deps: Deps,
 ): Promise<VmFacts["missingDataVolumes"]> {
   if (vmi !== undefined || vm.metadata.deletionTimestamp !== undefined) return [];
-  const all = dataVolumesOf(vm);
+  const all = buildDataVolumes(vm);
   const found = await Promise.all(all.map((dataVolume) => findDataVolume(keyOf(dataVolume), deps)));
   return all.filter((_, index) => found[index] === undefined);
 }
@@ -91,7 +91,7 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const facts = { vm, ...parts, now, startProblems, missingDataVolumes, bindings, isStaged };
   const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
   const isWaiting = own !== undefined && waitsForBinding(own, findClaims(own, deps.claims));
-  const isNameTaken = own === undefined && vmi !== undefined;
-  const isTakerLeaving = own === undefined && vmi !== undefined && willReleaseName(vmi, vm);
-  return { ...facts, vmi: own, isNameTaken, isTakerLeaving, waitsForBinding: isWaiting };
+  const hasNameConflict = own === undefined && vmi !== undefined;
+  const isConflictTemporary = own === undefined && vmi !== undefined && willReleaseName(vmi, vm);
+  return { ...facts, vmi: own, hasNameConflict, isConflictTemporary, waitsForBinding: isWaiting };
 }

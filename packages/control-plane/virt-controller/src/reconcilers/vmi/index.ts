@@ -11,7 +11,7 @@ import {
   newSyncError,
   buildVmiStatus,
   statusPatch,
-  type OwnVmiStatus,
+  type ControllerVmiStatus,
 } from "@patchbay/core/status";
 import { type VmiFacts, planVmi } from "@patchbay/core/vm";
 import { keyOf, printTime, after, done, type Next } from "@patchbay/kube";
@@ -28,7 +28,7 @@ function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperat
 }
 
 /** Keeps what was known of the pod, for virt-handler and for people, except for attachments, which are removed. */
-function toFields(next: OwnVmiStatus): object {
+function toFields(next: ControllerVmiStatus): object {
   return { ...next, attachments: next.attachments };
 }
 

@@ -7,15 +7,15 @@ import {
   isVmiFinal,
   names,
   networkConfigOf,
-  overcommitConfigOf,
+  readOvercommitConfig,
   PODS,
-  storageConfigOf,
+  readStorageConfig,
   logsSerialConsoles,
   usesEmulation,
   type NetworkConfig,
 } from "@patchbay/api";
 import {
-  claimNamesOf,
+  listClaimNames,
   type VmiFacts,
   listNetworkNames,
   hasMissingImage,
@@ -40,7 +40,7 @@ export function findClaims(
   claims: Pick<Cache<PersistentVolumeClaim>, "find">,
 ): VmiFacts["storage"]["claims"] {
   const { namespace = "" } = vmi.metadata;
-  const found = claimNamesOf(vmi).flatMap((name) => {
+  const found = listClaimNames(vmi).flatMap((name) => {
     const claim = claims.find({ namespace, name });
     return claim === undefined ? [] : [[name, claim] as const];
   });
@@ -101,8 +101,8 @@ async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> 
   if (pod !== undefined && hasMissingImage(pod)) deps.imageVolumes.reportLost();
   const testPod = planImageVolumeProbe(facts);
   if (testPod === undefined) return facts;
-  const keepsImageVolumes = await deps.imageVolumes.areSupported(testPod);
-  return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
+  const supportsImageVolumes = await deps.imageVolumes.areSupported(testPod);
+  return { ...facts, settings: { ...facts.settings, supportsImageVolumes } };
 }
 
 function findDefinitions(
@@ -130,11 +130,11 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
     sidecarShimImage: deps.sidecarShimImage,
     useEmulation: usesEmulation(kubevirt),
     logsConsoles: logsSerialConsoles(kubevirt),
-    keepsImageVolumes: false,
-    overcommit: overcommitConfigOf(kubevirt),
+    supportsImageVolumes: false,
+    overcommit: readOvercommitConfig(kubevirt),
     ...(nodes.length > 0 && { offeredResources: offeredResources(nodes) }),
   };
-  const storage = { claims: findClaims(vmi, deps.claims), config: storageConfigOf(kubevirt) };
+  const storage = { claims: findClaims(vmi, deps.claims), config: readStorageConfig(kubevirt) };
   const network = networkConfigOf(kubevirt);
   const nodeLoss = findLoss(pod, deps);
   const lost = nodeLoss === undefined ? {} : { nodeLoss };

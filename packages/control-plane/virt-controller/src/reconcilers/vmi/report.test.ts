@@ -113,7 +113,7 @@ describe("a sync error", () => {
       await bench.settleVmi();
     }
     const message =
-      "interface one now has 10.0.0.6 on default/blue; it had 10.0.0.5 before; events of the launcher pod say why";
+      "interface one now has 10.0.0.6 on default/blue; it had 10.0.0.5 before; see the events of the launcher pod for the cause";
     const conditions = (await bench.vmi())?.status?.conditions ?? [];
     expect(conditions.map(({ type }) => type)).toEqual(["Ready", "AddressChanged"]);
     expect(bench.events).toEqual([`VirtualMachineInstance Warning AddressNotKept: ${message}`]);

@@ -19,7 +19,7 @@ import { buildSweepStep } from "./steps/sweep-links.ts";
 export interface NodePlanResult {
   readonly changed: boolean;
   readonly done: ReadonlySet<string>;
-  readonly hindrances: Readonly<Record<string, BlockedReason>>;
+  readonly blockedReasons: Readonly<Record<string, BlockedReason>>;
   readonly guest: BlockedReason | undefined;
   readonly retryInMs: number | undefined;
   readonly connectionError: AppError | undefined;
@@ -111,7 +111,7 @@ async function reportFirst(
   { facts, deps }: StepContext,
 ): Promise<boolean> {
   if (!plan.some(({ kind }) => kind === "report")) return true;
-  return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
+  return (await reportNodeVm(facts, { blockedReasons: {} }, deps)) === 0;
 }
 
 export async function actNodeVm(
@@ -124,13 +124,13 @@ export async function actNodeVm(
   const results = [...first, last];
   const failed = results.flatMap((result) => result.failed);
   const done = results.flatMap((result) => result.done);
-  const hindrances = failed.flatMap(({ action, shown }) =>
+  const blockedReasons = failed.flatMap(({ action, shown }) =>
     action.ifaces.map((iface) => [iface, shown] as const),
   );
   return {
     changed: done.length > 0,
     done: new Set(done.map(({ name }) => name)),
-    hindrances: Object.fromEntries(hindrances),
+    blockedReasons: Object.fromEntries(blockedReasons),
     guest: failed.find(({ action }) => action.name === START_STEP)?.shown,
     retryInMs: earliest(results.map(({ retryInMs: againMs }) => againMs)),
     connectionError: failed.map(({ error }) => error).find(isLost),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events about NICs and about the guest as a whole.
 import type { IfaceStatus, KubeObject, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
-import { eventTypeOf } from "@patchbay/core/reasons";
+import { findEventType } from "@patchbay/core/reasons";
 import { findByName, networksOf } from "@patchbay/core/nics";
-import { ownerVmOf, type Drift } from "@patchbay/core/vm";
+import { findOwnerVm, type Drift } from "@patchbay/core/vm";
 import type { NodeVmStatus } from "@patchbay/core/status";
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -28,7 +28,7 @@ function isReady(status: IfaceStatus | undefined): boolean {
 function buildBlockedNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   const reason = after.hotplug?.reason;
   if (reason === undefined || reason === before?.hotplug?.reason) return undefined;
-  const type = eventTypeOf(reason);
+  const type = findEventType(reason);
   if (type === undefined) return undefined;
   const { name: about = "" } = after;
   const message = `interface ${about}: ${after.hotplug?.message ?? reason}`;
@@ -83,7 +83,7 @@ const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "Hook
 /** One event for each reason that blocks the VMI as a whole, because messages may vary. Source of the reason: KubeVirt virt-handler. */
 function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
-  if (eventTypeOf(hindrance.reason) === undefined) return [];
+  if (findEventType(hindrance.reason) === undefined) return [];
   const summary = START_REASONS.includes(hindrance.reason)
     ? "the guest cannot be started"
     : "the guest cannot be managed";
@@ -129,7 +129,7 @@ function buildUnpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes
 
 /** Events about NICs go to the VM that declares them, or to the VMI if it has no VM. */
 function findDeclarer(vmi: VirtualMachineInstance): KubeObject {
-  const owner = ownerVmOf(vmi);
+  const owner = findOwnerVm(vmi);
   if (owner === undefined) return vmi;
   const { apiVersion, kind, name, uid } = owner;
   const { namespace = "" } = vmi.metadata;

@@ -166,13 +166,13 @@ async function converge(
 
 /** Drops the retry state of steps that succeeded, so that the next unplug or step starts afresh. */
 function pruneRetryState(
-  { vmi, ifaces, domain, orphans }: NodeVmFacts,
+  { vmi, ifaces, domain, orphanedWirings: orphans }: NodeVmFacts,
   result: NodePlanResult,
   deps: Deps,
 ): void {
   const unplugging = ifaces.filter(mustReleaseDevice).map(({ name }) => name);
   deps.unplugRequests.retain(vmi.metadata.uid ?? "", unplugging);
-  const blockedSteps = Object.keys(result.hindrances).flatMap(listStepNames);
+  const blockedSteps = Object.keys(result.blockedReasons).flatMap(listStepNames);
   deps.stepBackoff.retain(vmi.metadata.uid ?? "", [
     ...blockedSteps,
     ...listSweepStepNames(orphans),

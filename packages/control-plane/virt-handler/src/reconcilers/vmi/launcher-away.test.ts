@@ -123,7 +123,7 @@ describe("a failing launcher", () => {
     const bench = await running();
     const passes = [1, 2, 3];
     for (const pass of passes) {
-      bench.podNetwork.failNext("look", new AppError(code, { message: String(pass) }));
+      bench.podNetwork.failNext("observe", new AppError(code, { message: String(pass) }));
       await bench.resume();
     }
     expect(bench.notes.filter(({ reason }) => reason === "SyncFailed")).toHaveLength(1);
@@ -136,7 +136,7 @@ test.each([new AppError("KUBE_UNREACHABLE", {}), new Error("a bug")])(
     const bench = await running();
     const before = await bench.vmi();
     for (let pass = 0; pass < 4; pass += 1) {
-      bench.podNetwork.failNext("look", error);
+      bench.podNetwork.failNext("observe", error);
       expect(await bench.resume()).toEqual([error]);
     }
     expect(await bench.vmi()).toEqual(before);

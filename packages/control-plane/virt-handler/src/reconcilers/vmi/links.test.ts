@@ -21,7 +21,7 @@ const LINKS = linkNamesOf("one");
 const WIRING = { kind: "bridge", ...LINKS, podInterfaceName, mac: MAC } as const;
 
 async function isWired(bench: Bench): Promise<boolean> {
-  const view = await bench.podNetwork.look({ fd: 8, inode: NETNS });
+  const view = await bench.podNetwork.observe({ fd: 8, inode: NETNS });
   return view.isWired({ ...WIRING, mtu: 1500 });
 }
 
@@ -150,7 +150,7 @@ describe("a tap that is deleted under QEMU", () => {
     await bench.resume();
     const drifts = (): readonly string[] =>
       bench.events.filter((event) => event.startsWith("InterfaceDrifted"));
-    expect(drifts()[0]).toContain("interface one: its tap was gone and is created again");
+    expect(drifts()[0]).toContain("interface one: its tap did not exist and was recreated");
     const { length } = drifts();
     await bench.resume();
     expect(drifts()).toHaveLength(length);

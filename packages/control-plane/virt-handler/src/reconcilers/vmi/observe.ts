@@ -16,7 +16,7 @@ import {
 } from "@patchbay/core/nics";
 import {
   domainNameOf,
-  machineUuidOf,
+  buildMachineUuid,
   type DomainSnapshot,
   type NodeVmFacts,
 } from "@patchbay/core/vm";
@@ -70,7 +70,7 @@ async function observeDomain(
     ...(info.hasDiskError === true && { hasDiskError: true }),
     // A domain that migrated away while this node still owns the VMI counts as crashed.
     crashed: info.state === "crashed" || info.move === "left",
-    ...(info.move === "leaving" && { isLeaving: true as const }),
+    ...(info.move === "leaving" && { isMigratingOut: true as const }),
     facts,
   };
 }
@@ -83,12 +83,12 @@ async function observeLinks(
   const { netns } = session.launcher;
   if (domain !== undefined) {
     session.markLinksObserved();
-    return [domain, await deps.podNetwork.look(netns)];
+    return [domain, await deps.podNetwork.observe(netns)];
   }
   session.markObserved();
   return settleBoth(
     observeDomain(domainNameOf(vmi), session.connection),
-    deps.podNetwork.look(netns),
+    deps.podNetwork.observe(netns),
   );
 }
 
@@ -112,7 +112,7 @@ function observeGuest(
   const silentSince = guestAgents.silentSince(vmi);
   const guestSystem = guestAgents.findSystem(vmi.metadata.uid ?? "");
   const facts = {
-    guestLinks: view.others,
+    guestLinks: view.otherLinks,
     ...(silentSince === undefined ? {} : { silentSince }),
     ...(guestSystem === undefined ? {} : { guestSystem }),
   };
@@ -141,7 +141,7 @@ function observeSockets(
   const sockets = listVhostSockets(vmi, networkConfigOf(kubevirts.list()[0]).bindings);
   session.watchSockets(sockets.map(({ path }) => path));
   return new Map(
-    sockets.map((socket) => [socket.podInterfaceName, vhostSockets.look(pod.uid, socket)]),
+    sockets.map((socket) => [socket.podInterfaceName, vhostSockets.observe(pod.uid, socket)]),
   );
 }
 
@@ -199,16 +199,16 @@ export async function observeNodeVm(
     domain,
     useEmulation,
     network,
-    uuid: machineUuidOf(vmi),
+    uuid: buildMachineUuid(vmi),
     ...guest.facts,
-    orphans: findOrphanedWirings(links, {
+    orphanedWirings: findOrphanedWirings(links, {
       ifaces,
       attachments: vmi.status?.attachments ?? [],
       nics,
     }),
     ...addresses.facts,
     dns: parseResolver(session.launcher.resolver ?? ""),
-    asked: Object.fromEntries(
+    unplugRequests: Object.fromEntries(
       ifaces.map(({ name }) => [name, deps.unplugRequests.find(uid, name)]),
     ),
   };

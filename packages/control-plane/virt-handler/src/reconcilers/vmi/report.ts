@@ -141,7 +141,7 @@ async function write(
 }
 
 export interface ReportExtras {
-  readonly hindrances: Readonly<Record<string, BlockedReason>>;
+  readonly blockedReasons: Readonly<Record<string, BlockedReason>>;
   readonly guest?: BlockedReason | undefined;
 }
 

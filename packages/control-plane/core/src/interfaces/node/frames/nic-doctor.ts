@@ -15,7 +15,7 @@ export interface ExaminedNic {
    */
   readonly target?: { readonly address: string; readonly isGuest: boolean };
   /** Whether to request a DHCP offer. No lease is taken. */
-  readonly asksDhcp: boolean;
+  readonly testsDhcp: boolean;
   /** Time limit, at least 1000. */
   readonly withinMs: number;
 }

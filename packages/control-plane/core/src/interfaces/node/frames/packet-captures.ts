@@ -22,7 +22,7 @@ export interface PacketCaptures {
   start(
     netns: NetnsHandle,
     what: CapturedLink,
-    take: (bytes: Uint8Array) => void | Promise<void>,
+    onBytes: (bytes: Uint8Array) => void | Promise<void>,
   ): Promise<PacketCapture>;
-  endLeft(): Promise<void>;
+  killLeftovers(): Promise<void>;
 }

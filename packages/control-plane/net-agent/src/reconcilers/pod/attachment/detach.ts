@@ -68,7 +68,7 @@ async function restoreSettings(
   deps: Deps,
 ): Promise<void> {
   try {
-    await deps.podNetwork.giveBack(where.netns, buildBorrowedNic(row.request, row.result));
+    await deps.podNetwork.restoreNic(where.netns, buildBorrowedNic(row.request, row.result));
   } catch (error) {
     // DEL follows nevertheless: it may not need this, and it removes the NIC.
     const reason = messageOf(error);

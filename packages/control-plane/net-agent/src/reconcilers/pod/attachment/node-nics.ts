@@ -57,7 +57,7 @@ export async function recordNodeNics(
 }
 
 export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): Promise<void> {
-  await withHostNetns(deps, (host) => deps.nodeNics.bringBack(netns, name, host));
+  await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
 /** Whether a plugin failed only because the NIC is back on the node already: ADD never ran, or DEL ran before. */
@@ -87,7 +87,7 @@ async function restoreOne(
 ): Promise<readonly MissingSetting[]> {
   const restored = await deps.nodeNics.restore(host, nic);
   if (restored.kind === "there") {
-    const { lacks: missing } = restored;
+    const { rejectedSettings: missing } = restored;
     if (missing.length === 0) return [];
     return [{ message: `${nic.name} lacks ${missing.join(", ")}`, isTransient: true }];
   }

@@ -93,6 +93,6 @@ export function toOwned(row: JournalRow, current: CurrentPod): OwnedRow {
     isAdopted: row.isAdopted === true,
     hasDevice: readDevice(row) !== undefined,
     entries: buildStatusEntries(row),
-    ...(row.selection !== undefined && { asked: row.selection }),
+    ...(row.selection !== undefined && { recordedElement: row.selection }),
   };
 }

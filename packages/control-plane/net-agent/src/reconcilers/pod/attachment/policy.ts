@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks what a network's definition may use. Its plugins run as root, no matter who wrote it.
 import { isAppError, AppError } from "@patchbay/base";
-import { leaseDirectoriesOf, namesBridge, policyProblems } from "@patchbay/core/nics";
+import { listLeaseDirectories, namesBridge, policyProblems } from "@patchbay/core/nics";
 import { keyOf, printKey, parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
@@ -25,7 +25,7 @@ async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
 ): Promise<string | undefined> {
-  const directories = new Set(leaseDirectoriesOf(config));
+  const directories = new Set(listLeaseDirectories(config));
   if (directories.size === 0) return undefined;
   const defaultNetwork = await readIfUsable(() => deps.readDefaultNetwork?.());
   if (defaultNetwork?.name === config.name) return "the pods' default network";
@@ -34,7 +34,7 @@ async function findPoolOwner(
     if (!trustedNamespaces.includes(nad.metadata.namespace ?? "")) continue;
     const network = printKey(keyOf(nad));
     const other = await readIfUsable(() => readDefinition(network, deps));
-    const directoriesInUse = other === undefined ? [] : leaseDirectoriesOf(other);
+    const directoriesInUse = other === undefined ? [] : listLeaseDirectories(other);
     if (directoriesInUse.some((directory) => directories.has(directory)))
       return `network ${network}`;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of an iface, with their names. Each step can be repeated.
 import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
-import { aliasOf, findByName, ipv6GatewayOf } from "@patchbay/core/nics";
+import { toAlias, findByName, findIpv6Gateway } from "@patchbay/core/nics";
 import {
   blockedReasonOfFailure,
   blockedReasonOfWait,
@@ -149,7 +149,7 @@ async function storeAddresses(
   { pod, session, deps }: StepContext,
 ): Promise<void> {
   const row = await deps.podNetwork.readAddresses(session.launcher.netns, podInterfaceName);
-  if (ipv6GatewayOf(row) !== undefined && row.gatewayMac === undefined) {
+  if (findIpv6Gateway(row) !== undefined && row.gatewayMac === undefined) {
     deps.log.warn("cannot answer for the IPv6 gateway, because its MAC is unknown", {
       link: podInterfaceName,
     });
@@ -174,7 +174,7 @@ async function perform(action: EffectiveAction, context: StepContext): Promise<v
       await deps.podNetwork.unwireTap(netns, action.wiring);
       return;
     case "attachDevice":
-      await attach(aliasOf(action.iface), action.xml, context);
+      await attach(toAlias(action.iface), action.xml, context);
       return;
     case "detachDevice":
       await detach(action.iface, action.alias, context);
