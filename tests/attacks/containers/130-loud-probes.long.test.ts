@@ -45,7 +45,7 @@ test("attack 130: probes that say 15 MiB each fail, and cost the node next to no
   for (let count = 0; count < PROBES; count += 1) {
     expect(await runProbe(runtime, { kind: "exec", command: chatterer }, asking)).toEqual({
       outcome: "failure",
-      message: "it says too much",
+      message: "its output exceeds the limit",
     });
   }
   expect((bytesRead() - before) / PROBES).toBeLessThan(READ_BYTES_MAX);

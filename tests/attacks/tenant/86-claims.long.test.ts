@@ -120,7 +120,7 @@ test("attack 86: of three claims of 5 GiB on a disk of 6 one is made, and the ot
   const [note] = node.notes;
   expect(note?.reason).toBe("ProvisioningFailed");
   expect(note?.message).toMatch(
-    /node\(s\) did not have enough free storage: .* 5Gi of them are promised to other claims: delete claims that nobody needs/,
+    /node\(s\) did not have enough free storage: .* 5Gi of that are promised to other claims: delete unused claims/,
   );
 });
 

@@ -161,7 +161,7 @@ describe("install", () => {
   test("makes everything, in strict mode, and a second time changes nothing", async () => {
     const first = await patchbayProcess("install");
     // The embedded server has nobody for some of the kinds, and says so.
-    const told = /acts on a (\w+), it is only kept: /;
+    const told = /handles a (\w+), it is only stored: /;
     const kinds = first.stderr
       .trim()
       .split("\n")

@@ -59,7 +59,7 @@ test("of a mount point the content goes, and the mount stays, with what is the f
   await purge();
   expect(readdirSync(dataDir)).toEqual(["lost+found"]);
   expect(readFileSync("/proc/self/mounts", "utf8")).toContain(` ${dataDir} tmpfs `);
-  expect(said.at(-1)).toBe(`${dataDir} is empty; it is a mount point, and stays`);
+  expect(said.at(-1)).toBe(`${dataDir} is empty; it is a mount point and is not deleted`);
 });
 
 test("a purge that died halfway is finished by the next one", async () => {

@@ -202,7 +202,7 @@ describe("sockets of vhost-user", () => {
   const SOCKETS = { [names.VHOST_USER_RESOURCE]: "1000" };
   const DATAPLANE = { [names.VHOST_USER_DATAPLANE_RESOURCE]: "1" };
   const processes: NonNullable<Facts["processes"]> = {
-    seen: { phase: "ready", reason: "", all: [] },
+    seen: { phase: "ready", reason: "", processes: [] },
   };
 
   test.each<{
@@ -391,9 +391,9 @@ describe("found", () => {
           seen: {
             phase: "failed",
             reason: "no space left",
-            all: [
+            processes: [
               { name: "virt-api", runs: false },
-              { name: "net-agent", runs: true, answers: false },
+              { name: "net-agent", runs: true, isResponding: false },
             ],
           },
         },

@@ -117,7 +117,7 @@ test.each(["portforward"])("pods/%s says that it is not there", async (name) => 
   expect([code, body.reason, body.message]).toEqual([
     501,
     "NotImplemented",
-    `pods/${name} is not served here`,
+    `pods/${name} is not supported`,
   ]);
   expect((await api.get(`${pods}/absent/${name}`)).code).toBe(404);
   const { text } = await api.get("/api/v1");

@@ -97,7 +97,7 @@ test("an ExternalName has no address, and gets one when it becomes another", asy
 
 test("one of a load balancer is told that there is none, and has a port of the node", async () => {
   const { headers, body } = await api.post(SERVICES, service({ ...WEB, type: "LoadBalancer" }));
-  expect(String(headers["warning"])).toContain("nothing on this machine gives addresses");
+  expect(String(headers["warning"])).toContain("no controller on this machine assigns addresses");
   expect(portsOf(body.spec)[0]?.nodePort).toBeGreaterThan(0);
 });
 

@@ -87,12 +87,12 @@ function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): v
 }
 
 function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedAction, Reason> {
-  const circumstances = serializeInputs(facts.pod);
+  const inputs = serializeInputs(facts.pod);
   return {
-    pauses: deps.pauses,
+    pauses: deps.stepBackoff,
     stepOf: (action) => {
       const name = findStepName(action);
-      return name === undefined ? undefined : { scope: facts.uid, name, circumstances };
+      return name === undefined ? undefined : { scope: facts.uid, name, circumstances: inputs };
     },
     explain: (action, error) => {
       if (!canPause(error)) throw error;
@@ -164,7 +164,7 @@ async function reportIfExists(facts: PodFacts, deps: PodDeps): Promise<void> {
   const { pod } = facts;
   if (pod === undefined) return;
   deps.probes.retain(facts.uid, listProbed(facts));
-  const health = deps.probes.healthOf(facts.uid);
+  const health = deps.probes.findHealth(facts.uid);
   try {
     await reportStatus({ ...facts, pod, health }, deps);
   } catch (error) {
