@@ -21,7 +21,7 @@ import {
 } from "../contract/cri/containerd-runtime.ts";
 import { toContainerConfig } from "../../packages/standalone/node-runtime/src/translate/container.ts";
 import {
-  hostsFileOf,
+  buildHostsFilePath,
   toSandboxConfig,
 } from "../../packages/standalone/node-runtime/src/translate/sandbox.ts";
 import type { NodeFacts } from "../../packages/standalone/node-runtime/src/translate/node-facts.ts";
@@ -143,7 +143,7 @@ export class TenantNode {
     const pod = podOf(name, spec);
     const paths = await prepareVolumes(deps, pod);
     const podDirectory = join(this.facts.podsDir, pod.metadata.uid ?? "");
-    await deps.files.writeAtomic(hostsFileOf(podDirectory), "");
+    await deps.files.writeAtomic(buildHostsFilePath(podDirectory), "");
     const sandbox = toSandboxConfig(pod, 0, this.facts);
     const sandboxId = await runtime.runSandbox(sandbox);
     const image = await runtime.findImage(reference);

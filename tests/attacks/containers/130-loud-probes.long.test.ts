@@ -45,7 +45,7 @@ test("attack 130: probes that print 15 MiB fail and cost the node little", async
   for (let count = 0; count < PROBES; count += 1) {
     expect(await runProbe(runtime, { kind: "exec", command: chatterer }, request)).toEqual({
       outcome: "failure",
-      message: "it says too much",
+      message: "its output exceeds the limit",
     });
   }
   expect((bytesRead() - before) / PROBES).toBeLessThan(READ_BYTES_MAX);

@@ -98,7 +98,7 @@ test("attack 89: rejects environment variables that expand exponentially and rep
   }, TIMEOUT);
   expect(waiting).toMatchObject({ reason: "CreateContainerConfigError" });
   expect(waiting.message).toContain(
-    "with variable V14 its environment is larger than a program can be given",
+    "with variable V14 its environment exceeds the kernel's limits for programs",
   );
 });
 

@@ -23,7 +23,7 @@ beforeEach(async () => {
     files: { readText: () => Promise.resolve(`nameserver 10.96.0.10\nnameserver ${SERVER}\n`) },
     clock: createClock(),
     randomId: () => ID,
-    own: "10.96.0.10",
+    ownAddress: "10.96.0.10",
     port: server.address().port,
   });
 });

@@ -120,7 +120,7 @@ test("attack 86: provisions one of three 5 GiB claims on a 6 GiB disk and report
   const [note] = node.notes;
   expect(note?.reason).toBe("ProvisioningFailed");
   expect(note?.message).toMatch(
-    /node\(s\) did not have enough free storage: .* 5Gi of them are promised to other claims: delete claims that nobody needs/,
+    /node\(s\) did not have enough free storage: .* 5Gi of that are promised to other claims: delete unused claims/,
   );
 });
 

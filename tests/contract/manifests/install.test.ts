@@ -161,7 +161,7 @@ describe("install", () => {
   test("creates all objects in strict mode, and changes nothing the second time", async () => {
     const first = await patchbayProcess("install");
     // The embedded server has no controller for some of the kinds and warns.
-    const reported = /acts on a (\w+), it is only kept: /;
+    const reported = /handles a (\w+), it is only stored: /;
     const kinds = first.stderr
       .trim()
       .split("\n")

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { ctr, mountsBelow, removeGroups } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { cgroupRootOf } from "../../../packages/standalone/supervisor/src/runtime/own-containerd.ts";
+import { buildCgroupRoot } from "../../../packages/standalone/supervisor/src/runtime/own-containerd.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { addImage } from "../../../packages/standalone/supervisor/src/images/images.ts";
 import { withContainerd } from "../../../packages/standalone/supervisor/src/images/with-containerd.ts";
@@ -50,7 +50,7 @@ beforeAll(async () => {
   await add("other", join(work, "other"));
 }, 120_000);
 afterAll(async () => {
-  await removeGroups({ files, runner: createProcessRunner() }, cgroupRootOf({ dataDir }));
+  await removeGroups({ files, runner: createProcessRunner() }, buildCgroupRoot({ dataDir }));
   await rm(work, { recursive: true });
 });
 

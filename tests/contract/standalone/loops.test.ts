@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { pathsOf } from "../../../packages/standalone/supervisor/src/data-dir/paths.ts";
+import { buildPaths } from "../../../packages/standalone/supervisor/src/data-dir/paths.ts";
 import { removeLoops } from "../../../packages/standalone/supervisor/src/host/leftovers.ts";
 
 let directory = "";
@@ -48,7 +48,7 @@ test("removes leftover loop devices and preserves other machines'", async () => 
     runner: createProcessRunner(),
     log,
     bootId: "",
-    paths: pathsOf(join(directory, "machine")),
+    paths: buildPaths(join(directory, "machine")),
   });
   expect(devicesHere()).toEqual([other]);
   expect(log.lines).toMatchObject([{ message: "removed a leftover loop device" }]);

@@ -59,7 +59,7 @@ test("purges the content of a mount point, and preserves the mount and the file 
   await purge();
   expect(readdirSync(dataDir)).toEqual(["lost+found"]);
   expect(readFileSync("/proc/self/mounts", "utf8")).toContain(` ${dataDir} tmpfs `);
-  expect(output.at(-1)).toBe(`${dataDir} is empty; it is a mount point, and stays`);
+  expect(output.at(-1)).toBe(`${dataDir} is empty; it is a mount point and is not deleted`);
 });
 
 test("the next purge completes one that died", async () => {

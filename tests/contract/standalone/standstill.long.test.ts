@@ -20,9 +20,9 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually, findFreePort } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import {
-  directoriesOf,
-  healthSocketOf,
-  pathsOf,
+  listDirectories,
+  buildHealthSocketPath,
+  buildPaths,
 } from "../../../packages/standalone/supervisor/src/data-dir/paths.ts";
 import { newestValidityStartMs } from "../../../packages/standalone/supervisor/src/data-dir/certificates.ts";
 import { removeServiceRules } from "../../../packages/standalone/supervisor/src/host/rules.ts";
@@ -40,7 +40,7 @@ import { asBuilt, processOf, type NamedProcess } from "./processes.ts";
 const PERIOD_MS = 10_000;
 const TIMEOUT_MS = 90_000;
 const DAY_MS = 24 * 3_600_000;
-const paths = pathsOf(join(tmpdir(), `standstill-${randomUUID().slice(0, 8)}`));
+const paths = buildPaths(join(tmpdir(), `standstill-${randomUUID().slice(0, 8)}`));
 const files = createFiles();
 const clock = createFakeClock();
 const runner = createProcessRunner();
@@ -79,7 +79,9 @@ async function waitForNext(name: string, before: NamedProcess): Promise<NamedPro
     { withinMs: TIMEOUT_MS },
   );
   const answers = (): Promise<boolean> =>
-    checkHealth(healthSocketOf(paths, name), AbortSignal.timeout(PERIOD_MS)).then(() => true);
+    checkHealth(buildHealthSocketPath(paths, name), AbortSignal.timeout(PERIOD_MS)).then(
+      () => true,
+    );
   await eventually(answers, { withinMs: TIMEOUT_MS });
   return next;
 }
@@ -114,7 +116,7 @@ async function expectStartedAnew(program: ComponentProgram): Promise<void> {
 test(
   "kills and restarts a hung service, also the API server",
   async () => {
-    for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+    for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
     const deps = { files, clock: createClock(), runner, paths };
     const { settings } = await prepare(deps, { apiPort: await findFreePort() });
     const { apiServer, virtController } = buildPrograms(deps, settings);
@@ -137,7 +139,7 @@ async function shownAt(port: number, ca: string): Promise<{ readonly endMs: numb
 test(
   "renews certificates before they expire and restarts services with older ones, one by one",
   async () => {
-    for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+    for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
     const real = createClock();
     // They were issued nearly a year ago.
     const past = { ...real, now: () => real.now() - 320 * DAY_MS };

@@ -202,7 +202,7 @@ describe("sockets of vhost-user", () => {
   const SOCKETS = { [names.VHOST_USER_RESOURCE]: "1000" };
   const DATAPLANE = { [names.VHOST_USER_DATAPLANE_RESOURCE]: "1" };
   const processes: NonNullable<Facts["processes"]> = {
-    value: { phase: "ready", reason: "", all: [] },
+    value: { phase: "ready", reason: "", processes: [] },
   };
 
   test.each<{
@@ -393,9 +393,9 @@ describe("found", () => {
           value: {
             phase: "failed",
             reason: "no space left",
-            all: [
+            processes: [
               { name: "virt-api", runs: false },
-              { name: "net-agent", runs: true, answers: false },
+              { name: "net-agent", runs: true, isResponding: false },
             ],
           },
         },

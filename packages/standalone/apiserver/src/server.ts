@@ -146,12 +146,12 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
   );
   const startRevision = store.revision();
   const isStrict = options.strict === true;
-  const plain = options.fieldManagers === true ? recordManagers(builtIn) : builtIn;
+  const defaultAdmission = options.fieldManagers === true ? recordManagers(builtIn) : builtIn;
   return {
     ...access,
     store,
     registry,
-    admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : plain,
+    admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : defaultAdmission,
     watchBehavior: isStrict
       ? makeStrictWatchBehavior(startRevision, randomFraction)
       : LENIENT_WATCH_BEHAVIOR,
@@ -187,7 +187,7 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startDisruptionBudgets(deps, stop);
 }
 
-function commonNameOf(certPem: string): string {
+function parseCommonName(certPem: string): string {
   return /^CN=(.*)$/m.exec(new X509Certificate(certPem).subject)?.[1] ?? "";
 }
 
@@ -240,7 +240,7 @@ async function createBuiltInObjects(
   await writeAuthenticationConfig(deps, {
     clientCaPem: options.clientCaPem,
     frontProxyCaPem: options.frontProxyCaPem,
-    frontProxyName: commonNameOf(options.frontProxy.certPem),
+    frontProxyName: parseCommonName(options.frontProxy.certPem),
   });
   await startLocalApiServices(deps, stop);
 }
@@ -280,7 +280,7 @@ async function listen(server: Server, options: ApiServerOptions): Promise<Listen
 
 async function closeServer(server: Server): Promise<void> {
   // The ends of watches are written in this and the next turn; only then the connections count as idle.
-  for (let turn = 0; turn < 2; turn += 1) {
+  for (let attempt = 0; attempt < 2; attempt += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
   const closed = once(server, "close");
@@ -296,7 +296,7 @@ async function closeServer(server: Server): Promise<void> {
  */
 export async function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
   const store = openStore(options.storePath, (error) => {
-    options.logger.error("a listener of the store failed", { err: messageOf(error) });
+    options.logger.error("a store listener failed", { err: messageOf(error) });
   });
   const stopping = new AbortController();
   try {

@@ -77,7 +77,7 @@ function criValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string
   };
 }
 
-function sectionsOf(layout: ContainerdLayout, settings: ContainerdSettings): readonly Section[] {
+function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): readonly Section[] {
   const { snapshotter } = settings;
   return [
     [["grpc"], { address: layout.socket }],
@@ -109,7 +109,7 @@ function printValues(values: Readonly<Record<string, Value>>): readonly string[]
 }
 
 export function configText(layout: ContainerdLayout, settings: ContainerdSettings): string {
-  const sections = sectionsOf(layout, settings).flatMap(([path, values]) => [
+  const sections = buildSections(layout, settings).flatMap(([path, values]) => [
     "",
     `[${path.map(printKey).join(".")}]`,
     ...printValues(values),

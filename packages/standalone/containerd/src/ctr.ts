@@ -25,7 +25,7 @@ export interface CtrOptions {
 /** The last line of the error output is `ctr: ` and the reason. */
 export function parseErrorText(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
-  return (lines.at(-1) ?? "it did not say why").replace(/^ctr: /, "").slice(0, REASON_MAX);
+  return (lines.at(-1) ?? "it reported no reason").replace(/^ctr: /, "").slice(0, REASON_MAX);
 }
 
 /**
@@ -53,15 +53,15 @@ export interface WaitDeps extends CtrDeps {
 
 async function queryVersion(
   { runner, layout }: CtrDeps,
-  leftMs: number,
+  remainingMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   // ctr itself waits this long for the socket.
-  const seconds = `${String(Math.ceil(leftMs / 1000))}s`;
+  const seconds = `${String(Math.ceil(remainingMs / 1000))}s`;
   const args = ["--address", layout.socket, "--connect-timeout", seconds, "version"];
   const { exitCode, stderr } = await runner.run({
     argv: ["ctr", ...args],
-    timeoutMs: leftMs + TIMEOUT_MS,
+    timeoutMs: remainingMs + TIMEOUT_MS,
     signal,
   });
   return exitCode === 0 ? undefined : parseErrorText(stderr);
@@ -79,8 +79,8 @@ export async function waitUntilServing(
   const { clock } = deps;
   const endMs = clock.monotonicMs() + timeoutMs;
   for (;;) {
-    const leftMs = Math.max(1, endMs - clock.monotonicMs());
-    const reason = await queryVersion(deps, leftMs, signal);
+    const remainingMs = Math.max(1, endMs - clock.monotonicMs());
+    const reason = await queryVersion(deps, remainingMs, signal);
     if (reason === undefined) return;
     if (clock.monotonicMs() >= endMs) {
       throw new AppError("CONTAINERD_FAILED", { call: "start", reason });

@@ -31,7 +31,7 @@ import {
   readIdentity,
   type MachineIdentity,
 } from "./node/machine.ts";
-import { podQuotaOf } from "./node/status.ts";
+import { computePodQuota } from "./node/status.ts";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { buildLayout } from "@patchbay/containerd";
 import {
@@ -74,7 +74,7 @@ import { createPulls } from "./pods/pulls.ts";
 import { createStops } from "./pods/stops.ts";
 import { createAdmission } from "./schedule/admission.ts";
 import { createProbes } from "./probes/probes.ts";
-import { podUidOf } from "./translate/labels.ts";
+import { findPodUid } from "./translate/labels.ts";
 import type { NodeFacts } from "./translate/node-facts.ts";
 
 export async function readNetworkConfigs(
@@ -134,13 +134,15 @@ async function listenToApiServer(
 
 /** The kernel then kills among pods when memory is short. On failure only the limits of single pods apply. */
 async function limitPodsGroup(sources: MachineSources, group: string, log: Logger): Promise<void> {
-  const { memoryKiB, processes } = podQuotaOf(await readMachine(sources));
+  const { memoryKiB, processes } = computePodQuota(await readMachine(sources));
   try {
     const missing = await limitControlGroup(group, { memoryBytes: memoryKiB * 1024, processes });
     if (missing.length === 0) return;
-    log.warn("pods are not limited together", { reason: `no controller ${missing.join(", ")}` });
+    log.warn("limits of the pods' control group not set", {
+      reason: `missing cgroup controllers: ${missing.join(", ")}`,
+    });
   } catch (error) {
-    log.warn("pods are not limited together", { reason: messageOf(error) });
+    log.warn("limits of the pods' control group not set", { reason: messageOf(error) });
   }
 }
 
@@ -189,8 +191,8 @@ function findContainerd(flags: Flags): Pick<Machine, "containerd"> {
   const socket = criEndpoints(flags)[0]?.replace(/^unix:\/\//, "");
   if (containerdDir === undefined || socket === undefined) return {};
   const directory = resolve(containerdDir);
-  const places = { directory, runDirectory: dirname(socket), cniConfDirectory: cniConfDir };
-  return { containerd: buildLayout(places) };
+  const options = { directory, runDirectory: dirname(socket), cniConfDirectory: cniConfDir };
+  return { containerd: buildLayout(options) };
 }
 
 function findClaimMachine(
@@ -291,7 +293,7 @@ async function startNode(
 async function wakeAll(deps: PodDeps, queue: Queue): Promise<void> {
   const directories = await deps.files.list(deps.node.podsDir);
   const sandboxes = await deps.runtime.listSandboxes();
-  const uids = sandboxes.flatMap(({ labels }) => podUidOf(labels) ?? []);
+  const uids = sandboxes.flatMap(({ labels }) => findPodUid(labels) ?? []);
   for (const uid of [...directories, ...uids, ...deps.pods.list().map(uidOf)]) queue.add(uid);
 }
 
@@ -343,7 +345,7 @@ function composePods(
     volumes: bindVolumes(volumes),
     disk: volumes.disk,
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
-    pauses: createStepBackoff({ clock }),
+    stepBackoff: createStepBackoff({ clock }),
     owners: createOwners(runtime),
     pulls: createPulls({
       runtime,

@@ -50,10 +50,13 @@ function addApiFlags(command: Command): Command {
       "--listen-address <ip>",
       "address at which the API server reaches the node (default: the machine's first address)",
     )
-    .option("--port <number>", "port at that address; 0 takes a free one", "0")
-    .option("--tls-cert-file <file>", "certificate of the node (default: it serves nobody)")
+    .option("--port <number>", "port at that address; 0 selects a free one", "0")
+    .option(
+      "--tls-cert-file <file>",
+      "certificate of the node (default: the kubelet API is not served)",
+    )
     .option("--tls-private-key-file <file>", "key of that certificate")
-    .option("--client-ca-file <file>", "authority of the API server's client certificate")
+    .option("--client-ca-file <file>", "CA of the API server's client certificate")
     .option(
       "--client-name <name>",
       "common name of that certificate; may be repeated",
@@ -65,32 +68,31 @@ function addApiFlags(command: Command): Command {
 /** Exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addApiFlags(addCriFlags(addCommonFlags(new Command("node-runtime"))))
-    .description("Runs the pods of one node on a container runtime that speaks CRI.")
-    .option("--node-name <name>", "name of the node to register, whose pods are run", hostname())
+    .description("Runs the pods of one node on a CRI container runtime.")
+    .option("--node-name <name>", "name of the node to register; its pods are run", hostname())
     .option("--pods-dir <dir>", "directory of the pods", "/var/lib/kubelet/pods")
     .option("--log-dir <dir>", "directory of the containers' logs", "/var/log/pods")
-    .option(
-      "--state-dir <dir>",
-      "directory of state that outlives the program",
-      "/var/lib/patchbay/node-runtime",
-    )
-    .option("--cni-conf-dir <dir>", "configuration of the default network", "/etc/cni/net.d")
-    .option("--cgroup-parent <name>", "control group above those of containers", "/patchbay")
+    .option("--state-dir <dir>", "directory of persistent state", "/var/lib/patchbay/node-runtime")
+    .option("--cni-conf-dir <dir>", "CNI configuration of the default network", "/etc/cni/net.d")
+    .option("--cgroup-parent <name>", "parent control group of containers", "/patchbay")
     .option(
       "--containerd-dir <dir>",
-      "directory of the containerd whose images pods may mount (default: pods may mount none)",
+      "directory of the containerd whose images pods may mount (default: image volumes are not supported)",
     )
-    .option("--claims-dir <dir>", "directory of the storage of claims (default: pods may use none)")
+    .option(
+      "--claims-dir <dir>",
+      "directory of the claims' storage (default: claims are not supported)",
+    )
     .option(
       "--pod-api-server <host:port>",
-      "address at which pods reach the API server (default: pods are not given one)",
+      "address at which pods reach the API server (default: not passed to pods)",
     )
-    .option("--cluster-dns <ip>", "name server of the pods (default: they ask whom the node asks)")
-    .option("--cluster-domain <domain>", "what the names of Services end with", "cluster.local")
+    .option("--cluster-dns <ip>", "DNS server of the pods (default: the node's own resolvers)")
+    .option("--cluster-domain <domain>", "DNS domain of Services", "cluster.local")
     .option(DATAPLANE_GROUP_FLAG.flags, DATAPLANE_GROUP_FLAG.description, toDataplaneGroup, 0)
     .option(
       "--binder-kubeconfig <file>",
-      "kubeconfig of the account that binds pods to this node (default: this program binds none)",
+      "kubeconfig of the account that binds pods to this node (default: pods are not bound)",
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

@@ -53,11 +53,15 @@ test("the logs of runs that are gone are forgotten, and nothing that is no log",
 });
 
 test.each([
-  { name: "nothing was written", growth: { bytes: 0, tookMs: 500, leftBytes: 100 }, want: 500 },
-  { name: "it will take long", growth: { bytes: 1, tookMs: 500, leftBytes: 100 }, want: 500 },
-  { name: "it is full soon", growth: { bytes: 100, tookMs: 500, leftBytes: 20 }, want: 100 },
-  { name: "it is a flood", growth: { bytes: 100, tookMs: 1, leftBytes: 20 }, want: 20 },
-  { name: "a file was replaced", growth: { bytes: -5, tookMs: 10, leftBytes: 20 }, want: 500 },
+  {
+    name: "nothing was written",
+    growth: { bytes: 0, tookMs: 500, remainingBytes: 100 },
+    want: 500,
+  },
+  { name: "it will take long", growth: { bytes: 1, tookMs: 500, remainingBytes: 100 }, want: 500 },
+  { name: "it is full soon", growth: { bytes: 100, tookMs: 500, remainingBytes: 20 }, want: 100 },
+  { name: "it is a flood", growth: { bytes: 100, tookMs: 1, remainingBytes: 20 }, want: 20 },
+  { name: "a file was replaced", growth: { bytes: -5, tookMs: 10, remainingBytes: 20 }, want: 500 },
 ])("the next look, where $name, is in $want ms", ({ growth, want }) => {
   expect(nextCheckMs(growth)).toBe(want);
 });

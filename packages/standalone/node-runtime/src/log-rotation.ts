@@ -4,7 +4,7 @@ import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import { printTime } from "@patchbay/kube";
 import { renameFile, readFileSize, watchFile } from "@patchbay/os";
 import type { ContainerRuntime, ContainerSummary, Files } from "@patchbay/core/interfaces";
-import { podUidOf } from "./translate/labels.ts";
+import { findPodUid } from "./translate/labels.ts";
 
 interface LogBounds {
   /** Size above which a file is rotated, bytes. Source: Kubernetes kubelet, containerLogMaxSize. */
@@ -32,13 +32,13 @@ export function planRotation(
   base: string,
   { time, filesMax }: { readonly time: string; readonly filesMax: number },
 ): Rotation {
-  const old = names.filter((name) => isRotated(name, base)).sort();
-  const newest = old.at(-1) ?? "";
+  const rotated = names.filter((name) => isRotated(name, base)).sort();
+  const newest = rotated.at(-1) ?? "";
   const wanted = `${base}.${time.replace(/\D/g, "")}`;
   // The newest file must sort last even if the clock was set back.
   const to = wanted > newest ? wanted : `${newest}0`;
   const retained = Math.max(filesMax - 2, 0);
-  return { to, remove: old.slice(0, Math.max(0, old.length - retained)) };
+  return { to, remove: rotated.slice(0, Math.max(0, rotated.length - retained)) };
 }
 
 export function selectStaleLogs(
@@ -55,13 +55,13 @@ const CHECK_INTERVAL_MS = { least: 20, most: 500 };
 interface Growth {
   readonly bytes: number;
   readonly tookMs: number;
-  readonly leftBytes: number;
+  readonly remainingBytes: number;
 }
 
 /** The log is checked before it reaches its limit at the current rate. */
-export function nextCheckMs({ bytes, tookMs, leftBytes }: Growth): number {
+export function nextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
   if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.most;
-  const untilFullMs = (leftBytes * tookMs) / bytes;
+  const untilFullMs = (remainingBytes * tookMs) / bytes;
   return Math.min(Math.max(untilFullMs, CHECK_INTERVAL_MS.least), CHECK_INTERVAL_MS.most);
 }
 
@@ -80,7 +80,7 @@ interface Run {
   readonly path: string;
   /** Set while the container runs. */
   stop: AbortController | undefined;
-  readonly last: { bytes: number; atMs: number };
+  readonly previousGrowth: { bytes: number; atMs: number };
 }
 
 /** Resolves at once if the file has already changed. */
@@ -94,9 +94,9 @@ async function waitForChange(
   const changed = (): void => {
     resolve(undefined);
   };
-  const until = AbortSignal.any([signal, done.signal]);
-  until.addEventListener("abort", changed, { once: true });
-  watchFile(path, changed, until);
+  const stopSignal = AbortSignal.any([signal, done.signal]);
+  stopSignal.addEventListener("abort", changed, { once: true });
+  watchFile(path, changed, stopSignal);
   if ((await readFileSize(path)) !== size) changed();
   await promise;
   done.abort();
@@ -130,7 +130,7 @@ class LogRotator {
       } catch (error) {
         // The runtime reports again when it is back.
         if (!isAppError(error, "CRI_UNAVAILABLE")) {
-          this.#deps.log.warn("logs of containers cannot be rotated", { err: error });
+          this.#deps.log.warn("container logs cannot be rotated", { err: error });
         }
       }
     }
@@ -153,7 +153,7 @@ class LogRotator {
 
   async #startRotation(): Promise<ReadonlySet<string>> {
     const all = await this.#deps.runtime.listContainers();
-    const ownContainers = all.filter(({ labels }) => podUidOf(labels) !== undefined);
+    const ownContainers = all.filter(({ labels }) => findPodUid(labels) !== undefined);
     for (const container of ownContainers) await this.#startOrStop(container);
     return new Set(ownContainers.map(({ id }) => id));
   }
@@ -163,7 +163,7 @@ class LogRotator {
     if (run === undefined) {
       const path = (await this.#deps.runtime.findContainer(id))?.logPath ?? "";
       if (path === "") return;
-      run = { id, path, stop: undefined, last: { bytes: 0, atMs: 0 } };
+      run = { id, path, stop: undefined, previousGrowth: { bytes: 0, atMs: 0 } };
       this.#runs.set(id, run);
     }
     const isRunning = state === "RUNNING";
@@ -203,18 +203,24 @@ class LogRotator {
     const size = await readFileSize(run.path);
     const bytes = size ?? 0;
     const isFull = bytes > bytesMax;
-    const grown = { bytes: bytes - run.last.bytes, tookMs: clock.monotonicMs() - run.last.atMs };
+    const grown = {
+      bytes: bytes - run.previousGrowth.bytes,
+      tookMs: clock.monotonicMs() - run.previousGrowth.atMs,
+    };
     if (isFull) await this.#rotate(run);
     else if (grown.bytes === 0) await waitForChange(run.path, size, signal);
-    run.last.bytes = isFull ? 0 : bytes;
-    run.last.atMs = clock.monotonicMs();
-    await clock.sleep(nextCheckMs({ ...grown, leftBytes: bytesMax - run.last.bytes }), signal);
+    run.previousGrowth.bytes = isFull ? 0 : bytes;
+    run.previousGrowth.atMs = clock.monotonicMs();
+    await clock.sleep(
+      nextCheckMs({ ...grown, remainingBytes: bytesMax - run.previousGrowth.bytes }),
+      signal,
+    );
   }
 
   async #pause({ path }: Run, signal: AbortSignal, error: unknown): Promise<void> {
     if (signal.aborted) return;
     const { clock, log } = this.#deps;
-    log.warn("log of a container cannot be rotated", { path, err: error });
+    log.warn("container log cannot be rotated", { path, err: error });
     await clock.sleep(ROTATION_RETRY_INTERVAL_MS, signal).catch(() => undefined);
   }
 

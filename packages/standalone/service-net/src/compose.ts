@@ -12,9 +12,9 @@ import { serveNames } from "./dns/serve.ts";
 import type { Zone } from "./dns/zone.ts";
 import { dropDuplicates, listForwards, type Forward, type Ranges } from "./forward/forwards.ts";
 import { ForwardTable } from "./forward/forward-table.ts";
-import { dnsAddressOf, prepareHost, tableOf } from "./host/host.ts";
+import { findDnsAddress, prepareHost, buildTableName } from "./host/host.ts";
 import { createServiceCounters } from "./metrics.ts";
-import { slicesOf, wakeServices, watchObjects, type Objects } from "./objects.ts";
+import { listSlices, wakeServices, watchObjects, type Objects } from "./objects.ts";
 import { reconcileSlices } from "./slices/reconcile.ts";
 
 const TABLE = "table";
@@ -29,7 +29,7 @@ function allForwards({ services, slices }: Objects, ranges: Ranges): readonly Fo
   return dropDuplicates(
     services
       .list()
-      .flatMap((service) => listForwards(service, slicesOf(slices, serviceKey(service)), ranges)),
+      .flatMap((service) => listForwards(service, listSlices(slices, serviceKey(service)), ranges)),
   );
 }
 
@@ -38,7 +38,7 @@ function createZone({ services, slices, pods }: Objects, ranges: Ranges, domain:
     domain,
     ranges,
     findService: (namespace, name) => services.find({ namespace, name }),
-    slicesOf: (service) => slicesOf(slices, serviceKey(service)),
+    slicesOf: (service) => listSlices(slices, serviceKey(service)),
     hasNamespace: (namespace) =>
       pods.listBy("namespace", namespace).length > 0 ||
       services.list().some(({ metadata }) => metadata.namespace === namespace),
@@ -48,16 +48,16 @@ function createZone({ services, slices, pods }: Objects, ranges: Ranges, domain:
 async function answerNames(
   { clock, log, signal }: DaemonContext,
   zone: Zone,
-  countAnswer: AnswerDeps["countAnswer"],
+  countReply: AnswerDeps["countReply"],
 ): Promise<void> {
-  const own = zone.ranges.dns;
+  const ownAddress = zone.ranges.dns;
   const randomId = (): number => randomInt(ID_COUNT);
-  const forwardQuery = createForwarder({ files: createFiles(), clock, randomId, own });
+  const forwardQuery = createForwarder({ files: createFiles(), clock, randomId, ownAddress });
   let rotation = 0;
-  const deps: AnswerDeps = { zone, forwardQuery, nextRotation: () => (rotation += 1), countAnswer };
+  const deps: AnswerDeps = { zone, forwardQuery, nextRotation: () => (rotation += 1), countReply };
   await serveNames(
     {
-      address: own,
+      address: ownAddress,
       port: DNS_PORT,
       log,
       answer: (bytes, asker) => answerQuery(bytes, asker, deps),
@@ -70,7 +70,7 @@ async function answerNames(
 export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { text: serviceNetwork } = flags.serviceSubnet;
-  const dns = dnsAddressOf(serviceNetwork);
+  const dns = findDnsAddress(serviceNetwork);
   const ranges: Ranges = { services: flags.serviceSubnet, dns };
   const runner = createProcessRunner();
   const objects = watchObjects(client, log);
@@ -85,16 +85,16 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   await prepareHost(runner, serviceNetwork);
   await waitForCaches(caches, signal);
   const settings = {
-    table: tableOf(serviceNetwork),
+    table: buildTableName(serviceNetwork),
     serviceNetwork,
     dns,
     podNetwork: flags.podSubnet.text,
     bridge: flags.bridge,
   };
-  const { countAnswer, countWrite } = createServiceCounters(metrics, () => keeper.count);
-  const keeper = new ForwardTable({ runner, log, settings, countWrite });
-  await keeper.write(allForwards(objects, ranges));
-  await answerNames(context, createZone(objects, ranges, flags.clusterDomain), countAnswer);
+  const { countReply, countWrite } = createServiceCounters(metrics, () => table.count);
+  const table = new ForwardTable({ runner, log, settings, countWrite });
+  await table.write(allForwards(objects, ranges));
+  await answerNames(context, createZone(objects, ranges, flags.clusterDomain), countReply);
   context.ready();
   const loop = { log, clock, metrics };
   await Promise.all([
@@ -115,7 +115,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
         queue: tableQueue,
         watch: health.watchLoop("forwards"),
         reconcile: async () => {
-          await keeper.write(allForwards(objects, ranges));
+          await table.write(allForwards(objects, ranges));
           return done();
         },
       },

@@ -28,12 +28,16 @@ function toLinkName(text: string): string {
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("service-net"))
     .description(
-      "Finds the pods behind Services, forwards what is sent to Services, and answers for their names, on one machine.",
+      "Forwards connections for Services to their pods, and answers DNS queries for Services, on one machine.",
     )
-    .requiredOption("--service-subnet <cidr>", "network of the addresses of Services", toNetwork)
+    .requiredOption(
+      "--service-subnet <cidr>",
+      "network of Service addresses, in CIDR form",
+      toNetwork,
+    )
     .requiredOption("--pod-subnet <cidr>", "network of the pods", toNetwork)
     .requiredOption("--bridge <name>", "bridge of the pods on this machine", toLinkName)
-    .option("--cluster-domain <domain>", "what the names of Services end with", "cluster.local")
+    .option("--cluster-domain <domain>", "DNS domain of Services", "cluster.local")
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

@@ -24,7 +24,7 @@ test("each number that the docs say service-net alone tells moves", async () => 
   const metrics = createMetrics("service-net");
   let isRefused = false;
   const runner = createFakeProcessRunner({ nft: () => ({ exitCode: isRefused ? 1 : 0 }) });
-  const { countAnswer, countWrite } = createServiceCounters(metrics, () => keeper.count);
+  const { countReply, countWrite } = createServiceCounters(metrics, () => keeper.count);
   const log = createSilentLogger();
   const keeper = new ForwardTable({ runner, log, settings: SETTINGS, countWrite });
   const forwards = listForwards(aService(), [aSlice([{ addresses: ["10.88.0.5"] }])], RANGES);
@@ -46,7 +46,7 @@ test("each number that the docs say service-net alone tells moves", async () => 
     },
     forwardQuery: (question, { isTcp }) => Promise.resolve(isTcp ? question : undefined),
     nextRotation: () => 0,
-    countAnswer,
+    countReply,
   };
   const ask = async (name: string, more: dns.Packet & { readonly isTcp?: boolean } = {}) => {
     const { isTcp = false, ...packet } = more;

@@ -3,7 +3,7 @@ import type { MetricFamily } from "@patchbay/core/metrics";
 import type { Metrics } from "@patchbay/telemetry";
 
 /** Source of an answer; `nobody` means a rejected query. */
-export interface Answered {
+export interface ReplyLabels {
   readonly by: "own" | "others" | "nobody";
   readonly result: "done" | "missing" | "failed" | "refused";
 }
@@ -11,7 +11,7 @@ export interface Answered {
 export type TableWrite = "changed" | "whole" | "failed";
 
 export interface ServiceCounters {
-  readonly countAnswer: (answered: Answered) => void;
+  readonly countReply: (answered: ReplyLabels) => void;
   readonly countWrite: (result: TableWrite) => void;
 }
 
@@ -21,17 +21,17 @@ export function createServiceCounters(
 ): ServiceCounters {
   const answers = metrics.addCounter({
     name: "patchbay_dns_answers_total",
-    help: "Answers of the name server, by who knew them.",
+    help: "DNS answers, by source and result.",
     labelNames: ["by", "result"],
   });
   const writes = metrics.addCounter({
     name: "patchbay_service_table_writes_total",
-    help: "Writes of the kernel's table of Services.",
+    help: "Writes of the kernel's table of Services, by scope and result.",
     labelNames: ["result"],
   });
   metrics.addSource(() => Promise.resolve([forwardsFamily(countForwards())]));
   return {
-    countAnswer: ({ by, result }) => {
+    countReply: ({ by, result }) => {
       answers({ by, result });
     },
     countWrite: (result) => {
@@ -43,7 +43,7 @@ export function createServiceCounters(
 function forwardsFamily(value: number): MetricFamily {
   return {
     name: "patchbay_service_forwards",
-    help: "Ports of Services that the kernel's table leads on.",
+    help: "Service ports in the kernel's forwarding table.",
     type: "gauge",
     samples: [{ labels: {}, value }],
   };

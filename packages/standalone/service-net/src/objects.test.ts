@@ -5,7 +5,7 @@ import { copyJson, createFakeCache } from "@patchbay/kube/testing";
 import type { KubeClient } from "@patchbay/kube";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { describe, expect, test } from "vitest";
-import { slicesOf, wakeServices, watchObjects } from "./objects.ts";
+import { listSlices, wakeServices, watchObjects } from "./objects.ts";
 import { aPod, aService, aSlice } from "./testing/objects.ts";
 
 /** The caches on watches that report these objects of each resource. */
@@ -41,7 +41,7 @@ describe("the caches", () => {
     expect(caches.pods.listBy("namespace", "red").map(({ metadata }) => metadata.name)).toEqual([
       "b",
     ]);
-    expect(slicesOf(caches.slices, "blue/web")).toEqual([aSlice([])]);
+    expect(listSlices(caches.slices, "blue/web")).toEqual([aSlice([])]);
     expect(caches.slices.list()).toHaveLength(2);
     expect(caches.services.list()).toEqual([aService()]);
   });

@@ -40,7 +40,7 @@ export interface StartableObjects extends Objects {
   readonly endpoints: StartableCache<Endpoints>;
 }
 
-export function slicesOf(slices: Cache<EndpointSlice>, key: string): readonly EndpointSlice[] {
+export function listSlices(slices: Cache<EndpointSlice>, key: string): readonly EndpointSlice[] {
   return slices.listBy("service", key);
 }
 

@@ -8,7 +8,7 @@ import { ensureAdminKubeconfig, ensureServerCertificates } from "./data-dir/cert
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
 import { readFields } from "./data-dir/json.ts";
-import { pathsOf, type Paths } from "./data-dir/paths.ts";
+import { buildPaths, type Paths } from "./data-dir/paths.ts";
 import { readMetrics } from "./metrics.ts";
 import { apiServerOptions } from "./settings/api-server-options.ts";
 
@@ -53,7 +53,7 @@ function aborted(signal: AbortSignal): Promise<void> {
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
   const signal = run.signal ?? stopSignal();
-  const paths = pathsOf(run.dataDir);
+  const paths = buildPaths(run.dataDir);
   const deps = { files: createFiles(), clock: createClock(), paths };
   await makeDirectories(paths);
   const certificates = await ensureServerCertificates(deps);
@@ -62,8 +62,8 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const stored = await readFields(deps.files, paths.settings);
   const logger = createLogger({ component: "apiserver", level: run.logLevel ?? "info" });
   let isReady = false;
-  const answers = { isLive: () => true, isReady: () => Promise.resolve(isReady) };
-  await serveHealth(run.healthSocket, answers, { log: logger, signal });
+  const checks = { isLive: () => true, isReady: () => Promise.resolve(isReady) };
+  await serveHealth(run.healthSocket, checks, { log: logger, signal });
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",

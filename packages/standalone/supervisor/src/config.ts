@@ -68,7 +68,7 @@ export function goArchitecture(): string {
 }
 
 /** Kubernetes names are lower case. */
-export function nodeNameOfHost(): string {
+export function readHostNodeName(): string {
   return hostname().toLowerCase();
 }
 

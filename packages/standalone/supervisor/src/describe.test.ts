@@ -7,17 +7,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFiles, readBootId, readProcessStartTime } from "@patchbay/os";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { healthSocketOf, pathsOf } from "./data-dir/paths.ts";
+import { buildHealthSocketPath, buildPaths } from "./data-dir/paths.ts";
 import { describeMachine } from "./describe.ts";
 
 const files = createFiles();
-let paths = pathsOf("/d");
+let paths = buildPaths("/d");
 let servers: Server[];
 /** The note of a process that runs: this one. */
 let note: { readonly pid: number; readonly startTime: string; readonly bootId: string };
 
 beforeEach(async () => {
-  paths = pathsOf(join(tmpdir(), `machine-${randomUUID()}`));
+  paths = buildPaths(join(tmpdir(), `machine-${randomUUID()}`));
   servers = [];
   await files.ensureDirectory(paths.run);
   const startTime = (await readProcessStartTime(process.pid)) ?? "";
@@ -39,7 +39,7 @@ async function answer(name: string, status: number): Promise<void> {
     response.writeHead(status).end();
   });
   servers.push(server);
-  await once(server.listen(healthSocketOf(paths, name)), "listening");
+  await once(server.listen(buildHealthSocketPath(paths, name)), "listening");
 }
 
 test("processes are listed by name, with whether they run and answer", async () => {
@@ -57,11 +57,11 @@ test("processes are listed by name, with whether they run and answer", async () 
   expect(await describeMachine(paths.dataDir)).toEqual({
     phase: "ready",
     reason: "",
-    all: [
-      { name: "apiserver", runs: true, answers: true },
+    processes: [
+      { name: "apiserver", runs: true, isResponding: true },
       { name: "containerd", runs: false },
       { name: "net-agent", runs: true },
-      { name: "virt-api", runs: true, answers: false },
+      { name: "virt-api", runs: true, isResponding: false },
       { name: "virt-handler", runs: false },
     ],
   });
@@ -81,5 +81,5 @@ test.each([
   },
 ])("the supervisor's phase where $name", async ({ state, want }) => {
   if (state !== undefined) await write("supervisor", { ...note, steps: [], ...state });
-  expect(await describeMachine(paths.dataDir)).toEqual({ ...want, all: [] });
+  expect(await describeMachine(paths.dataDir)).toEqual({ ...want, processes: [] });
 });

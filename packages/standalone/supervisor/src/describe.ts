@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { createFiles, isRunning, readBootId } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";
-import { numberOf, readFields, textOf } from "./data-dir/json.ts";
-import { healthSocketOf, pathsOf, type Paths } from "./data-dir/paths.ts";
+import { readNumber, readFields, readText } from "./data-dir/json.ts";
+import { buildHealthSocketPath, buildPaths, type Paths } from "./data-dir/paths.ts";
 import { checkHealth } from "./supervisor/liveness.ts";
 import {
   findSupervisor,
@@ -17,14 +17,14 @@ export interface MachineProcess {
   readonly name: string;
   readonly runs: boolean;
   /** Unset when the component has no health socket. */
-  readonly answers?: boolean;
+  readonly isResponding?: boolean;
 }
 
 export interface MachineProcesses {
   /** `stopped` when no supervisor runs. */
   readonly phase: SupervisorPhase;
   readonly reason: string;
-  readonly all: readonly MachineProcess[];
+  readonly processes: readonly MachineProcess[];
 }
 
 const HEALTH_TIMEOUT_MS = 3_000;
@@ -37,24 +37,24 @@ async function observeProcess(
   name: string,
 ): Promise<readonly MachineProcess[]> {
   const fields = await readFields(files, join(paths.run, `${name}${RECORD_SUFFIX}`));
-  const pid = numberOf(fields, "pid");
+  const pid = readNumber(fields, "pid");
   if (pid === undefined) return [];
-  const process = { pid, startTime: textOf(fields, "startTime") };
-  const isOfThisBoot = textOf(fields, "bootId") === (await readBootId(files));
+  const process = { pid, startTime: readText(fields, "startTime") };
+  const isOfThisBoot = readText(fields, "bootId") === (await readBootId(files));
   const runs = isOfThisBoot && (await isRunning(process));
-  const socket = healthSocketOf(paths, name);
+  const socket = buildHealthSocketPath(paths, name);
   if (!runs || !(await files.exists(socket))) return [{ name, runs }];
-  const answers = await checkHealth(socket, AbortSignal.timeout(HEALTH_TIMEOUT_MS)).then(
+  const isResponding = await checkHealth(socket, AbortSignal.timeout(HEALTH_TIMEOUT_MS)).then(
     () => true,
     () => false,
   );
-  return [{ name, runs, answers }];
+  return [{ name, runs, isResponding }];
 }
 
 /** @throws AppError with OS_FILE_FAILED for users who may not read the data directory */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
   const files = createFiles();
-  const paths = pathsOf(dataDir);
+  const paths = buildPaths(dataDir);
   const supervisor = await findSupervisor(files, paths);
   const records = (await files.list(paths.run)).filter((file) => file.endsWith(RECORD_SUFFIX));
   const names = records
@@ -63,7 +63,8 @@ export async function describeMachine(dataDir: string): Promise<MachineProcesses
   const observed = await Promise.all(
     names.toSorted().map((name) => observeProcess(files, paths, name)),
   );
-  const all = observed.flat();
-  if (supervisor !== undefined) return { phase: supervisor.phase, reason: supervisor.reason, all };
-  return { phase: "stopped", reason: failureReason(await readState(files, paths), ""), all };
+  const processes = observed.flat();
+  if (supervisor !== undefined)
+    return { phase: supervisor.phase, reason: supervisor.reason, processes };
+  return { phase: "stopped", reason: failureReason(await readState(files, paths), ""), processes };
 }

@@ -2,13 +2,13 @@
 import { readProcessStartTime } from "@patchbay/os";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { pathsOf } from "./data-dir/paths.ts";
-import { containerdLayoutOf } from "./runtime/own-containerd.ts";
+import { buildPaths } from "./data-dir/paths.ts";
+import { buildContainerdLayout } from "./runtime/own-containerd.ts";
 import { isRecordedRunning } from "./supervisor/state.ts";
 import { hasRemains } from "./down.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
-const paths = pathsOf("/data");
+const paths = buildPaths("/data");
 let files: FakeFiles;
 let own: { readonly pid: number; readonly startTime: string; readonly bootId: string };
 
@@ -71,7 +71,7 @@ test.each<{ name: string; arrange: () => Promise<void>; want: boolean }>([
   },
   {
     name: "a shim of its containerd",
-    arrange: () => putProcess(77, shim(containerdLayoutOf(paths).socket)),
+    arrange: () => putProcess(77, shim(buildContainerdLayout(paths).socket)),
     want: true,
   },
   {

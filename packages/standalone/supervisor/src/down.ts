@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { listProcesses, findShims } from "@patchbay/containerd";
 import type { Files } from "@patchbay/core/interfaces";
-import { type Paths, pathsOf } from "./data-dir/paths.ts";
-import { containerdLayoutOf } from "./runtime/own-containerd.ts";
+import { type Paths, buildPaths } from "./data-dir/paths.ts";
+import { buildContainerdLayout } from "./runtime/own-containerd.ts";
 import {
   isRecordedRunning,
   findSupervisor,
@@ -30,7 +30,7 @@ export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
     if (await isRecordedRunning(files, join(paths.run, name))) return true;
   }
   if ((await files.list(paths.pods)).length > 0) return true;
-  const { socket } = containerdLayoutOf(paths);
+  const { socket } = buildContainerdLayout(paths);
   return findShims(await listProcesses(files), socket).length > 0;
 }
 
@@ -61,12 +61,12 @@ async function stopSupervisor(supervisor: SupervisorState, deps: Deps): Promise<
     pid: supervisor.pid,
     startTime: supervisor.startTime,
     during: "stopping",
-    until: [],
+    endPhases: [],
     timeoutMs: DOWN_TIMEOUT_MS,
   });
   if (state?.phase === "stopped") return;
   throw new AppError("STANDALONE_STOP_FAILED", {
-    reason: failureReason(state, "it died in the meantime"),
+    reason: failureReason(state, "it died while this command waited"),
   });
 }
 
@@ -94,7 +94,7 @@ export async function down(options: DownOptions): Promise<void> {
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const { dataDir } = options;
   const files = createFiles();
-  const paths = pathsOf(options.dataDir);
+  const paths = buildPaths(options.dataDir);
   const print = options.print ?? printProgress;
   const deps: Deps = { files, paths, print };
   const supervisor = await findSupervisor(files, paths);

@@ -3,7 +3,7 @@
 import { messageOf } from "@patchbay/base";
 import { createLogger } from "@patchbay/telemetry/logger";
 import { parseArguments } from "./config.ts";
-import { healthSocketOf, pathsOf } from "./data-dir/paths.ts";
+import { buildHealthSocketPath, buildPaths } from "./data-dir/paths.ts";
 
 // Inherited by child processes. With umask 077, containerd would unpack images that launchers cannot read.
 process.umask(0o022);
@@ -16,7 +16,7 @@ try {
   if (role === "apiserver") {
     const { runApiServer } = await import("./api-server.ts");
     const { dataDir } = wanted;
-    await runApiServer({ dataDir, healthSocket: healthSocketOf(pathsOf(dataDir), role) });
+    await runApiServer({ dataDir, healthSocket: buildHealthSocketPath(buildPaths(dataDir), role) });
   } else {
     const { supervise } = await import("./supervisor/process.ts");
     await supervise(wanted, log);

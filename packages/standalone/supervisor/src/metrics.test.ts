@@ -23,7 +23,7 @@ test("each family is there once, with the samples of all services apart", () => 
     { service: "net-agent", text: undefined },
   ];
   expect(mergeMetrics(services).split("\n")).toEqual([
-    "# HELP patchbay_service_up 1 where the service answered this request.",
+    "# HELP patchbay_service_up 1 if the service answered this request, else 0.",
     "# TYPE patchbay_service_up gauge",
     'patchbay_service_up{service="virt-api"} 1',
     'patchbay_service_up{service="virt-handler"} 1',

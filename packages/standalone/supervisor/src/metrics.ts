@@ -2,7 +2,7 @@
 // Metrics of the machine's services, merged into one text.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
-import { healthSocketOf, type Paths } from "./data-dir/paths.ts";
+import { buildHealthSocketPath, type Paths } from "./data-dir/paths.ts";
 
 interface ServiceMetrics {
   readonly service: string;
@@ -43,7 +43,7 @@ function addText(families: Map<string, Family>, text: string, service: string): 
 
 function upLines(all: readonly ServiceMetrics[]): readonly string[] {
   return [
-    "# HELP patchbay_service_up 1 where the service answered this request.",
+    "# HELP patchbay_service_up 1 if the service answered this request, else 0.",
     "# TYPE patchbay_service_up gauge",
     ...all.map(
       ({ service, text }) =>
@@ -78,9 +78,9 @@ async function readSocket(socketPath: string): Promise<string | undefined> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const outgoing = request({ socketPath, path: "/metrics", agent: false, signal });
-    const [answer] = (await once(outgoing.end(), "response")) as [IncomingMessage];
-    const text = (await answer.setEncoding("utf8").toArray()).join("");
-    return answer.statusCode === 200 ? text : undefined;
+    const [response] = (await once(outgoing.end(), "response")) as [IncomingMessage];
+    const text = (await response.setEncoding("utf8").toArray()).join("");
+    return response.statusCode === 200 ? text : undefined;
   } catch {
     return undefined; // patchbay_service_up reports the failure
   }
@@ -88,7 +88,7 @@ async function readSocket(socketPath: string): Promise<string | undefined> {
 
 export async function readMetrics(paths: Paths): Promise<string> {
   const read = async (service: string): Promise<ServiceMetrics> => {
-    return { service, text: await readSocket(healthSocketOf(paths, service)) };
+    return { service, text: await readSocket(buildHealthSocketPath(paths, service)) };
   };
   return mergeMetrics(await Promise.all(SERVICES.map(read)));
 }

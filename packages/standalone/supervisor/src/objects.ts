@@ -31,25 +31,25 @@ const WEBHOOK_TIMEOUT_SECONDS = 10;
 
 type AnyObject = KubeObject & Readonly<Record<string, unknown>>;
 
-function typeOf(apiVersion: string, kind: string, resource: string): ResourceType<AnyObject> {
+function buildType(apiVersion: string, kind: string, resource: string): ResourceType<AnyObject> {
   const [version = "", group = ""] = apiVersion.split("/").reverse();
   const namespaced = resource === "services";
   return { group, version, kind, resource, namespaced };
 }
 
-const CRDS = typeOf(
+const CRDS = buildType(
   "apiextensions.k8s.io/v1",
   "CustomResourceDefinition",
   "customresourcedefinitions",
 );
-const SERVICES = typeOf("v1", "Service", "services");
-const API_SERVICES = typeOf("apiregistration.k8s.io/v1", "APIService", "apiservices");
-const MUTATING = typeOf(
+const SERVICES = buildType("v1", "Service", "services");
+const API_SERVICES = buildType("apiregistration.k8s.io/v1", "APIService", "apiservices");
+const MUTATING = buildType(
   "admissionregistration.k8s.io/v1",
   "MutatingWebhookConfiguration",
   "mutatingwebhookconfigurations",
 );
-const VALIDATING = typeOf(
+const VALIDATING = buildType(
   "admissionregistration.k8s.io/v1",
   "ValidatingWebhookConfiguration",
   "validatingwebhookconfigurations",

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { machineFacts, serverUrlOf } from "./prepare.ts";
+import { machineFacts, buildServerUrl } from "./prepare.ts";
 
 test("a port is free when nobody listens at it on the loopback address", async () => {
   const { isPortFree } = machineFacts(createFakeProcessRunner({}));
@@ -15,7 +15,7 @@ test("a port is free when nobody listens at it on the loopback address", async (
   server.close();
   await once(server, "close");
   expect(await isPortFree(port)).toBe(true);
-  expect(serverUrlOf(port)).toBe(`https://127.0.0.1:${String(port)}`);
+  expect(buildServerUrl(port)).toBe(`https://127.0.0.1:${String(port)}`);
 });
 
 test("the host's links and routes are those that ip lists, and it claims a network", async () => {

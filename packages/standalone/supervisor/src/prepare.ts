@@ -11,8 +11,8 @@ import {
   type Certificates,
 } from "./data-dir/certificates.ts";
 import { writeDefaultNetwork } from "./host/cni.ts";
-import { nodeNameOfHost } from "./config.ts";
-import { directoriesOf, type Paths } from "./data-dir/paths.ts";
+import { readHostNodeName } from "./config.ts";
+import { listDirectories, type Paths } from "./data-dir/paths.ts";
 import { rejectForeignFiles } from "./data-dir/ownership.ts";
 import { listLinks } from "./host/bridges.ts";
 import {
@@ -30,7 +30,7 @@ export interface PrepareDeps {
   readonly paths: Paths;
 }
 
-export function serverUrlOf(port: number): string {
+export function buildServerUrl(port: number): string {
   return `https://127.0.0.1:${String(port)}`;
 }
 
@@ -50,7 +50,7 @@ function isPortFree(port: number): Promise<boolean> {
 
 export function machineFacts(runner: ProcessRunner): MachineFacts {
   return {
-    hostname: nodeNameOfHost(),
+    hostname: readHostNodeName(),
     isPortFree,
     listLinks: async () => (await listLinks(runner)).map(({ name }) => name),
     listRoutes: () => listRoutes(runner),
@@ -69,13 +69,13 @@ export async function makeDirectories({
   paths,
 }: Pick<PrepareDeps, "files" | "paths">): Promise<void> {
   await rejectForeignFiles(files, paths);
-  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+  for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
 }
 
 export async function prepare(deps: PrepareDeps, wanted: WantedSettings): Promise<Prepared> {
   const { files, runner, paths } = deps;
   const settings = await storeSettings(deps, wanted, machineFacts(runner));
-  const server = serverUrlOf(settings.apiPort);
+  const server = buildServerUrl(settings.apiPort);
   const certificates = await ensureServerCertificates(deps);
   await ensureAdminKubeconfig(deps, certificates.ca, server);
   await ensureComponentCertificates(deps, certificates.ca, { server, nodeName: settings.nodeName });

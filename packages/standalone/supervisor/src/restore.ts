@@ -2,7 +2,7 @@
 import { restoreStore } from "@patchbay/apiserver";
 import { AppError } from "@patchbay/base";
 import { createFiles } from "@patchbay/os";
-import { pathsOf } from "./data-dir/paths.ts";
+import { buildPaths } from "./data-dir/paths.ts";
 
 export interface RestoreOptions {
   /** Absolute. */
@@ -28,7 +28,7 @@ export async function restore({ dataDir, file }: RestoreOptions): Promise<Restor
   if (text === undefined) {
     throw new AppError("STORE_BACKUP_INVALID", { path: file, reason: "there is no such file" });
   }
-  const paths = pathsOf(dataDir);
+  const paths = buildPaths(dataDir);
   await files.ensureDirectory(paths.dataDir);
   await files.ensureDirectory(paths.storeDir, PRIVATE);
   return restoreStore(paths.store, { path: file, text });

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a machine for tests that create a second node.
 export { ensureComponentCertificates } from "./data-dir/certificates.ts";
-export { directoriesOf, pathsOf, type Paths } from "./data-dir/paths.ts";
+export {
+  listDirectories as directoriesOf,
+  buildPaths as pathsOf,
+  type Paths,
+} from "./data-dir/paths.ts";
 export { removeLeftovers } from "./host/leftovers.ts";
-export { serverUrlOf } from "./prepare.ts";
+export { buildServerUrl as serverUrlOf } from "./prepare.ts";
 export { prepareOwnContainerd } from "./runtime/own-containerd.ts";
 export { importOwnImages } from "./runtime/own-images.ts";
 export { readSettings, type Settings } from "./settings/settings.ts";

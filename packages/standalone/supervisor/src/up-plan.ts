@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decisions of `patchbay up`. Pure.
 import { omitUndefined } from "@patchbay/base";
-import { parseFields, textOf } from "./data-dir/json.ts";
+import { parseFields, readText } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";
 import type { SupervisorPhase } from "./supervisor/state.ts";
 
@@ -32,5 +32,5 @@ export function selectSettings(options: WantedSettings): WantedSettings {
 /** The reason in the last line of the supervisor's log, or that line. */
 export function lastReason(log: string | undefined): string {
   const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
-  return textOf(parseFields(last), "reason") || last;
+  return readText(parseFields(last), "reason") || last;
 }

@@ -6,8 +6,8 @@ import { createFiles, createProcessRunner, startDetached, type ProcessName } fro
 import type { Files } from "@patchbay/core/interfaces";
 import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
-import { containerdLayoutOf } from "./runtime/own-containerd.ts";
-import { pathsOf, type Paths } from "./data-dir/paths.ts";
+import { buildContainerdLayout } from "./runtime/own-containerd.ts";
+import { buildPaths, type Paths } from "./data-dir/paths.ts";
 import { machineFacts, makeDirectories } from "./prepare.ts";
 import { installService } from "./host/service-unit.ts";
 import { ignoredFlags } from "./settings/problems.ts";
@@ -45,23 +45,23 @@ async function startSupervisor(options: Options, paths: Paths): Promise<ProcessN
 async function writeService(
   options: Options,
   files: Files,
-  what: "enable" | "start",
+  action: "enable" | "start",
 ): Promise<"enabled" | "started" | "written"> {
   const command = commandFor("supervisor", options.dataDir, selectSettings(options));
-  const how = await installService({ files, runner: createProcessRunner() }, command, what);
+  const outcome = await installService({ files, runner: createProcessRunner() }, command, action);
   const texts = {
     enabled: "is enabled: it starts at the next boot",
     started: "is enabled and started",
     written: "is written; systemd does not run here",
   };
-  options.print(`systemd unit patchbay.service ${texts[how]}`);
-  return how;
+  options.print(`systemd unit patchbay.service ${texts[outcome]}`);
+  return outcome;
 }
 
 async function launch(options: Options, files: Files, paths: Paths): Promise<ProcessName> {
   if (options.installService === true) {
-    const how = await writeService(options, files, "start");
-    if (how === "started") return waitForSupervisor(files, paths);
+    const outcome = await writeService(options, files, "start");
+    if (outcome === "started") return waitForSupervisor(files, paths);
   }
   return startSupervisor(options, paths);
 }
@@ -103,7 +103,7 @@ async function followUp(name: ProcessName, options: Options, deps: Deps): Promis
     ...name,
     print: options.print,
     during: "starting",
-    until: ["ready", "failed"],
+    endPhases: ["ready", "failed"],
     timeoutMs: UP_TIMEOUT_MS,
   });
   if (state?.phase === "ready") return;
@@ -119,13 +119,13 @@ async function startChecked(options: Options, deps: Deps): Promise<ProcessName> 
 }
 
 async function waitForDown(name: ProcessName, options: Options, deps: Deps): Promise<void> {
-  options.print("the machine is going down; waiting for that");
+  options.print("the machine is stopping; waiting until it has stopped");
   await follow({
     ...deps,
     ...name,
     print: options.print,
     during: "stopping",
-    until: [],
+    endPhases: [],
     timeoutMs: UP_TIMEOUT_MS,
   });
 }
@@ -164,13 +164,13 @@ async function reportRunning(options: Options, deps: Deps): Promise<void> {
  * Does nothing when the machine is up.
  * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG
  */
-export async function up(given: UpOptions): Promise<void> {
-  const options: Options = { print: printProgress, ...given };
+export async function up(input: UpOptions): Promise<void> {
+  const options: Options = { print: printProgress, ...input };
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const files = createFiles();
-  const paths = pathsOf(options.dataDir);
+  const paths = buildPaths(options.dataDir);
   const deps = { files, paths };
-  containerdLayoutOf(paths); // rejects a long path before anything is created
+  buildContainerdLayout(paths); // rejects a long path before anything is created
   const running = await findSupervisor(files, paths);
   const plan = planUp(running?.phase);
   if (plan === "report" || plan === "follow") await reportRunning(options, deps);

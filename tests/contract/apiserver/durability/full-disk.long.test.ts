@@ -82,7 +82,7 @@ test("on a full disk objects can still be marked and deleted, and created again 
   const later = { metadata: { name: "later" } };
   const refused = await server.ask("POST", MAPS, later);
   expect(refused.code).toBe(500);
-  expect(refused.body.message).toContain("until there is room again");
+  expect(refused.body.message).toContain("until space is free");
   rmSync(hog);
   expect((await server.ask("POST", MAPS, later)).code).toBe(201);
   expect(statSync(join(directory, "store.sqlite.reserve")).size).toBe(DISK_BYTES * 0.05);

@@ -116,7 +116,7 @@ test.each(["portforward"])("pods/%s reports that it is not implemented", async (
   expect([code, body.reason, body.message]).toEqual([
     501,
     "NotImplemented",
-    `pods/${name} is not served here`,
+    `pods/${name} is not supported`,
   ]);
   expect((await api.get(`${pods}/absent/${name}`)).code).toBe(404);
   const { text } = await api.get("/api/v1");

@@ -97,7 +97,7 @@ test("an ExternalName has no address and gets one when its type changes", async 
 
 test("a LoadBalancer gets a warning that there is none, and a node port", async () => {
   const { headers, body } = await api.post(SERVICES, service({ ...WEB, type: "LoadBalancer" }));
-  expect(String(headers["warning"])).toContain("nothing on this machine gives addresses");
+  expect(String(headers["warning"])).toContain("no controller on this machine assigns addresses");
   expect(portsOf(body.spec)[0]?.nodePort).toBeGreaterThan(0);
 });
 

@@ -54,7 +54,7 @@ export const up: Command = {
     },
     {
       flags: "--service-subnet <cidr>",
-      description: "network of the addresses of Services, a /16 (default: a free one)",
+      description: "network of Service addresses, a /16 (default: a free one)",
     },
     {
       flags: "--bridge <name>",

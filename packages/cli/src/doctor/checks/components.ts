@@ -71,17 +71,17 @@ export function judgeDaemonSets(all: readonly DaemonSet[]): readonly Finding[] {
   return judgeWorkloads("DaemonSet", all.map(fromDaemonSet));
 }
 
-function judgeProcess({ name, runs, answers }: MachineProcess): Finding {
+function judgeProcess({ name, runs, isResponding }: MachineProcess): Finding {
   const check = `process ${name}`;
   if (!runs) return wrong(check, { says: "does not run", fix: START_MACHINE });
-  if (answers === false) {
+  if (isResponding === false) {
     const fix = "its supervisor restarts a process that is silent for 30 s";
     return wrong(check, { says: "runs but does not respond", fix });
   }
-  return ok(check, answers === undefined ? "runs" : "runs and responds");
+  return ok(check, isResponding === undefined ? "runs" : "runs and responds");
 }
 
-function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Finding[] {
+function judgeProcesses({ phase, reason, processes }: MachineProcesses): readonly Finding[] {
   const supervisor =
     phase === "ready"
       ? ok("supervisor", "manages the machine's processes")
@@ -89,7 +89,7 @@ function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Find
           says: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
           fix: START_MACHINE,
         });
-  return [supervisor, ...all.map(judgeProcess)];
+  return [supervisor, ...processes.map(judgeProcess)];
 }
 
 function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[] {

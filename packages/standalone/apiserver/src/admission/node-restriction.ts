@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes write only their own objects, whatever their roles grant. Source: Kubernetes NodeRestriction admission.
-import { nodeNameOf } from "../auth/node-authorizer.ts";
+import { parseNodeName } from "../auth/node-authorizer.ts";
 import { forbiddenBecause } from "../auth/forbidden.ts";
-import { equalJson, fieldsOf, textAt, valueAt } from "../objects/json.ts";
+import { equalJson, asFields, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { AdmissionRequest } from "./admission.ts";
@@ -88,7 +88,7 @@ function nodeFault(node: string, request: AdmissionRequest): Fault {
     return undefined;
   }
   const taints = (nodeObject: KubeObject | undefined): unknown =>
-    fieldsOf(nodeObject?.["spec"])["taints"] ?? [];
+    asFields(nodeObject?.["spec"])["taints"] ?? [];
   if (operation === "UPDATE" && !equalJson(taints(object), taints(oldObject))) {
     return `node ${node} is not allowed to modify taints`;
   }
@@ -148,7 +148,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 /** Throws a StatusError 403 if a node writes an object that is not its own. */
 export function restrictNode(request: AdmissionRequest, store: PodLookup): void {
-  const node = nodeNameOf(request.user);
+  const node = parseNodeName(request.user);
   const { kind, name, object } = request;
   const rule = RULES[`${kind.group}/${kind.resource}`];
   const fault = node === undefined ? undefined : rule?.(node, request, store);

@@ -6,7 +6,7 @@ import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-clai
 import { STORAGE_CLASS, isDefaultClass } from "../kinds/storage/storage-class.ts";
 import { findMissingFeature } from "../meta/unserved-groups.ts";
 import { invalid } from "../meta/status.ts";
-import { fieldsOf } from "../objects/json.ts";
+import { asFields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { AdmissionRequest, Mutation } from "./admission.ts";
@@ -16,7 +16,7 @@ const CLASSES = bucketOf(STORAGE_CLASS);
 /** Named the class before `spec.storageClassName` existed. */
 const BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
-function ageOf({ metadata }: KubeObject): string {
+function findCreationTime({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
@@ -27,7 +27,7 @@ function defaultClass(store: Pick<Store, "list">): string | undefined {
     .map((stored) => stored.view())
     .filter(isDefaultClass)
     // The list is sorted by name, and toSorted is stable.
-    .toSorted((one, other) => ageOf(other).localeCompare(ageOf(one)));
+    .toSorted((one, other) => findCreationTime(other).localeCompare(findCreationTime(one)));
   return first?.metadata.name;
 }
 
@@ -38,7 +38,7 @@ export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "li
   if (!isNew || bucketOf(kind) !== CLAIMS) {
     return;
   }
-  const spec = fieldsOf(object["spec"]);
+  const spec = asFields(object["spec"]);
   const hasClass =
     spec["storageClassName"] !== undefined ||
     object.metadata.annotations?.[BETA_CLASS_ANNOTATION] !== undefined;

@@ -3,7 +3,7 @@
 import type { Clock } from "@patchbay/base";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { CONTAINER_LISTS, objectItems } from "../kinds/workload/pod-defaults.ts";
-import { type Fields, copyJson, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, copyJson, asFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Mutation } from "./admission.ts";
@@ -36,7 +36,7 @@ function shouldMountToken(spec: Fields, account: unknown): boolean {
 }
 
 function hasMount(container: Fields): boolean {
-  return listOf(container["volumeMounts"]).some((one) => textAt(one, "mountPath") === MOUNT_PATH);
+  return asList(container["volumeMounts"]).some((one) => textAt(one, "mountPath") === MOUNT_PATH);
 }
 
 /** Mounts the volume in each container that mounts nothing at that path. */
@@ -49,7 +49,7 @@ export function addTokenVolume(spec: Fields, account: unknown, suffix: () => str
   if (unmounted.length === 0) {
     return;
   }
-  const volumes = listOf(spec["volumes"]);
+  const volumes = asList(spec["volumes"]);
   const existing = volumes
     .map((one) => textAt(one, "name"))
     .find((name) => name.startsWith(VOLUME_NAME_PREFIX));
@@ -59,7 +59,7 @@ export function addTokenVolume(spec: Fields, account: unknown, suffix: () => str
   }
   for (const container of unmounted) {
     const mount = { name, readOnly: true, mountPath: MOUNT_PATH };
-    container["volumeMounts"] = [...listOf(container["volumeMounts"]), mount];
+    container["volumeMounts"] = [...asList(container["volumeMounts"]), mount];
   }
 }
 
@@ -103,8 +103,8 @@ async function waitForAccount(
 }
 
 function addPullSecrets(spec: Fields, account: KubeObject): void {
-  const secrets = listOf(account["imagePullSecrets"]);
-  if (listOf(spec["imagePullSecrets"]).length === 0 && secrets.length > 0) {
+  const secrets = asList(account["imagePullSecrets"]);
+  if (asList(spec["imagePullSecrets"]).length === 0 && secrets.length > 0) {
     spec["imagePullSecrets"] = copyJson(secrets);
   }
 }
@@ -120,7 +120,7 @@ export async function setServiceAccount(request: Mutation, lookup: AccountLookup
   ) {
     return;
   }
-  const spec = fieldsOf(object["spec"]);
+  const spec = asFields(object["spec"]);
   const name =
     textAt(spec, "serviceAccountName") || textAt(spec, "serviceAccount") || DEFAULT_ACCOUNT;
   const account = await waitForAccount(lookup, { namespace, name });

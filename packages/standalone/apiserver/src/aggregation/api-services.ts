@@ -7,7 +7,7 @@ import {
   toServerName,
   toServiceReference,
 } from "../backend/service-address.ts";
-import { isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import { isFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 
@@ -32,7 +32,7 @@ export function findApiServiceByPath(store: Store, url: string): KubeObject | un
 }
 
 export function availableCondition(apiService: KubeObject): unknown {
-  return listOf(valueAt(apiService, "status", "conditions")).find(
+  return asList(valueAt(apiService, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Available",
   );
 }

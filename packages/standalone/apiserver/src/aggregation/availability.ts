@@ -13,8 +13,8 @@ import { WorkQueue } from "../controllers/work-queue.ts";
 import {
   type Fields,
   equalJson,
-  fieldsOf,
-  listOf,
+  asFields,
+  asList,
   parseJson,
   textAt,
   valueAt,
@@ -60,16 +60,16 @@ function describeUnavailable(
   reason: UnresolvedReason,
   portName: string,
 ): string {
-  const where = `service/${reference.name} in "${reference.namespace}"`;
+  const serviceText = `service/${reference.name} in "${reference.namespace}"`;
   switch (reason) {
     case "ServiceNotFound":
-      return `${where} is not present`;
+      return `${serviceText} is not present`;
     case "ServicePortError":
-      return `${where} is not listening on port ${String(reference.port)}`;
+      return `${serviceText} is not listening on port ${String(reference.port)}`;
     case "EndpointsNotFound":
-      return `cannot find endpoints for ${where}`;
+      return `cannot find endpoints for ${serviceText}`;
     case "MissingEndpoints":
-      return `endpoints for ${where} have no addresses with port name "${portName}"`;
+      return `endpoints for ${serviceText} have no addresses with port name "${portName}"`;
   }
 }
 
@@ -97,7 +97,7 @@ async function fetchDiscovery(peer: Peer, path: string, connections: Connections
 
 function parseFields(text: string): Fields {
   try {
-    return fieldsOf(parseJson(text));
+    return asFields(parseJson(text));
   } catch {
     // The server is available, but its resources are unknown.
     return {};
@@ -151,13 +151,13 @@ const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
-  const status = fieldsOf(apiService["status"]);
+  const status = asFields(apiService["status"]);
   const before = availableCondition(apiService);
-  const since =
+  const lastTransitionTime =
     textAt(before, "status") === available.status ? textAt(before, "lastTransitionTime") : now;
-  const others = listOf(status["conditions"]).filter((condition) => condition !== before);
-  const condition = { type: "Available", ...available, lastTransitionTime: since };
-  apiService["status"] = { ...status, conditions: [...others, condition] };
+  const otherConditions = asList(status["conditions"]).filter((condition) => condition !== before);
+  const condition = { type: "Available", ...available, lastTransitionTime: lastTransitionTime };
+  apiService["status"] = { ...status, conditions: [...otherConditions, condition] };
   return apiService;
 }
 

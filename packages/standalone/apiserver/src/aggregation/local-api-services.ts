@@ -4,7 +4,7 @@ import { WorkQueue } from "../controllers/work-queue.ts";
 import { API_SERVICE } from "../kinds/extension/api-service.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
-import { equalJson, fieldsOf, textAt } from "../objects/json.ts";
+import { equalJson, asFields, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
@@ -62,7 +62,7 @@ function newObject(deps: VerbDeps, desired: DesiredApiService): KubeObject {
   };
 }
 
-function addressOf(name: string) {
+function toAddress(name: string) {
   return { bucket: API_SERVICES_BUCKET, namespace: "", name };
 }
 
@@ -72,14 +72,14 @@ function ensureApiService(
   transaction: Transaction,
   desired: DesiredApiService,
 ): void {
-  const stored = transaction.find(addressOf(desired.name));
+  const stored = transaction.find(toAddress(desired.name));
   if (stored === undefined) {
-    transaction.put(addressOf(desired.name), newObject(deps, desired));
+    transaction.put(toAddress(desired.name), newObject(deps, desired));
     return;
   }
-  const isOurs = stored.view().metadata.labels?.[MANAGED_LABEL] === desired.management;
-  if (isOurs && !equalJson(fieldsOf(stored.view()["spec"]), toSpec(desired))) {
-    transaction.put(addressOf(desired.name), { ...stored.copy(), spec: toSpec(desired) });
+  const isLocal = stored.view().metadata.labels?.[MANAGED_LABEL] === desired.management;
+  if (isLocal && !equalJson(asFields(stored.view()["spec"]), toSpec(desired))) {
+    transaction.put(toAddress(desired.name), { ...stored.copy(), spec: toSpec(desired) });
   }
 }
 
@@ -93,8 +93,8 @@ async function sync(deps: VerbDeps, managements: readonly Management[]): Promise
     }
     for (const stored of deps.store.list({ bucket: API_SERVICES_BUCKET })) {
       const management = textAt(stored.view(), "metadata", "labels", MANAGED_LABEL);
-      const isOurs = managements.some((mode) => mode === management);
-      if (isOurs && !desired.has(stored.address.name)) {
+      const isLocal = managements.some((mode) => mode === management);
+      if (isLocal && !desired.has(stored.address.name)) {
         transaction.remove(stored.address, stored.copy());
       }
     }

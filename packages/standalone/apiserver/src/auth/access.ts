@@ -16,8 +16,8 @@ const LOG_LINES_MAX = 5000;
 
 /** For example `virtualmachines.kubevirt.io/status`. */
 function resourceText({ group, resource, subresource }: AccessAttributes): string {
-  const whole = group === "" ? resource : `${resource}.${group}`;
-  return subresource === "" ? whole : `${whole}/${subresource}`;
+  const qualifiedResource = group === "" ? resource : `${resource}.${group}`;
+  return subresource === "" ? qualifiedResource : `${qualifiedResource}/${subresource}`;
 }
 
 /** Logs the first use of each right by a program, and the first denial of each right to anyone. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { listOf, valueAt } from "../objects/json.ts";
+import { asList, valueAt } from "../objects/json.ts";
 import type { User } from "./user.ts";
 
 /** Source: Kubernetes authorization.Attributes. */
@@ -24,7 +24,7 @@ export interface AccessDecision {
 
 export type Authorize = (user: User, attributes: AccessAttributes) => AccessDecision;
 
-export interface HeldRules {
+export interface UserRules {
   readonly rules: readonly PolicyRule[];
   /** Why rules may be missing. */
   readonly errors: readonly string[];
@@ -33,9 +33,9 @@ export interface HeldRules {
 export interface Authorizer {
   readonly authorize: Authorize;
   /** An empty namespace means cluster-wide rules only. */
-  rulesOfUser(user: User, namespace: string): HeldRules;
+  listUserRules(user: User, namespace: string): UserRules;
   /** Returns undefined if the role does not exist. */
-  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
+  listRoleRules(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
 
 /** Source: rbac/v1 RoleRef. */
@@ -58,11 +58,11 @@ export interface PolicyRule {
 const WILDCARD = "*";
 
 function stringsAt(value: unknown, key: string): readonly string[] {
-  return listOf(valueAt(value, key)).map(String);
+  return asList(valueAt(value, key)).map(String);
 }
 
 export function parseRules(rules: unknown): readonly PolicyRule[] {
-  return listOf(rules).map((rule) => ({
+  return asList(rules).map((rule) => ({
     verbs: stringsAt(rule, "verbs"),
     apiGroups: stringsAt(rule, "apiGroups"),
     resources: stringsAt(rule, "resources"),
@@ -99,10 +99,10 @@ export function ruleAllows(rule: PolicyRule, attributes: AccessAttributes): bool
   if (path !== "") {
     return matchesPath(rule.nonResourceURLs, path);
   }
-  const whole = subresource === "" ? resource : `${resource}/${subresource}`;
+  const qualifiedResource = subresource === "" ? resource : `${resource}/${subresource}`;
   return (
     includesOrWildcard(rule.apiGroups, group) &&
-    matchesResource(rule.resources, whole) &&
+    matchesResource(rule.resources, qualifiedResource) &&
     (rule.resourceNames.length === 0 || rule.resourceNames.includes(name))
   );
 }

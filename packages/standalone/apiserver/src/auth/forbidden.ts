@@ -18,9 +18,9 @@ function describeAction(user: User, attributes: AccessAttributes): string {
   if (path !== "") {
     return `User ${quote(user.name)} cannot ${verb} path ${quote(path)}`;
   }
-  const whole = subresource === "" ? resource : `${resource}/${subresource}`;
+  const qualifiedResource = subresource === "" ? resource : `${resource}/${subresource}`;
   const scope = namespace === "" ? "at the cluster scope" : `in the namespace ${quote(namespace)}`;
-  return `User ${quote(user.name)} cannot ${verb} resource ${quote(whole)} in API group ${quote(group)} ${scope}`;
+  return `User ${quote(user.name)} cannot ${verb} resource ${quote(qualifiedResource)} in API group ${quote(group)} ${scope}`;
 }
 
 type ForbiddenSubject = Pick<AccessAttributes, "group" | "resource" | "name">;

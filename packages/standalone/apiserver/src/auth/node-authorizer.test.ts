@@ -8,8 +8,8 @@ import type { User } from "./user.ts";
 const NODE: User = { name: "system:node:n1", groups: ["system:nodes", "system:authenticated"] };
 const NOBODY: Authorizer = {
   authorize: () => ({ allowed: false, reason: "RBAC says no" }),
-  rulesOfUser: () => ({ rules: [], errors: [] }),
-  rulesOfRole: () => undefined,
+  listUserRules: () => ({ rules: [], errors: [] }),
+  listRoleRules: () => undefined,
 };
 
 const SPEC = {

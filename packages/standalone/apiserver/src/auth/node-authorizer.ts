@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes read what their pods reference, and request tokens of their accounts. Source: Kubernetes Node authorizer.
 import { CONTAINER_LISTS } from "../kinds/workload/pod-defaults.ts";
-import { listOf, textAt, valueAt } from "../objects/json.ts";
+import { asList, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 import type { AccessAttributes, AccessDecision, Authorizer } from "./authorizer.ts";
 import type { User } from "./user.ts";
@@ -13,40 +13,40 @@ interface PodReferences {
 }
 
 function volumeReferences(volume: unknown): { configmaps: string[]; secrets: string[] } {
-  const sources = listOf(valueAt(volume, "projected", "sources"));
+  const sources = asList(valueAt(volume, "projected", "sources"));
   return {
-    configmaps: [volume, ...sources].map((one) => textAt(one, "configMap", "name")),
+    configmaps: [volume, ...sources].map((item) => textAt(item, "configMap", "name")),
     secrets: [
       textAt(volume, "secret", "secretName"),
-      ...sources.map((one) => textAt(one, "secret", "name")),
+      ...sources.map((item) => textAt(item, "secret", "name")),
     ],
   };
 }
 
 function containerReferences(container: unknown): { configmaps: string[]; secrets: string[] } {
-  const variables = listOf(valueAt(container, "env"));
-  const from = listOf(valueAt(container, "envFrom"));
+  const variables = asList(valueAt(container, "env"));
+  const from = asList(valueAt(container, "envFrom"));
   return {
     configmaps: [
-      ...variables.map((one) => textAt(one, "valueFrom", "configMapKeyRef", "name")),
-      ...from.map((one) => textAt(one, "configMapRef", "name")),
+      ...variables.map((item) => textAt(item, "valueFrom", "configMapKeyRef", "name")),
+      ...from.map((item) => textAt(item, "configMapRef", "name")),
     ],
     secrets: [
-      ...variables.map((one) => textAt(one, "valueFrom", "secretKeyRef", "name")),
-      ...from.map((one) => textAt(one, "secretRef", "name")),
+      ...variables.map((item) => textAt(item, "valueFrom", "secretKeyRef", "name")),
+      ...from.map((item) => textAt(item, "secretRef", "name")),
     ],
   };
 }
 
 /** Source: Kubernetes pkg/api/pod VisitPodSecretNames, VisitPodConfigmapNames. */
 function findPodReferences(spec: unknown): PodReferences {
-  const containers = CONTAINER_LISTS.flatMap((list) => listOf(valueAt(spec, list)));
+  const containers = CONTAINER_LISTS.flatMap((list) => asList(valueAt(spec, list)));
   const all = [
-    ...listOf(valueAt(spec, "volumes")).map(volumeReferences),
+    ...asList(valueAt(spec, "volumes")).map(volumeReferences),
     ...containers.map(containerReferences),
   ];
-  const pulls = listOf(valueAt(spec, "imagePullSecrets")).map((one) => textAt(one, "name"));
-  const claims = listOf(valueAt(spec, "volumes")).map((volume) =>
+  const pulls = asList(valueAt(spec, "imagePullSecrets")).map((item) => textAt(item, "name"));
+  const claims = asList(valueAt(spec, "volumes")).map((volume) =>
     textAt(volume, "persistentVolumeClaim", "claimName"),
   );
   return {
@@ -68,7 +68,7 @@ function isReferencedResource(resource: string): resource is keyof PodReferences
   return Object.hasOwn(ALLOWED_VERBS, resource);
 }
 
-export function nodeNameOf({ name, groups }: User): string | undefined {
+export function parseNodeName({ name, groups }: User): string | undefined {
   const isNode = groups.includes(NODES_GROUP) && name.startsWith(NODE_USER_PREFIX);
   return isNode ? name.slice(NODE_USER_PREFIX.length) : undefined;
 }
@@ -128,14 +128,14 @@ function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes
 export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Authorizer {
   const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
     const decision = authorizer.authorize(user, attributes);
-    const node = nodeNameOf(user);
+    const node = parseNodeName(user);
     const isAllowed =
       !decision.allowed && node !== undefined && isNeededByPods(store, node, attributes);
     return isAllowed ? { allowed: true, reason: "", isAllowedByPods: true } : decision;
   };
   return {
     authorize,
-    rulesOfUser: (user, namespace) => authorizer.rulesOfUser(user, namespace),
-    rulesOfRole: (roleRef, namespace) => authorizer.rulesOfRole(roleRef, namespace),
+    listUserRules: (user, namespace) => authorizer.listUserRules(user, namespace),
+    listRoleRules: (roleRef, namespace) => authorizer.listRoleRules(roleRef, namespace),
   };
 }

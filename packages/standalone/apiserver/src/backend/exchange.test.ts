@@ -73,10 +73,10 @@ describe("a failure", () => {
       want: "tls: failed to verify certificate: x509: certificate has expired or is not yet valid",
     },
     {
-      name: "the answer is too long",
+      name: "the response is too long",
       hosts: ["one"],
       reached: { "one:443": tooLong },
-      want: "the answer is too long",
+      want: "the response is too long",
     },
     {
       name: "the connection breaks",

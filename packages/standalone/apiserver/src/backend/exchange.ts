@@ -32,7 +32,7 @@ async function readAll(response: AsyncIterable<Buffer>): Promise<string> {
   for await (const chunk of response) {
     bytes += chunk.length;
     if (bytes > RESPONSE_MAX_BYTES) {
-      throw new Error("the answer is too long");
+      throw new Error("the response is too long");
     }
     chunks.push(chunk);
   }

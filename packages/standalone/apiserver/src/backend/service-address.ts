@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { listOf, textAt, valueAt } from "../objects/json.ts";
+import { asList, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 
 export interface ServiceReference {
@@ -36,12 +36,12 @@ export function toServerName({ name, namespace }: ServiceReference): string {
 }
 
 function toAddresses(subset: unknown, portName: string): HostPort[] {
-  const port = listOf(valueAt(subset, "ports")).find(
+  const port = asList(valueAt(subset, "ports")).find(
     (candidate) => textAt(candidate, "name") === portName,
   );
   return port === undefined
     ? []
-    : listOf(valueAt(subset, "addresses")).map((address) => ({
+    : asList(valueAt(subset, "addresses")).map((address) => ({
         host: textAt(address, "ip"),
         port: Number(valueAt(port, "port")),
       }));
@@ -61,7 +61,7 @@ export function resolveService(store: Store, reference: ServiceReference): Resol
   if (textAt(service, "spec", "type") === "ExternalName") {
     return { found: true, addresses: [{ host: textAt(service, "spec", "externalName"), port }] };
   }
-  const servicePort = listOf(valueAt(service, "spec", "ports")).find(
+  const servicePort = asList(valueAt(service, "spec", "ports")).find(
     (candidate) => valueAt(candidate, "port") === port,
   );
   if (servicePort === undefined) {
@@ -72,7 +72,7 @@ export function resolveService(store: Store, reference: ServiceReference): Resol
   if (endpoints === undefined) {
     return unresolved("EndpointsNotFound", portName);
   }
-  const addresses = listOf(endpoints["subsets"]).flatMap((subset) => toAddresses(subset, portName));
+  const addresses = asList(endpoints["subsets"]).flatMap((subset) => toAddresses(subset, portName));
   return addresses.length === 0
     ? unresolved("MissingEndpoints", portName)
     : { found: true, addresses };

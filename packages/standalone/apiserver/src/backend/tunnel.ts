@@ -75,7 +75,7 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);
   if (upgrade === undefined) {
-    throw new Error("the request is no upgrade");
+    throw new Error("the request does not ask for an upgrade");
   }
   const { socket, head } = upgrade;
   const protocol = { connection: "Upgrade", upgrade: request.headers.upgrade };

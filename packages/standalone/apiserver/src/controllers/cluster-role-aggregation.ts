@@ -2,7 +2,7 @@
 // Source: Kubernetes "Aggregated ClusterRoles".
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
 import { makeLabelMatcher } from "../meta/label-selector.ts";
-import { equalJson, listOf, printJson, valueAt } from "../objects/json.ts";
+import { equalJson, asList, printJson, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import { WorkQueue } from "./work-queue.ts";
@@ -20,13 +20,13 @@ function isAggregate(role: KubeObject): boolean {
 }
 
 function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly unknown[] {
-  const selectors = listOf(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
+  const selectors = asList(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
   // Validation admits only label selectors.
   const matchers = selectors.map((selector) => makeLabelMatcher(selector as Selector));
   const rules = all
     .filter(({ metadata }) => metadata.name !== role.metadata.name)
     .filter(({ metadata }) => matchers.some((matches) => matches(metadata.labels ?? {})))
-    .flatMap((other) => listOf(other["rules"]));
+    .flatMap((other) => asList(other["rules"]));
   return [...new Map(rules.map((rule) => [printJson(rule), rule])).values()];
 }
 
@@ -39,7 +39,7 @@ async function aggregate(deps: VerbDeps, name: string): Promise<boolean> {
       return false;
     }
     const rules = aggregatedRules(role, clusterRoles(deps));
-    if (equalJson(listOf(role["rules"]), rules)) {
+    if (equalJson(asList(role["rules"]), rules)) {
       return false;
     }
     transaction.put(address, { ...role, rules });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { CLEANUP_FINALIZER, DEFINITIONS_BUCKET, withNameConditions } from "../custom/definition.ts";
-import { fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import { asFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { StoredObject } from "../storage/store.ts";
@@ -13,8 +13,8 @@ function customResourceBucket(definition: KubeObject): string {
 }
 
 function markTerminating(definition: KubeObject, now: string): KubeObject {
-  const status = fieldsOf(definition["status"]);
-  const conditions = listOf(status["conditions"]);
+  const status = asFields(definition["status"]);
+  const conditions = asList(status["conditions"]);
   if (conditions.some((condition) => textAt(condition, "type") === "Terminating")) {
     return definition;
   }
@@ -91,7 +91,7 @@ export function startDefinitionCleanup(deps: VerbDeps, stop: AbortSignal): void 
 }
 
 function hasUnacceptedNames(stored: StoredObject): boolean {
-  return listOf(valueAt(stored.view(), "status", "conditions")).some(
+  return asList(valueAt(stored.view(), "status", "conditions")).some(
     (condition) =>
       textAt(condition, "type") === "NamesAccepted" && textAt(condition, "status") === "False",
   );

@@ -5,7 +5,7 @@ import { missingRules } from "../auth/rbac/escalation.ts";
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
 import { AUTHENTICATED, UNAUTHENTICATED } from "../auth/user.ts";
 import { RBAC_KINDS } from "../kinds/access/rbac.ts";
-import { type Fields, copyJson, equalJson, listOf } from "../objects/json.ts";
+import { type Fields, copyJson, equalJson, asList } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Transaction } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
@@ -239,17 +239,17 @@ const AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate";
 
 /** Aggregated roles get no rules here, because their controller writes them. */
 function completeRules(object: KubeObject, desired: DefaultObject): void {
-  const missing = listOf(desired.fields["rules"]).filter(
+  const missing = asList(desired.fields["rules"]).filter(
     (rule) => missingRules(parseRules(object["rules"]), parseRules([rule])).length > 0,
   );
   if (missing.length > 0) {
-    object["rules"] = [...listOf(object["rules"]), ...copyJson(missing)];
+    object["rules"] = [...asList(object["rules"]), ...copyJson(missing)];
   }
 }
 
 function completeSubjects(object: KubeObject, desired: DefaultObject): void {
-  const existing = listOf(object["subjects"]);
-  const missing = listOf(desired.fields["subjects"]).filter(
+  const existing = asList(object["subjects"]);
+  const missing = asList(desired.fields["subjects"]).filter(
     (subject) => !existing.some((other) => equalJson(other, subject)),
   );
   if (missing.length > 0) {

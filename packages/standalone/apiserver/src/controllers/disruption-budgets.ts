@@ -7,7 +7,7 @@ import {
   makePodMatcher,
 } from "../kinds/workload/disruption-budget.ts";
 import { POD } from "../kinds/workload/pod.ts";
-import { fieldsOf } from "../objects/json.ts";
+import { asFields } from "../objects/json.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
 import type { Change } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
@@ -38,7 +38,7 @@ export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void 
     const pods = store.list({ bucket: PODS, namespace }).map((pod) => pod.view());
     const observedGeneration = budget.metadata.generation;
     const status = {
-      ...fieldsOf(budget["status"]),
+      ...asFields(budget["status"]),
       ...countDisruptions(budget, pods),
       observedGeneration,
     };

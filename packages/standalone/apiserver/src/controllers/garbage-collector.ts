@@ -77,7 +77,7 @@ function equalLists(left: readonly string[], right: readonly string[]): boolean 
   return left.length === right.length && left.every((uid, index) => uid === right[index]);
 }
 
-function propagationPolicyOf({ metadata }: KubeObject): string {
+function findPropagationPolicy({ metadata }: KubeObject): string {
   const { finalizers = [] } = metadata;
   if (finalizers.includes(ORPHAN)) {
     return "Orphan";
@@ -134,7 +134,7 @@ class GarbageCollector {
   }
 
   #afterDeletion({ uid, owners }: StoredFacts): void {
-    const dependents = this.#index.dependentsOf(uid);
+    const dependents = this.#index.listDependents(uid);
     if (dependents.length > 0) {
       this.#rememberDeleted(uid);
     }
@@ -239,11 +239,11 @@ class GarbageCollector {
       return;
     }
     const { uid = "" } = object.metadata;
-    const dependents = this.#index.dependentsOf(uid);
+    const dependents = this.#index.listDependents(uid);
     if (waiting.length === 0 || dependents.length === 0) {
       await deleteInternally(this.#deps, target, {
         uid,
-        propagationPolicy: propagationPolicyOf(object),
+        propagationPolicy: findPropagationPolicy(object),
       });
       return;
     }
@@ -265,7 +265,7 @@ class GarbageCollector {
 
   async #finishDeletion(target: Target, object: KubeObject): Promise<void> {
     const { finalizers = [], uid = "" } = object.metadata;
-    const dependents = this.#index.dependentsOf(uid);
+    const dependents = this.#index.listDependents(uid);
     if (finalizers.includes(ORPHAN)) {
       for (const address of dependents) {
         const kind = this.#deps.registry.findByBucket(address.bucket);

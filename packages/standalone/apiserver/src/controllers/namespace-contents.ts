@@ -66,7 +66,7 @@ function ensureContents(transaction: Transaction, namespace: string, deps: Conte
   const map = { kind: CONFIG_MAP, namespace, name: ROOT_CA };
   ensureObject(transaction, map, deps, (object, isNew) => {
     if (isNew) {
-      const text = "Authority of the API server's certificate, for clients inside of pods.";
+      const text = "CA of the API server's certificate, for clients in pods.";
       object.metadata.annotations = { [DESCRIPTION]: text };
     }
     object["data"] = { "ca.crt": deps.rootCaPem };

@@ -2,7 +2,7 @@
 // Source: Kubernetes namespace controller.
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { bucketOf } from "../kinds/kind.ts";
-import { type Fields, fieldsOf, listOf, textAt } from "../objects/json.ts";
+import { type Fields, asFields, asList, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { StoredObject } from "../storage/store.ts";
@@ -55,13 +55,13 @@ function printCounts(counts: ReadonlyMap<string, number>, verb: string): string 
 }
 
 /** Retains the dot even if the group is empty. */
-function resourceOf({ address }: StoredObject): string {
+function printResource({ address }: StoredObject): string {
   const [group = "", resource = ""] = address.bucket.split("/");
   return `${resource}.${group}`;
 }
 
 function remainingConditions(contents: readonly StoredObject[]): Condition[] {
-  const resources = countNames(contents.map(resourceOf));
+  const resources = countNames(contents.map(printResource));
   const finalizers = countNames(
     contents.flatMap((stored) => stored.view().metadata.finalizers ?? []),
   );
@@ -113,8 +113,8 @@ export function withContentConditions(
   contents: readonly StoredObject[],
   now: string,
 ): KubeObject {
-  const status = fieldsOf(namespace["status"]);
-  const before = listOf(status["conditions"]);
+  const status = asFields(namespace["status"]);
+  const before = asList(status["conditions"]);
   const conditions = [...ALWAYS_SUCCESSFUL, ...remainingConditions(contents)].map((condition) =>
     toCondition(
       condition,
@@ -129,7 +129,7 @@ export function withContentConditions(
 const BUCKET = bucketOf(NAMESPACE);
 const FINALIZER = "kubernetes";
 
-function contentsOf(deps: VerbDeps, namespace: string): readonly StoredObject[] {
+function listContents(deps: VerbDeps, namespace: string): readonly StoredObject[] {
   return deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket, namespace }));
 }
 
@@ -142,7 +142,7 @@ async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
   if (!isTerminating(deps, name)) {
     return;
   }
-  const contents = contentsOf(deps, name);
+  const contents = listContents(deps, name);
   await Promise.all(
     contents
       .filter((stored) => !stored.deleting)
@@ -154,7 +154,7 @@ async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
         }
       }),
   );
-  const remaining = contentsOf(deps, name);
+  const remaining = listContents(deps, name);
   const namespaceTarget = { kind: NAMESPACE, address: { bucket: BUCKET, namespace: "", name } };
   if (remaining.length > 0) {
     const now = rfc3339(deps.clock.now());
@@ -168,8 +168,8 @@ async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
 }
 
 function withoutFinalizer(namespace: KubeObject): KubeObject {
-  const spec = fieldsOf(namespace["spec"]);
-  const finalizers = listOf(spec["finalizers"]).filter((name) => name !== FINALIZER);
+  const spec = asFields(namespace["spec"]);
+  const finalizers = asList(spec["finalizers"]).filter((name) => name !== FINALIZER);
   namespace["spec"] = { ...spec, finalizers };
   return namespace;
 }

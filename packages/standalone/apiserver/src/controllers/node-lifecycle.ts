@@ -3,7 +3,7 @@
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { bucketOf } from "../kinds/kind.ts";
-import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Change } from "../storage/store.ts";
@@ -27,8 +27,8 @@ const NEVER_REPORTED = {
 
 /** Leaves conditions of other writers, and those that are already Unknown, alone. */
 export function withUnknownConditions(node: KubeObject, now: string): KubeObject {
-  const status = fieldsOf(node["status"]);
-  const existing = listOf(status["conditions"]).map(fieldsOf);
+  const status = asFields(node["status"]);
+  const existing = asList(status["conditions"]).map(asFields);
   const stopped = (condition: Fields): Fields =>
     KUBELET_CONDITIONS.includes(textAt(condition, "type")) &&
     textAt(condition, "status") !== "Unknown"
@@ -56,7 +56,7 @@ const GRACE_PERIOD_MS = 40_000;
 
 function heartbeatTime({ address }: Change["current"], object: KubeObject | undefined): string {
   if (address.bucket === LEASES) return textAt(object, "spec", "renewTime");
-  const conditions = listOf(valueAt(object, "status", "conditions"));
+  const conditions = asList(valueAt(object, "status", "conditions"));
   const ready = conditions.find((condition) => textAt(condition, "type") === "Ready");
   return textAt(ready, "lastHeartbeatTime");
 }

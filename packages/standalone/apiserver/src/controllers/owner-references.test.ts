@@ -114,7 +114,7 @@ test("objects are found by their uid and by those of their owners, as the store 
   store.subscribe((changes) => {
     for (const change of changes) index.apply(change);
   });
-  const names = (uid: string) => index.dependentsOf(uid).map(({ name }) => name);
+  const names = (uid: string) => index.listDependents(uid).map(({ name }) => name);
   expect([names("o1"), names("o2"), names("o3")]).toEqual([["a", "c"], ["a"], []]);
   expect([index.findByUid("uid-a"), index.findByUid("o1")]).toEqual([at("a"), undefined]);
 

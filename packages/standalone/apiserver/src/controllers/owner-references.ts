@@ -134,7 +134,7 @@ export class OwnerIndex {
     return this.#addresses.get(uid);
   }
 
-  dependentsOf(uid: string): readonly Address[] {
+  listDependents(uid: string): readonly Address[] {
     const entries = [...(this.#dependents.get(uid) ?? [])];
     return entries.sort(([left], [right]) => (left < right ? -1 : 1)).map(([, address]) => address);
   }

@@ -5,7 +5,7 @@ import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-clai
 import { CLAIM_PROTECTION, VOLUME_PROTECTION } from "../kinds/storage/volume-fields.ts";
 import { PERSISTENT_VOLUME } from "../kinds/storage/persistent-volume.ts";
 import { POD } from "../kinds/workload/pod.ts";
-import { listOf, textAt, valueAt } from "../objects/json.ts";
+import { asList, textAt, valueAt } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
 import type { Change, StoredObject } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
@@ -17,7 +17,7 @@ const VOLUMES = bucketOf(PERSISTENT_VOLUME);
 const PODS = bucketOf(POD);
 
 function claimNames(pod: KubeObject): readonly string[] {
-  return listOf(valueAt(pod, "spec", "volumes"))
+  return asList(valueAt(pod, "spec", "volumes"))
     .map((volume) => textAt(volume, "persistentVolumeClaim", "claimName"))
     .filter((name) => name !== "");
 }

@@ -8,7 +8,7 @@ import {
   TOKEN_SECRET_TYPE,
 } from "../kinds/config/secret.ts";
 import { bucketOf } from "../kinds/kind.ts";
-import { equalJson, fieldsOf, textAt } from "../objects/json.ts";
+import { equalJson, asFields, textAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
@@ -24,7 +24,7 @@ export type TokenSecretsDeps = VerbDeps & {
   readonly rootCaPem: string;
 };
 
-function accountNameOf(secret: KubeObject): string {
+function findAccountName(secret: KubeObject): string {
   return secret["type"] === TOKEN_SECRET_TYPE
     ? textAt(secret, "metadata", "annotations", ACCOUNT_NAME_ANNOTATION)
     : "";
@@ -41,7 +41,7 @@ async function withToken(
   deps: TokenSecretsDeps,
 ): Promise<KubeObject> {
   const { namespace = "", name, annotations } = secret.metadata;
-  const data = fieldsOf(secret["data"]);
+  const data = asFields(secret["data"]);
   const token =
     textAt(data, "token") || base64(await deps.accountTokens.issueForSecret(account, name));
   return {
@@ -58,7 +58,7 @@ async function fill(stored: StoredObject, deps: TokenSecretsDeps): Promise<void>
   const secret = stored.view();
   const { namespace } = stored.address;
   const account = deps.store
-    .find({ bucket: ACCOUNTS, namespace, name: accountNameOf(secret) })
+    .find({ bucket: ACCOUNTS, namespace, name: findAccountName(secret) })
     ?.view();
   const accountUid = textAt(secret, "metadata", "annotations", ACCOUNT_UID_ANNOTATION);
   if (account === undefined || (accountUid !== "" && accountUid !== account.metadata.uid)) {
@@ -89,7 +89,7 @@ export function startTokenSecrets(deps: TokenSecretsDeps, stop: AbortSignal): vo
   };
   const queue = new WorkQueue({ name: "token-secrets", clock, logger, stop, work });
   const addTokenSecret = (stored: StoredObject, account?: string) => {
-    const accountName = accountNameOf(stored.view());
+    const accountName = findAccountName(stored.view());
     if (accountName !== "" && (account === undefined || accountName === account)) {
       queue.add(`${stored.address.namespace}/${stored.address.name}`);
     }

@@ -11,9 +11,9 @@ import {
 import {
   type Fields,
   asText,
-  fieldsOf,
+  asFields,
   isFields,
-  listOf,
+  asList,
   textAt,
   valueAt,
 } from "../objects/json.ts";
@@ -21,7 +21,7 @@ import type { KubeObject } from "../objects/object.ts";
 import { parseTime } from "../objects/time.ts";
 import { applyDefaults, pruneObject, unknownFields } from "../schema/prune-and-default.ts";
 import { makeValidator } from "../schema/validator.ts";
-import { AGE, ageOf } from "../table/age.ts";
+import { AGE, printAge } from "../table/age.ts";
 import { parsePath } from "../table/json-path.ts";
 
 function toColumnType(type: string): Column["type"] {
@@ -46,7 +46,7 @@ const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => 
 };
 
 function dateCell(text: string, nowMs: number): string {
-  return Number.isNaN(parseTime(text)) ? "<invalid>" : ageOf(text, nowMs);
+  return Number.isNaN(parseTime(text)) ? "<invalid>" : printAge(text, nowMs);
 }
 
 function toBigInteger(value: unknown): unknown {
@@ -76,7 +76,7 @@ export function toColumn(definition: Fields): Column {
 }
 
 export function toColumns(definitions: unknown): readonly Column[] {
-  const columns = listOf(definitions).map((definition) => toColumn(fieldsOf(definition)));
+  const columns = asList(definitions).map((definition) => toColumn(asFields(definition)));
   return columns.length === 0 ? [AGE] : columns;
 }
 
@@ -107,9 +107,9 @@ function toSubresources(hasStatus: boolean, hasScale: boolean): Subresource[] {
 }
 
 function toStrategy(version: Fields): Strategy {
-  const schema = fieldsOf(valueAt(version, "schema", "openAPIV3Schema"));
+  const schema = asFields(valueAt(version, "schema", "openAPIV3Schema"));
   const validate = makeValidator(schema);
-  const selectable = listOf(version["selectableFields"]).map((field) => textAt(field, "jsonPath"));
+  const selectable = asList(version["selectableFields"]).map((field) => textAt(field, "jsonPath"));
   return {
     hasStatus: isFields(valueAt(version, "subresources", "status")),
     statusWritesMetadata: false,
@@ -121,7 +121,7 @@ function toStrategy(version: Fields): Strategy {
       pruneObject(object, schema);
       applyDefaults(object, {
         ...schema,
-        properties: { ...fieldsOf(schema["properties"]), metadata: {} },
+        properties: { ...asFields(schema["properties"]), metadata: {} },
       });
     },
     unknownFields: (object) => unknownFields(object, schema).map(({ path }) => path),
@@ -151,13 +151,13 @@ function toDeprecation(
 }
 
 function toStrings(value: unknown): string[] {
-  return listOf(value).filter((item): item is string => typeof item === "string");
+  return asList(value).filter((item): item is string => typeof item === "string");
 }
 
 function toKind(definition: KubeObject, version: Fields, schemaRevision: number): Kind {
-  const names = fieldsOf(valueAt(definition, "status", "acceptedNames"));
+  const names = asFields(valueAt(definition, "status", "acceptedNames"));
   const group = textAt(definition, "spec", "group");
-  const versions = listOf(valueAt(definition, "spec", "versions"));
+  const versions = asList(valueAt(definition, "spec", "versions"));
   const stored = versions.find((candidate) => valueAt(candidate, "storage") === true);
   const name = textAt(version, "name");
   const strategy = toStrategy(version);
@@ -166,7 +166,7 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
     storageApiVersion: `${group}/${textAt(stored, "name")}`,
     schemaRevision,
     terminating: definition.metadata.deletionTimestamp !== undefined,
-    schema: fieldsOf(valueAt(version, "schema", "openAPIV3Schema")),
+    schema: asFields(valueAt(version, "schema", "openAPIV3Schema")),
     ...toDeprecation(version, `${group}/${name}`, textAt(names, "kind")),
   };
   return {
@@ -189,13 +189,13 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
 
 /** None until the definition is established. */
 export function toKinds(definition: KubeObject, schemaRevision: number): readonly Kind[] {
-  const established = listOf(valueAt(definition, "status", "conditions")).some(
+  const established = asList(valueAt(definition, "status", "conditions")).some(
     (condition) =>
       textAt(condition, "type") === "Established" && textAt(condition, "status") === "True",
   );
   return established
-    ? listOf(valueAt(definition, "spec", "versions"))
-        .map(fieldsOf)
+    ? asList(valueAt(definition, "spec", "versions"))
+        .map(asFields)
         .filter((version) => version["served"] === true)
         .map((version) => toKind(definition, version, schemaRevision))
     : [];

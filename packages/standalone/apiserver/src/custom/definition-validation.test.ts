@@ -81,7 +81,7 @@ const SPECIFICATIONS: readonly Row[] = [
       versions: [version, { ...version, name: "v2", storage: false }],
     },
     want: [
-      "spec.conversion.strategy: Forbidden: this server calls no conversion webhooks; a definition with several versions needs strategy None",
+      "spec.conversion.strategy: Forbidden: this server does not call conversion webhooks; a definition with several versions needs strategy None",
     ],
   },
 ];

@@ -3,7 +3,7 @@
 import { forbiddenValue, invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 import { dns1035Fault } from "../meta/names.ts";
 import type { Cause } from "../meta/status.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type Schema, itemSchema, schemaCauses } from "../schema/structural.ts";
 import { makeValidator } from "../schema/validator.ts";
@@ -23,8 +23,8 @@ function defaultCauses(schema: Schema, path: string): Cause[] {
   const { additionalProperties } = schema;
   return [
     ...ownDefaultCauses(schema, path),
-    ...Object.entries(fieldsOf(schema["properties"])).flatMap(([key, property]) =>
-      defaultCauses(fieldsOf(property), `${path}.properties[${key}]`),
+    ...Object.entries(asFields(schema["properties"])).flatMap(([key, property]) =>
+      defaultCauses(asFields(property), `${path}.properties[${key}]`),
     ),
     ...(items === undefined ? [] : defaultCauses(items, `${path}.items`)),
     ...(isFields(additionalProperties)
@@ -42,9 +42,9 @@ function fieldsWithRules(schema: Schema, path: string): string[] {
   const items = itemSchema(schema);
   const { additionalProperties } = schema;
   return [
-    ...(listOf(schema[VALIDATIONS_FIELD]).length === 0 ? [] : [path === "" ? "." : path]),
-    ...Object.entries(fieldsOf(schema["properties"])).flatMap(([key, property]) =>
-      fieldsWithRules(fieldsOf(property), `${path}.${key}`),
+    ...(asList(schema[VALIDATIONS_FIELD]).length === 0 ? [] : [path === "" ? "." : path]),
+    ...Object.entries(asFields(schema["properties"])).flatMap(([key, property]) =>
+      fieldsWithRules(asFields(property), `${path}.${key}`),
     ),
     ...(items === undefined ? [] : fieldsWithRules(items, `${path}[*]`)),
     ...(isFields(additionalProperties) ? fieldsWithRules(additionalProperties, `${path}.*`) : []),
@@ -52,7 +52,7 @@ function fieldsWithRules(schema: Schema, path: string): string[] {
 }
 
 function ruleWarnings(version: Fields, index: number): string[] {
-  const fields = fieldsWithRules(fieldsOf(valueAt(version, "schema", "openAPIV3Schema")), "");
+  const fields = fieldsWithRules(asFields(valueAt(version, "schema", "openAPIV3Schema")), "");
   if (fields.length === 0) {
     return [];
   }
@@ -64,19 +64,19 @@ function ruleWarnings(version: Fields, index: number): string[] {
   ];
 }
 
-function versionsOf(definition: KubeObject): Fields[] {
-  return listOf(valueAt(definition, "spec", "versions")).map(fieldsOf);
+function listVersions(definition: KubeObject): Fields[] {
+  return asList(valueAt(definition, "spec", "versions")).map(asFields);
 }
 
 /** Warns about features that this server ignores. */
 export function definitionWarnings(definition: KubeObject): readonly string[] {
-  const versions = versionsOf(definition);
+  const versions = listVersions(definition);
   const isWebhook = textAt(definition, "spec", "conversion", "strategy") === "Webhook";
   return [
     ...versions.flatMap(ruleWarnings),
     ...(isWebhook && versions.length === 1
       ? [
-          "spec.conversion: this server calls no conversion webhooks; with one version it needs none",
+          "spec.conversion: this server does not call conversion webhooks; with one version none is needed",
         ]
       : []),
   ];
@@ -89,11 +89,11 @@ function conversionCauses(definition: KubeObject): readonly Cause[] {
   if (!STRATEGIES.includes(strategy)) {
     return [unsupportedValue(field, strategy, STRATEGIES)];
   }
-  return strategy === "Webhook" && versionsOf(definition).length > 1
+  return strategy === "Webhook" && listVersions(definition).length > 1
     ? [
         forbiddenValue(
           field,
-          "this server calls no conversion webhooks; a definition with several versions needs strategy None",
+          "this server does not call conversion webhooks; a definition with several versions needs strategy None",
         ),
       ]
     : [];
@@ -112,7 +112,7 @@ function rootCauses(schema: Fields, path: string): Cause[] {
 }
 
 function columnCauses(version: Fields, path: string): Cause[] {
-  return listOf(version["additionalPrinterColumns"]).flatMap((column, index) => {
+  return asList(version["additionalPrinterColumns"]).flatMap((column, index) => {
     const field = `${path}.additionalPrinterColumns[${String(index)}]`;
     const type = textAt(column, "type");
     const missing = ["name", "jsonPath"].filter((key) => textAt(column, key) === "");
@@ -176,7 +176,7 @@ function versionNameCauses(versions: readonly Fields[]): Cause[] {
 
 /** Objects may still be stored in such a version. */
 function storedCauses(definition: KubeObject, versions: readonly Fields[]): Cause[] {
-  return listOf(valueAt(definition, "status", "storedVersions")).flatMap((stored, index) =>
+  return asList(valueAt(definition, "status", "storedVersions")).flatMap((stored, index) =>
     versions.some((version) => version["name"] === stored)
       ? []
       : [
@@ -204,7 +204,7 @@ function groupCauses(definition: KubeObject): Cause[] {
 }
 
 function namesCauses(definition: KubeObject): Cause[] {
-  const spec = fieldsOf(definition["spec"]);
+  const spec = asFields(definition["spec"]);
   const expected = `${textAt(spec, "names", "plural")}.${textAt(spec, "group")}`;
   const scope = textAt(spec, "scope");
   return [
@@ -225,8 +225,8 @@ function namesCauses(definition: KubeObject): Cause[] {
 }
 
 export function definitionCauses(definition: KubeObject): Cause[] {
-  const spec = fieldsOf(definition["spec"]);
-  const versions = listOf(spec["versions"]).map(fieldsOf);
+  const spec = asFields(definition["spec"]);
+  const versions = asList(spec["versions"]).map(asFields);
   const stored = versions.filter((version) => version["storage"] === true).length;
   return [
     ...namesCauses(definition),

@@ -49,7 +49,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     name: "conversion of one version",
     given: { versions: [version], conversion: { strategy: "Webhook" } },
     want: [
-      "spec.conversion: this server calls no conversion webhooks; with one version it needs none",
+      "spec.conversion: this server does not call conversion webhooks; with one version none is needed",
     ],
   },
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: apiextensions/v1.
 import { type Kind, defineKind } from "../kinds/kind.ts";
-import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import {
   definitionCauses,
@@ -15,11 +15,11 @@ interface NameConflict {
 }
 
 function acceptedNames(definition: KubeObject): Fields {
-  return fieldsOf(valueAt(definition, "status", "acceptedNames"));
+  return asFields(valueAt(definition, "status", "acceptedNames"));
 }
 
 function resourceNames(names: Fields): unknown[] {
-  return [names["plural"], names["singular"], ...listOf(names["shortNames"])];
+  return [names["plural"], names["singular"], ...asList(names["shortNames"])];
 }
 
 const NAME_CHECKS: readonly (readonly [string, string, "resource" | "kind"])[] = [
@@ -33,14 +33,14 @@ const NAME_CHECKS: readonly (readonly [string, string, "resource" | "kind"])[] =
 /** The last conflict, as Kubernetes reports it. Source: apiextensions/v1 "naming". */
 function nameConflict(
   definition: KubeObject,
-  others: readonly KubeObject[],
+  definitions: readonly KubeObject[],
 ): NameConflict | undefined {
-  const accepted = others.map(acceptedNames);
+  const accepted = definitions.map(acceptedNames);
   const inUse = {
     resource: new Set(accepted.flatMap(resourceNames)),
     kind: new Set(accepted.flatMap((names) => [names["kind"], names["listKind"]])),
   };
-  const names = fieldsOf(valueAt(definition, "spec", "names"));
+  const names = asFields(valueAt(definition, "spec", "names"));
   return NAME_CHECKS.flatMap(([key, reason, nameType]) =>
     [names[key]]
       .flat()
@@ -66,8 +66,8 @@ export const DEFINITIONS_BUCKET = "apiextensions.k8s.io/customresourcedefinition
 type AcceptedDefinitions = (group: string) => readonly KubeObject[];
 
 function applyDefaults(definition: KubeObject): void {
-  const spec = fieldsOf(definition["spec"]);
-  const names = fieldsOf(spec["names"]);
+  const spec = asFields(definition["spec"]);
+  const names = asFields(spec["names"]);
   const kind = textAt(names, "kind");
   if (kind !== "") {
     names["singular"] ??= kind.toLowerCase();
@@ -86,10 +86,10 @@ interface Condition {
 /** An established definition stays established. */
 function nameConditions(
   definition: KubeObject,
-  others: readonly KubeObject[],
+  definitions: readonly KubeObject[],
   wasEstablished: boolean,
 ): readonly Condition[] {
-  const conflict = nameConflict(definition, sameGroupDefinitions(definition, others));
+  const conflict = nameConflict(definition, sameGroupDefinitions(definition, definitions));
   const established = wasEstablished || conflict === undefined;
   return [
     {
@@ -108,7 +108,7 @@ function nameConditions(
 }
 
 function findCondition(definition: KubeObject, type: string): unknown {
-  return listOf(valueAt(definition, "status", "conditions")).find(
+  return asList(valueAt(definition, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === type,
   );
 }
@@ -116,34 +116,34 @@ function findCondition(definition: KubeObject, type: string): unknown {
 /** Retains other conditions, and the transition times of unchanged ones. */
 export function withNameConditions(
   definition: KubeObject,
-  others: readonly KubeObject[],
+  definitions: readonly KubeObject[],
   now: string,
 ): Fields {
-  const status = fieldsOf(definition["status"]);
+  const status = asFields(definition["status"]);
   const wasEstablished = textAt(findCondition(definition, "Established"), "status") === "True";
-  const conditions = nameConditions(definition, others, wasEstablished).map((condition) => {
-    const before = findCondition(definition, condition.type);
-    const same = textAt(before, "status") === condition.status;
+  const conditions = nameConditions(definition, definitions, wasEstablished).map((condition) => {
+    const previous = findCondition(definition, condition.type);
+    const isUnchanged = textAt(previous, "status") === condition.status;
     return {
       ...condition,
-      lastTransitionTime: same ? textAt(before, "lastTransitionTime") : now,
+      lastTransitionTime: isUnchanged ? textAt(previous, "lastTransitionTime") : now,
     };
   });
   const accepted = conditions[0]?.status === "True";
-  const otherConditions = listOf(status["conditions"]).filter(
+  const otherConditions = asList(status["conditions"]).filter(
     (condition) => !conditions.some(({ type }) => type === textAt(condition, "type")),
   );
   return {
     ...status,
     conditions: [...conditions, ...otherConditions],
     acceptedNames: accepted
-      ? fieldsOf(valueAt(definition, "spec", "names"))
+      ? asFields(valueAt(definition, "spec", "names"))
       : (status["acceptedNames"] ?? { plural: "", kind: "" }),
   };
 }
 
 function storageVersion(definition: KubeObject): string {
-  const versions = listOf(valueAt(definition, "spec", "versions"));
+  const versions = asList(valueAt(definition, "spec", "versions"));
   return textAt(
     versions.find((version) => valueAt(version, "storage") === true),
     "name",
@@ -151,25 +151,25 @@ function storageVersion(definition: KubeObject): string {
 }
 
 function prepareCreate(definition: KubeObject, accepted: AcceptedDefinitions): void {
-  const others = accepted(textAt(definition, "spec", "group"));
+  const definitions = accepted(textAt(definition, "spec", "group"));
   definition.metadata.finalizers = [
     ...new Set([...(definition.metadata.finalizers ?? []), CLEANUP_FINALIZER]),
   ];
   definition["status"] = {
-    ...withNameConditions(definition, others, definition.metadata.creationTimestamp ?? ""),
+    ...withNameConditions(definition, definitions, definition.metadata.creationTimestamp ?? ""),
     storedVersions: [storageVersion(definition)],
   };
 }
 
 function prepareUpdate(definition: KubeObject, accepted: AcceptedDefinitions): void {
-  const others = accepted(textAt(definition, "spec", "group"));
+  const definitions = accepted(textAt(definition, "spec", "group"));
   // No clock is available here, and names rarely change.
   const status = withNameConditions(
     definition,
-    others,
+    definitions,
     definition.metadata.creationTimestamp ?? "",
   );
-  const stored = listOf(status["storedVersions"]);
+  const stored = asList(status["storedVersions"]);
   status["storedVersions"] = [...new Set([...stored, storageVersion(definition)])];
   definition["status"] = status;
 }

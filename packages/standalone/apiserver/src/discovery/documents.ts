@@ -2,7 +2,7 @@
 // Discovery documents: legacy (metav1.APIGroupList, APIResourceList) and aggregated (apidiscovery.k8s.io/v2).
 import type { RemoteVersion } from "../aggregation/remote-discovery.ts";
 import type { Kind, Subresource } from "../kinds/kind.ts";
-import { type Fields, listOf, textAt, valueAt, without } from "../objects/json.ts";
+import { type Fields, asList, textAt, valueAt, without } from "../objects/json.ts";
 import type { ServedGroup } from "./served-groups.ts";
 
 /** `/apis/<group>`. */
@@ -76,7 +76,7 @@ function responseKind(resource: unknown, group: string, version: string): Fields
   };
 }
 
-function scopeOf(resource: unknown): string {
+function printScope(resource: unknown): string {
   return valueAt(resource, "namespaced") === true ? "Namespaced" : "Cluster";
 }
 
@@ -89,7 +89,7 @@ function toRemoteResource(resource: unknown, group: string, version: string): Fi
   return {
     resource: textAt(resource, "name"),
     responseKind: responseKind(resource, group, version),
-    scope: scopeOf(resource),
+    scope: printScope(resource),
     singularResource: textAt(resource, "singularName"),
     verbs: valueAt(resource, "verbs") ?? [],
     ...pickDefined(resource, "shortNames", "categories"),
@@ -98,7 +98,7 @@ function toRemoteResource(resource: unknown, group: string, version: string): Fi
 
 /** A subresource without a listed parent gets a parent without verbs. */
 export function toRemoteResources(list: unknown, group: string, version: string): Fields[] {
-  const resources = listOf(valueAt(list, "resources"));
+  const resources = asList(valueAt(list, "resources"));
   const isSubresource = (resource: unknown) => textAt(resource, "name").includes("/");
   const byName = new Map<string, Fields>(
     resources
@@ -110,7 +110,7 @@ export function toRemoteResources(list: unknown, group: string, version: string)
     const owner = byName.get(parent) ?? {
       resource: parent,
       responseKind: {},
-      scope: scopeOf(resource),
+      scope: printScope(resource),
       singularResource: "",
       verbs: [],
     };
@@ -119,7 +119,7 @@ export function toRemoteResources(list: unknown, group: string, version: string)
       responseKind: responseKind(resource, group, version),
       verbs: valueAt(resource, "verbs") ?? [],
     };
-    owner["subresources"] = [...listOf(owner["subresources"]), subresource];
+    owner["subresources"] = [...asList(owner["subresources"]), subresource];
     byName.set(parent, owner);
   }
   return [...byName.values()];

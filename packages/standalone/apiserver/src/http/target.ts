@@ -16,27 +16,28 @@ export interface Target {
 /** Returns undefined if a segment has an invalid escape or an escaped slash. */
 function decodeSegments(path: string): string[] | undefined {
   try {
-    const parts = path.split("/").slice(1).map(decodeURIComponent);
-    return parts.some((part) => part.includes("/")) ? undefined : parts;
+    const segments = path.split("/").slice(1).map(decodeURIComponent);
+    return segments.some((part) => part.includes("/")) ? undefined : segments;
   } catch {
     return undefined;
   }
 }
 
 function splitGroup(
-  parts: readonly string[],
+  segments: readonly string[],
 ): { group: string; version: string; rest: readonly string[] } | undefined {
-  if (parts[0] === "api" && parts.length > 2) {
-    return { group: "", version: parts[1] ?? "", rest: parts.slice(2) };
+  if (segments[0] === "api" && segments.length > 2) {
+    return { group: "", version: segments[1] ?? "", rest: segments.slice(2) };
   }
-  return parts[0] === "apis" && parts.length > 3
-    ? { group: parts[1] ?? "", version: parts[2] ?? "", rest: parts.slice(3) }
+  return segments[0] === "apis" && segments.length > 3
+    ? { group: segments[1] ?? "", version: segments[2] ?? "", rest: segments.slice(3) }
     : undefined;
 }
 
-function isInNamespace(rest: readonly string[]): boolean {
-  const isSubresource = rest.length === 3 && (rest[2] === "status" || rest[2] === "finalize");
-  return rest[0] === "namespaces" && rest.length > 2 && !isSubresource;
+function isInNamespace(segments: readonly string[]): boolean {
+  const isSubresource =
+    segments.length === 3 && (segments[2] === "status" || segments[2] === "finalize");
+  return segments[0] === "namespaces" && segments.length > 2 && !isSubresource;
 }
 
 export function parseTarget(path: string): Target | undefined {
@@ -46,8 +47,10 @@ export function parseTarget(path: string): Target | undefined {
   }
   const { group, version } = split;
   const watch = split.rest[0] === "watch" && split.rest.length > 1;
-  const rest = watch ? split.rest.slice(1) : split.rest;
-  const namespace = isInNamespace(rest) ? (rest[1] ?? "") : "";
-  const [resource = "", name = "", ...subresource] = isInNamespace(rest) ? rest.slice(2) : rest;
+  const segments = watch ? split.rest.slice(1) : split.rest;
+  const namespace = isInNamespace(segments) ? (segments[1] ?? "") : "";
+  const [resource = "", name = "", ...subresource] = isInNamespace(segments)
+    ? segments.slice(2)
+    : segments;
   return { group, version, namespace, resource, name, subresource: subresource.join("/"), watch };
 }

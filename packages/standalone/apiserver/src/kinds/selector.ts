@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Label selectors inside objects. Source: metav1.LabelSelector and its validation.
 import { type LabelMatcher, makeLabelMatcher } from "../meta/label-selector.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue } from "../meta/causes.ts";
 import { labelValueFault, qualifiedFault } from "../meta/names.ts";
 
 function listExpressions(selector: Fields): readonly Fields[] {
-  return listOf(selector["matchExpressions"]).filter(isFields);
+  return asList(selector["matchExpressions"]).filter(isFields);
 }
 
 function toLabels(value: unknown): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(fieldsOf(value)).map(([key, text]) => [key, String(text)]),
+    Object.entries(asFields(value)).map(([key, text]) => [key, String(text)]),
   );
 }
 
 function printExpression(expression: Fields): string {
   const key = textAt(expression, "key");
-  const values = `(${listOf(expression["values"]).map(String).sort().join(",")})`;
+  const values = `(${asList(expression["values"]).map(String).sort().join(",")})`;
   const texts: Readonly<Record<string, string>> = {
     In: `${key} in ${values}`,
     NotIn: `${key} notin ${values}`,
@@ -30,7 +30,7 @@ function printExpression(expression: Fields): string {
 
 /** The selector in the syntax of the labelSelector query parameter; empty when there is none. */
 export function printSelector(value: unknown): string {
-  const selector = fieldsOf(value);
+  const selector = asFields(value);
   const labels = Object.entries(toLabels(selector["matchLabels"])).map(
     ([key, text]) => [key, `${key}=${text}`] as const,
   );
@@ -44,13 +44,13 @@ export function printSelector(value: unknown): string {
 }
 
 export function selectorMatcher(value: unknown): LabelMatcher {
-  const selector = fieldsOf(value);
+  const selector = asFields(value);
   return makeLabelMatcher({
     matchLabels: toLabels(selector["matchLabels"]),
     matchExpressions: listExpressions(selector).map((expression) => ({
       key: textAt(expression, "key"),
       operator: textAt(expression, "operator"),
-      values: listOf(expression["values"]).map(String),
+      values: asList(expression["values"]).map(String),
     })),
   });
 }
@@ -58,7 +58,7 @@ export function selectorMatcher(value: unknown): LabelMatcher {
 function expressionCauses(expression: unknown, field: string): Cause[] {
   const operator = textAt(expression, "operator");
   const key = textAt(expression, "key");
-  const values = listOf(valueAt(expression, "values"));
+  const values = asList(valueAt(expression, "values"));
   const keyFault = qualifiedFault(key);
   const causes: Cause[] =
     keyFault === undefined ? [] : [invalidValue(`${field}.key`, key, keyFault)];
@@ -89,8 +89,8 @@ function expressionCauses(expression: unknown, field: string): Cause[] {
 }
 
 export function selectorCauses(selector: unknown, field: string): Cause[] {
-  const labels = Object.entries(fieldsOf(valueAt(selector, "matchLabels")));
-  const expressions = listOf(valueAt(selector, "matchExpressions"));
+  const labels = Object.entries(asFields(valueAt(selector, "matchLabels")));
+  const expressions = asList(valueAt(selector, "matchExpressions"));
   return [
     ...labels.flatMap(([key, value]) => {
       const keyFault = qualifiedFault(key);

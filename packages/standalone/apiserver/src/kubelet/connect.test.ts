@@ -225,7 +225,7 @@ describe("a log", () => {
     await start(connections, { quotas: new UserQuotas({ ...LIMITS, watches: 1 }) });
     const first = app.send(LOG);
     await until("the log is open", () => waiting.length > 0);
-    expect(message(await app.send(LOG))).toEqual([429, "too many watches of this user"]);
+    expect(message(await app.send(LOG))).toEqual([429, "this user has too many watches"]);
     waiting[0]?.end();
     expect((await first).text).toBe("x");
     await runTurns();

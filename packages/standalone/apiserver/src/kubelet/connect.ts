@@ -18,10 +18,10 @@ import {
 import { isUpgrade, tunnel } from "../backend/tunnel.ts";
 import { parseTarget } from "../http/target.ts";
 import { StatusError, badRequest, internalError, notFound } from "../meta/status.ts";
-import { listOf, textAt, valueAt } from "../objects/json.ts";
+import { asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
-import { type Call, toResourceRef, addressOf } from "../verbs/call.ts";
+import { type Call, toResourceRef, toAddress } from "../verbs/call.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import { admitBody } from "../verbs/subresource/admit-body.ts";
 import {
@@ -43,7 +43,7 @@ export function findKubelet(store: Store, nodeName: string, caPem: string): Peer
   if (node === undefined) {
     throw notFound({ group: "", resource: "nodes", kind: "Node" }, nodeName);
   }
-  const addresses = listOf(valueAt(node, "status", "addresses"));
+  const addresses = asList(valueAt(node, "status", "addresses"));
   const host = PREFERRED_ADDRESS_TYPES.flatMap((type) =>
     addresses.filter((address) => textAt(address, "type") === type),
   ).map((address) => textAt(address, "address"))[0];
@@ -91,7 +91,7 @@ export function isPodStream(url: string): boolean {
 }
 
 function findPod(call: Call, deps: VerbDeps): KubeObject {
-  const pod = deps.store.find(addressOf(call))?.view();
+  const pod = deps.store.find(toAddress(call))?.view();
   if (pod === undefined) {
     throw notFound(toResourceRef(call.kind), call.name);
   }

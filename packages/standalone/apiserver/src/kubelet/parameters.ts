@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { forbiddenValue, invalidValue } from "../meta/causes.ts";
 import { type Cause, badRequest, invalid } from "../meta/status.ts";
-import { type Fields, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime } from "../objects/time.ts";
 
@@ -78,7 +78,7 @@ function timeCauses(query: URLSearchParams): readonly Cause[] {
     return [];
   }
   if (Number.isNaN(parseTime(time))) {
-    throw badRequest(`parsing time ${JSON.stringify(time)}: it is no time of RFC 3339`);
+    throw badRequest(`parsing time ${JSON.stringify(time)}: it is not an RFC 3339 time`);
   }
   const hasBoth = (query.get("sinceSeconds") ?? "") !== "";
   return hasBoth
@@ -106,7 +106,7 @@ export function toLogParameters(query: URLSearchParams, pod: string): URLSearchP
 }
 
 function containerNames(pod: KubeObject, list: string): readonly string[] {
-  return listOf(valueAt(pod, "spec", list)).map((container) => textAt(container, "name"));
+  return asList(valueAt(pod, "spec", list)).map((container) => textAt(container, "name"));
 }
 
 function ambiguousMessage(pod: KubeObject): string {

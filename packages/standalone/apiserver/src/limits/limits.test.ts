@@ -48,7 +48,7 @@ test("a user may have so many connections, each counted once until it closes", (
     quotas.addConnection("a", three.asSocket);
   };
   expect(add).toThrow(
-    expect.objectContaining({ code: 429, message: "too many connections of this user" }),
+    expect.objectContaining({ code: 429, message: "this user has too many connections" }),
   );
   quotas.addConnection("b", three.asSocket);
   two.destroy();
@@ -80,7 +80,7 @@ test("a user may have so many watches", () => {
   const share = makeQuotas().forUser("a");
   const release = share.addWatch();
   expect(() => share.addWatch()).toThrow(
-    expect.objectContaining({ code: 429, message: "too many watches of this user" }),
+    expect.objectContaining({ code: 429, message: "this user has too many watches" }),
   );
   release();
   expect(share.addWatch()).toBeInstanceOf(Function);

@@ -57,7 +57,7 @@ class UserQuota {
       return;
     }
     if (this.#connections.size >= this.#limits.connections) {
-      throw tooManyRequests("too many connections of this user");
+      throw tooManyRequests("this user has too many connections");
     }
     this.#connections.add(socket);
     socket.once("close", () => this.#connections.delete(socket));
@@ -66,7 +66,7 @@ class UserQuota {
   /** Returns a function that ends the count. Throws a StatusError 429 above the limit. */
   addWatch(): () => void {
     if (this.#watches >= this.#limits.watches) {
-      throw tooManyRequests("too many watches of this user");
+      throw tooManyRequests("this user has too many watches");
     }
     this.#watches += 1;
     return () => {

@@ -7,21 +7,21 @@ function printValue(value: unknown): string {
   return value === undefined ? "null" : printJson(value);
 }
 
-export function invalidValue(field: string, value: unknown, why: string): Cause {
+export function invalidValue(field: string, value: unknown, detail: string): Cause {
   return {
     reason: "FieldValueInvalid",
-    message: `Invalid value: ${printValue(value)}: ${why}`,
+    message: `Invalid value: ${printValue(value)}: ${detail}`,
     field,
   };
 }
 
-export function requiredValue(field: string, why = ""): Cause {
-  const message = why === "" ? "Required value" : `Required value: ${why}`;
+export function requiredValue(field: string, detail = ""): Cause {
+  const message = detail === "" ? "Required value" : `Required value: ${detail}`;
   return { reason: "FieldValueRequired", message, field };
 }
 
-export function forbiddenValue(field: string, why: string): Cause {
-  return { reason: "FieldValueForbidden", message: `Forbidden: ${why}`, field };
+export function forbiddenValue(field: string, detail: string): Cause {
+  return { reason: "FieldValueForbidden", message: `Forbidden: ${detail}`, field };
 }
 
 export function duplicateValue(field: string, value: unknown): Cause {

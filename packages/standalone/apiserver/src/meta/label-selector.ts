@@ -16,8 +16,8 @@ interface Requirement {
 const INTEGER = /^[-+]?\d+$/;
 const TOKEN_PATTERN = /==|!=|[=!(),<>]|[^\s=!(),<>]+/g;
 
-function parseError(text: string, why: string): Error {
-  return badRequest(`unable to parse requirement: ${why} in label selector "${text}"`);
+function parseError(text: string, reason: string): Error {
+  return badRequest(`unable to parse requirement: ${reason} in label selector "${text}"`);
 }
 
 const PUNCTUATION = new Set(["==", "!=", "=", "!", "(", ")", ",", ">", "<"]);
@@ -54,8 +54,8 @@ class Tokens {
     return token;
   }
 
-  fail(why: string): never {
-    throw parseError(this.#text, why);
+  fail(reason: string): never {
+    throw parseError(this.#text, reason);
   }
 }
 

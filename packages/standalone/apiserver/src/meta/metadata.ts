@@ -224,8 +224,8 @@ function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[
 /** The two contradict each other: dependents are either deleted first or orphaned. */
 function propagationCauses(finalizers: readonly string[]): Cause[] {
   const hasBoth = finalizers.includes("orphan") && finalizers.includes("foregroundDeletion");
-  const why = "finalizer orphan and foregroundDeletion cannot be both set";
-  return hasBoth ? [invalidValue("metadata.finalizers", finalizers, why)] : [];
+  const message = "finalizer orphan and foregroundDeletion cannot be both set";
+  return hasBoth ? [invalidValue("metadata.finalizers", finalizers, message)] : [];
 }
 
 /** In the core group, an unqualified finalizer must be one that Kubernetes defines. */
@@ -256,8 +256,8 @@ function ownerCauses(meta: Meta): Cause[] {
         (field) => (owner as Partial<typeof owner>)[field] === undefined || owner[field] === "",
       )
       .map((field) => {
-        const what = field === "apiVersion" ? "version" : field;
-        return invalidValue(`metadata.ownerReferences.${field}`, "", `${what} must not be empty`);
+        const noun = field === "apiVersion" ? "version" : field;
+        return invalidValue(`metadata.ownerReferences.${field}`, "", `${noun} must not be empty`);
       }),
     ...(owner.apiVersion === "v1" && owner.kind === "Event"
       ? [invalidValue("metadata.ownerReferences", owner, EVENT_OWNER_FORBIDDEN)]

@@ -10,8 +10,8 @@ const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
 const LABEL_MAX = 63;
 const SUBDOMAIN_MAX = 253;
 
-function regexMessage(what: string, example: string, regex: string): string {
-  return `${what} (e.g. '${example}', regex used for validation is '${regex}')`;
+function regexMessage(rule: string, example: string, regex: string): string {
+  return `${rule} (e.g. '${example}', regex used for validation is '${regex}')`;
 }
 
 function tooLongMessage(maximum: number): string {

@@ -87,14 +87,14 @@ function nameDetail(name: string): Pick<StatusDetails, "name"> {
   return name === "" ? {} : { name };
 }
 
-function detailsOf(ref: ResourceRef, name: string): { readonly details: StatusDetails } {
+function buildDetails(ref: ResourceRef, name: string): { readonly details: StatusDetails } {
   const group = ref.group === "" ? {} : { group: ref.group };
   return { details: { ...nameDetail(name), ...group, kind: ref.resource } };
 }
 
 export function notFound(ref: ResourceRef, name: string): StatusError {
   const message = `${qualifiedResource(ref)} "${name}" not found`;
-  return new StatusError({ code: 404, reason: "NotFound", message, ...detailsOf(ref, name) });
+  return new StatusError({ code: 404, reason: "NotFound", message, ...buildDetails(ref, name) });
 }
 
 /** 404 for a path that nothing serves. `feature` names the missing feature, when it is known. */
@@ -113,13 +113,13 @@ export function alreadyExists(ref: ResourceRef, name: string): StatusError {
     code: 409,
     reason: "AlreadyExists",
     message,
-    ...detailsOf(ref, name),
+    ...buildDetails(ref, name),
   });
 }
 
 export function conflict(ref: ResourceRef, name: string, why: string): StatusError {
   const message = `Operation cannot be fulfilled on ${qualifiedResource(ref)} "${name}": ${why}`;
-  return new StatusError({ code: 409, reason: "Conflict", message, ...detailsOf(ref, name) });
+  return new StatusError({ code: 409, reason: "Conflict", message, ...buildDetails(ref, name) });
 }
 
 /** 409 for a stale resourceVersion. */
@@ -167,7 +167,7 @@ export function badRequest(message: string): StatusError {
 
 export function forbidden(ref: ResourceRef, name: string, why: string): StatusError {
   const message = `${qualifiedResource(ref)}${name === "" ? "" : ` "${name}"`} is forbidden: ${why}`;
-  return new StatusError({ code: 403, reason: "Forbidden", message, ...detailsOf(ref, name) });
+  return new StatusError({ code: 403, reason: "Forbidden", message, ...buildDetails(ref, name) });
 }
 
 export function unauthorized(): StatusError {

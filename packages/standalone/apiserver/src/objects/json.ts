@@ -26,7 +26,7 @@ function reviveLongIntegers(
   }
   // Go rejects such numbers too. Converting one with a million digits to a bigint would take seconds.
   if (!Number.isFinite(value)) {
-    throw new SyntaxError("a number is out of all bounds");
+    throw new SyntaxError("a number is out of range");
   }
   return source !== undefined && INTEGER.test(source) ? BigInt(source) : value;
 }
@@ -145,12 +145,12 @@ export function isFields(value: unknown): value is Fields {
 }
 
 /** The value itself if it is an object, otherwise a new empty object. */
-export function fieldsOf(value: unknown): Fields {
+export function asFields(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
 /** The value itself if it is an array, otherwise an empty one. */
-export function listOf(value: unknown): readonly unknown[] {
+export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 

@@ -5,9 +5,9 @@ import {
   asText,
   copyJson,
   equalJson,
-  fieldsOf,
+  asFields,
   isFields,
-  listOf,
+  asList,
   parseCanonical,
   parseJson,
   printJson,
@@ -29,14 +29,14 @@ test.each([
   { value: {}, isObject: true },
 ])("$value is an object: $isObject", ({ value, isObject }) => {
   expect(isFields(value)).toBe(isObject);
-  expect(fieldsOf(value)).toEqual({});
-  expect(fieldsOf(value) === value).toBe(isObject);
+  expect(asFields(value)).toEqual({});
+  expect(asFields(value) === value).toBe(isObject);
 });
 
 test("a list is a list, and everything else an empty one", () => {
   const list = [1];
-  expect(listOf(list)).toBe(list);
-  expect(["a", {}, null, undefined].map(listOf)).toEqual([[], [], [], []]);
+  expect(asList(list)).toBe(list);
+  expect(["a", {}, null, undefined].map(asList)).toEqual([[], [], [], []]);
 });
 
 test.each([

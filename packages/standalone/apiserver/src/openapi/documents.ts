@@ -2,7 +2,7 @@
 // OpenAPI documents: one for everything in v2, one for each group version in v3.
 import { createHash } from "node:crypto";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
-import { type Fields, fieldsOf, isFields, without } from "../objects/json.ts";
+import { type Fields, asFields, isFields, without } from "../objects/json.ts";
 import { type ObjectShape, LIST_META, OBJECT_META, kindShape } from "../shapes/shape.ts";
 import {
   type OpenApiVersion,
@@ -39,13 +39,13 @@ const KEYWORDS_NOT_IN_V2 = new Set(["oneOf", "anyOf", "allOf", "not", "nullable"
 
 function convertMember(key: string, value: unknown, version: OpenApiVersion): unknown {
   if (key === "properties") {
-    const properties = Object.entries(fieldsOf(value));
+    const properties = Object.entries(asFields(value));
     return Object.fromEntries(
-      properties.map(([name, property]) => [name, toOpenApi(fieldsOf(property), version)]),
+      properties.map(([name, property]) => [name, toOpenApi(asFields(property), version)]),
     );
   }
   if (Array.isArray(value) && ["oneOf", "anyOf", "allOf"].includes(key)) {
-    return value.map((part) => toOpenApi(fieldsOf(part), version));
+    return value.map((part) => toOpenApi(asFields(part), version));
   }
   return isFields(value) && ["items", "additionalProperties", "not"].includes(key)
     ? toOpenApi(value, version)
@@ -101,7 +101,7 @@ function customDefinition(kind: Kind, schema: Fields, version: OpenApiVersion): 
       ...typeMeta(kind),
       metadata,
       // the server's schemas of these fields replace the definition's
-      ...without(fieldsOf(properties), "apiVersion", "kind", "metadata"),
+      ...without(asFields(properties), "apiVersion", "kind", "metadata"),
     },
     ...groupVersionKind(kind, kind.kind),
   };
@@ -152,7 +152,7 @@ export function buildDefinitions(kinds: readonly Kind[], version: OpenApiVersion
 const INFO = { title: "Kubernetes", version: "v1.30.0" };
 
 /** `api/v1` or `apis/<group>/<version>`. */
-export function pathOfVersion(kind: Pick<Kind, "group" | "version">): string {
+export function buildVersionPath(kind: Pick<Kind, "group" | "version">): string {
   return kind.group === "" ? `api/${kind.version}` : `apis/${apiVersionOf(kind)}`;
 }
 
@@ -177,7 +177,7 @@ function buildOperation(kind: Kind, action: string, version: OpenApiVersion): Fi
 
 function buildPaths(kind: Kind, version: OpenApiVersion): Fields {
   const namespace = kind.namespaced ? "/namespaces/{namespace}" : "";
-  const collection = `/${pathOfVersion(kind)}${namespace}/${kind.resource}`;
+  const collection = `/${buildVersionPath(kind)}${namespace}/${kind.resource}`;
   return {
     [collection]: {
       get: buildOperation(kind, "list", version),
@@ -242,7 +242,7 @@ export function documentAddress(path: string, kinds: readonly Kind[]): string {
 export function toIndex(kinds: readonly Kind[]): Fields {
   const byPath = new Map<string, Kind[]>();
   for (const kind of kinds) {
-    const path = pathOfVersion(kind);
+    const path = buildVersionPath(kind);
     byPath.set(path, [...(byPath.get(path) ?? []), kind]);
   }
   const paths = [...byPath].map(

@@ -8,13 +8,13 @@ import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import { REVIEW_KINDS } from "../kinds/access/reviews.ts";
-import { fieldsOf, valueAt } from "../objects/json.ts";
+import { asFields, valueAt } from "../objects/json.ts";
 import { typeShape } from "../shapes/shape.ts";
 import { widgetDefinition } from "../testing/objects.ts";
 import {
   buildDefinitions,
   documentAddress,
-  pathOfVersion,
+  buildVersionPath,
   toIndex,
   toOpenApi3,
   toSwagger,
@@ -159,7 +159,7 @@ test.each([
 function fieldOf(type: string, field: string, version: "v2" | "v3") {
   const definitions = Object.fromEntries(shapeDefinitions([typeShape(type)], version));
   const own = valueAt(definitions, typeDefinitionName(typeShape(type)), "properties", field);
-  const { description, ...schema } = fieldsOf(own);
+  const { description, ...schema } = asFields(own);
   return { description, schema };
 }
 
@@ -231,9 +231,9 @@ test("definitions of types name what is required, what they are, and are sorted"
 test.each([
   { name: "core.v1.Pod", want: "Containers that run together on a node." },
   { name: "core.v1.PodSpec", want: "What the pod runs." },
-  { name: "core.v1.ServiceSpec", want: "What is wanted." },
-  { name: "core.v1.PodStatus", want: expect.stringMatching(/^What was observed/) as string },
-  { name: "core.v1.Service.spec", want: "What is wanted." },
+  { name: "core.v1.ServiceSpec", want: "Desired state." },
+  { name: "core.v1.PodStatus", want: expect.stringMatching(/^Observed state/) as string },
+  { name: "core.v1.Service.spec", want: "Desired state." },
   { name: "core.v1.Service.kind", want: expect.stringMatching(/^Kind of the object/) as string },
   { name: "core.v1.PodSpec.volumes", want: "Volumes that containers can mount." },
   { name: "core.v1.ServicePort", want: undefined },
@@ -253,7 +253,7 @@ const V2_PARAMETERS = ["dryRun", "fieldValidation"].map((name) => ({
 test("the document in v2 has operations at paths of the cluster and of namespaces", () => {
   const document = toSwagger([CONFIG_MAP, NODE]);
   expect(document).toMatchObject({ swagger: "2.0", info: { title: "Kubernetes" } });
-  const paths = fieldsOf(document["paths"]);
+  const paths = asFields(document["paths"]);
   expect(Object.keys(paths)).toEqual([
     "/api/v1/namespaces/{namespace}/configmaps",
     "/api/v1/namespaces/{namespace}/configmaps/{name}",
@@ -299,7 +299,7 @@ test.each([
   { given: { group: "", version: "v1" }, want: "api/v1" },
   { given: { group: "x.io", version: "v2" }, want: "apis/x.io/v2" },
 ])("the path of $given is $want", ({ given, want }) => {
-  expect(pathOfVersion(given)).toBe(want);
+  expect(buildVersionPath(given)).toBe(want);
 });
 
 test("the index names a document for each group version, by what is in it", () => {

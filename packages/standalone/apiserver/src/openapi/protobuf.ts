@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenAPI v2 document as protobuf, which kubectl up to 1.26 requests. Source: google/gnostic
 // openapiv2/OpenAPIv2.proto (field numbers).
-import { type Fields, asText, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
+import { type Fields, asText, asFields, isFields, asList, printJson } from "../objects/json.ts";
 
 const LENGTH_DELIMITED = 2;
 const VARINT_BASE = 0x80;
@@ -34,13 +34,15 @@ function anyValue(field: number, value: unknown): Buffer {
 }
 
 function extensions(field: number, of: Fields): Buffer {
-  const own = Object.entries(of).filter(([key]) => key.startsWith("x-"));
-  return Buffer.concat(own.map(([key, value]) => message(field, text(1, key), anyValue(2, value))));
+  const extensionEntries = Object.entries(of).filter(([key]) => key.startsWith("x-"));
+  return Buffer.concat(
+    extensionEntries.map(([key, value]) => message(field, text(1, key), anyValue(2, value))),
+  );
 }
 
 function namedSchemas(properties: Fields): Buffer[] {
   return Object.entries(properties).map(([name, schema]) =>
-    message(1, text(1, name), message(2, ...schemaParts(fieldsOf(schema)))),
+    message(1, text(1, name), message(2, ...schemaParts(asFields(schema)))),
   );
 }
 
@@ -55,8 +57,8 @@ function schemaParts(schema: Fields): Buffer[] {
     text(2, schema["format"]),
     text(4, schema["description"]),
     text(13, schema["pattern"]),
-    ...listOf(schema["required"]).map((name) => text(19, name)),
-    ...listOf(schema["enum"]).map((value) => anyValue(20, value)),
+    ...asList(schema["required"]).map((name) => text(19, name)),
+    ...asList(schema["enum"]).map((value) => anyValue(20, value)),
     additionalProperties(schema["additionalProperties"]),
     ...(schema["type"] === undefined ? [] : [message(22, text(1, schema["type"]))]),
     ...(isFields(items) ? [message(23, message(1, ...schemaParts(items)))] : []),
@@ -66,7 +68,7 @@ function schemaParts(schema: Fields): Buffer[] {
 }
 
 function parameter(value: unknown): Buffer {
-  const { name, type } = fieldsOf(value);
+  const { name, type } = asFields(value);
   const query = message(3, text(2, "query"), text(4, name), text(6, type));
   return message(8, message(1, message(2, query)));
 }
@@ -81,11 +83,11 @@ const METHODS: Readonly<Record<string, number>> = { get: 2, put: 3, post: 4, del
 
 function pathItem(item: Fields): Buffer[] {
   return Object.entries(item).map(([method, operation]) => {
-    const { parameters } = fieldsOf(operation);
+    const { parameters } = asFields(operation);
     const parts = [
-      ...listOf(parameters).map(parameter),
+      ...asList(parameters).map(parameter),
       responses(),
-      extensions(13, fieldsOf(operation)),
+      extensions(13, asFields(operation)),
     ];
     return message(METHODS[method] ?? 2, ...parts);
   });
@@ -93,14 +95,14 @@ function pathItem(item: Fields): Buffer[] {
 
 export function toProtobuf(document: Fields): Buffer {
   const { info, paths, definitions } = document;
-  const { title, version } = fieldsOf(info);
-  const printedPaths = Object.entries(fieldsOf(paths)).map(([path, item]) =>
-    message(2, text(1, path), message(2, ...pathItem(fieldsOf(item)))),
+  const { title, version } = asFields(info);
+  const printedPaths = Object.entries(asFields(paths)).map(([path, item]) =>
+    message(2, text(1, path), message(2, ...pathItem(asFields(item)))),
   );
   return Buffer.concat([
     text(1, asText(document["swagger"])),
     message(2, text(1, title), text(2, version)),
     message(8, ...printedPaths),
-    message(9, ...namedSchemas(fieldsOf(definitions))),
+    message(9, ...namedSchemas(asFields(definitions))),
   ]);
 }

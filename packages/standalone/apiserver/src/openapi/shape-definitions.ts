@@ -6,96 +6,97 @@ import {
   type ObjectShape,
   type Scalar,
   type Shape,
-  kindOfType,
+  findKindByType,
 } from "../shapes/shape.ts";
 
 const API_VERSION_DESCRIPTION =
-  "Group and version of the object; a client may leave it out where the path says it.";
-const KIND_DESCRIPTION = "Kind of the object; a client may leave it out where the path says it.";
-const SPEC_DESCRIPTION = "What is wanted.";
-const STATUS_DESCRIPTION = "What was observed; written by the component that runs the object.";
+  "Group and version of the object; optional, because the path contains it.";
+const KIND_DESCRIPTION = "Kind of the object; optional, because the path determines it.";
+const SPEC_DESCRIPTION = "Desired state.";
+const STATUS_DESCRIPTION = "Observed state; written by the component that runs the object.";
 
 /** Descriptions in `kubectl explain`, by type or by type and field. */
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "admissionregistration.v1.MutatingWebhookConfiguration":
     "Servers that may change objects before they are stored.",
   "admissionregistration.v1.ValidatingWebhookConfiguration":
-    "Servers that may refuse objects before they are stored.",
-  "apiextensions.v1.CustomResourceDefinition": "A kind that is added to the server.",
-  "apiregistration.v1.APIService": "A server that has a group version.",
-  "apps.v1.ControllerRevision": "A former state of what a controller made pods from.",
-  "apps.v1.DaemonSet": "A pod on every node. Without a controller nothing acts on it.",
+    "Servers that may reject objects before they are stored.",
+  "apiextensions.v1.CustomResourceDefinition": "A kind that is added to the API.",
+  "apiregistration.v1.APIService": "A server for a group version.",
+  "apps.v1.ControllerRevision": "An earlier state of a controller's pod template.",
+  "apps.v1.DaemonSet": "A pod on every node. No controller handles it.",
   "apps.v1.Deployment":
-    "Pods that are replaced step by step when they change. Without a controller nothing acts on it.",
-  "apps.v1.ReplicaSet": "A number of equal pods. Without a controller nothing acts on it.",
-  "apps.v1.StatefulSet":
-    "Pods with names and volumes of their own. Without a controller nothing acts on it.",
-  "autoscaling.v1.Scale": "How many there are and how many there should be.",
-  "coordination.v1.Lease": "Who leads, or that somebody still lives.",
-  "core.v1.Binding": "Puts a pod onto a node.",
-  "core.v1.ConfigMap": "Settings for pods, as texts.",
-  "core.v1.ConfigMap.binaryData": "Values that are no texts, in base64.",
-  "core.v1.ConfigMap.data": "Texts by name.",
-  "core.v1.ConfigMap.immutable": "Whether the values can no longer be changed.",
+    "Pods that are replaced step by step when their template changes. No controller handles it.",
+  "apps.v1.ReplicaSet": "A number of equal pods. No controller handles it.",
+  "apps.v1.StatefulSet": "Pods with stable names and volumes. No controller handles it.",
+  "autoscaling.v1.Scale": "Current and desired number of replicas.",
+  "coordination.v1.Lease": "Leader of a group of processes, or heartbeat of a node.",
+  "core.v1.Binding": "Assigns a pod to a node.",
+  "core.v1.ConfigMap": "Settings for pods, as strings.",
+  "core.v1.ConfigMap.binaryData": "Binary values, in base64.",
+  "core.v1.ConfigMap.data": "Values by key.",
+  "core.v1.ConfigMap.immutable": "Whether the values are immutable.",
   "core.v1.Container": "A process that runs from an image.",
   "core.v1.Container.args": "Arguments of the command.",
   "core.v1.Container.command": "The program to run instead of the image's own.",
-  "core.v1.Container.env": "Variables of the environment.",
+  "core.v1.Container.env": "Environment variables.",
   "core.v1.Container.image": "Name of the image.",
-  "core.v1.Container.livenessProbe": "How to find out that the container has to be restarted.",
+  "core.v1.Container.livenessProbe": "Probe that decides whether the container must be restarted.",
   "core.v1.Container.name": "Name of the container, unique in the pod; it cannot be changed.",
-  "core.v1.Container.readinessProbe": "How to find out that the container can serve.",
-  "core.v1.Container.resources": "What the container needs, and what it may use.",
-  "core.v1.Container.volumeMounts": "Where volumes of the pod appear.",
-  "core.v1.Endpoints": "Addresses behind a service.",
+  "core.v1.Container.readinessProbe":
+    "Probe that decides whether the container can serve requests.",
+  "core.v1.Container.resources": "Resource requests and limits of the container.",
+  "core.v1.Container.volumeMounts": "Mount paths of the pod's volumes.",
+  "core.v1.Endpoints": "Addresses of a Service's endpoints.",
   "core.v1.Event": "Something that happened to an object.",
-  "core.v1.LimitRange": "Bounds and defaults for the resources of a namespace's pods.",
+  "core.v1.LimitRange": "Limits and defaults for the resources of a namespace's pods.",
   "core.v1.Namespace": "A scope for names.",
   "core.v1.Node": "A machine that runs pods.",
   "core.v1.PersistentVolumeClaim": "A request for storage.",
   "core.v1.Pod": "Containers that run together on a node.",
   "core.v1.PodSpec": "What the pod runs.",
   "core.v1.PodSpec.containers": "Containers of the pod.",
-  "core.v1.PodSpec.initContainers": "Containers that run to their end first, in this order.",
-  "core.v1.PodSpec.nodeName": "The node that the pod is on.",
+  "core.v1.PodSpec.initContainers": "Containers that run to completion first, in this order.",
+  "core.v1.PodSpec.nodeName": "The node on which the pod runs.",
   "core.v1.PodSpec.restartPolicy": "Always, OnFailure or Never.",
-  "core.v1.PodSpec.terminationGracePeriodSeconds": "How long the pod may take to end.",
+  "core.v1.PodSpec.terminationGracePeriodSeconds": "Time that the pod has to stop, seconds.",
   "core.v1.PodSpec.volumes": "Volumes that containers can mount.",
-  "core.v1.PodTemplateSpec": "What pods are made from.",
-  "core.v1.ResourceQuota": "How much a namespace may use in all.",
-  "core.v1.Secret": "Values that not everybody may read.",
-  "core.v1.Secret.data": "Values by name, in base64.",
-  "core.v1.Secret.stringData": "Values by name as texts; only to be written, they become data.",
-  "core.v1.Secret.type": "What the values are for.",
+  "core.v1.PodTemplateSpec": "Template for new pods.",
+  "core.v1.ResourceQuota": "Resource limits of a whole namespace.",
+  "core.v1.Secret": "Confidential values.",
+  "core.v1.Secret.data": "Values by key, in base64.",
+  "core.v1.Secret.stringData": "Values by key, as strings; write-only, added to data.",
+  "core.v1.Secret.type": "Purpose of the values.",
   "core.v1.Service": "A name and an address for the pods that a selector matches.",
-  "core.v1.ServiceAccount": "Whom the processes of a pod act as.",
-  "discovery.v1.EndpointSlice": "A part of the addresses behind a service.",
+  "core.v1.ServiceAccount": "Identity of a pod's processes.",
+  "discovery.v1.EndpointSlice": "A part of the addresses of a Service's endpoints.",
   "events.v1.Event": "Something that happened to an object.",
-  "meta.v1.LabelSelector": "Labels that objects must have; all of its parts must match.",
+  "meta.v1.LabelSelector": "Labels that objects must have; all requirements must match.",
   "meta.v1.ListMeta": "Metadata of a list.",
   "meta.v1.ObjectMeta": "Metadata of an object.",
-  "meta.v1.ObjectMeta.annotations": "Texts by name, for tools.",
-  "meta.v1.ObjectMeta.creationTimestamp": "When the object was made; set by the server.",
-  "meta.v1.ObjectMeta.deletionTimestamp": "When deletion was asked for; set by the server.",
-  "meta.v1.ObjectMeta.finalizers": "Who has to agree before the object is gone.",
-  "meta.v1.ObjectMeta.generateName": "Beginning of a name that the server completes.",
-  "meta.v1.ObjectMeta.generation": "Number of the wanted state; set by the server.",
-  "meta.v1.ObjectMeta.labels": "Texts by name by which objects are selected.",
+  "meta.v1.ObjectMeta.annotations": "Values by key, for tools.",
+  "meta.v1.ObjectMeta.creationTimestamp": "Creation time; set by the server.",
+  "meta.v1.ObjectMeta.deletionTimestamp": "Time of the deletion request; set by the server.",
+  "meta.v1.ObjectMeta.finalizers": "Finalizers that must be removed before the object is deleted.",
+  "meta.v1.ObjectMeta.generateName": "Prefix of a name that the server completes.",
+  "meta.v1.ObjectMeta.generation": "Generation of the desired state; set by the server.",
+  "meta.v1.ObjectMeta.labels": "Values by key by which objects are selected.",
   "meta.v1.ObjectMeta.name": "Name of the object, unique for its kind in a namespace.",
   "meta.v1.ObjectMeta.namespace": "Namespace of the object.",
-  "meta.v1.ObjectMeta.ownerReferences": "Objects without which this one is to be deleted.",
-  "meta.v1.ObjectMeta.resourceVersion": "Number of the stored state; set by the server.",
-  "meta.v1.ObjectMeta.uid": "Unlike any other object's, before and after; set by the server.",
-  "meta.v1.OwnerReference": "An object without which this one is to be deleted.",
-  "networking.v1.NetworkPolicy": "Who may talk to pods. Nothing enforces it here.",
-  "policy.v1.Eviction": "Asks to delete a pod if its disruption budget allows that.",
-  "policy.v1.PodDisruptionBudget": "How many pods may be missing at a time.",
-  "rbac.v1.ClusterRole": "What may be done, in the whole cluster.",
-  "rbac.v1.ClusterRoleBinding": "Gives a role to somebody, in the whole cluster.",
-  "rbac.v1.Role": "What may be done in a namespace.",
-  "rbac.v1.RoleBinding": "Gives a role to somebody in a namespace.",
+  "meta.v1.ObjectMeta.ownerReferences":
+    "Owners; the object is deleted when all of them are deleted.",
+  "meta.v1.ObjectMeta.resourceVersion": "Revision of the stored state; set by the server.",
+  "meta.v1.ObjectMeta.uid": "Unique identifier over time and space; set by the server.",
+  "meta.v1.OwnerReference": "An owner; the object is deleted when all owners are deleted.",
+  "networking.v1.NetworkPolicy": "Allowed traffic of pods. It is not enforced here.",
+  "policy.v1.Eviction": "Request to delete a pod if its disruption budget allows it.",
+  "policy.v1.PodDisruptionBudget": "How many pods may be unavailable at a time.",
+  "rbac.v1.ClusterRole": "Permissions in the whole cluster.",
+  "rbac.v1.ClusterRoleBinding": "Grants a role to users, groups or accounts in the whole cluster.",
+  "rbac.v1.Role": "Permissions in a namespace.",
+  "rbac.v1.RoleBinding": "Grants a role to users, groups or accounts in a namespace.",
   "scheduling.v1.PriorityClass": "A name for a pod's priority.",
-  "storage.v1.StorageClass": "Who makes volumes for claims, and when.",
+  "storage.v1.StorageClass": "Provisioner of volumes for claims, and its settings.",
 };
 
 const BY_FIELD: Readonly<Record<string, string>> = {
@@ -156,9 +157,9 @@ function toSchema(shape: Shape, version: OpenApiVersion): Fields {
     case "scalar":
       return (version === "v3" ? SCALARS_V3[shape.scalar] : undefined) ?? SCALARS[shape.scalar];
     case "list":
-      return { type: "array", items: toSchema(shape.of, version) };
+      return { type: "array", items: toSchema(shape.items, version) };
     case "map":
-      return { type: "object", additionalProperties: toSchema(shape.of, version) };
+      return { type: "object", additionalProperties: toSchema(shape.items, version) };
     case "object":
       return reference(typeDefinitionName(shape), version);
   }
@@ -182,7 +183,7 @@ function describe(name: string): Fields {
 function toDefinition(shape: ObjectShape, version: OpenApiVersion): Fields {
   const fields = [...shape.fields];
   const required = fields.filter(([, field]) => field.required).map(([name]) => name);
-  const gvk = kindOfType(shape.name);
+  const gvk = findKindByType(shape.name);
   return {
     type: "object",
     ...describe(shape.name),
@@ -207,7 +208,7 @@ function referencedTypes(shape: Shape): ObjectShape[] {
       return [];
     case "list":
     case "map":
-      return referencedTypes(shape.of);
+      return referencedTypes(shape.items);
     case "object":
       return [shape];
   }

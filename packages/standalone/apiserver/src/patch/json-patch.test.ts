@@ -201,7 +201,7 @@ test.each([
 });
 
 test("fields of maps have the form of their values, and fields of nothing have none", () => {
-  const of = { type: "scalar", scalar: "string" } as const;
-  expect(lookUpField({ type: "map", of }, "a")).toEqual({ shape: of, list: undefined });
+  const items = { type: "scalar", scalar: "string" } as const;
+  expect(lookUpField({ type: "map", items }, "a")).toEqual({ shape: items, list: undefined });
   expect(lookUpField(undefined, "a")).toEqual({ shape: undefined, list: undefined });
 });

@@ -6,9 +6,9 @@ import { extentFault } from "../objects/extent.ts";
 import {
   copyJson,
   equalJson,
-  fieldsOf,
+  asFields,
   isFields,
-  listOf,
+  asList,
   parseCanonical,
   printJson,
 } from "../objects/json.ts";
@@ -45,10 +45,10 @@ function withCanonicalTests(operations: readonly Operation[], text: string): rea
   if (!operations.some(({ op }) => op === "test")) {
     return operations;
   }
-  const written = listOf(parseCanonical(text));
+  const written = asList(parseCanonical(text));
   return operations.map((operation, index) =>
     operation.op === "test"
-      ? { ...operation, value: fieldsOf(written[index])["value"] }
+      ? { ...operation, value: asFields(written[index])["value"] }
       : operation,
   );
 }

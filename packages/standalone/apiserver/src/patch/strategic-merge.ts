@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strategic merge patches for built-in kinds. Source: Kubernetes apimachinery strategicpatch.
 import { badRequest } from "../meta/status.ts";
-import { type Fields, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
+import { type Fields, asFields, isFields, asList, printJson } from "../objects/json.ts";
 import type { Shape } from "../shapes/shape.ts";
 
 /** A list is merged by a key of its items, or as a set of scalars. */
@@ -17,7 +17,7 @@ const UNKNOWN_FIELD: PatchedField = { shape: undefined, list: undefined };
 
 export function lookUpField(shape: Shape | undefined, name: string): PatchedField {
   if (shape?.type === "map") {
-    return { shape: shape.of, list: undefined };
+    return { shape: shape.items, list: undefined };
   }
   const field = shape?.type === "object" ? shape.fields.get(name) : undefined;
   if (field === undefined) {
@@ -49,7 +49,7 @@ function withoutDirectives(patch: Fields): Fields {
 
 /** Identifies a list item: the value of its merge key, or the item itself, as JSON. Empty when the key is missing. */
 function printIdentity(item: unknown, mergeKey: string | undefined): string {
-  const value = mergeKey === undefined ? item : fieldsOf(item)[mergeKey];
+  const value = mergeKey === undefined ? item : asFields(item)[mergeKey];
   return value === undefined ? "" : printJson(value);
 }
 
@@ -93,24 +93,24 @@ function mergeItems(
 ): unknown[] {
   const { mergeKey, shape } = list;
   const result = [...target];
-  const places = indexByIdentity(target, mergeKey);
+  const indexesByIdentity = indexByIdentity(target, mergeKey);
   for (const entry of patch) {
-    const item = fieldsOf(entry);
+    const item = asFields(entry);
     if (item[mergeKey] === undefined) {
       throw badRequest(`map: ${printJson(item)} does not contain declared merge key: ${mergeKey}`);
     }
     const identity = printIdentity(item, mergeKey);
-    const indexes = places.get(identity) ?? [];
+    const indexes = indexesByIdentity.get(identity) ?? [];
     const [first] = indexes;
     if (item[DIRECTIVE] === "delete") {
       for (const index of indexes) {
         result[index] = DELETED;
       }
-      places.delete(identity);
+      indexesByIdentity.delete(identity);
     } else if (first === undefined) {
-      places.set(identity, [result.push(withoutDirectives(item)) - 1]);
+      indexesByIdentity.set(identity, [result.push(withoutDirectives(item)) - 1]);
     } else {
-      result[first] = mergeMap(fieldsOf(result[first]), item, shape);
+      result[first] = mergeMap(asFields(result[first]), item, shape);
     }
   }
   return result.filter((item) => item !== DELETED);
@@ -135,25 +135,25 @@ function mergeList(
     return patch.filter((entry) => !(isFields(entry) && entry[DIRECTIVE] === "replace"));
   }
   return merge === "set"
-    ? mergeSet(listOf(target), patch)
-    : mergeItems(listOf(target), patch, { mergeKey: merge.by, shape });
+    ? mergeSet(asList(target), patch)
+    : mergeItems(asList(target), patch, { mergeKey: merge.by, shape });
 }
 
 function mergeField(target: unknown, value: unknown, field: PatchedField): unknown {
   const { shape, list } = field;
   if (Array.isArray(value)) {
-    const items = shape?.type === "list" ? shape.of : undefined;
+    const items = shape?.type === "list" ? shape.items : undefined;
     return list === undefined ? value : mergeList(target, value, { merge: list, shape: items });
   }
-  return isFields(value) ? mergeMap(fieldsOf(target), value, shape) : value;
+  return isFields(value) ? mergeMap(asFields(target), value, shape) : value;
 }
 
 function applyDeletions(result: Fields, patch: Fields): void {
   for (const [key, values] of Object.entries(patch)) {
     if (key.startsWith(DELETE_PREFIX)) {
       const field = key.slice(DELETE_PREFIX.length);
-      const deleted = collectIdentities(listOf(values));
-      result[field] = listOf(result[field]).filter(
+      const deleted = collectIdentities(asList(values));
+      result[field] = asList(result[field]).filter(
         (item) => !deleted.has(printIdentity(item, undefined)),
       );
     }
@@ -167,7 +167,7 @@ function applyOrders(result: Fields, patch: Fields, shape: Shape | undefined): v
       const { list } = lookUpField(shape, field);
       const mergeKey = list === undefined || list === "set" ? undefined : list.by;
       if (Array.isArray(result[field])) {
-        result[field] = reorder(listOf(result[field]), listOf(order), mergeKey);
+        result[field] = reorder(asList(result[field]), asList(order), mergeKey);
       }
     }
   }
@@ -215,7 +215,7 @@ export function applyStrategicMerge(
   shape: Shape | undefined,
 ): Fields {
   if (!isFields(patch) || Object.hasOwn(patch, "__proto__")) {
-    throw badRequest("error decoding patch: a strategic merge patch is an object");
+    throw badRequest("error decoding patch: a strategic merge patch must be an object");
   }
   return mergeMap(target, patch, shape);
 }

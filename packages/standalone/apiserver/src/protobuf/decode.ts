@@ -49,7 +49,7 @@ function readVarint(
       return { value, next: position + 1 };
     }
   }
-  throw new SyntaxError("protobuf: a number does not end");
+  throw new SyntaxError("protobuf: a varint is truncated");
 }
 
 const FIXED_SIZE_BYTES: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
@@ -76,7 +76,7 @@ function readFields(bytes: Buffer, budget: FieldBudget): WireField[] {
       wire === 2 ? readVarint(bytes, next) : { value: BigInt(FIXED_SIZE_BYTES[wire] ?? -1), next };
     const end = length.next + Number(length.value);
     if (length.value < 0n || end > bytes.length) {
-      throw new SyntaxError("protobuf: a field does not end");
+      throw new SyntaxError("protobuf: a field is truncated");
     }
     fields.push({ number, value: bytes.subarray(length.next, end) });
     position = end;
@@ -234,7 +234,7 @@ export function decodeProtobuf(body: Buffer): Fields | undefined {
 
 function decodeEnvelope(body: Buffer): Fields | undefined {
   if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
-    throw new SyntaxError("protobuf: the body does not begin as it must");
+    throw new SyntaxError("protobuf: the body has the wrong prefix");
   }
   const budget = { remaining: FIELDS_MAX };
   const envelope = readParts(body.subarray(MAGIC.length), budget);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pruning and defaulting by structural schemas. Source: apiextensions pruning and defaulting.
-import { type Fields, copyJson, fieldsOf, isFields } from "../objects/json.ts";
+import { type Fields, copyJson, asFields, isFields } from "../objects/json.ts";
 import {
   type Schema,
   EMBEDDED_RESOURCE,
@@ -70,7 +70,7 @@ function dropNull(value: Fields, schema: Schema): void {
 }
 
 function addDefaults(value: Fields, schema: Schema): void {
-  for (const [key, property] of Object.entries(fieldsOf(schema["properties"]))) {
+  for (const [key, property] of Object.entries(asFields(schema["properties"]))) {
     if (isFields(property) && property["default"] !== undefined && value[key] === undefined) {
       value[key] = copyJson(property["default"]);
     }

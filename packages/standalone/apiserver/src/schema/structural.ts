@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structural schemas of custom resources. Source: apiextensions/v1 JSONSchemaProps and "structural schema".
-import { type Fields, fieldsOf, isFields, listOf } from "../objects/json.ts";
+import { type Fields, asFields, isFields, asList } from "../objects/json.ts";
 import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 
@@ -14,7 +14,7 @@ export const LIST_TYPE = "x-kubernetes-list-type";
 export const LIST_MAP_KEYS = "x-kubernetes-list-map-keys";
 
 export function propertySchema(schema: Schema, key: string): Schema | undefined {
-  const properties = fieldsOf(schema["properties"]);
+  const properties = asFields(schema["properties"]);
   const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
   if (isFields(property)) {
     return property;
@@ -79,7 +79,7 @@ function listTypeCauses(schema: Schema, path: string): Cause[] {
     return [];
   }
   const field = `${path}.${LIST_TYPE}`;
-  const keys = listOf(schema[LIST_MAP_KEYS]).length;
+  const keys = asList(schema[LIST_MAP_KEYS]).length;
   if (!LIST_TYPES.some((known) => known === type)) {
     return [unsupportedValue(field, type, LIST_TYPES)];
   }
@@ -116,10 +116,10 @@ export function schemaCauses(schema: Schema, path: string): Cause[] {
           ),
         ]
       : []),
-    ...Object.entries(fieldsOf(properties)).flatMap(([key, property]) =>
-      key === "metadata" && !isFields(fieldsOf(property)["properties"])
+    ...Object.entries(asFields(properties)).flatMap(([key, property]) =>
+      key === "metadata" && !isFields(asFields(property)["properties"])
         ? []
-        : schemaCauses(fieldsOf(property), `${path}.properties[${key}]`),
+        : schemaCauses(asFields(property), `${path}.properties[${key}]`),
     ),
     ...(items === undefined ? [] : schemaCauses(items, `${path}.items`)),
     ...(isFields(additionalProperties)

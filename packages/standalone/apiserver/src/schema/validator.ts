@@ -11,7 +11,7 @@ import {
   unsupportedValue,
 } from "../meta/causes.ts";
 import { jsonTypeOf } from "../meta/metadata.ts";
-import { type Fields, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
+import { type Fields, asFields, isFields, asList, printJson } from "../objects/json.ts";
 import {
   type Schema,
   EMBEDDED_RESOURCE,
@@ -27,10 +27,10 @@ function itemKey(item: unknown, schema: Schema): unknown {
   if (schema[LIST_TYPE] === "set") {
     return item;
   }
-  const keys = listOf(schema[LIST_MAP_KEYS]).map(String);
-  const defaults = fieldsOf(itemSchema(schema)?.["properties"]);
+  const keys = asList(schema[LIST_MAP_KEYS]).map(String);
+  const defaults = asFields(itemSchema(schema)?.["properties"]);
   return Object.fromEntries(
-    keys.map((key) => [key, fieldsOf(item)[key] ?? fieldsOf(defaults[key])["default"]]),
+    keys.map((key) => [key, asFields(item)[key] ?? asFields(defaults[key])["default"]]),
   );
 }
 
@@ -108,7 +108,7 @@ function childSchemas(schema: Schema): Fields {
   const children: Fields = {};
   if (isFields(properties)) {
     children["properties"] = Object.fromEntries(
-      Object.entries(properties).map(([key, property]) => [key, toJsonSchema(fieldsOf(property))]),
+      Object.entries(properties).map(([key, property]) => [key, toJsonSchema(asFields(property))]),
     );
   }
   if (isFields(additionalProperties)) {
@@ -131,7 +131,7 @@ function combinationSchemas(schema: Schema): Fields {
   return Object.fromEntries(
     usedKeywords.map((key) => [
       key,
-      listOf(schema[key]).map((part) => toJsonSchema(fieldsOf(part))),
+      asList(schema[key]).map((part) => toJsonSchema(asFields(part))),
     ]),
   );
 }
@@ -149,10 +149,10 @@ export function toJsonSchema(schema: Schema): Fields {
     }
   }
   if (isNullable(schema) && Array.isArray(schema["enum"])) {
-    result["enum"] = [...listOf(schema["enum"]), null];
+    result["enum"] = [...asList(schema["enum"]), null];
   }
   if (schema[EMBEDDED_RESOURCE] === true) {
-    const required = listOf(schema["required"]);
+    const required = asList(schema["required"]);
     result["required"] = [...new Set([...required, "apiVersion", "kind", "metadata"])];
   }
   return {
@@ -222,7 +222,7 @@ function pointerToPath(pointer: string, root: unknown): string {
       value = value[Number(key)];
     } else {
       path = path === "" ? key : `${path}.${key}`;
-      value = fieldsOf(value)[key];
+      value = asFields(value)[key];
     }
   }
   return path;
@@ -250,11 +250,11 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
     const missing = String(params["missingProperty"]);
     return requiredValue(field === "" ? missing : `${field}.${missing}`);
   },
-  enum: ({ data, params }, field) => unsupportedValue(field, data, listOf(params["allowedValues"])),
+  enum: ({ data, params }, field) => unsupportedValue(field, data, asList(params["allowedValues"])),
   maxLength: ({ params }, field) => tooLongValue(field, Number(params["limit"])),
   maxItems: ({ data, params }, field) => ({
     reason: "FieldValueTooMany",
-    message: `Too many: ${String(listOf(data).length)}: must have at most ${String(params["limit"])} items`,
+    message: `Too many: ${String(asList(data).length)}: must have at most ${String(params["limit"])} items`,
     field,
   }),
   minimum: ({ data, params }, field) =>
@@ -280,18 +280,18 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
   minItems: ({ data, params }, field) =>
     invalidValue(
       field,
-      listOf(data).length,
+      asList(data).length,
       `${field} in body should have at least ${String(params["limit"])} items`,
     ),
   minProperties: ({ data, params }, field) =>
     invalidValue(
       field,
-      Object.keys(fieldsOf(data)).length,
+      Object.keys(asFields(data)).length,
       `${field} in body should have at least ${String(params["limit"])} properties`,
     ),
   maxProperties: ({ data, params }, field) => ({
     reason: "FieldValueTooMany",
-    message: `Too many: ${String(Object.keys(fieldsOf(data)).length)}: must have at most ${String(params["limit"])} items`,
+    message: `Too many: ${String(Object.keys(asFields(data)).length)}: must have at most ${String(params["limit"])} items`,
     field,
   }),
   minLength: ({ data, params }, field) =>
@@ -309,9 +309,13 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
       `${field} in body must be of type ${String(params["format"])}: ${printJson(data)}`,
     ),
   oneOf: ({ params }, field) => {
-    const found = listOf(params["passingSchemas"]).length;
-    const why = `"${field}" must validate one and only one schema (oneOf). Found ${found === 0 ? "none" : String(found)} valid alternatives`;
-    return { reason: "FieldValueInvalid", message: `Invalid value: "": ${why}`, field: "<nil>" };
+    const found = asList(params["passingSchemas"]).length;
+    const message = `"${field}" must validate one and only one schema (oneOf). Found ${found === 0 ? "none" : String(found)} valid alternatives`;
+    return {
+      reason: "FieldValueInvalid",
+      message: `Invalid value: "": ${message}`,
+      field: "<nil>",
+    };
   },
   anyOf: (_error, field) => ({
     reason: "FieldValueInvalid",
@@ -353,7 +357,7 @@ function containsBigint(value: unknown): boolean {
 
 /** Metadata is validated in the same way for all kinds. */
 function withoutMetadata(schema: Schema): Schema {
-  const properties = { ...fieldsOf(schema["properties"]) };
+  const properties = { ...asFields(schema["properties"]) };
   delete properties["metadata"];
   return { ...schema, properties };
 }
@@ -364,7 +368,7 @@ export function makeValidator(schema: Schema): Validator {
   let compiled: ValidateFunction | undefined;
   return (value) => {
     compiled ??= compile(toJsonSchema(schemaWithoutMetadata));
-    const data = containsBigint(value) ? fieldsOf(withoutBigints(value)) : value;
+    const data = containsBigint(value) ? asFields(withoutBigints(value)) : value;
     compiled(data);
     const causes = (compiled.errors ?? [])
       .filter((error) => !IN_BRANCH.test(error.schemaPath))

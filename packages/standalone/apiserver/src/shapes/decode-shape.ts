@@ -33,9 +33,9 @@ function goType(shape: Shape): string {
     case "scalar":
       return GO_SCALARS[shape.scalar];
     case "list":
-      return `[]${goType(shape.of)}`;
+      return `[]${goType(shape.items)}`;
     case "map":
-      return `map[string]${goType(shape.of)}`;
+      return `map[string]${goType(shape.items)}`;
     case "object":
       return shape.name.slice(shape.name.indexOf(".") + 1);
   }
@@ -75,19 +75,20 @@ function readObject(value: Fields, shape: ObjectShape, context: DecodeContext): 
   return result;
 }
 
-function readMap(value: Fields, of: Shape, context: DecodeContext): Fields {
+function readMap(value: Fields, itemShape: Shape, context: DecodeContext): Fields {
   const read: Fields = {};
   for (const [key, item] of Object.entries(value)) {
     // Paths are needed for objects only, and a map of scalars may be long.
-    const below = of.type === "scalar" ? context : { ...context, path: `${context.path}.${key}` };
-    setField(read, key, readItem(item, of, below));
+    const below =
+      itemShape.type === "scalar" ? context : { ...context, path: `${context.path}.${key}` };
+    setField(read, key, readItem(item, itemShape, below));
   }
   return read;
 }
 
-function readList(value: readonly unknown[], of: Shape, context: DecodeContext): unknown[] {
+function readList(value: readonly unknown[], itemShape: Shape, context: DecodeContext): unknown[] {
   return value.map((item, index) =>
-    readItem(item, of, { ...context, path: `${context.path}[${String(index)}]` }),
+    readItem(item, itemShape, { ...context, path: `${context.path}[${String(index)}]` }),
   );
 }
 
@@ -96,14 +97,14 @@ function readShape(value: unknown, shape: Shape, context: DecodeContext): unknow
     return READERS[shape.scalar](value, context.field);
   }
   if (shape.type === "list" && Array.isArray(value)) {
-    return readList(value, shape.of, context);
+    return readList(value, shape.items, context);
   }
   if (shape.type === "list" || !isFields(value)) {
     throw wrongType(value, context.field, goType(shape));
   }
   return shape.type === "object"
     ? readObject(value, shape, context)
-    : readMap(value, shape.of, context);
+    : readMap(value, shape.items, context);
 }
 
 /** `unknown` has the paths of dropped fields. */

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { decodeShape } from "./decode-shape.ts";
 import { DecodeError, READERS, canonicalQuantity } from "./scalar.ts";
-import { type Scalar, kindOfType, kindShape, typeShape } from "./shape.ts";
+import { type Scalar, findKindByType, kindShape, typeShape } from "./shape.ts";
 
 const BIG = 2n ** 60n;
 const NOT_INTO = "json: cannot unmarshal";
@@ -154,13 +154,13 @@ test.each([
 });
 
 test("types know the kinds that they are the form of", () => {
-  expect(kindOfType("apps.v1.Deployment")).toEqual({
+  expect(findKindByType("apps.v1.Deployment")).toEqual({
     group: "apps",
     version: "v1",
     kind: "Deployment",
   });
-  expect(kindOfType("core.v1.Pod")).toEqual({ group: "", version: "v1", kind: "Pod" });
-  expect(kindOfType("core.v1.PodSpec")).toBeUndefined();
+  expect(findKindByType("core.v1.Pod")).toEqual({ group: "", version: "v1", kind: "Pod" });
+  expect(findKindByType("core.v1.PodSpec")).toBeUndefined();
   expect(kindShape("v1", "Pod")?.fields.get("spec")?.required).toBe(false);
 });
 

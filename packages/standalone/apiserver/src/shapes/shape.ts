@@ -42,7 +42,7 @@ export interface ObjectShape {
 
 export type Shape =
   | { readonly type: "scalar"; readonly scalar: Scalar }
-  | { readonly type: "list" | "map"; readonly of: Shape }
+  | { readonly type: "list" | "map"; readonly items: Shape }
   | ObjectShape;
 
 const TYPES: Readonly<Record<string, Readonly<Record<string, string>>>> = SHAPES.types;
@@ -62,7 +62,7 @@ function parseShape(notation: string): Shape {
   const prefix = notation.slice(0, 2);
   const parsed: Shape =
     prefix === "[]" || prefix === "{}"
-      ? { type: prefix === "[]" ? "list" : "map", of: parseShape(notation.slice(2)) }
+      ? { type: prefix === "[]" ? "list" : "map", items: parseShape(notation.slice(2)) }
       : // shapes.json has no other words; its generator uses the same list
         { type: "scalar", scalar: notation as Scalar };
   shapesByNotation.set(notation, parsed);
@@ -126,7 +126,7 @@ const KINDS_BY_TYPE: ReadonlyMap<string, GroupVersionKind> = new Map(
 );
 
 /** Undefined for a type that is only part of kinds. */
-export function kindOfType(name: string): GroupVersionKind | undefined {
+export function findKindByType(name: string): GroupVersionKind | undefined {
   return KINDS_BY_TYPE.get(name);
 }
 

@@ -42,11 +42,11 @@ function readBackup(text: string): { readonly revision: number; readonly rows: r
   const [head = "", ...lines] = text.split("\n").filter((line) => line !== "");
   const first = parseJson(head);
   if (valueAt(first, "format") !== FORMAT) {
-    throw new TypeError(`it does not begin as ${FORMAT}`);
+    throw new TypeError(`its first line is not ${FORMAT}`);
   }
   const last = lines.pop() ?? "{}";
   if (valueAt(parseJson(last), "objects") !== lines.length) {
-    throw new TypeError("its end is missing");
+    throw new TypeError("its last line is missing");
   }
   return { revision: Number(valueAt(first, "revision")), rows: lines.map(toRow) };
 }

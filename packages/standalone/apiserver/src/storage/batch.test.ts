@@ -217,16 +217,16 @@ test("a store that is made of a backup has its objects, at revisions that nobody
 
 test.each([
   { name: "nothing", of: () => [], reason: /JSON/ },
-  { name: "something else", of: () => ['{"format":"x"}\n'], reason: /does not begin as/ },
+  { name: "something else", of: () => ['{"format":"x"}\n'], reason: /first line is not/ },
   {
     name: "one without its end",
     of: (lines: readonly string[]) => lines.slice(0, -1),
-    reason: /end is missing/,
+    reason: /last line is missing/,
   },
   {
     name: "one that lacks an object",
     of: (lines: readonly string[]) => [lines[0] ?? "", ...lines.slice(2)],
-    reason: /end is missing/,
+    reason: /last line is missing/,
   },
   {
     name: "one with a line that has no object",

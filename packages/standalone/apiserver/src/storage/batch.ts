@@ -43,8 +43,8 @@ export class Batch implements Transaction {
   /** Whether the current mutation creates or enlarges an object, which is rejected on a full disk. */
   get isGrowing(): boolean {
     return this.#pending.some(({ type, current, previous }) => {
-      const before = previous === undefined ? 0 : previous.text.length + GROWTH_MAX_LENGTH;
-      return type !== "DELETED" && current.text.length > before;
+      const sizeLimit = previous === undefined ? 0 : previous.text.length + GROWTH_MAX_LENGTH;
+      return type !== "DELETED" && current.text.length > sizeLimit;
     });
   }
 
@@ -56,9 +56,11 @@ export class Batch implements Transaction {
 
   find(address: Address): TextObject | undefined {
     const key = printAddress(address);
-    const own = this.#pending.findLast((change) => printAddress(change.current.address) === key);
-    if (own !== undefined) {
-      return own.type === "DELETED" ? undefined : own.current;
+    const pending = this.#pending.findLast(
+      (change) => printAddress(change.current.address) === key,
+    );
+    if (pending !== undefined) {
+      return pending.type === "DELETED" ? undefined : pending.current;
     }
     return this.#states.has(key) ? this.#states.get(key) : this.#index.find(address);
   }
@@ -111,8 +113,8 @@ export class Batch implements Transaction {
     };
     const text = printJson(object);
     // An object that is already too long can still be marked and deleted.
-    const before = previous === undefined ? 0 : previous.text.length + DELETION_MARK_MAX_LENGTH;
-    if (text.length > Math.max(OBJECT_MAX_LENGTH, before)) {
+    const sizeLimit = previous === undefined ? 0 : previous.text.length + DELETION_MARK_MAX_LENGTH;
+    if (text.length > Math.max(OBJECT_MAX_LENGTH, sizeLimit)) {
       throw new ObjectTooLong();
     }
     this.#length += text.length;

@@ -155,7 +155,7 @@ const COMPACTION_STEP = 500;
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
 const READ_MAX_LENGTH = 256 * 1024;
 const DISK_FULL_MESSAGE =
-  "database or disk is full: until there is room again, things are only deleted and changed";
+  "database or disk is full: until space is free, objects can only be deleted or shrunk";
 const LAST_KEY = "\u{10ffff}";
 
 interface Job {

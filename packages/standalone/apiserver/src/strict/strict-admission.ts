@@ -2,7 +2,7 @@
 // Admission that is as strict as another cluster's. Sources: Kubernetes OwnerReferencesPermissionEnforcement admission,
 // which OpenShift enables; KEP-4639.
 import type { Admission, AdmissionRequest } from "../admission/admission.ts";
-import { type Fields, equalJson, fieldsOf, isFields, listOf, valueAt } from "../objects/json.ts";
+import { type Fields, equalJson, asFields, isFields, asList, valueAt } from "../objects/json.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";
 import { setDefault } from "../kinds/workload/pod-defaults.ts";
 import type { AccessAttributes, Authorizer } from "../auth/authorizer.ts";
@@ -21,8 +21,8 @@ function listOwners(object: KubeObject | undefined): readonly OwnerReference[] {
   return object?.metadata.ownerReferences ?? [];
 }
 
-function forbid({ kind, name }: AdmissionRequest, why: string): never {
-  throw forbiddenBecause({ ...kind, name }, why);
+function forbid({ kind, name }: AdmissionRequest, message: string): never {
+  throw forbiddenBecause({ ...kind, name }, message);
 }
 
 function isAllowed(
@@ -51,15 +51,15 @@ function checkFinalizerRight(
 ): void {
   const owner = deps.registry.findByKind(apiVersion, kind);
   if (owner === undefined) {
-    const why = `cannot find RESTMapping for APIVersion ${apiVersion} Kind ${kind}`;
-    forbid(request, `cannot set blockOwnerDeletion in this case because ${why}`);
+    const message = `cannot find RESTMapping for APIVersion ${apiVersion} Kind ${kind}`;
+    forbid(request, `cannot set blockOwnerDeletion in this case because ${message}`);
   }
   const { group, version, resource, namespaced } = owner;
   const namespace = namespaced ? request.namespace : "";
   const ownerAttributes = { group, version, resource, subresource: "finalizers", namespace, name };
   if (!isAllowed(request, deps, { verb: "update", ...ownerAttributes })) {
-    const problem = "if an ownerReference refers to a resource you can't set finalizers on";
-    forbid(request, `cannot set blockOwnerDeletion ${problem}`);
+    const detail = "if an ownerReference refers to a resource you can't set finalizers on";
+    forbid(request, `cannot set blockOwnerDeletion ${detail}`);
   }
 }
 
@@ -87,7 +87,7 @@ const TOLERATED_TAINTS = [
 const TOLERATION_SECONDS = 300;
 
 function addTolerations(spec: Fields): void {
-  const tolerations = [...listOf(spec["tolerations"])];
+  const tolerations = [...asList(spec["tolerations"])];
   const known = new Set(tolerations.map((toleration) => valueAt(toleration, "key")));
   for (const key of TOLERATED_TAINTS) {
     if (!known.has(key)) {
@@ -99,11 +99,11 @@ function addTolerations(spec: Fields): void {
 }
 
 function addStatusFields(status: Fields): void {
-  for (const condition of listOf(status["conditions"]).filter(isFields)) {
+  for (const condition of asList(status["conditions"]).filter(isFields)) {
     condition["lastProbeTime"] ??= null;
     condition["lastTransitionTime"] ??= null;
   }
-  for (const container of listOf(status["containerStatuses"]).filter(isFields)) {
+  for (const container of asList(status["containerStatuses"]).filter(isFields)) {
     setDefault(container, "lastState", {});
     setDefault(container, "state", {});
     setDefault(container, "imageID", "");
@@ -111,8 +111,8 @@ function addStatusFields(status: Fields): void {
 }
 
 function addPodFields(pod: KubeObject): void {
-  addTolerations(fieldsOf(pod["spec"]));
-  addStatusFields(fieldsOf(pod["status"]));
+  addTolerations(asFields(pod["spec"]));
+  addStatusFields(asFields(pod["status"]));
 }
 
 /** Sets what kube-apiserver and controllers add: tolerations, nulls, empty fields and field managers. Idempotent. */
@@ -127,7 +127,7 @@ export function addServerFields(object: KubeObject): KubeObject {
 /** Replaces image volumes by empty directories, like a server before Kubernetes 1.31. Returns the dropped paths. */
 export function dropImageVolumes(object: KubeObject): readonly string[] {
   if (object.apiVersion !== "v1" || object.kind !== "Pod") return [];
-  return listOf(fieldsOf(object["spec"])["volumes"]).flatMap((volume, index) => {
+  return asList(asFields(object["spec"])["volumes"]).flatMap((volume, index) => {
     if (!isFields(volume) || volume["image"] === undefined) return [];
     delete volume["image"];
     volume["emptyDir"] = {};

@@ -45,7 +45,7 @@ function humanDuration(ms: number): string {
   return rest === 0 ? printed : `${printed}${String(rest)}${letter}`;
 }
 
-export function ageOf(text: unknown, nowMs: number): string {
+export function printAge(text: unknown, nowMs: number): string {
   const since = typeof text === "string" ? parseTime(text) : NaN;
   return Number.isNaN(since) ? "<unknown>" : humanDuration(nowMs - since);
 }
@@ -54,5 +54,5 @@ export const AGE: Column = {
   name: "Age",
   type: "string",
   description: "Time since the object was created.",
-  cell: (object, nowMs) => ageOf(object.metadata.creationTimestamp, nowMs),
+  cell: (object, nowMs) => printAge(object.metadata.creationTimestamp, nowMs),
 };

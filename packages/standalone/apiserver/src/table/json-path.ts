@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON paths of printer columns and scale: `.spec.a`, `.status.conditions[?(@.type=="Ready")].status`, `[0]`, `[*]`.
-import { fieldsOf, isFields, listOf } from "../objects/json.ts";
+import { asFields, isFields, asList } from "../objects/json.ts";
 
 type Step = (value: unknown) => readonly unknown[];
 
 function childStep(key: string): Step {
   return (value) => {
-    const fields = fieldsOf(value);
+    const fields = asFields(value);
     return Object.hasOwn(fields, key) ? [fields[key]] : [];
   };
 }
@@ -14,16 +14,16 @@ function childStep(key: string): Step {
 function filterStep(path: string, expected: string): Step {
   const steps = parsePath(path);
   return (value) =>
-    listOf(value).filter((item) => steps(item).some((found) => String(found) === expected));
+    asList(value).filter((item) => steps(item).some((found) => String(found) === expected));
 }
 
 function wildcardStep(value: unknown): readonly unknown[] {
-  return isFields(value) ? Object.values(value) : listOf(value);
+  return isFields(value) ? Object.values(value) : asList(value);
 }
 
 function indexStep(index: number): Step {
   return (value) => {
-    const found = listOf(value).at(index);
+    const found = asList(value).at(index);
     return found === undefined ? [] : [found];
   };
 }

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { EVENT } from "../kinds/cluster/event.ts";
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { objectOf } from "../testing/judge.ts";
-import { ageOf } from "./age.ts";
+import { printAge } from "./age.ts";
 import { parsePath } from "./json-path.ts";
 import { toPartial, toTable } from "./table.ts";
 
@@ -85,11 +85,11 @@ test.each([
   [2 * 31_536_000 + 86_400, "2y1d"],
   [8 * 31_536_000 + 86_400, "8y"],
 ])("an age of %i seconds is shown as %s", (seconds, want) => {
-  expect(ageOf("1970-01-01T00:00:00Z", seconds * 1000)).toBe(want);
+  expect(printAge("1970-01-01T00:00:00Z", seconds * 1000)).toBe(want);
 });
 
 test.each([undefined, 5, "noon"])("an age since %s is not known", (since) => {
-  expect(ageOf(since, 0)).toBe("<unknown>");
+  expect(printAge(since, 0)).toBe("<unknown>");
 });
 
 const object = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do people see?
 import { expect, test } from "vitest";
-import { ageOf } from "./age.ts";
+import { printAge } from "./age.ts";
 import { parsePath } from "./json-path.ts";
 
 test.each([
@@ -32,7 +32,7 @@ test.each([
   [252_288_000, "8y"],
   [400 * 31_536_000 + 86_400, "400y"],
 ])("an age of %i seconds is shown as %s", (seconds, want) => {
-  expect(ageOf("1970-01-01T00:00:00Z", seconds * 1000)).toBe(want);
+  expect(printAge("1970-01-01T00:00:00Z", seconds * 1000)).toBe(want);
 });
 
 const object = {

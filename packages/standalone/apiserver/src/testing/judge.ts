@@ -3,7 +3,7 @@
 import type { Kind } from "../kinds/kind.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
 import type { Cause } from "../meta/status.ts";
-import { type Fields, copyJson, fieldsOf } from "../objects/json.ts";
+import { type Fields, copyJson, asFields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { toRow, toTable } from "../table/table.ts";
 
@@ -13,7 +13,7 @@ export function objectOf(kind: Kind, fields: Fields = {}): KubeObject {
   return {
     apiVersion: apiVersionOf(kind),
     kind: kind.kind,
-    metadata: { name: "o", ...fieldsOf(metadata) },
+    metadata: { name: "o", ...asFields(metadata) },
     ...rest,
   };
 }

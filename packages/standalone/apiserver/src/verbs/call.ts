@@ -43,7 +43,7 @@ export function toResourceRef(kind: Kind): ResourceRef {
   return { group: kind.group, resource: kind.resource, kind: kind.kind };
 }
 
-export function addressOf(call: Pick<Call, "kind" | "namespace" | "name">): Address {
+export function toAddress(call: Pick<Call, "kind" | "namespace" | "name">): Address {
   return { bucket: bucketOf(call.kind), namespace: call.namespace, name: call.name };
 }
 

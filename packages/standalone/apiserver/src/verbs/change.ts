@@ -4,10 +4,10 @@ import { type GroupVersionKind, writeOptions } from "../admission/admission.ts";
 import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/metadata.ts";
-import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
+import { type Fields, equalJson, asList, valueAt, without } from "../objects/json.ts";
 import { type KubeObject, printAddress } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { type Call, toResourceRef, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
+import { type Call, toResourceRef, toAddress, isDryRun, queueIfHeavy } from "./call.ts";
 import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
@@ -138,7 +138,7 @@ function isReleased(object: KubeObject): boolean {
     metadata.deletionTimestamp !== undefined &&
     (metadata.deletionGracePeriodSeconds ?? 0) === 0 &&
     (metadata.finalizers ?? []).length === 0 &&
-    listOf(valueAt(object, "spec", "finalizers")).length === 0
+    asList(valueAt(object, "spec", "finalizers")).length === 0
   );
 }
 
@@ -206,7 +206,7 @@ function commit(
   deps: VerbDeps,
   step: { stored: StoredObject; next: KubeObject },
 ): Promise<KubeObject | undefined> {
-  const address = addressOf(call);
+  const address = toAddress(call);
   return deps.store.write((transaction) => {
     if (transaction.find(address)?.revision !== step.stored.revision) {
       return undefined;
@@ -242,7 +242,7 @@ async function tryChange(
   deps: VerbDeps,
   change: ObjectChange,
 ): Promise<KubeObject | undefined> {
-  const stored = deps.store.find(addressOf(call));
+  const stored = deps.store.find(toAddress(call));
   if (stored === undefined) {
     throw notFound(toResourceRef(call.kind), call.name);
   }
@@ -280,6 +280,6 @@ export async function changeObject(
     return changed;
   }
   // After a conflict, writers take turns. Otherwise they would mostly conflict again.
-  const key = printAddress(addressOf(call));
+  const key = printAddress(toAddress(call));
   return deps.mutex.runExclusive(key, () => retryChange(call, deps, change));
 }

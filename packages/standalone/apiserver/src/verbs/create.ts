@@ -15,7 +15,7 @@ import { validateMeta } from "../meta/metadata.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
-import { type Call, type Reply, toResourceRef, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
+import { type Call, type Reply, toResourceRef, toAddress, isDryRun, queueIfHeavy } from "./call.ts";
 import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
@@ -142,7 +142,7 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
   validateNew(kind, admitted);
   await queueIfHeavy(call, deps, call.body.text.length);
   await deps.admission.validate({ ...request, object: admitted });
-  const address = addressOf({ kind, namespace: call.namespace, name: admitted.metadata.name });
+  const address = toAddress({ kind, namespace: call.namespace, name: admitted.metadata.name });
   return deps.store.write((transaction) => {
     if (transaction.find(address) !== undefined) {
       throw alreadyExists(toResourceRef(kind), address.name);

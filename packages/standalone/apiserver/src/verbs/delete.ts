@@ -3,11 +3,11 @@
 import { StatusError, conflict, forbidden, notFound, successBody } from "../meta/status.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
-import { equalJson, listOf, valueAt } from "../objects/json.ts";
+import { equalJson, asList, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
-import { type Call, type Reply, toResourceRef, addressOf, queueIfHeavy } from "./call.ts";
+import { type Call, type Reply, toResourceRef, toAddress, queueIfHeavy } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import {
   type DeleteOptions,
@@ -32,12 +32,12 @@ function checkPreconditions(kind: Kind, object: KubeObject, options: DeleteOptio
   const { uid = "", resourceVersion = "", name } = object.metadata;
   const ref = { ...toResourceRef(kind), resource: kind.kind };
   if (options.uid !== "" && options.uid !== uid) {
-    const why = `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`;
-    throw conflict(ref, name, why);
+    const message = `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`;
+    throw conflict(ref, name, message);
   }
   if (options.resourceVersion !== "" && options.resourceVersion !== resourceVersion) {
-    const why = `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`;
-    throw conflict(ref, name, why);
+    const message = `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`;
+    throw conflict(ref, name, message);
   }
 }
 
@@ -77,8 +77,8 @@ function incrementGeneration({ metadata }: KubeObject): void {
 /** Reduces the grace period, which counts from the first request. */
 function shortenGrace({ metadata }: KubeObject, grace: number): void {
   const saved = (metadata.deletionGracePeriodSeconds ?? 0) - grace;
-  const until = parseTime(metadata.deletionTimestamp ?? "") - saved * 1000;
-  metadata.deletionTimestamp = rfc3339(until);
+  const newTimestampMs = parseTime(metadata.deletionTimestamp ?? "") - saved * 1000;
+  metadata.deletionTimestamp = rfc3339(newTimestampMs);
   metadata.deletionGracePeriodSeconds = grace;
 }
 
@@ -126,7 +126,7 @@ function markForDeletion(kind: Kind, object: KubeObject, nowMs: number): void {
 function hasFinalizers(object: KubeObject): boolean {
   return (
     (object.metadata.finalizers ?? []).length > 0 ||
-    listOf(valueAt(object, "spec", "finalizers")).length > 0
+    asList(valueAt(object, "spec", "finalizers")).length > 0
   );
 }
 
@@ -183,7 +183,7 @@ export async function deleteOne(
   options: DeleteOptions,
 ): Promise<DeletionResult> {
   const { kind } = call;
-  const address = addressOf(call);
+  const address = toAddress(call);
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const stored = deps.store.find(address);
     if (stored === undefined) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { notFound } from "../meta/status.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { type Call, type Reply, toResourceRef, addressOf } from "./call.ts";
+import { type Call, type Reply, toResourceRef, toAddress } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { checkReached, parseRevision } from "./options/list-options.ts";
 
 /** Throws a StatusError 404. */
 export function getStored(call: Call, deps: VerbDeps): StoredObject {
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, deps.store.revision());
-  const stored = deps.store.find(addressOf(call));
+  const stored = deps.store.find(toAddress(call));
   if (stored === undefined) {
     throw notFound(toResourceRef(call.kind), call.name);
   }

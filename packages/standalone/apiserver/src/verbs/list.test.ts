@@ -243,7 +243,7 @@ describe("versions", () => {
 
 describe("refusals", () => {
   const token = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const FOREIGN = "continue key is not valid: the token is not one of this server";
+  const FOREIGN = "continue key is not valid: the token was not issued by this server";
 
   test.each([
     { name: "a token that is no JSON", query: "continue=abc", code: 400, message: FOREIGN },

@@ -51,7 +51,7 @@ function parseContinuation(token: string): Continuation | undefined {
   } catch {
     // not a token of this server: rejected below
   }
-  throw badRequest("continue key is not valid: the token is not one of this server");
+  throw badRequest("continue key is not valid: the token was not issued by this server");
 }
 
 function checkRevision(query: URLSearchParams, continued: boolean): void {

@@ -101,7 +101,7 @@ describe("a patch that is refused", () => {
       contentType: MERGE,
       body: [],
       code: 400,
-      message: "error decoding patch: a merge patch is an object",
+      message: "error decoding patch: a merge patch must be an object",
     },
     {
       name: "operations that are an object",

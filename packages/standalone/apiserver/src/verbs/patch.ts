@@ -9,7 +9,7 @@ import {
   unsupportedMediaType,
 } from "../meta/status.ts";
 import { invalidValue } from "../meta/causes.ts";
-import { type Fields, fieldsOf, isFields, printJson } from "../objects/json.ts";
+import { type Fields, asFields, isFields, printJson } from "../objects/json.ts";
 import { type KubeObject, toFields } from "../objects/object.ts";
 import { applyJsonPatch, parseOperations } from "../patch/json-patch.ts";
 import { applyStrategicMerge } from "../patch/strategic-merge.ts";
@@ -60,7 +60,7 @@ export function parsePatch(call: Call): Patcher {
     return (current) => applyJsonPatch(current, operations);
   }
   if (!isFields(patch)) {
-    throw badRequest("error decoding patch: a merge patch is an object");
+    throw badRequest("error decoding patch: a merge patch must be an object");
   }
   return contentType === MERGE_PATCH
     ? (current) => applyMergePatch(current, patch)
@@ -96,9 +96,9 @@ function decodePatched(call: Call, patched: Fields): KubeObject {
     if (!(error instanceof StatusError && error.code === 400)) {
       throw error;
     }
-    const why = error.message.replace(/^.*(?=strict decoding error: )/, "");
+    const message = error.message.replace(/^.*(?=strict decoding error: )/, "");
     throw invalid({ group: "", resource: "", kind: "" }, "", [
-      invalidValue("patch", printJson(patched), why),
+      invalidValue("patch", printJson(patched), message),
     ]);
   }
 }
@@ -113,7 +113,7 @@ export async function patchObject(
     part,
     edit: (current) => {
       // a patch may leave something that is not an object
-      const decoded = decodePatched(call, fieldsOf(patch(toFields(current))));
+      const decoded = decodePatched(call, asFields(patch(toFields(current))));
       checkPatched(call, decoded, current);
       return decoded;
     },

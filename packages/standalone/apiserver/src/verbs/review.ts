@@ -2,7 +2,7 @@
 // Reviews of tokens and access, which are not stored. Source: Kubernetes TokenReview, SubjectAccessReview.
 import { type Authentication, TokenRejected } from "../auth/authentication.ts";
 import { type Cause, badRequest, invalid } from "../meta/status.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import { type User, toUserInfo } from "../auth/user.ts";
@@ -32,13 +32,13 @@ function parseAttributes(spec: Fields): AccessAttributes {
 }
 
 function parseSubject(spec: Fields): User {
-  const extra = Object.entries(fieldsOf(spec["extra"])).map(([key, values]) => [
+  const extra = Object.entries(asFields(spec["extra"])).map(([key, values]) => [
     key.toLowerCase(),
-    listOf(values).map(String),
+    asList(values).map(String),
   ]);
   return {
     name: textAt(spec, "user"),
-    groups: listOf(spec["groups"]).map(String),
+    groups: asList(spec["groups"]).map(String),
     uid: textAt(spec, "uid"),
     // the entries are keys and lists of strings
     extra: Object.fromEntries(extra) as Readonly<Record<string, readonly string[]>>,
@@ -66,19 +66,19 @@ function attributeCauses(spec: Fields): Cause[] {
 }
 
 function subjectCauses(spec: Fields): Cause[] {
-  const named = textAt(spec, "user") !== "" || listOf(spec["groups"]).length > 0;
-  const why = "at least one of user or group must be specified";
-  return named ? [] : [invalidValue("spec.user", "", why)];
+  const named = textAt(spec, "user") !== "" || asList(spec["groups"]).length > 0;
+  const message = "at least one of user or group must be specified";
+  return named ? [] : [invalidValue("spec.user", "", message)];
 }
 
 function metadataCauses(review: KubeObject, isLocal: boolean): Cause[] {
   const setFields = Object.entries(review.metadata).filter(
     ([key, value]) => value !== "" && !(isLocal && key === "namespace"),
   );
-  const why = isLocal ? "must be empty except for namespace" : "must be empty";
+  const message = isLocal ? "must be empty except for namespace" : "must be empty";
   return setFields.length === 0
     ? []
-    : [invalidValue("metadata", Object.fromEntries(setFields), why)];
+    : [invalidValue("metadata", Object.fromEntries(setFields), message)];
 }
 
 function localCauses(spec: Fields, namespace: string): Cause[] {
@@ -87,15 +87,17 @@ function localCauses(spec: Fields, namespace: string): Cause[] {
   const path = isFields(spec["nonResourceAttributes"])
     ? [forbiddenValue("spec.nonResourceAttributes", "disallowed on this kind of request")]
     : [];
-  const why = "must match metadata.namespace";
+  const message = "must match metadata.namespace";
   return [
-    ...(isOtherNamespace ? [invalidValue("spec.resourceAttributes.namespace", other, why)] : []),
+    ...(isOtherNamespace
+      ? [invalidValue("spec.resourceAttributes.namespace", other, message)]
+      : []),
     ...path,
   ];
 }
 
 function reviewCauses(review: KubeObject, call: Call): Cause[] {
-  const spec = fieldsOf(review["spec"]);
+  const spec = asFields(review["spec"]);
   const { kind } = call.kind;
   return [
     ...attributeCauses(spec),
@@ -124,7 +126,7 @@ function reviewAccess(
   if (causes.length > 0) {
     throw invalid(toResourceRef(call.kind), "", causes);
   }
-  const spec = fieldsOf(review["spec"]);
+  const spec = asFields(review["spec"]);
   const user = call.kind.kind === SELF ? call.user : parseSubject(spec);
   const { allowed, reason } = authorizer.authorize(user, parseAttributes(spec));
   const local = call.namespace === "" ? {} : { namespace: call.namespace };
@@ -140,7 +142,7 @@ async function reviewToken(review: KubeObject, authentication: Authentication): 
   if (token === "") {
     throw badRequest("token is required for TokenReview in authentication");
   }
-  const audiences = listOf(valueAt(review, "spec", "audiences")).map(String);
+  const audiences = asList(valueAt(review, "spec", "audiences")).map(String);
   try {
     const found = await authentication.authenticateToken(token, audiences);
     const user = toUserInfo(found.user);
@@ -172,7 +174,7 @@ function reviewRules(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   if (namespace === "") {
     throw badRequest("no namespace on request");
   }
-  const { rules, errors } = deps.authorizer.rulesOfUser(call.user, namespace);
+  const { rules, errors } = deps.authorizer.listUserRules(call.user, namespace);
   const resourceRules = rules
     .filter((rule) => rule.resources.length > 0)
     .map(({ verbs, apiGroups, resources, resourceNames }) => ({
@@ -205,6 +207,6 @@ const HANDLERS: Readonly<Record<string, ReviewHandler>> = {
 
 export async function answerReview(call: Call, deps: ReviewDeps): Promise<Reply> {
   const review = await readRequestObject(call, deps);
-  const answer = HANDLERS[call.kind.kind] ?? reviewAccess;
-  return { type: "fields", code: 201, fields: await answer(review, call, deps) };
+  const handler = HANDLERS[call.kind.kind] ?? reviewAccess;
+  return { type: "fields", code: 201, fields: await handler(review, call, deps) };
 }

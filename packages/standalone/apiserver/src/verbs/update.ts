@@ -4,7 +4,7 @@ import { badRequest, conflict, invalid, modified } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseObject } from "../http/body.ts";
-import { type Call, type Reply, toResourceRef, addressOf } from "./call.ts";
+import { type Call, type Reply, toResourceRef, toAddress } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { type ObjectChange, changeObject } from "./change.ts";
 import { createByUpdate } from "./create.ts";
@@ -19,17 +19,17 @@ export function checkAddress(call: Call, object: KubeObject): void {
     );
   }
   if (name !== call.name) {
-    const why =
+    const message =
       name === ""
         ? `(${call.name} based on URL) was undeterminable: name must be provided`
         : `(${name}) does not match the name on the URL (${call.name})`;
-    throw badRequest(`the name of the object ${why}`);
+    throw badRequest(`the name of the object ${message}`);
   }
 }
 
-function checkVersion(call: Call, given: KubeObject, current: KubeObject): void {
+function checkVersion(call: Call, input: KubeObject, current: KubeObject): void {
   const ref = toResourceRef(call.kind);
-  const { resourceVersion = "", uid } = given.metadata;
+  const { resourceVersion = "", uid } = input.metadata;
   if (resourceVersion === "" && !call.kind.strategy.allowsUnconditionalUpdate) {
     throw invalid(ref, call.name, [
       {
@@ -56,17 +56,17 @@ export async function updateObject(
   deps: VerbDeps,
   part: ObjectChange["part"],
 ): Promise<Reply> {
-  const given = await readRequestObject(call, deps);
-  checkAddress(call, given);
-  const absent = deps.store.find(addressOf(call)) === undefined;
+  const input = await readRequestObject(call, deps);
+  checkAddress(call, input);
+  const absent = deps.store.find(toAddress(call)) === undefined;
   if (absent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
-    return createByUpdate(call, deps, given);
+    return createByUpdate(call, deps, input);
   }
   const object = await changeObject(call, deps, {
     part,
     edit: (current) => {
-      checkVersion(call, given, current);
-      return toObject(call.kind, copyJson(given));
+      checkVersion(call, input, current);
+      return toObject(call.kind, copyJson(input));
     },
   });
   return { type: "object", code: 200, object };
@@ -74,13 +74,13 @@ export async function updateObject(
 
 /** The only way to change spec.finalizers. Removes a terminating namespace when none are left. */
 export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Reply> {
-  const given = toObject(call.kind, parseObject(call.body));
-  checkAddress(call, given);
+  const input = toObject(call.kind, parseObject(call.body));
+  checkAddress(call, input);
   const object = await changeObject(call, deps, {
     part: "all",
     edit: (current) => {
-      checkVersion(call, given, current);
-      return { ...copyJson(given), status: current["status"] };
+      checkVersion(call, input, current);
+      return { ...copyJson(input), status: current["status"] };
     },
   });
   return { type: "object", code: 200, object };

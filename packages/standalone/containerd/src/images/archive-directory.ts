@@ -27,10 +27,10 @@ function describe(kind: string, { digest, bytes }: Blob): object {
 export function buildLayoutFiles(
   layer: Blob,
   architecture: string,
-  digestOf: (text: string) => string,
+  computeDigest: (text: string) => string,
 ): LayoutFiles {
   const blobOf = (text: string): Blob => ({
-    digest: digestOf(text),
+    digest: computeDigest(text),
     bytes: new TextEncoder().encode(text).length,
   });
   const config = JSON.stringify({
@@ -49,8 +49,8 @@ export function buildLayoutFiles(
   return {
     "oci-layout": JSON.stringify({ imageLayoutVersion: "1.0.0" }),
     "index.json": JSON.stringify({ schemaVersion: 2, manifests }),
-    [blobPath(digestOf(config))]: config,
-    [blobPath(digestOf(manifest))]: manifest,
+    [blobPath(computeDigest(config))]: config,
+    [blobPath(computeDigest(manifest))]: manifest,
   };
 }
 
@@ -104,7 +104,7 @@ async function createLayer(
   return { digest: `sha256:${sum.split(" ")[0] ?? ""}`, bytes };
 }
 
-function digestOf(text: string): string {
+function computeDigest(text: string): string {
   return `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 
@@ -119,7 +119,7 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
   const layerFile = join(workDirectory, "layer.tar");
   const layer = await createLayer(deps, image, layerFile);
   await runSourceProgram(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
-  for (const [path, text] of Object.entries(buildLayoutFiles(layer, architecture, digestOf))) {
+  for (const [path, text] of Object.entries(buildLayoutFiles(layer, architecture, computeDigest))) {
     await deps.files.ensureDirectory(dirname(join(layout, path)));
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }

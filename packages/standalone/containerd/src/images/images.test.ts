@@ -116,8 +116,12 @@ describe("an import", () => {
   });
 
   test.each([
-    { name: "none for this machine", digests: [], want: "it holds no image for this machine" },
-    { name: "two", digests: [A, B], want: "it holds 2 images; it must hold exactly one" },
+    {
+      name: "none for this machine",
+      digests: [],
+      want: "it contains no image for this machine's architecture",
+    },
+    { name: "two", digests: [A, B], want: "it contains 2 images; it must contain exactly one" },
   ])("of $name is refused, and leaves nothing", async ({ digests, want }) => {
     const tool = new Tool();
     tool.brought.set("import.invalid/other@x", A);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images in containerd: list, import, pull and remove, by full reference.
-import { repositoryOf } from "./reference.ts";
+import { parseRepository } from "./reference.ts";
 import { ctr, type CtrDeps } from "../ctr.ts";
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
@@ -52,7 +52,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
 export function namesToRemove(records: readonly ImageRecord[], name: string): readonly string[] {
   const digest = records.find((record) => record.name === name)?.digest;
   if (digest === undefined) return [];
-  const repository = repositoryOf(name);
+  const repository = parseRepository(name);
   const isOtherTag = (record: ImageRecord): boolean =>
     record.name !== name && record.digest === digest && record.name.startsWith(`${repository}:`);
   const pinned = `${repository}@${digest}`;
@@ -176,8 +176,8 @@ async function importRecords(deps: ImageDeps, base: string, archive: string): Pr
   if (first !== undefined && imported.length === 1) return first.name;
   const reason =
     first === undefined
-      ? "it holds no image for this machine"
-      : `it holds ${String(imported.length)} images; it must hold exactly one`;
+      ? "it contains no image for this machine's architecture"
+      : `it contains ${String(imported.length)} images; it must contain exactly one`;
   throw new AppError("IMAGE_SOURCE_INVALID", { source: archive, reason });
 }
 
@@ -218,12 +218,12 @@ export async function pullImage(
   { reference, name }: { readonly reference: string; readonly name: string },
   options: PullOptions,
 ): Promise<void> {
-  const hadReference = (await findImage(deps, reference)) !== undefined;
+  const hadRecord = (await findImage(deps, reference)) !== undefined;
   const hosts = ["--hosts-dir", deps.layout.registryHosts];
   const args = ["images", "pull", ...hosts, ...(await snapshotterFlags(deps)), reference];
   await ctr(deps, args, { timeoutMs: TRANSFER_TIMEOUT_MS, ...options });
   await rename(deps, reference, name);
-  if (!hadReference && reference !== name) await removeRecords(deps, [reference]);
+  if (!hadRecord && reference !== name) await removeRecords(deps, [reference]);
   await removeUnnamed(deps);
 }
 

@@ -17,7 +17,7 @@ function isFor(manifest: JsonObject, architecture: string): boolean {
   return platform["os"] === "linux" && platform["architecture"] === architecture;
 }
 
-function sizeOf(blob: JsonObject): number {
+function readSize(blob: JsonObject): number {
   const size = blob["size"];
   return typeof size === "number" ? size : 0;
 }
@@ -32,7 +32,7 @@ export function readManifest(text: string, architecture: string): ManifestFacts 
     return { kind: "index", manifest: typeof digest === "string" ? digest : undefined };
   }
   const blobs = [...objectsIn([fields["config"]]), ...objectsIn(fields["layers"])];
-  return { kind: "image", bytes: blobs.reduce((sum, blob) => sum + sizeOf(blob), 0) };
+  return { kind: "image", bytes: blobs.reduce((sum, blob) => sum + readSize(blob), 0) };
 }
 
 /**

@@ -53,7 +53,7 @@ export function fullReference(reference: string): string {
 }
 
 /** Returns a full reference without its tag and digest. */
-export function repositoryOf(reference: string): string {
+export function parseRepository(reference: string): string {
   return split(reference).name;
 }
 

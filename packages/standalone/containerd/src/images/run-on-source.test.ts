@@ -7,13 +7,13 @@ test.each([
     name: "a full disk, as tar says it",
     stderr:
       "tar: /data/layer.tar: Cannot write: No space left on device\ntar: Error is not recoverable: exiting now\n",
-    want: /^tar: \/data\/layer\.tar: Cannot write: No space left on device; there is no space left: make room/,
+    want: /^tar: \/data\/layer\.tar: Cannot write: No space left on device; the file system is full: free space/,
   },
   {
     name: "a full disk, as tar says it in the middle of a block",
     stderr:
       "tar: /data/layer.tar: Wrote only 4096 of 10240 bytes\ntar: Error is not recoverable: exiting now\n",
-    want: /^tar: \/data\/layer\.tar: Wrote only 4096 of 10240 bytes; there is no space left/,
+    want: /^tar: \/data\/layer\.tar: Wrote only 4096 of 10240 bytes; the file system is full/,
   },
   {
     name: "files that nobody may read",

@@ -9,15 +9,15 @@ const ENDINGS =
 const STEPS: readonly (readonly [RegExp, string])[] = [
   [
     /No space left on device|Disk quota exceeded|Wrote only/,
-    "there is no space left: make room on that file system, or remove images that nobody uses with: patchbay image remove NAME",
+    "the file system is full: free space on it, or remove unused images with: patchbay image remove NAME",
   ],
   [
     /Permission denied|Operation not permitted/,
-    "it cannot be read: make it readable for root, or copy it to where it is",
+    "it cannot be read: make it readable for root, or copy it to a readable place",
   ],
   [
     /changed as we read it|File shrank|File removed before we read it/,
-    "it changed while it was read: stop whatever writes to it, and add the image again",
+    "it changed while it was read: stop the program that writes to it, and add the image again",
   ],
 ];
 

@@ -134,7 +134,7 @@ describe("sockets of shims", () => {
     );
   });
 
-  test("go all when the machine goes down, also those of containers that were noted only", async () => {
+  test("go all when the machine stops, also those of containers that were noted only", async () => {
     const { files, deps } = await withContainers("a", "b");
     await sweepShimSockets(deps);
     await files.remove(`${bundles}/a`);

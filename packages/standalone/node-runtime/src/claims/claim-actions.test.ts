@@ -232,7 +232,7 @@ describe("the storage of a volume", () => {
       store.put(PERSISTENT_VOLUMES, released);
       for (const uid of users) await files.writeAtomic(`${DIRECTORY}/users/${uid}`, "");
       await expect(actOnVolume(deps, remove)).rejects.toMatchObject({
-        details: { reason: `its claim is gone, but pods still use it: ${users.join(", ")}` },
+        details: { reason: `its claim was deleted, but pods still use it: ${users.join(", ")}` },
       });
       expect(await files.exists(FILE)).toBe(true);
       expect(disk.mounts.size).toBe(1);

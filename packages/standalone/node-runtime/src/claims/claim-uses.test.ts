@@ -161,7 +161,7 @@ describe("a pod does not get", () => {
     await uses.begin(pod("one"), VOLUME);
     await uses.begin(pod("one"), VOLUME);
     await expect(uses.begin(pod("two"), VOLUME)).rejects.toMatchObject(
-      reason("claim data is ReadWriteOncePod, and another pod has it"),
+      reason("claim data is ReadWriteOncePod, and another pod uses it"),
     );
     await uses.end("one");
     expect(await uses.begin(pod("two"), VOLUME)).toBe(MOUNT);

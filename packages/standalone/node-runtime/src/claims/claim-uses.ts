@@ -125,18 +125,18 @@ class NodeClaims implements ClaimUses {
     const { files } = this.#deps;
     const { uid = "" } = pod.metadata;
     const known = await files.list(users);
-    const others = known.filter((one) => one !== uid);
-    if (isSinglePod && others.length > 0) {
+    const otherUids = known.filter((one) => one !== uid);
+    if (isSinglePod && otherUids.length > 0) {
       throw failed(
         volume.name,
-        `claim ${volume.claimName} is ${SINGLE_POD_MODE}, and another pod has it`,
+        `claim ${volume.claimName} is ${SINGLE_POD_MODE}, and another pod uses it`,
       );
     }
     if (!known.includes(uid)) {
       await files.ensureDirectory(users);
       await files.writeAtomic(join(users, uid), "");
     }
-    return others.length === 0;
+    return otherUids.length === 0;
   }
 
   /** Changes the files' group only before a pod uses them: a running pod could move files during it. */

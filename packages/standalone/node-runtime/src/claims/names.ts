@@ -15,7 +15,7 @@ export interface ClaimPaths {
 }
 
 /** Source: Kubernetes external-provisioner, pvc-UID. */
-export function handleOf(claimUid: string): string {
+export function buildVolumeName(claimUid: string): string {
   return `pvc-${claimUid}`;
 }
 

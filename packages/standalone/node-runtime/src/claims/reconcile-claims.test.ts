@@ -227,7 +227,9 @@ describe("storage", () => {
     stop.abort();
     await loop;
     expect(await world.files.exists(`/claims/${HANDLE}`)).toBe(true);
-    expect(world.log.lines).toMatchObject([{ message: "storage without a volume object is kept" }]);
+    expect(world.log.lines).toMatchObject([
+      { message: "storage without a volume object is not removed" },
+    ]);
   });
 });
 
@@ -358,7 +360,7 @@ describe("an error of one pass", () => {
       {
         type: "Warning",
         reason: "ProvisioningFailed",
-        message: "its storage cannot be made: disk is gone",
+        message: "its storage cannot be created: disk is gone",
       },
     ]);
   });
@@ -498,7 +500,7 @@ describe("the loop", () => {
     expect(world.log.lines.slice(before)).toEqual([
       {
         level: "warn",
-        message: "storage without a volume object is kept",
+        message: "storage without a volume object is not removed",
         fields: { path: `/claims/${lost}` },
       },
     ]);

@@ -33,7 +33,7 @@ import {
 import {
   type ClaimAction,
   planClaim,
-  volumeNameOf,
+  findVolumeName,
   type ClaimFacts,
   referenceTo,
   sumPromisedBytes,
@@ -53,7 +53,7 @@ function findClaimPaths({ claimsDir }: ClaimDeps, handle: string): ClaimPaths {
 async function createVolume({ store, log }: ClaimDeps, volume: PersistentVolume): Promise<void> {
   try {
     await store.create(PERSISTENT_VOLUMES, volume);
-    log.info("volume made for a claim", { object: volume.metadata.name });
+    log.info("volume created for a claim", { object: volume.metadata.name });
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error; // the watch is about to report the existing volume
   }
@@ -154,7 +154,7 @@ async function removeStorage(deps: ClaimDeps, volume: PersistentVolume): Promise
   );
   const used = await files.list(users);
   if (used.length > 0) {
-    const reason = `its claim is gone, but pods still use it: ${used.join(", ")}`;
+    const reason = `its claim was deleted, but pods still use it: ${used.join(", ")}`;
     throw new AppError("RUNTIME_VOLUME_FAILED", { volume: name, reason });
   }
   await disk.release(file, mount);
@@ -200,7 +200,7 @@ async function collectFacts(
 ): Promise<ClaimFacts> {
   const { classes, claimsDir, files, nodeName } = deps;
   const { storageClassName = "" } = claim.spec;
-  const own = volumeNameOf(claim);
+  const own = findVolumeName(claim);
   const others = volumes.filter(({ metadata }) => metadata.name !== own);
   const { sizeBytes: diskBytes } = await files.space(claimsDir);
   return {
@@ -223,7 +223,7 @@ async function executePlan(
     const createsStorage = plan.some(({ kind }) => kind === "createStorage");
     const isApiError = isAppError(error) && error.code.startsWith("KUBE_");
     if (createsStorage && !isApiError) {
-      const message = `its storage cannot be made: ${messageOf(error)}`;
+      const message = `its storage cannot be created: ${messageOf(error)}`;
       deps.recorder.record(claim, { type: "Warning", reason: "ProvisioningFailed", message });
     }
     throw error;
@@ -273,7 +273,7 @@ export async function reconcileVolume(deps: ClaimDeps, name: string): Promise<Ne
   return done();
 }
 
-function objectOf<T extends KubeObject>(change: Change<T>): T {
+function buildObject<T extends KubeObject>(change: Change<T>): T {
   return change.kind === "deleted" ? change.previous : change.current;
 }
 
@@ -287,12 +287,12 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
   const { claims, classes, volumes } = deps;
   const stops = [
     claims.onChange((change) => {
-      const claim = objectOf(change);
+      const claim = buildObject(change);
       claimQueue.add(printKey(keyOf(claim)));
-      volumeQueue.add(volumeNameOf(claim));
+      volumeQueue.add(findVolumeName(claim));
     }),
     volumes.onChange((change) => {
-      const { metadata, spec } = objectOf(change);
+      const { metadata, spec } = buildObject(change);
       volumeQueue.add(metadata.name);
       const { namespace, name } = spec.claimRef ?? {};
       if (namespace !== undefined && name !== undefined) claimQueue.add(`${namespace}/${name}`);
@@ -311,7 +311,7 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const directories = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of directories.filter((name) => volumes.find({ name }) === undefined)) {
-    log.warn("storage without a volume object is kept", { path: join(claimsDir, handle) });
+    log.warn("storage without a volume object is not removed", { path: join(claimsDir, handle) });
   }
 }
 

@@ -20,7 +20,7 @@ export function createSweep(
     const { cgroupParent } = facts;
     const deps = { files, runner, layout: containerd, kill: killAndWait, cgroupParent };
     for (const id of await removeOrphans(deps)) {
-      log.warn("ended the shim of a sandbox that is gone", { object: id });
+      log.warn("killed the shim of a removed sandbox", { object: id });
     }
   };
 }
@@ -35,7 +35,8 @@ export function createSweeper(
       await clock.sleep(ms, signal);
       await sweep();
     } catch (error) {
-      if (!signal.aborted) log.warn("cannot look for orphaned shims", { reason: messageOf(error) });
+      if (!signal.aborted)
+        log.warn("orphaned shims cannot be listed", { reason: messageOf(error) });
     }
   };
   const afterInterruption = (): void => {

@@ -55,7 +55,7 @@ export function isOwnedBy({ metadata }: KubeObject, owner: DataVolume): boolean 
   return metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) === true;
 }
 
-function bytesOf({ size }: FillOrder): number {
+function parseSizeBytes({ size }: FillOrder): number {
   return Math.floor(parseQuantity(size) ?? 0);
 }
 
@@ -72,7 +72,7 @@ function claimPart(name: "source" | "target", claimName: string, mode: VolumeMod
 }
 
 function scratchMiB(order: FillOrder): number {
-  return order.source.kind === "http" ? Math.ceil(bytesOf(order) / MIB) + FORMAT_MIB : 0;
+  return order.source.kind === "http" ? Math.ceil(parseSizeBytes(order) / MIB) + FORMAT_MIB : 0;
 }
 
 function sourcePart({ order, sourceMode }: FillerFacts): Part {
@@ -107,13 +107,13 @@ function escapeReferences(text: string): string {
   return text.replaceAll("$", "$$$$");
 }
 
-function containerOf(
+function buildContainer(
   { metadata }: DataVolume,
   { order }: FillerFacts,
   { source, target }: { readonly source: Part; readonly target: Part },
 ): Container {
   const scratch = order.source.kind === "http" ? [SCRATCH_DIR] : [];
-  const fillArgs = ["fill", metadata.name, target.path, source.path, String(bytesOf(order))];
+  const fillArgs = ["fill", metadata.name, target.path, source.path, String(parseSizeBytes(order))];
   const devices = [...source.devices, ...target.devices];
   const disk = { "ephemeral-storage": `${String(OWN_MIB + scratchMiB(order))}Mi` };
   return {
@@ -163,7 +163,7 @@ export function buildFillerPod(dataVolume: DataVolume, facts: FillerFacts): Pod 
         runAsNonRoot: true,
         seccompProfile: { type: "RuntimeDefault" },
       },
-      containers: [containerOf(dataVolume, facts, { source, target })],
+      containers: [buildContainer(dataVolume, facts, { source, target })],
       volumes: [
         { name: "tmp", emptyDir: { sizeLimit: `${String(OWN_MIB)}Mi` } },
         ...source.volumes,

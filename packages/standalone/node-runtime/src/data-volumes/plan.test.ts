@@ -2,7 +2,7 @@
 import type { ContainerStatus, DataVolume, PersistentVolumeClaim, Pod } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { buildFillerPod, ownedBy } from "./filler-pod.ts";
-import { planDataVolume, type DataVolumeFacts, progressOf } from "./plan.ts";
+import { planDataVolume, type DataVolumeFacts, parseProgress } from "./plan.ts";
 import { readDataVolume } from "@patchbay/core/vm";
 
 const NOW = "2026-01-01T00:10:00Z";
@@ -163,7 +163,7 @@ describe("a claim that is to be copied", () => {
     {
       name: "does not exist",
       facts: {},
-      want: "the claim gold, which is to be copied, does not exist",
+      want: "the claim gold, which is the source of the copy, does not exist",
     },
     {
       name: "is in use",
@@ -277,7 +277,7 @@ describe("progress", () => {
       want: { phase: "Succeeded", hasFailed: false, message: "" },
     },
   ])("of $name", ({ status, want }) => {
-    expect(progressOf(aPod(status))).toEqual(want);
+    expect(parseProgress(aPod(status))).toEqual(want);
   });
 });
 

@@ -72,7 +72,7 @@ function describeUnfinished(
   return failed("Pending", joined(reason, message));
 }
 
-export function progressOf(pod: Pod): FillProgress {
+export function parseProgress(pod: Pod): FillProgress {
   const { phase, message, reason, containerStatuses = [] } = pod.status ?? {};
   if (phase === "Succeeded") return { phase, hasFailed: false, message: "" };
   const container = containerStatuses.find(({ name }) => name === FILL_CONTAINER) ?? {};
@@ -123,13 +123,13 @@ interface Report extends FillProgress {
   readonly dataVolumePhase: string;
 }
 
-function conditionOf(
-  before: readonly Condition[],
+function buildCondition(
+  previous: readonly Condition[],
   condition: Omit<Condition, "lastTransitionTime">,
   now: string,
 ): Condition {
-  const old = before.find(({ type }) => type === condition.type);
-  const since = old?.status === condition.status ? (old.lastTransitionTime ?? now) : now;
+  const matching = previous.find(({ type }) => type === condition.type);
+  const since = matching?.status === condition.status ? (matching.lastTransitionTime ?? now) : now;
   return { ...condition, lastTransitionTime: since };
 }
 
@@ -137,8 +137,8 @@ function toConditionStatus(value: boolean): "True" | "False" {
   return value ? "True" : "False";
 }
 
-function statusOf({ dataVolume, now }: DataVolumeFacts, report: Report): DataVolumeStatus {
-  const before = dataVolume.status?.conditions ?? [];
+function buildStatus({ dataVolume, now }: DataVolumeFacts, report: Report): DataVolumeStatus {
+  const previous = dataVolume.status?.conditions ?? [];
   const { isBound, hasFailed, message, phase, dataVolumePhase } = report;
   const isRunning = phase === "Running" && !hasFailed;
   const reason = hasFailed ? "Error" : phase === FILLED ? "Completed" : phase;
@@ -148,8 +148,8 @@ function statusOf({ dataVolume, now }: DataVolumeFacts, report: Report): DataVol
     phase: dataVolumePhase,
     progress: phase === FILLED ? "100.0%" : "N/A",
     conditions: [
-      conditionOf(
-        before,
+      buildCondition(
+        previous,
         {
           type: "Bound",
           status: toConditionStatus(isBound),
@@ -157,13 +157,13 @@ function statusOf({ dataVolume, now }: DataVolumeFacts, report: Report): DataVol
         },
         now,
       ),
-      conditionOf(
-        before,
+      buildCondition(
+        previous,
         { type: "Running", status: toConditionStatus(isRunning), reason, ...messageFields },
         now,
       ),
-      conditionOf(
-        before,
+      buildCondition(
+        previous,
         { type: "Ready", status: toConditionStatus(phase === FILLED), reason },
         now,
       ),
@@ -171,19 +171,19 @@ function statusOf({ dataVolume, now }: DataVolumeFacts, report: Report): DataVol
   };
 }
 
-function phaseOf({ source }: FillOrder, { phase }: FillProgress): string {
+function choosePhase({ source }: FillOrder, { phase }: FillProgress): string {
   const verb = source.kind === "pvc" ? "Clone" : "Import";
   if (phase === FILLED) return "Succeeded";
   return phase === "Running" ? `${verb}InProgress` : `${verb}Scheduled`;
 }
 
 function planStatus(facts: DataVolumeFacts, report: Report): readonly DataVolumeAction[] {
-  const status = statusOf(facts, report);
+  const status = buildStatus(facts, report);
   return isEqual(status, facts.dataVolume.status) ? [] : [{ kind: "reportStatus", status }];
 }
 
 /** A VM waits for its claim by these annotations. */
-function annotationsOf({
+function buildAnnotations({
   phase,
   hasFailed,
   message,
@@ -202,7 +202,7 @@ function planNote(progress: FillProgress): readonly DataVolumeAction[] {
     ];
   }
   if (!progress.hasFailed) return [];
-  const message = `the claim cannot be filled, which is tried again: ${progress.message}`;
+  const message = `the claim cannot be filled and will be retried: ${progress.message}`;
   return [{ kind: "note", type: "Warning", reason: "FillFailed", message }];
 }
 
@@ -212,11 +212,11 @@ function planReport(
   at: { readonly order: FillOrder; readonly progress: FillProgress },
 ): readonly DataVolumeAction[] {
   const { progress, order } = at;
-  const annotations = annotationsOf(progress);
-  const { annotations: before = {} } = claim.metadata;
-  const isNew = Object.entries(annotations).some(([key, text]) => (before[key] ?? "") !== text);
+  const annotations = buildAnnotations(progress);
+  const { annotations: previous = {} } = claim.metadata;
+  const isNew = Object.entries(annotations).some(([key, text]) => (previous[key] ?? "") !== text);
   const isBound = claim.status?.phase === "Bound";
-  const report = { ...progress, isBound, dataVolumePhase: phaseOf(order, progress) };
+  const report = { ...progress, isBound, dataVolumePhase: choosePhase(order, progress) };
   return [
     ...(isNew ? [{ kind: "reportClaim", claim, annotations } as const, ...planNote(progress)] : []),
     ...planStatus(facts, report),
@@ -253,7 +253,7 @@ function waiting(message: string): FillProgress {
 function findSourceBlocker({ sourceClaim, sourceUsers }: DataVolumeFacts, { source }: FillOrder) {
   if (source.kind !== "pvc") return undefined;
   const name = `the claim ${source.claimName}`;
-  if (sourceClaim === undefined) return `${name}, which is to be copied, does not exist`;
+  if (sourceClaim === undefined) return `${name}, which is the source of the copy, does not exist`;
   if (sourceClaim.metadata.deletionTimestamp !== undefined) return `${name} is being deleted`;
   const phase = sourceClaim.metadata.annotations?.[FILL_PHASE_ANNOTATION] ?? FILLED;
   if (phase !== FILLED) return `${name} is being filled itself`;
@@ -285,9 +285,9 @@ function planPod(
 function planPodReplacement({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
   const [since, at] = [pod.metadata.creationTimestamp ?? now, now].map((time) => Date.parse(time));
-  const leftMs = (since ?? 0) + POD_REPLACEMENT_DELAY_MS - (at ?? 0);
-  return leftMs > 0
-    ? { actions: [], requeueAfterMs: leftMs }
+  const remainingMs = (since ?? 0) + POD_REPLACEMENT_DELAY_MS - (at ?? 0);
+  return remainingMs > 0
+    ? { actions: [], requeueAfterMs: remainingMs }
     : { actions: [{ kind: "deletePod", pod }] };
 }
 
@@ -299,7 +299,7 @@ function planFilling(
   const { pod } = facts;
   if (pod === undefined) return planPod(facts, claim, order);
   if (pod.metadata.deletionTimestamp !== undefined) return { actions: [] };
-  const report = planReport(facts, claim, { order, progress: progressOf(pod) });
+  const report = planReport(facts, claim, { order, progress: parseProgress(pod) });
   if (pod.status?.phase !== "Failed") return { actions: report };
   const next = planPodReplacement(facts, pod);
   return { ...next, actions: [...report, ...next.actions] };
@@ -330,7 +330,7 @@ export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
     return { actions: [{ kind: "createClaim", claim: buildClaim(facts, order) }] };
   }
   if (!isOwnedBy(claim, dataVolume)) {
-    const message = `the claim ${name} exists and was not created for this DataVolume; it is left as it is: delete it, or name the DataVolume otherwise`;
+    const message = `the claim ${name} exists and was not created for this DataVolume; it is not changed. Delete it, or rename the DataVolume`;
     return planRejection(facts, message);
   }
   // A claim that is being deleted waits for the pods that use it.

@@ -45,7 +45,7 @@ interface GrantDeps {
 const NO_GRANT: Grant = { anyone: false, credentials: [] };
 
 /** Includes image and repository, so that equal passwords have different hashes. */
-function hashOf({ id, repository }: GrantedImage, presented: RegistryCredentials): string {
+function computeHash({ id, repository }: GrantedImage, presented: RegistryCredentials): string {
   const { username = "", password = "", identityToken = "" } = presented;
   const parts = [id, repository, username, password, identityToken];
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
@@ -91,12 +91,14 @@ class GrantFiles implements Grants {
     credentials: readonly RegistryCredentials[],
   ): Promise<boolean> {
     const grant = await this.#grantOf(image);
-    return credentials.some((presented) => grant.credentials.includes(hashOf(image, presented)));
+    return credentials.some((presented) =>
+      grant.credentials.includes(computeHash(image, presented)),
+    );
   }
 
   async addGrant(image: GrantedImage, presented: RegistryCredentials | undefined): Promise<void> {
     const before = await this.#recordOf(image.id);
-    const hash = presented === undefined ? undefined : hashOf(image, presented);
+    const hash = presented === undefined ? undefined : computeHash(image, presented);
     const grant = withCredentials(before.get(image.repository) ?? NO_GRANT, hash);
     const record = new Map([...before, [image.repository, grant]]);
     this.#records.set(image.id, record);
@@ -133,7 +135,7 @@ class GrantFiles implements Grants {
       const text = JSON.stringify(Object.fromEntries(record));
       await files.writeAtomic(this.#pathOf(id), text, FILE_MODE);
     } catch (error) {
-      log.warn("who may use an image cannot be saved", { object: id, reason: messageOf(error) });
+      log.warn("image grants cannot be saved", { object: id, reason: messageOf(error) });
     }
   }
 

@@ -25,25 +25,25 @@ const ALIASES: Readonly<Record<string, string>> = {
   "registry-1.docker.io": "docker.io",
 };
 
-function textOf(value: JsonObject, key: string): string | undefined {
+function readText(value: JsonObject, key: string): string | undefined {
   const text = value[key];
   return typeof text === "string" && text !== "" ? text : undefined;
 }
 
 /** Accepts username and password, or `auth` as base64 of both with a colon between. */
-function loginOf(entry: JsonObject): RegistryCredentials | undefined {
-  const [name, ...rest] = Buffer.from(textOf(entry, "auth") ?? "", "base64")
+function parseLogin(entry: JsonObject): RegistryCredentials | undefined {
+  const [name, ...rest] = Buffer.from(readText(entry, "auth") ?? "", "base64")
     .toString()
     .split(":");
-  const username = textOf(entry, "username") ?? name;
-  const password = textOf(entry, "password") ?? rest.join(":");
-  const identityToken = textOf(entry, "identitytoken");
+  const username = readText(entry, "username") ?? name;
+  const password = readText(entry, "password") ?? rest.join(":");
+  const identityToken = readText(entry, "identitytoken");
   if (identityToken !== undefined) return { identityToken };
   return username === undefined || username === "" ? undefined : { username, password };
 }
 
-function entryOf(registry: string, value: unknown): readonly Entry[] {
-  const credentials = isJsonObject(value) ? loginOf(value) : undefined;
+function parseEntry(registry: string, value: unknown): readonly Entry[] {
+  const credentials = isJsonObject(value) ? parseLogin(value) : undefined;
   if (credentials === undefined) return [];
   const [host = "", ...path] = registry.replace(/^https?:\/\//, "").split("/");
   const isVersion = /^v[12]$/.test(path[0] ?? "");
@@ -51,14 +51,14 @@ function entryOf(registry: string, value: unknown): readonly Entry[] {
   return [{ host: ALIASES[host] ?? host, path: parts.join("/"), credentials }];
 }
 
-function entriesOf({ data = {} }: Secret): readonly Entry[] {
+function listEntries({ data = {} }: Secret): readonly Entry[] {
   const read = (key: string): unknown =>
     parseJson(Buffer.from(data[key] ?? "", "base64").toString());
   const config = read(".dockerconfigjson");
   const old = read(".dockercfg");
   const auths = isJsonObject(config) ? config["auths"] : old;
   if (!isJsonObject(auths)) return [];
-  return Object.entries(auths).flatMap(([registry, value]) => entryOf(registry, value));
+  return Object.entries(auths).flatMap(([registry, value]) => parseEntry(registry, value));
 }
 
 /** Matches `*` with any text. Linear, because each part takes the first match. */
@@ -97,7 +97,7 @@ export function credentialsFor(
   const [host = "", ...path] = repositoryOf(fullReference(reference)).split("/");
   const name = path.join("/");
   return secrets
-    .flatMap(entriesOf)
+    .flatMap(listEntries)
     .filter((one) => matchesHost(one.host, host))
     .filter((one) => one.path === "" || `${name}/`.startsWith(`${one.path}/`))
     .toSorted((a, b) => b.path.length - a.path.length)

@@ -86,7 +86,7 @@ test("a look that fails is reported, and repeated at the next time", async () =>
   runtime.listImages = () => Promise.reject(new AppError("CRI_UNAVAILABLE", { reason: "away" }));
   const running = run();
   await clock.advance(0);
-  expect(log.lines.map(({ message }) => message)).toEqual(["images cannot be looked at"]);
+  expect(log.lines.map(({ message }) => message)).toEqual(["unused images cannot be removed"]);
   runtime.listImages = list;
   await clock.advance(5 * MINUTE_MS);
   expect(kept).toEqual([["id-a", "id-b"]]);

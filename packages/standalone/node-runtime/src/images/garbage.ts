@@ -5,7 +5,7 @@ import { type Clock, type Logger, messageOf } from "@patchbay/base";
 import { isLocalName, isFromRegistry, referenceAliases } from "./names.ts";
 import type { Pod } from "@patchbay/api";
 
-import { containersOf } from "../pods/facts.ts";
+import { listPodContainers } from "../pods/facts.ts";
 import type { Grants } from "./access.ts";
 
 /** Source: kubelet, imageGCHighThresholdPercent and imageGCLowThresholdPercent. */
@@ -68,10 +68,12 @@ export interface ImageGarbageDeps {
 /** Milliseconds. Source: kubelet, ImageGCPeriod. */
 const GARBAGE_COLLECTION_INTERVAL_MS = 300_000;
 
-function imagesOfPod(pod: Pod): readonly string[] {
+function listPodImages(pod: Pod): readonly string[] {
   const { spec } = pod;
   const volumes = (spec.volumes ?? []).flatMap(({ image }) => image?.reference ?? []);
-  return [...volumes, ...containersOf(pod).map(({ image }) => image)].flatMap(referenceAliases);
+  return [...volumes, ...listPodContainers(pod).map(({ image }) => image)].flatMap(
+    referenceAliases,
+  );
 }
 
 export async function removeGarbage(deps: ImageGarbageDeps): Promise<void> {
@@ -80,7 +82,7 @@ export async function removeGarbage(deps: ImageGarbageDeps): Promise<void> {
   const containers = await runtime.listContainers();
   const used = new Set([
     ...containers.map(({ image }) => image),
-    ...pods.list().flatMap(imagesOfPod),
+    ...pods.list().flatMap(listPodImages),
   ]);
   const added = new Set(await deps.listAdded());
   for (const image of selectGarbage({ images: await runtime.listImages(), used, added }, disk)) {
@@ -102,7 +104,7 @@ export async function runImageGarbageCollection(
       await removeGarbage(deps);
       await forgetRemovedImages(deps);
     } catch (error) {
-      deps.log.warn("images cannot be looked at", { reason: messageOf(error) });
+      deps.log.warn("unused images cannot be removed", { reason: messageOf(error) });
     }
     await deps.clock.sleep(GARBAGE_COLLECTION_INTERVAL_MS, signal).catch(() => undefined);
   }

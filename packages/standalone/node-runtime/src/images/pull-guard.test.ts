@@ -176,7 +176,11 @@ test("a disk that cannot be asked is reported, and pulls go on", async () => {
   finish("reg.example/a:1");
   await settle();
   expect(log.lines).toEqual([
-    { level: "warn", message: "pulls are not watched", fields: { reason: "no such file" } },
+    {
+      level: "warn",
+      message: "sizes of running pulls cannot be checked",
+      fields: { reason: "no such file" },
+    },
   ]);
   await clock.advance(250);
   expect(log.lines).toHaveLength(2);

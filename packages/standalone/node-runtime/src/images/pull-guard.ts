@@ -106,7 +106,7 @@ class GuardedPulls implements PullGuard {
       try {
         await this.#checkDisk();
       } catch (error) {
-        log.warn("pulls are not watched", { reason: messageOf(error) });
+        log.warn("sizes of running pulls cannot be checked", { reason: messageOf(error) });
       }
       await clock.sleep(DISK_CHECK_INTERVAL_MS, signal).catch(() => undefined);
     }

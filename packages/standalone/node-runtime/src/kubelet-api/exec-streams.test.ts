@@ -167,7 +167,7 @@ test("a runtime that is unavailable at the start delays nothing, and the log say
   bench.runtime.stop();
   await bench.sessions.killOrphans();
   expect(bench.log.lines).toMatchObject([
-    { level: "warn", message: "cannot look for programs of exec" },
+    { level: "warn", message: "started exec programs cannot be found" },
   ]);
 });
 
@@ -179,7 +179,7 @@ test("a runtime that lists no programs has none to end at the start", async () =
   expect(bench.log.lines).toMatchObject([
     {
       level: "debug",
-      message: "programs of exec cannot be listed",
+      message: "exec programs cannot be listed",
       fields: { reason: "unimplemented" },
     },
   ]);
@@ -210,7 +210,7 @@ test("a program that does not end is killed each second, twenty times, and then 
   expect(kills).toHaveLength(20);
   expect(bench.log.lines.at(-1)).toMatchObject({
     level: "warn",
-    message: "program of exec does not end",
+    message: "exec program does not end",
     fields: { object: "c" },
   });
 });
@@ -222,7 +222,7 @@ test("a program is no longer reported once it has ended", async () => {
   bench.programs.end("c", "one");
   for (let seconds = 0; seconds < 30; seconds += 1) await bench.clock.advance(1000);
   expect(bench.log.lines.map(({ message }) => message)).toEqual([
-    "program ended: its client has left",
+    "exec program killed because its client disconnected",
   ]);
 });
 
@@ -247,7 +247,7 @@ test("a program that cannot be killed is tried again", async () => {
   expect(tries).toBe(2);
   expect(bench.log.lines).toContainEqual({
     level: "debug",
-    message: "program of exec cannot be ended",
+    message: "exec program cannot be killed",
     fields: { object: "c", reason: "no such process" },
   });
 });

@@ -171,7 +171,7 @@ export class ExecSessions {
       const running = containers.filter(({ state }) => state === "RUNNING");
       await Promise.all(running.map(({ id }) => this.#killOrphansIn(id)));
     } catch (error) {
-      this.#deps.log.warn("cannot look for programs of exec", { reason: messageOf(error) });
+      this.#deps.log.warn("started exec programs cannot be found", { reason: messageOf(error) });
     }
   }
 
@@ -184,24 +184,29 @@ export class ExecSessions {
   }
 
   async #start(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
-    const before = await this.#list(containerId);
+    const existingIds = await this.#list(containerId);
     const stream = await open();
     if (stream === undefined) return;
-    const own = before === undefined ? [] : await this.#findStarted(containerId, before, stream);
+    const startedIds =
+      existingIds === undefined ? [] : await this.#findStarted(containerId, existingIds, stream);
     this.#count(containerId, 1);
-    void this.#follow(containerId, own, stream);
+    void this.#follow(containerId, startedIds, stream);
   }
 
-  async #follow(containerId: string, own: readonly string[], stream: JoinedStream): Promise<void> {
+  async #follow(
+    containerId: string,
+    startedIds: readonly string[],
+    stream: JoinedStream,
+  ): Promise<void> {
     const end = await stream.closed;
     this.#count(containerId, -1);
-    if (end === "left" && own.length > 0) await this.#end(containerId, own);
+    if (end === "left" && startedIds.length > 0) await this.#end(containerId, startedIds);
   }
 
   /** May include an execSync program of a probe, which normally ends before the client disconnects. */
   async #findStarted(
     containerId: string,
-    before: readonly string[],
+    existingIds: readonly string[],
     stream: JoinedStream,
   ): Promise<readonly string[]> {
     const { clock } = this.#deps;
@@ -212,26 +217,28 @@ export class ExecSessions {
       deadlineMs = Math.min(deadlineMs, clock.monotonicMs() + LATE_START_MS);
     });
     for (let pauseMs = POLL.firstMs; ; pauseMs = Math.min(pauseMs * 2, POLL.maxMs)) {
-      const now = (await this.#list(containerId)) ?? [];
-      const own = now.filter((id) => !before.includes(id));
-      if (own.length > 0 || end === "ended") return own;
+      const currentIds = (await this.#list(containerId)) ?? [];
+      const startedIds = currentIds.filter((id) => !existingIds.includes(id));
+      if (startedIds.length > 0 || end === "ended") return startedIds;
       if (clock.monotonicMs() >= deadlineMs || !(await this.#sleep(pauseMs))) break;
     }
     stream.close();
     return [];
   }
 
-  async #end(containerId: string, own: readonly string[]): Promise<void> {
+  async #end(containerId: string, startedIds: readonly string[]): Promise<void> {
     if (!(await this.#sleep(INPUT_END_GRACE_MS))) return;
     for (let tries = 0; tries < KILL.tries; tries += 1) {
       const listed = await this.#list(containerId);
-      const remaining = own.filter((id) => listed?.includes(id) !== false);
+      const remaining = startedIds.filter((id) => listed?.includes(id) !== false);
       if (remaining.length === 0) return;
       await this.#kill(containerId, remaining);
-      this.#deps.log.info("program ended: its client has left", { object: containerId });
+      this.#deps.log.info("exec program killed because its client disconnected", {
+        object: containerId,
+      });
       if (!(await this.#sleep(KILL.pauseMs))) return;
     }
-    this.#deps.log.warn("program of exec does not end", { object: containerId });
+    this.#deps.log.warn("exec program does not end", { object: containerId });
   }
 
   async #kill(containerId: string, ids: readonly string[]): Promise<void> {
@@ -240,7 +247,7 @@ export class ExecSessions {
         await this.#deps.programs.kill(containerId, id);
       } catch (error) {
         const reason = messageOf(error);
-        this.#deps.log.debug("program of exec cannot be ended", { object: containerId, reason });
+        this.#deps.log.debug("exec program cannot be killed", { object: containerId, reason });
       }
     }
   }
@@ -251,7 +258,7 @@ export class ExecSessions {
       return await this.#deps.programs.list(containerId);
     } catch (error) {
       const reason = messageOf(error);
-      this.#deps.log.debug("programs of exec cannot be listed", { object: containerId, reason });
+      this.#deps.log.debug("exec programs cannot be listed", { object: containerId, reason });
       return undefined;
     }
   }

@@ -3,19 +3,19 @@ import { expect, test } from "vitest";
 import { parseRequest } from "./request.ts";
 
 const NOW = Date.parse("2026-11-22T09:00:00Z");
-const OF = { namespace: "ns", pod: "p", container: "c" };
+const TARGET = { namespace: "ns", pod: "p", container: "c" };
 const LOGS = "/containerLogs/ns/p/c";
 const EXEC = "/exec/ns/p/c";
 const PLAIN = { follow: false, timestamps: false };
 
 test.each([
   { target: "/healthz", want: { kind: "health" } },
-  { target: LOGS, want: { kind: "logs", of: OF, previous: false, query: PLAIN } },
+  { target: LOGS, want: { kind: "logs", target: TARGET, previous: false, query: PLAIN } },
   {
     target: `${LOGS}?follow=true&timestamps=true&previous=true&tailLines=0&limitBytes=1`,
     want: {
       kind: "logs",
-      of: OF,
+      target: TARGET,
       previous: true,
       query: { follow: true, timestamps: true, tailLines: 0, limitBytes: 1 },
     },
@@ -37,7 +37,7 @@ test.each([
     target: `${EXEC}?command=sh&command=-c&command=echo+a%26b&input=1&output=1&error=1`,
     want: {
       kind: "exec",
-      of: OF,
+      target: TARGET,
       query: {
         command: ["sh", "-c", "echo a&b"],
         stdin: true,
@@ -55,7 +55,7 @@ test.each([
     target: "/attach/ns/p/c?output=1&input=1",
     want: {
       kind: "attach",
-      of: OF,
+      target: TARGET,
       query: { stdin: true, stdout: true, stderr: false, tty: false },
     },
   },

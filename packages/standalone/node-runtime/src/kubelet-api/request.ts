@@ -26,12 +26,12 @@ export type KubeletRequest =
   | { readonly kind: "health" }
   | {
       readonly kind: "logs";
-      readonly of: ContainerName;
+      readonly target: ContainerName;
       readonly previous: boolean;
       readonly query: LogQuery;
     }
-  | { readonly kind: "exec"; readonly of: ContainerName; readonly query: ExecQuery }
-  | { readonly kind: "attach"; readonly of: ContainerName; readonly query: StreamQuery };
+  | { readonly kind: "exec"; readonly target: ContainerName; readonly query: ExecQuery }
+  | { readonly kind: "attach"; readonly target: ContainerName; readonly query: StreamQuery };
 
 export interface Refusal {
   readonly kind: "refused";
@@ -73,7 +73,7 @@ function parseSince(query: URLSearchParams, nowMs: number): number | undefined {
 }
 
 function parseLogs(
-  of: ContainerName,
+  target: ContainerName,
   query: URLSearchParams,
   nowMs: number,
 ): KubeletRequest | Refusal {
@@ -85,7 +85,7 @@ function parseLogs(
   }
   return {
     kind: "logs",
-    of,
+    target,
     previous: parseFlag(query, "previous"),
     query: {
       follow: parseFlag(query, "follow"),
@@ -111,30 +111,30 @@ function parseStreams(query: URLSearchParams): StreamQuery | Refusal {
     : refused(400, "you must specify at least 1 of stdin, stdout, stderr");
 }
 
-function parseExec(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
+function parseExec(target: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
   const command = query.getAll("command");
-  if (command.length === 0) return refused(400, "no command was given");
+  if (command.length === 0) return refused(400, "the request has no command");
   const streams = parseStreams(query);
-  return "kind" in streams ? streams : { kind: "exec", of, query: { command, ...streams } };
+  return "kind" in streams ? streams : { kind: "exec", target, query: { command, ...streams } };
 }
 
-function parseAttach(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
+function parseAttach(target: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
   const streams = parseStreams(query);
-  return "kind" in streams ? streams : { kind: "attach", of, query: streams };
+  return "kind" in streams ? streams : { kind: "attach", target, query: streams };
 }
 
 function parseVerb(
   verb: string,
-  of: ContainerName,
+  target: ContainerName,
   { query, nowMs }: { readonly query: URLSearchParams; readonly nowMs: number },
 ): KubeletRequest | Refusal {
   switch (verb) {
     case "attach":
-      return parseAttach(of, query);
+      return parseAttach(target, query);
     case "containerLogs":
-      return parseLogs(of, query, nowMs);
+      return parseLogs(target, query, nowMs);
     case "exec":
-      return parseExec(of, query);
+      return parseExec(target, query);
     default:
       return refused(404, NOT_FOUND);
   }
@@ -166,7 +166,7 @@ function listRuns(
     .sort((one, other) => other.attempt - one.attempt);
 }
 
-function statusOf(pod: Pod, name: string): ContainerStatus | undefined {
+function findStatus(pod: Pod, name: string): ContainerStatus | undefined {
   const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
   return [...containerStatuses, ...initContainerStatuses].find((status) => status.name === name);
 }
@@ -200,18 +200,18 @@ export interface KnownPod {
 /** While a container waits for its restart, its latest run is also the previous one. */
 export function findLogRun(
   known: KnownPod | undefined,
-  of: ContainerName,
+  target: ContainerName,
   previous: boolean,
 ): FoundContainer | Refusal {
   const refused = (code: number, message: string): Refusal => ({ kind: "refused", code, message });
-  const name = JSON.stringify(of.container);
-  const podName = JSON.stringify(of.pod);
+  const name = JSON.stringify(target.container);
+  const podName = JSON.stringify(target.pod);
   if (known === undefined) return refused(404, `pod ${podName} does not exist`);
-  if (!hasContainer(known.pod, of.container)) {
+  if (!hasContainer(known.pod, target.container)) {
     return refused(404, `container ${name} not found in pod ${podName}`);
   }
-  const runs = listRuns(known.containers, of.container);
-  const status = statusOf(known.pod, of.container);
+  const runs = listRuns(known.containers, target.container);
+  const status = findStatus(known.pod, target.container);
   const ended = runs.slice(status?.state.waiting === undefined ? 1 : 0);
   const run = previous ? ended.find(({ state }) => state === "EXITED") : runs[0];
   if (run !== undefined) return { kind: "found", id: run.id };
@@ -219,17 +219,17 @@ export function findLogRun(
     400,
     previous
       ? `previous terminated container ${name} in pod ${podName} not found`
-      : describeWaiting(of, status),
+      : describeWaiting(target, status),
   );
 }
 
 export function findRunningRun(
   known: KnownPod | undefined,
-  of: ContainerName,
+  target: ContainerName,
 ): FoundContainer | Refusal {
   if (known === undefined) return { kind: "refused", code: 404, message: "pod does not exist" };
-  const run = listRuns(known.containers, of.container).find(({ state }) => state === "RUNNING");
+  const run = listRuns(known.containers, target.container).find(({ state }) => state === "RUNNING");
   if (run !== undefined) return { kind: "found", id: run.id };
-  const message = `container not found (${JSON.stringify(of.container)})`;
+  const message = `container not found (${JSON.stringify(target.container)})`;
   return { kind: "refused", code: 500, message };
 }

@@ -103,7 +103,7 @@ describe("a log", () => {
     bench.runtime.endContainer(id, { exitCode: 1 });
     await bench.run();
     expect(await get(`${LOGS}?previous=true`)).toEqual({ code: 200, text: "one\n" });
-    const disconnected = { code: 404, text: 'the log of container "c" is gone\n' };
+    const disconnected = { code: 404, text: 'the log of container "c" was deleted\n' };
     expect(await get(LOGS)).toEqual(disconnected);
   });
 

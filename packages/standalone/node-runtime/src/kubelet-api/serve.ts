@@ -84,10 +84,10 @@ function parseAuthorized(
 }
 
 async function findPod(
-  of: ContainerName,
+  target: ContainerName,
   { pods, runtime }: Serving,
 ): Promise<KnownPod | undefined> {
-  const pod = pods.find({ namespace: of.namespace, name: of.pod });
+  const pod = pods.find({ namespace: target.namespace, name: target.pod });
   if (pod === undefined) return undefined;
   const labels = { [UID_LABEL]: pod.metadata.uid ?? "" };
   return { pod, containers: await runtime.listContainers({ labels }) };
@@ -98,7 +98,11 @@ function sendText(response: ServerResponse, code: number, text: string): void {
   response.end(`${text}\n`);
 }
 
-function logOf(id: string, path: string, { runtime, listeners }: Serving): ContainerLog {
+function buildContainerLog(
+  id: string,
+  path: string,
+  { runtime, listeners }: Serving,
+): ContainerLog {
   return {
     path,
     isRunning: async () => (await runtime.findContainer(id))?.state === "RUNNING",
@@ -110,7 +114,7 @@ function logOf(id: string, path: string, { runtime, listeners }: Serving): Conta
 }
 
 async function sendLog(
-  { of, previous, query }: Extract<KubeletRequest, { kind: "logs" }>,
+  { target, previous, query }: Extract<KubeletRequest, { kind: "logs" }>,
   response: ServerResponse,
   serving: Serving,
 ): Promise<void> {
@@ -118,17 +122,17 @@ async function sendLog(
   response.once("close", () => {
     disconnected.abort();
   });
-  const found = findLogRun(await findPod(of, serving), of, previous);
+  const found = findLogRun(await findPod(target, serving), target, previous);
   if (found.kind === "refused") {
     sendText(response, found.code, found.message);
     return;
   }
   const path = (await serving.runtime.findContainer(found.id))?.logPath ?? "";
   const signal = AbortSignal.any([serving.signal, disconnected.signal]);
-  const log = logOf(found.id, path, serving);
+  const log = buildContainerLog(found.id, path, serving);
   const chunks = await openLogReader(query, { log, clock: serving.clock, signal });
   if (chunks === undefined) {
-    sendText(response, 404, `the log of container ${JSON.stringify(of.container)} is gone`);
+    sendText(response, 404, `the log of container ${JSON.stringify(target.container)} was deleted`);
     return;
   }
   response.writeHead(200, { "content-type": "text/plain" });
@@ -178,7 +182,7 @@ function openStream(
   { runtime, pods }: Serving,
 ): Promise<string> {
   if (parsed.kind === "exec") return runtime.exec({ containerId, ...parsed.query });
-  const { namespace, pod, container } = parsed.of;
+  const { namespace, pod, container } = parsed.target;
   const spec = pods.find({ namespace, name: pod })?.spec;
   const tty = spec?.containers.find(({ name }) => name === container)?.tty === true;
   const stderr = parsed.query.stderr && !tty;
@@ -192,7 +196,7 @@ async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> 
     rejectUpgrade(upgrade, parsed.kind === "refused" ? parsed : notFound);
     return;
   }
-  const found = findRunningRun(await findPod(parsed.of, serving), parsed.of);
+  const found = findRunningRun(await findPod(parsed.target, serving), parsed.target);
   if (found.kind === "refused") {
     rejectUpgrade(upgrade, found);
     return;
@@ -224,7 +228,7 @@ function onUpgrade(serving: Serving) {
     const upgrade = { request, socket, head };
     socket.on("error", () => socket.destroy());
     answerUpgrade(upgrade, serving).catch((error: unknown) => {
-      serving.log.warn("stream of the API server failed", { err: error });
+      serving.log.warn("stream for the API server failed", { err: error });
       rejectUpgrade(upgrade, { kind: "refused", code: 500, message: messageOf(error) });
     });
   };

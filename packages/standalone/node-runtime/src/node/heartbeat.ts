@@ -75,15 +75,15 @@ async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | 
 /** Labels of other clients remain. */
 async function reportNode(
   deps: NodeDeps,
-  before: KubeNode | undefined,
+  previous: KubeNode | undefined,
 ): Promise<KubeNode | undefined> {
   const { clock, identity, nodeName, port } = deps;
   const nowMs = clock.now();
   const machine = await readMachine(deps);
   const facts = { name: nodeName, identity, machine, port, nowMs, now: printTime(nowMs) };
-  const status = buildNodeStatus(before, facts);
+  const status = buildNodeStatus(previous, facts);
   const labels = buildNodeLabels(nodeName, identity);
-  if (before === undefined) {
+  if (previous === undefined) {
     const metadata = { name: nodeName, labels };
     return registerNode(deps, {
       apiVersion: apiVersionOf(NODES),
@@ -92,16 +92,16 @@ async function reportNode(
       status,
     });
   }
-  const hasLabels = covers(before.metadata.labels, labels);
-  if (hasLabels && !isStatusDue(before, status, nowMs)) return before;
+  const hasLabels = covers(previous.metadata.labels, labels);
+  if (hasLabels && !isStatusDue(previous, status, nowMs)) return previous;
   // Like a kubelet, because the node's account may write only the status.
-  const metadata = { resourceVersion: before.metadata.resourceVersion, labels };
+  const metadata = { resourceVersion: previous.metadata.resourceVersion, labels };
   const patch = { type: "merge", fields: { metadata, status } } as const;
   return deps.store.patch(NODES, { name: nodeName }, patch, { subresource: "status" });
 }
 
-export async function sendHeartbeat(deps: NodeDeps, before: KubeNode | undefined): Promise<void> {
-  const node = await reportNode(deps, before);
+export async function sendHeartbeat(deps: NodeDeps, previous: KubeNode | undefined): Promise<void> {
+  const node = await reportNode(deps, previous);
   if (node !== undefined) await renewLease(deps, node);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { podQuotaOf } from "./status.ts";
+import { computePodQuota } from "./status.ts";
 
 const GI = 2 ** 20;
 
@@ -9,7 +9,7 @@ test.each([
   { name: "a small machine keeps a quarter", memoryKiB: 2 * GI, want: 1.5 * GI },
   { name: "a machine between them keeps either", memoryKiB: 4 * GI, want: 3 * GI },
 ])("$name", ({ memoryKiB, want }) => {
-  expect(podQuotaOf({ memoryKiB, threadsMax: 32_768 })).toEqual({
+  expect(computePodQuota({ memoryKiB, threadsMax: 32_768 })).toEqual({
     memoryKiB: want,
     processes: 26_214,
   });

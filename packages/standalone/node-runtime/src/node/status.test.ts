@@ -96,7 +96,7 @@ test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string,
     machine: {},
     want: [
       ...(["False", "DefaultNetworkConfigured"] as const),
-      "the default network of the pods is configured",
+      "the pods' default network is configured",
     ],
   },
   {
@@ -104,7 +104,7 @@ test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string,
     machine: { hasDefaultNetwork: false },
     want: [
       ...(["True", "NoDefaultNetwork"] as const),
-      "the default network of the pods has no configuration",
+      "the pods' default network has no configuration",
     ],
   },
   {
@@ -115,7 +115,7 @@ test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string,
   {
     type: "MemoryPressure",
     machine: { memoryAvailableKiB: 100 * 1024 - 1 },
-    want: ["True", "HasInsufficientMemory", "the machine is short of Memory"],
+    want: ["True", "HasInsufficientMemory", "the machine is low on Memory"],
   },
   {
     type: "DiskPressure",
@@ -125,7 +125,7 @@ test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string,
   {
     type: "DiskPressure",
     machine: { diskFreeKiB: 99 },
-    want: ["True", "HasInsufficientDisk", "the machine is short of Disk"],
+    want: ["True", "HasInsufficientDisk", "the machine is low on Disk"],
   },
   {
     type: "PIDPressure",
@@ -135,7 +135,7 @@ test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string,
   {
     type: "PIDPressure",
     machine: { threads: 91 },
-    want: ["True", "HasInsufficientPID", "the machine is short of PID"],
+    want: ["True", "HasInsufficientPID", "the machine is low on PID"],
   },
 ])("$type of $machine", ({ type, machine, want: [status, reason, message] }) => {
   expect(condition(type, statusOf(machine))).toEqual({
@@ -179,7 +179,7 @@ describe("a condition that was reported before", () => {
       name: "keeps the time of its transition under pressure, with news",
       before: pressed(1000),
       machine: { diskFreeKiB: 1 },
-      want: { message: "the machine is short of Disk", lastTransitionTime: ago(1000) },
+      want: { message: "the machine is low on Disk", lastTransitionTime: ago(1000) },
     },
     {
       name: "keeps it also without pressure",

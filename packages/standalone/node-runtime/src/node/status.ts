@@ -19,7 +19,7 @@ interface PodQuota {
 }
 
 /** The control plane shares the machine and must survive greedy pods. */
-export function podQuotaOf({
+export function computePodQuota({
   memoryKiB,
   threadsMax,
 }: Pick<MachineFacts, "memoryKiB" | "threadsMax">): PodQuota {
@@ -78,12 +78,12 @@ export function buildNodeLabels(
 function printKiB(kib: number): string {
   const units = ["Ki", "Mi", "Gi", "Ti"];
   let unit = 0;
-  let rest = kib;
-  while (rest !== 0 && rest % 1024 === 0 && unit < units.length - 1) {
-    rest /= 1024;
+  let amount = kib;
+  while (amount !== 0 && amount % 1024 === 0 && unit < units.length - 1) {
+    amount /= 1024;
     unit += 1;
   }
-  return `${String(rest)}${units[unit] ?? ""}`;
+  return `${String(amount)}${units[unit] ?? ""}`;
 }
 
 function listNodeResources(machine: MachineFacts): Readonly<Record<string, string>> {
@@ -101,8 +101,8 @@ const OWN_DOMAINS: readonly string[] = [names.TUN_RESOURCE, names.VHOST_USER_RES
 );
 
 /** Resources that other writers added. Source: Kubernetes kubelet, nodestatus.MachineInfo. */
-function listForeignResources(before: KubeNode | undefined): Readonly<Record<string, string>> {
-  const all = Object.entries(before?.status?.capacity ?? {});
+function listForeignResources(previous: KubeNode | undefined): Readonly<Record<string, string>> {
+  const all = Object.entries(previous?.status?.capacity ?? {});
   return Object.fromEntries(
     all.filter(
       ([resource]) =>
@@ -127,7 +127,7 @@ interface Finding {
 function pressure(type: string, what: string, isUnderPressure: boolean): Finding {
   const reason = `${isUnderPressure ? "HasInsufficient" : "HasSufficient"}${what}`;
   const message = isUnderPressure
-    ? `the machine is short of ${what}`
+    ? `the machine is low on ${what}`
     : `the machine has enough ${what}`;
   return { type, isTrue: isUnderPressure, reason, message };
 }
@@ -138,7 +138,7 @@ function readiness({ runtimeProblem }: MachineFacts): Finding {
   return { type: "Ready", isTrue, reason, message: runtimeProblem ?? "the node runtime is ready" };
 }
 
-function findingsOf(machine: MachineFacts): readonly Finding[] {
+function listFindings(machine: MachineFacts): readonly Finding[] {
   const { threads, threadsMax, diskKiB, diskFreeKiB, hasDefaultNetwork } = machine;
   return [
     {
@@ -146,8 +146,8 @@ function findingsOf(machine: MachineFacts): readonly Finding[] {
       isTrue: !hasDefaultNetwork,
       reason: hasDefaultNetwork ? "DefaultNetworkConfigured" : "NoDefaultNetwork",
       message: hasDefaultNetwork
-        ? "the default network of the pods is configured"
-        : "the default network of the pods has no configuration",
+        ? "the pods' default network is configured"
+        : "the pods' default network has no configuration",
     },
     pressure("MemoryPressure", "Memory", machine.memoryAvailableKiB < MEMORY_PRESSURE_KIB),
     pressure("DiskPressure", "Disk", diskFreeKiB < diskKiB * PRESSURE_SHARE),
@@ -157,48 +157,54 @@ function findingsOf(machine: MachineFacts): readonly Finding[] {
 }
 
 function isWithinMinimum(
-  before: NodeCondition | undefined,
+  previous: NodeCondition | undefined,
   finding: Finding,
   nowMs: number,
 ): boolean {
-  if (before?.status !== "True" || finding.isTrue || !finding.type.endsWith("Pressure"))
+  if (previous?.status !== "True" || finding.isTrue || !finding.type.endsWith("Pressure"))
     return false;
-  return nowMs - parseTime(before.lastTransitionTime) < PRESSURE_MIN_MS;
+  return nowMs - parseTime(previous.lastTransitionTime) < PRESSURE_MIN_MS;
 }
 
-function conditionOf(
-  before: NodeCondition | undefined,
+function buildCondition(
+  previous: NodeCondition | undefined,
   finding: Finding,
   { now, nowMs }: NodeFacts,
 ): NodeCondition {
   const { type, isTrue, reason, message } = finding;
-  if (before !== undefined && isWithinMinimum(before, finding, nowMs)) {
-    return { ...before, lastHeartbeatTime: now };
+  if (previous !== undefined && isWithinMinimum(previous, finding, nowMs)) {
+    return { ...previous, lastHeartbeatTime: now };
   }
   const status = isTrue ? "True" : "False";
-  const isSame = before?.status === status && before.lastTransitionTime !== undefined;
-  const lastTransitionTime = isSame ? before.lastTransitionTime : now;
+  const isSame = previous?.status === status && previous.lastTransitionTime !== undefined;
+  const lastTransitionTime = isSame ? previous.lastTransitionTime : now;
   return { type, status, reason, message, lastTransitionTime, lastHeartbeatTime: now };
 }
 
 /** Preserves the order, and the conditions of other writers. */
-function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readonly NodeCondition[] {
-  const findings = findingsOf(facts.machine);
+function buildConditions(
+  known: readonly NodeCondition[],
+  facts: NodeFacts,
+): readonly NodeCondition[] {
+  const findings = listFindings(facts.machine);
   const isNew = (finding: Finding): boolean => !known.some(({ type }) => type === finding.type);
-  const updated = known.map((before) => {
-    const finding = findings.find(({ type }) => type === before.type);
-    return finding === undefined ? before : conditionOf(before, finding, facts);
+  const updated = known.map((previous) => {
+    const finding = findings.find(({ type }) => type === previous.type);
+    return finding === undefined ? previous : buildCondition(previous, finding, facts);
   });
-  return [...updated, ...findings.filter(isNew).map((one) => conditionOf(undefined, one, facts))];
+  return [
+    ...updated,
+    ...findings.filter(isNew).map((condition) => buildCondition(undefined, condition, facts)),
+  ];
 }
 
-export function buildNodeStatus(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {
+export function buildNodeStatus(previous: KubeNode | undefined, facts: NodeFacts): NodeStatus {
   const { name, identity, machine, port } = facts;
-  const capacity = { ...listForeignResources(before), ...listNodeResources(machine) };
+  const capacity = { ...listForeignResources(previous), ...listNodeResources(machine) };
   return {
     capacity,
-    allocatable: { ...capacity, memory: printKiB(podQuotaOf(machine).memoryKiB) },
-    conditions: conditionsOf(before?.status?.conditions ?? [], facts),
+    allocatable: { ...capacity, memory: printKiB(computePodQuota(machine).memoryKiB) },
+    conditions: buildConditions(previous?.status?.conditions ?? [], facts),
     addresses: [
       { type: "InternalIP", address: identity.hostIp },
       { type: "Hostname", address: name },
@@ -220,13 +226,16 @@ export function buildNodeStatus(before: KubeNode | undefined, facts: NodeFacts):
 }
 
 function withoutHeartbeats(status: NodeStatus): object {
-  const conditions = status.conditions?.map((one) => ({ ...one, lastHeartbeatTime: undefined }));
+  const conditions = status.conditions?.map((condition) => ({
+    ...condition,
+    lastHeartbeatTime: undefined,
+  }));
   return { ...status, conditions };
 }
 
-export function isStatusDue(before: KubeNode, status: NodeStatus, nowMs: number): boolean {
-  if (!covers(before.status, withoutHeartbeats(status))) return true;
-  const ready = before.status?.conditions?.find(({ type }) => type === "Ready");
+export function isStatusDue(previous: KubeNode, status: NodeStatus, nowMs: number): boolean {
+  if (!covers(previous.status, withoutHeartbeats(status))) return true;
+  const ready = previous.status?.conditions?.find(({ type }) => type === "Ready");
   const sinceMs = Math.abs(nowMs - parseTime(ready?.lastHeartbeatTime));
   return !(sinceMs < STATUS_HEARTBEAT_MS);
 }

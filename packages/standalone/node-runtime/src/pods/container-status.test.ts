@@ -379,7 +379,7 @@ describe("a container that the runtime has forgotten", () => {
       terminated: {
         exitCode: 137,
         reason: "ContainerStatusUnknown",
-        message: "the container was gone before its exit code was read",
+        message: "the container was removed before its exit code was read",
       },
     });
   });
@@ -394,7 +394,7 @@ describe("a container that is started again", () => {
   const spec = { restartPolicy: "OnFailure" } as const;
   const backOff = {
     reason: "CrashLoopBackOff",
-    message: "it ended with 3 and is started again 20 s after that",
+    message: "it ended with 3 and is restarted 20 s after its end",
   };
   const terminated = { terminated: ENDED };
   test.each<{ name: string; given: Given; want: object; of?: typeof INIT }>([

@@ -30,7 +30,7 @@ export interface ProbedContainer {
 export interface Probes {
   retain(uid: string, containers: readonly ProbedContainer[]): void;
   /** By container id; contains no containers without probes. */
-  healthOf(uid: string): ReadonlyMap<string, ContainerHealth>;
+  findHealth(uid: string): ReadonlyMap<string, ContainerHealth>;
 }
 
 /** Ends shims of sandboxes that the runtime has lost. */
@@ -56,7 +56,7 @@ export interface PodDeps {
   readonly volumes: Volumes;
   readonly probes: Probes;
   readonly admission: Admission;
-  readonly pauses: StepBackoff<Reason>;
+  readonly stepBackoff: StepBackoff<Reason>;
   readonly owners: Owners;
   readonly pulls: Pulls;
   readonly stops: Stops;

@@ -59,7 +59,7 @@ export interface PodFacts {
   readonly released: ReadonlySet<string>;
   /** By container id; contains no containers without probes. */
   readonly health: ReadonlyMap<string, ContainerHealth>;
-  readonly hasRemains: boolean;
+  readonly hasLeftovers: boolean;
 }
 
 export interface LivePodFacts extends PodFacts {
@@ -97,7 +97,7 @@ export function nextAttempt(facts: PodFacts, name: string): number {
 }
 
 /** Init containers first. */
-export function containersOf({ spec }: Pod): readonly Container[] {
+export function listPodContainers({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers];
 }
 

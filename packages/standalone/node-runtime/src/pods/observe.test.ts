@@ -63,7 +63,7 @@ test.each([{ has: true }, { has: false }])("remains of a pod are found: $has", a
   const world = new PodWorld();
   if (has) await world.files.ensureDirectory(`/p/${UID}`);
   const facts = await observe(UID, world.deps);
-  expect(facts).toMatchObject({ pod: undefined, hasRemains: has, rejection: undefined });
+  expect(facts).toMatchObject({ pod: undefined, hasLeftovers: has, rejection: undefined });
   expect([facts.images.size, facts.paused.size]).toEqual([0, 0]);
 });
 
@@ -73,7 +73,7 @@ test("a step that is held is known until the pod's specification changes", async
   const shown = { reason: "r", message: "m" };
   const inputs = serializeInputs(aPod());
   for (const name of ["volumes", "sandbox", "container compute", "container gone"]) {
-    deps.pauses.fail({ scope: UID, name, inputs }, { code: "CRI_FAILED", shown });
+    deps.stepBackoff.fail({ scope: UID, name, inputs }, { code: "CRI_FAILED", shown });
   }
   expect([...(await observe(UID, deps)).paused.keys()]).toEqual([
     "volumes",

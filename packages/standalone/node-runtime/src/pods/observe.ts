@@ -2,7 +2,7 @@
 import { openGrowingFile, readFileSize } from "@patchbay/os";
 import { parseRecord } from "../kubelet-api/log-format.ts";
 import {
-  containersOf,
+  listPodContainers,
   type ContainerFacts,
   type LivePodFacts,
   type Reason,
@@ -21,7 +21,7 @@ import { UID_LABEL } from "../translate/labels.ts";
 import { BY_UID, type PodDeps } from "./deps.ts";
 import { listImageUses } from "./pulls.ts";
 import { checkedPodDirectory } from "../volumes/layout.ts";
-import { finalPhaseOf } from "./progress.ts";
+import { findFinalPhase } from "./progress.ts";
 
 /** Source: kubecontainer, MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines. */
 const MESSAGE_BYTES = 2048;
@@ -30,7 +30,7 @@ const MESSAGE_LINES = 80;
 const TAIL_BYTES = 16 * 1024;
 const NEWLINE = "\n";
 
-function textOf(line: string): string {
+function parseLogText(line: string): string {
   const record = parseRecord(Buffer.from(line, "latin1"));
   return record === undefined
     ? ""
@@ -40,7 +40,7 @@ function textOf(line: string): string {
 /** The log's tail may start in the middle of a line. */
 export function parseLogTail(tail: Buffer): string {
   // latin1 maps each byte to one character, so offsets in the text are offsets in bytes.
-  const logText = tail.toString("latin1").split(NEWLINE).map(textOf).join("").trimEnd();
+  const logText = tail.toString("latin1").split(NEWLINE).map(parseLogText).join("").trimEnd();
   const lines = logText.split(NEWLINE).slice(-MESSAGE_LINES).join(NEWLINE);
   return Buffer.from(lines.slice(-MESSAGE_BYTES), "latin1").toString("utf8");
 }
@@ -68,16 +68,16 @@ export async function withLogTails({
   containers,
 }: LivePodFacts): Promise<readonly ContainerFacts[]> {
   const fallbackNames = new Set(
-    containersOf(pod)
+    listPodContainers(pod)
       .filter(
         ({ terminationMessagePolicy }) => terminationMessagePolicy === "FallbackToLogsOnError",
       )
       .map(({ name }) => name),
   );
   return Promise.all(
-    containers.map(async (one) => {
-      if (!fallbackNames.has(one.name) || !hasFailedWithoutMessage(one)) return one;
-      return { ...one, message: parseLogTail(await readTail(one.logPath)) };
+    containers.map(async (left) => {
+      if (!fallbackNames.has(left.name) || !hasFailedWithoutMessage(left)) return left;
+      return { ...left, message: parseLogTail(await readTail(left.logPath)) };
     }),
   );
 }
@@ -89,8 +89,11 @@ export function findPolicyViolation(pod: Pod): Reason | undefined {
   return { reason: "PodForbidden", message };
 }
 
-function byAge(one: { readonly createdAt: bigint }, other: { readonly createdAt: bigint }): number {
-  return Number(other.createdAt - one.createdAt);
+function byAge(
+  left: { readonly createdAt: bigint },
+  right: { readonly createdAt: bigint },
+): number {
+  return Number(right.createdAt - left.createdAt);
 }
 
 async function observeSandboxes(
@@ -99,12 +102,12 @@ async function observeSandboxes(
 ): Promise<readonly SandboxFacts[]> {
   const found = await runtime.listSandboxes({ labels: { [UID_LABEL]: uid } });
   const sorted = [...found].sort(
-    (one, other) => other.metadata.attempt - one.metadata.attempt || byAge(one, other),
+    (left, right) => right.metadata.attempt - left.metadata.attempt || byAge(left, right),
   );
   return Promise.all(
-    sorted.map(async (one): Promise<SandboxFacts> => {
-      const status = one.state === "READY" ? await runtime.findSandbox(one.id) : undefined;
-      return { ...one, ...status, ips: status?.ips ?? [] };
+    sorted.map(async (left): Promise<SandboxFacts> => {
+      const status = left.state === "READY" ? await runtime.findSandbox(left.id) : undefined;
+      return { ...left, ...status, ips: status?.ips ?? [] };
     }),
   );
 }
@@ -120,7 +123,7 @@ async function observeContainers(
       return status === undefined ? [] : [{ ...status, sandboxId }];
     }),
   );
-  return facts.flat().sort((one, other) => other.attempt - one.attempt || byAge(one, other));
+  return facts.flat().sort((left, right) => right.attempt - left.attempt || byAge(left, right));
 }
 
 /** A failed step is retried at once when the pod's spec has changed. */
@@ -131,17 +134,17 @@ export function serializeInputs(pod: Pod | undefined): string {
 function observePaused(
   uid: string,
   pod: Pod,
-  { pauses }: PodDeps,
+  { stepBackoff }: PodDeps,
 ): ReadonlyMap<string, PausedStep> {
   const names = [
     VOLUMES_STEP,
     SANDBOX_STEP,
-    ...containersOf(pod).map(({ name }) => containerStep(name)),
+    ...listPodContainers(pod).map(({ name }) => containerStep(name)),
   ];
   const inputs = serializeInputs(pod);
   return new Map(
     names.flatMap((name) => {
-      const paused = pauses.findHeld({ scope: uid, name, inputs });
+      const paused = stepBackoff.findHeld({ scope: uid, name, inputs });
       return paused === undefined ? [] : [[name, paused] as const];
     }),
   );
@@ -152,7 +155,7 @@ async function observeImages(
   { pulls, store }: PodDeps,
 ): Promise<ReadonlyMap<string, ImageFacts>> {
   const { pod } = facts;
-  if (pod.metadata.deletionTimestamp !== undefined || finalPhaseOf(facts) !== undefined) {
+  if (pod.metadata.deletionTimestamp !== undefined || findFinalPhase(facts) !== undefined) {
     return new Map();
   }
   const images = new Map<string, ImageFacts>();
@@ -177,7 +180,7 @@ function findRejection(
 
 export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
   const directory = checkedPodDirectory(uid, deps.node.podsDir);
-  const [sandboxes, containers, hasRemains] = await Promise.all([
+  const [sandboxes, containers, hasLeftovers] = await Promise.all([
     observeSandboxes(uid, deps),
     observeContainers(uid, deps),
     deps.files.exists(directory),
@@ -192,12 +195,12 @@ export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
     pod,
     sandboxes,
     containers,
-    hasRemains,
+    hasLeftovers,
     released: deps.released,
     images: new Map(),
     paused: pod === undefined ? new Map() : observePaused(uid, pod, deps),
     rejection: pod === undefined ? undefined : findRejection(pod, { deps, sandboxes }),
-    health: deps.probes.healthOf(uid),
+    health: deps.probes.findHealth(uid),
   };
   if (pod === undefined) return facts;
   const live: LivePodFacts = { ...facts, pod };

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { aContainer, aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
 import type { PodFacts } from "./facts.ts";
 import { planPod } from "./plan.ts";
-import { restartDelayOf } from "./progress.ts";
+import { parseRestartDelay } from "./progress.ts";
 
 const NOW_MS = 1_000_000;
 const SHOWN = { reason: "CreateContainerError", message: "no" };
@@ -148,7 +148,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     facts: podFacts({
       pod: deleted,
       sandboxes: [aSandbox()],
-      hasRemains: true,
+      hasLeftovers: true,
       containers: [aRun({ state: "EXITED" })],
     }),
     want: ["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"],
@@ -238,7 +238,7 @@ describe("a start is put off", () => {
     const annotations =
       before === undefined ? {} : { "patchbay.io/restart-delay-seconds": String(before) };
     const times = { startedAt: second, finishedAt: second + ran * second };
-    expect(restartDelayOf(aRun({ state: "EXITED", annotations, ...times }))).toBe(want);
+    expect(parseRestartDelay(aRun({ state: "EXITED", annotations, ...times }))).toBe(want);
   });
 });
 
@@ -453,7 +453,7 @@ describe("a plan", () => {
     },
     {
       name: "removes a directory that is all that is left",
-      facts: { pod: undefined, hasRemains: true },
+      facts: { pod: undefined, hasLeftovers: true },
       want: [{ kind: "removeRemains" }],
     },
     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container, Pod } from "@patchbay/api";
 import {
-  containersOf,
+  listPodContainers,
   containerStep,
   findLatest,
   nextAttempt,
@@ -13,11 +13,11 @@ import {
   type PodFacts,
 } from "./facts.ts";
 import {
-  finalPhaseOf,
+  findFinalPhase,
   nextInit,
   shouldRestart,
-  millisecondsOf,
-  restartDelayOf,
+  toMilliseconds,
+  parseRestartDelay,
   restartWaitMs,
 } from "./progress.ts";
 
@@ -71,7 +71,9 @@ function removeSandboxes(facts: PodFacts): readonly PodAction[] {
 function removeAll(facts: PodFacts): readonly PodAction[] {
   return [
     ...removeSandboxes(facts),
-    ...(facts.hasRemains || facts.sandboxes.length > 0 ? [{ kind: "removeRemains" } as const] : []),
+    ...(facts.hasLeftovers || facts.sandboxes.length > 0
+      ? [{ kind: "removeRemains" } as const]
+      : []),
   ];
 }
 
@@ -80,14 +82,14 @@ function planDeletion(facts: LivePodFacts, nowMs: number): readonly PodAction[] 
   // Kubernetes sets it to the time of the request plus the grace period.
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   const deadlineMs = Date.parse(facts.pod.metadata.deletionTimestamp ?? "");
-  const leftMs = deadlineMs - nowMs;
-  if (alive.length === 0 || !(leftMs > 0)) {
+  const remainingMs = deadlineMs - nowMs;
+  if (alive.length === 0 || !(remainingMs > 0)) {
     return [...removeAll(facts), { kind: "deleteObject" }];
   }
-  const graceSeconds = Math.max(1, Math.round(leftMs / 1000));
+  const graceSeconds = Math.max(1, Math.round(remainingMs / 1000));
   return [
     ...alive.map(({ id }): PodAction => ({ kind: "stopContainer", id, graceSeconds })),
-    wait(leftMs),
+    wait(remainingMs),
   ];
 }
 
@@ -107,7 +109,7 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const attempt = newest === undefined ? 0 : newest.metadata.attempt + 1;
   if (newest !== undefined && newest.metadata.attempt > 0) {
     const factor = 2 ** Math.min(newest.metadata.attempt - 1, SANDBOX_DOUBLINGS_MAX);
-    const dueMs = millisecondsOf(newest.createdAt) + SANDBOX_BACKOFF_MS * factor;
+    const dueMs = toMilliseconds(newest.createdAt) + SANDBOX_BACKOFF_MS * factor;
     if (dueMs > nowMs) return [wait(dueMs - nowMs)];
   }
   return [...removeSandboxes(facts), { kind: "runSandbox", attempt }, { kind: "prepareVolumes" }];
@@ -141,7 +143,7 @@ function planStart(
   const missing = planImage(facts, container.image);
   if (missing !== undefined) return missing;
   const attempt = nextAttempt(facts, container.name);
-  const delay = after === undefined ? {} : { delaySeconds: restartDelayOf(after) };
+  const delay = after === undefined ? {} : { delaySeconds: parseRestartDelay(after) };
   return [{ kind: "startContainer", container: container.name, attempt, ...delay }];
 }
 
@@ -157,9 +159,9 @@ function planExited(
   return waitMs > 0 ? [wait(waitMs)] : planStart(facts, container, latest);
 }
 
-function graceOf({ spec }: Pod, container: Container): number {
-  const own = container.livenessProbe?.terminationGracePeriodSeconds;
-  return own ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
+function findGraceSeconds({ spec }: Pod, container: Container): number {
+  const containerGraceSeconds = container.livenessProbe?.terminationGracePeriodSeconds;
+  return containerGraceSeconds ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
 }
 
 /** This process may have stopped between creation and start. */
@@ -181,7 +183,7 @@ function planExisting(
     case "CREATED":
       return planCreated(facts, latest);
     case "RUNNING": {
-      const graceSeconds = graceOf(facts.pod, container);
+      const graceSeconds = findGraceSeconds(facts.pod, container);
       const isUnhealthy = facts.health.get(latest.id)?.isUnhealthy === true;
       return isUnhealthy ? [{ kind: "stopContainer", id: latest.id, graceSeconds }] : [];
     }
@@ -208,7 +210,7 @@ function planContainer(
 
 function planSurplus(facts: LivePodFacts): readonly PodAction[] {
   const dead = facts.containers.filter(({ state }) => state === "EXITED");
-  return containersOf(facts.pod).flatMap(({ name }) => {
+  return listPodContainers(facts.pod).flatMap(({ name }) => {
     const isLatestDead = findLatest(facts, name)?.state === "EXITED";
     return dead
       .filter((one) => one.name === name)
@@ -249,5 +251,5 @@ export function planPod(facts: PodFacts, nowMs: number): readonly PodAction[] {
   if (pod === undefined) return removeAll(facts);
   const live: LivePodFacts = { ...facts, pod };
   if (pod.metadata.deletionTimestamp !== undefined) return planDeletion(live, nowMs);
-  return finalPhaseOf(live) === undefined ? planRun(live, nowMs) : planEnd(facts);
+  return findFinalPhase(live) === undefined ? planRun(live, nowMs) : planEnd(facts);
 }

@@ -25,12 +25,12 @@ import {
   EXIT_CODE_UNKNOWN,
   nextInit,
   shouldRestart,
-  millisecondsOf,
-  restartDelayOf,
-  finalPhaseOf,
-  phaseOf,
+  toMilliseconds,
+  parseRestartDelay,
+  findFinalPhase,
+  findPhase,
 } from "./progress.ts";
-import { qosClassOf } from "../translate/resources.ts";
+import { findQosClass } from "../translate/resources.ts";
 
 export interface ConditionFacts {
   readonly before: readonly Condition[];
@@ -102,17 +102,17 @@ interface StatusFormat {
   readonly runtime: string;
 }
 
-function timeOf(nanoseconds: bigint, { printTime }: StatusFormat): string | undefined {
-  return nanoseconds > 0n ? printTime(millisecondsOf(nanoseconds)) : undefined;
+function printOptionalTime(nanoseconds: bigint, { printTime }: StatusFormat): string | undefined {
+  return nanoseconds > 0n ? printTime(toMilliseconds(nanoseconds)) : undefined;
 }
 
-function idOf({ id }: ContainerFacts, { runtime }: StatusFormat): string {
+function buildContainerId({ id }: ContainerFacts, { runtime }: StatusFormat): string {
   return `${runtime}://${id}`;
 }
 
 function buildTerminatedState(ended: ContainerFacts, format: StatusFormat): ContainerStateDetails {
-  const startedAt = timeOf(ended.startedAt, format);
-  const finishedAt = timeOf(ended.finishedAt, format);
+  const startedAt = printOptionalTime(ended.startedAt, format);
+  const finishedAt = printOptionalTime(ended.finishedAt, format);
   return {
     terminated: {
       exitCode: ended.exitCode,
@@ -120,7 +120,7 @@ function buildTerminatedState(ended: ContainerFacts, format: StatusFormat): Cont
       ...(ended.message !== "" && { message: ended.message }),
       ...(startedAt !== undefined && { startedAt }),
       ...(finishedAt !== undefined && { finishedAt }),
-      containerID: idOf(ended, format),
+      containerID: buildContainerId(ended, format),
     },
   };
 }
@@ -153,7 +153,7 @@ function buildLostState(facts: LivePodFacts, name: string): ContainerStateDetail
     terminated: {
       exitCode: EXIT_CODE_UNKNOWN,
       reason: "ContainerStatusUnknown",
-      message: "the container was gone before its exit code was read",
+      message: "the container was removed before its exit code was read",
     },
   };
 }
@@ -165,8 +165,8 @@ function buildBackOffState(
 ): ContainerStateDetails {
   const paused = findBlocker(facts, container);
   if (paused !== undefined) return { waiting: { ...paused } };
-  const seconds = String(restartDelayOf(ended));
-  const message = `it ended with ${String(ended.exitCode)} and is started again ${seconds} s after that`;
+  const seconds = String(parseRestartDelay(ended));
+  const message = `it ended with ${String(ended.exitCode)} and is restarted ${seconds} s after its end`;
   return { waiting: { reason: "CrashLoopBackOff", message } };
 }
 
@@ -190,11 +190,11 @@ function findState(
   }
   switch (latest.state) {
     case "RUNNING": {
-      const startedAt = timeOf(latest.startedAt, format);
+      const startedAt = printOptionalTime(latest.startedAt, format);
       return { running: startedAt === undefined ? {} : { startedAt } };
     }
     case "EXITED": {
-      const waits = isRestarting(facts, latest) && restartDelayOf(latest) > 0;
+      const waits = isRestarting(facts, latest) && parseRestartDelay(latest) > 0;
       return waits
         ? buildBackOffState(facts, container, latest)
         : buildTerminatedState(latest, format);
@@ -213,7 +213,9 @@ function findPreviousState(
   format: StatusFormat,
 ): ContainerStateDetails {
   const terminated =
-    reported?.containerID === idOf(latest, format) ? undefined : reported?.state.terminated;
+    reported?.containerID === buildContainerId(latest, format)
+      ? undefined
+      : reported?.state.terminated;
   return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
 }
 
@@ -258,7 +260,8 @@ function findIdentity(
   format: StatusFormat,
 ): Pick<ContainerStatus, "imageID" | "containerID"> {
   const latest = findLatest(facts, name);
-  if (latest !== undefined) return { imageID: latest.imageRef, containerID: idOf(latest, format) };
+  if (latest !== undefined)
+    return { imageID: latest.imageRef, containerID: buildContainerId(latest, format) };
   const { imageID = "", containerID } = statusBefore(facts, name) ?? {};
   return { imageID, ...(containerID !== undefined && { containerID }) };
 }
@@ -308,11 +311,11 @@ export function buildPodStatus(facts: LivePodFacts, context: StatusContext): Pod
   const { initContainers = [] } = spec;
   const containerStatuses = spec.containers.map((one) => buildContainerStatus(facts, one, context));
   const inits = initContainers.map((one) => buildContainerStatus(facts, one, context));
-  const final = finalPhaseOf(facts);
+  const final = findFinalPhase(facts);
   return {
-    phase: phaseOf(facts),
+    phase: findPhase(facts),
     ...finalRejection(facts),
-    qosClass: qosClassOf(pod),
+    qosClass: findQosClass(pod),
     hostIP: context.hostIp,
     ...findAddresses(facts, context),
     startTime: before?.startTime ?? context.now,

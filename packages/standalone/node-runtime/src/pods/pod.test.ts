@@ -272,7 +272,9 @@ test("an image that cannot be fetched is told of, and asked for ever later", asy
   const world = await aWorld(aPod({ containers: [aContainer({ image: "reg/none:1" })] }));
   const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
   expect(waiting?.reason).toBe("ImagePullBackOff");
-  expect(waiting?.message).toMatch(/from a file, add it with: patchbay image add \S+ SOURCE$/);
+  expect(waiting?.message).toMatch(
+    /to use a local file, add it with: patchbay image add \S+ SOURCE$/,
+  );
   const pulls = (): number => world.runtime.calls.filter((call) => call.startsWith("pull")).length;
   expect(pulls()).toBe(1);
   await world.clock.advance(5000);

@@ -5,12 +5,12 @@ import { aContainer, aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
 import type { LivePodFacts, PodFacts } from "./facts.ts";
 import {
   findExit,
-  finalPhaseOf,
+  findFinalPhase,
   nextInit,
-  phaseOf,
+  findPhase,
   shouldRestart,
-  millisecondsOf,
-  restartDelayOf,
+  toMilliseconds,
+  parseRestartDelay,
   restartWaitMs,
 } from "./progress.ts";
 
@@ -222,7 +222,7 @@ describe("a pod", () => {
       want: [phase, phase] as [string, string],
     })),
   ])("$name", ({ facts, want }) => {
-    expect([finalPhaseOf(facts), phaseOf(facts)]).toEqual(want);
+    expect([findFinalPhase(facts), findPhase(facts)]).toEqual(want);
   });
 });
 
@@ -273,7 +273,7 @@ describe("of a pod that is never restarted runs again", () => {
 });
 
 test("nanoseconds are cut to milliseconds", () => {
-  expect(millisecondsOf(1_999_999n)).toBe(1);
+  expect(toMilliseconds(1_999_999n)).toBe(1);
 });
 
 describe("the next start is put off", () => {
@@ -288,12 +288,12 @@ describe("the next start is put off", () => {
     { name: "not after ten minutes", annotations: { [KEY]: "200" }, ran: 600n, want: 0 },
   ])("$name", ({ annotations, ran, want }) => {
     const times = { startedAt: SECOND, finishedAt: (1n + ran) * SECOND };
-    expect(restartDelayOf(aRun({ state: "EXITED", annotations, ...times }))).toBe(want);
+    expect(parseRestartDelay(aRun({ state: "EXITED", annotations, ...times }))).toBe(want);
   });
 
   test("also where the container never ran, however late it failed", () => {
     const times = { startedAt: 0n, finishedAt: 700n * SECOND };
-    expect(restartDelayOf(aRun({ annotations: { [KEY]: "20" }, ...times }))).toBe(40);
+    expect(parseRestartDelay(aRun({ annotations: { [KEY]: "20" }, ...times }))).toBe(40);
   });
 });
 

@@ -18,7 +18,7 @@ const MAX_SECONDS = 300;
 /** The back-off is then reset. Source: Kubernetes kubelet, twice MaxContainerBackOff. */
 const RECOVERED_MS = 600_000;
 
-export function millisecondsOf(nanoseconds: bigint): number {
+export function toMilliseconds(nanoseconds: bigint): number {
   return Number(nanoseconds / 1_000_000n);
 }
 
@@ -48,17 +48,17 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
 }
 
 /** Seconds: 0, 10, 20, 40 … 300. An annotation of the container contains the previous delay. */
-export function restartDelayOf(ended: ContainerFacts): number {
+export function parseRestartDelay(ended: ContainerFacts): number {
   const text = ended.annotations[RESTART_DELAY_ANNOTATION];
   const before = Number(text ?? "0");
   if (text === undefined || !Number.isFinite(before)) return 0;
-  const ranMs = millisecondsOf(ended.finishedAt - ended.startedAt);
+  const ranMs = toMilliseconds(ended.finishedAt - ended.startedAt);
   if (ended.startedAt > 0n && ranMs >= RECOVERED_MS) return 0;
   return Math.min(Math.max(2 * before, FIRST_SECONDS), MAX_SECONDS);
 }
 
 export function restartWaitMs(ended: ContainerFacts, nowMs: number): number {
-  const dueMs = millisecondsOf(ended.finishedAt) + restartDelayOf(ended) * 1000;
+  const dueMs = toMilliseconds(ended.finishedAt) + parseRestartDelay(ended) * 1000;
   // Bounded, because the clock may have been set back.
   return Math.min(Math.max(dueMs - nowMs, 0), MAX_SECONDS * 1000);
 }
@@ -121,7 +121,7 @@ function hasLostSandbox(facts: LivePodFacts): boolean {
 type Phase = NonNullable<NonNullable<Pod["status"]>["phase"]>;
 
 /** A reported final phase never changes. */
-export function finalPhaseOf(facts: LivePodFacts): Phase | undefined {
+export function findFinalPhase(facts: LivePodFacts): Phase | undefined {
   const reported = facts.pod.status?.phase;
   if (reported === "Succeeded" || reported === "Failed") return reported;
   const { containers } = facts.pod.spec;
@@ -133,8 +133,8 @@ export function finalPhaseOf(facts: LivePodFacts): Phase | undefined {
   return hasLostSandbox(facts) ? "Failed" : undefined;
 }
 
-export function phaseOf(facts: LivePodFacts): Phase {
-  const final = finalPhaseOf(facts);
+export function findPhase(facts: LivePodFacts): Phase {
+  const final = findFinalPhase(facts);
   if (final !== undefined) return final;
   const hasRun = facts.pod.spec.containers.some(({ name }) => {
     const { state } = findLatest(facts, name) ?? {};

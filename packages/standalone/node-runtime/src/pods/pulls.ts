@@ -13,7 +13,7 @@ import { isLocalName } from "../images/names.ts";
 import {
   type ImageFacts,
   type Reason,
-  containersOf,
+  listPodContainers,
   findLatest,
   nextAttempt,
   type LivePodFacts,
@@ -95,7 +95,7 @@ class BackgroundPulls implements Pulls {
     if (image !== undefined && (await this.#mayUse(use, image, credentials))) {
       return { kind: "present", image };
     }
-    if (policy === "Never" && image !== undefined) return imageOfOtherPods(reference);
+    if (policy === "Never" && image !== undefined) return findImageOfOtherPods(reference);
     if (policy === "Never" || isLocalName(reference)) return missingImage(reference);
     const paused = this.#pauses.findHeld({ ...stepKey(use), inputs: "" });
     return paused === undefined ? { kind: "absent" } : { kind: "failed", ...paused };
@@ -150,7 +150,7 @@ class BackgroundPulls implements Pulls {
       const message = `pulled image ${image} in ${String(durationMs)} ms`;
       context.note({ type: "Normal", reason: "Pulled", message });
     } catch (error) {
-      const message = `image ${image} cannot be pulled: ${messageOf(error)}; from a file, ${addCommand(image)}`;
+      const message = `image ${image} cannot be pulled: ${messageOf(error)}; to use a local file, ${addCommand(image)}`;
       const shown = { reason: "ImagePullBackOff", message };
       this.#pauses.fail({ ...stepKey(use), inputs: "" }, { code: "pull", shown });
       context.note({ type: "Warning", reason: "ErrImagePull", message });
@@ -199,15 +199,15 @@ function neverPulled(message: string): ImageFacts {
 }
 
 function missingImage(reference: string): ImageFacts {
-  const why = isLocalName(reference) ? ", and no registry has names below localhost/" : "";
-  return neverPulled(`image ${reference} is not on this machine${why}; ${addCommand(reference)}`);
+  const cause = isLocalName(reference) ? ", and no registry has names below localhost/" : "";
+  return neverPulled(`image ${reference} is not on this machine${cause}; ${addCommand(reference)}`);
 }
 
 /** Policy Never uses only images to which the pod has proven access. Source: KEP-2535. */
-function imageOfOtherPods(reference: string): ImageFacts {
+function findImageOfOtherPods(reference: string): ImageFacts {
   return neverPulled(
     `image ${reference} was pulled with the pull secret of other pods; with imagePullPolicy ` +
-      "IfNotPresent the registry is asked with this pod's own",
+      "IfNotPresent it is pulled again with this pod's own secret",
   );
 }
 
@@ -223,7 +223,7 @@ export function listImageUses(facts: LivePodFacts): readonly ImageUse[] {
     const policy = defaultPullPolicy(reference, pullPolicy);
     return [{ uid, reference, policy, start: `volume ${name}` }];
   });
-  const containers = containersOf(pod)
+  const containers = listPodContainers(pod)
     .filter(({ name }) => findLatest(facts, name)?.state !== "RUNNING")
     .map(({ name, image: reference, imagePullPolicy }): ImageUse => {
       const policy = defaultPullPolicy(reference, imagePullPolicy);

@@ -89,7 +89,7 @@ function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): v
 function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedAction, Reason> {
   const inputs = serializeInputs(facts.pod);
   return {
-    backoff: deps.pauses,
+    backoff: deps.stepBackoff,
     toStep: (action) => {
       const name = findStepName(action);
       return name === undefined ? undefined : { scope: facts.uid, name, inputs };
@@ -164,7 +164,7 @@ async function reportIfExists(facts: PodFacts, deps: PodDeps): Promise<void> {
   const { pod } = facts;
   if (pod === undefined) return;
   deps.probes.retain(facts.uid, listProbed(facts));
-  const health = deps.probes.healthOf(facts.uid);
+  const health = deps.probes.findHealth(facts.uid);
   try {
     await reportStatus({ ...facts, pod, health }, deps);
   } catch (error) {

@@ -167,19 +167,19 @@ test("remains are logs of the pod and no others, its directory, and what is reme
   const kept: unknown[] = [];
   deps = {
     ...deps,
-    probes: { retain: (...call) => void kept.push(call), healthOf: () => new Map() },
+    probes: { retain: (...call) => void kept.push(call), findHealth: () => new Map() },
   };
   for (const path of [`/logs/ns_a_${UID}/x`, `/logs/ns_b_0${UID}0/x`, `/p/${UID}/x`]) {
     await world.files.writeAtomic(path, "");
   }
-  deps.pauses.fail(
+  deps.stepBackoff.fail(
     { scope: UID, name: "sandbox", inputs: "x" },
     { code: "CRI_FAILED", shown: { reason: "r", message: "m" } },
   );
   await take({ kind: "removeRemains" });
   expect(world.files.paths).toEqual([`/logs/ns_b_0${UID}0/x`]);
   expect(kept).toEqual([[UID, []]]);
-  expect(deps.pauses.findHeld({ scope: UID, name: "sandbox", inputs: "x" })).toBeUndefined();
+  expect(deps.stepBackoff.findHeld({ scope: UID, name: "sandbox", inputs: "x" })).toBeUndefined();
 });
 
 test("a step that needs the object does nothing once that is gone", async () => {
@@ -220,7 +220,7 @@ describe("one pass", () => {
           for (const { container, podIps } of all)
             probed.push([uid, container.name, container.state, ...podIps].join(" "));
         },
-        healthOf: () => new Map(),
+        findHealth: () => new Map(),
       },
     };
     await putPod();
@@ -269,7 +269,7 @@ test.each([
     const world = await aWorld(kind);
     expect(await world.remains()).toEqual(["sandbox 0 READY"]);
     const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
-    expect(waiting?.message).toContain(`/p/${UID}/v would be its device, and ${words}`);
+    expect(waiting?.message).toContain(`/p/${UID}/v must be a device, and ${words}`);
   },
 );
 

@@ -9,7 +9,7 @@ import { listEnvReferences, type EnvSources } from "../translate/environment.ts"
 import type { PodDeps } from "./deps.ts";
 import {
   type ImageFacts,
-  containersOf,
+  listPodContainers,
   readySandbox,
   type LivePodFacts,
   type PodFacts,
@@ -18,7 +18,12 @@ import { checkedPodDirectory } from "../volumes/layout.ts";
 import type { StartContainer, PodAction } from "./plan.ts";
 import { keyOf } from "@patchbay/kube";
 import { findPullCredentials } from "../images/credentials.ts";
-import { hostsFileOf, printHosts, hostnameOf, toSandboxConfig } from "../translate/sandbox.ts";
+import {
+  buildHostsFilePath,
+  printHosts,
+  findHostname,
+  toSandboxConfig,
+} from "../translate/sandbox.ts";
 import { listImageUses } from "./pulls.ts";
 
 interface SandboxContext {
@@ -64,7 +69,7 @@ async function checkDevices(
   for (const path of paths) {
     const kind = (await deps.disk.readKind(path)) ?? "not there";
     if (kind === "BlockDevice" || kind === "CharDevice") continue;
-    const reason = `${path} would be its device, and is ${kind}`;
+    const reason = `${path} must be a device, and is ${kind}`;
     throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
   }
 }
@@ -149,8 +154,8 @@ async function runSandbox(
   const sandboxContext = await findSandboxContext(deps, facts, id);
   const directory = checkedPodDirectory(uid, deps.node.podsDir);
   await deps.files.ensureDirectory(directory, POD_MODE);
-  const text = printHosts(hostnameOf(pod, deps.node.name), sandboxContext?.ips ?? []);
-  await deps.files.writeAtomic(hostsFileOf(directory), text, 0o644);
+  const text = printHosts(findHostname(pod, deps.node.name), sandboxContext?.ips ?? []);
+  await deps.files.writeAtomic(buildHostsFilePath(directory), text, 0o644);
   return sandboxContext;
 }
 
@@ -164,7 +169,7 @@ async function start(
   progress.sandboxContext ??=
     sandbox === undefined ? undefined : await findSandboxContext(deps, facts, sandbox.id);
   const { sandboxContext, volumes } = progress;
-  const container = containersOf(facts.pod).find(({ name }) => name === action.container);
+  const container = listPodContainers(facts.pod).find(({ name }) => name === action.container);
   if (container === undefined || sandboxContext === undefined || volumes === undefined) return;
   const image = facts.images.get(container.image);
   await makeContainer(deps, { pod: facts.pod, container, action, image, sandboxContext, volumes });
@@ -213,7 +218,7 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));
   for (const name of logs) await files.remove(join(node.logDir, name));
   deps.probes.retain(uid, []);
-  deps.pauses.forget(uid);
+  deps.stepBackoff.forget(uid);
   deps.pulls.forget(uid);
   await deps.volumes.remove(uid);
 }

@@ -32,8 +32,8 @@ export function createStops({ runtime, clock, log, wake }: StopDeps): Stops {
   return {
     begin: (uid, id, graceSeconds) => {
       const dueMs = clock.monotonicMs() + graceSeconds * 1000;
-      const underWay = deadlines.get(id);
-      if (underWay !== undefined && dueMs > underWay - DEADLINE_TOLERANCE_MS) return;
+      const currentDeadline = deadlines.get(id);
+      if (currentDeadline !== undefined && dueMs > currentDeadline - DEADLINE_TOLERANCE_MS) return;
       deadlines.set(id, dueMs);
       void stop(uid, id, graceSeconds).finally(() => {
         if (deadlines.get(id) === dueMs) deadlines.delete(id);

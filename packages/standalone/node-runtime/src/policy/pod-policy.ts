@@ -15,8 +15,8 @@ interface PodProblem {
   readonly message: string;
 }
 
-function problem(isBad: boolean, field: string, message: string): readonly PodProblem[] {
-  return isBad ? [{ field, message }] : [];
+function listProblem(isInvalid: boolean, field: string, message: string): readonly PodProblem[] {
+  return isInvalid ? [{ field, message }] : [];
 }
 
 /** Largest uid and gid; some programs treat larger ones as -1. */
@@ -37,7 +37,7 @@ export function isProductPod({ metadata, spec }: Pod): boolean {
   );
 }
 
-const HOST_PATH_RULE = `is for Patchbay's own pods, and type Directory for pods all of whose containers run as user and group ${String(names.LAUNCHER_UID)}`;
+const HOST_PATH_RULE = `is for Patchbay's own pods only, except type Directory for pods whose containers all run as user and group ${String(names.LAUNCHER_UID)}`;
 
 /** Whether the pod has no users and groups of the node besides the launchers'. */
 function runsAsLaunchers({ spec }: Pod): boolean {
@@ -57,7 +57,7 @@ function hostPathProblems(pod: Pod): readonly PodProblem[] {
   const isLikeLaunchers = runsAsLaunchers(pod);
   return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {
     const isDenied = hostPath !== undefined && !(isLikeLaunchers && hostPath.type === "Directory");
-    return problem(isDenied, `spec.volumes[${name}].hostPath`, HOST_PATH_RULE);
+    return listProblem(isDenied, `spec.volumes[${name}].hostPath`, HOST_PATH_RULE);
   });
 }
 
@@ -76,7 +76,7 @@ function listSetFields(fields: object, except: readonly string[] = []): readonly
 }
 
 function atMostOne(setFields: readonly string[], field: string): readonly PodProblem[] {
-  return problem(setFields.length > 1, field, `must be one of ${setFields.join(", ")}`);
+  return listProblem(setFields.length > 1, field, `must be one of ${setFields.join(", ")}`);
 }
 
 function findAmbiguousVolumeFields(volume: PodVolume): readonly PodProblem[] {
@@ -133,7 +133,7 @@ const UNSUPPORTED = "is not supported";
 
 /** A single file name, such as a ConfigMap key. */
 const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
-const ONLY_CONFIG_MAP_KEYS = "is not supported, but for a key of a configMap";
+const ONLY_CONFIG_MAP_KEYS = "is supported only for a key of a configMap";
 
 /** In other volumes a container could replace the path with a link to a file of the node. */
 function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
@@ -152,9 +152,9 @@ function mountProblems(
     const field = `${at}.volumeMounts[${name}]`;
     const isRefused = subPath !== "" && !isConfigMapKey(subPath, name, volumes);
     return [
-      ...problem(isRefused, `${field}.subPath`, ONLY_CONFIG_MAP_KEYS),
-      ...problem(subPathExpr !== "", `${field}.subPathExpr`, UNSUPPORTED),
-      ...problem(!mountPath.startsWith("/"), `${field}.mountPath`, "must be absolute"),
+      ...listProblem(isRefused, `${field}.subPath`, ONLY_CONFIG_MAP_KEYS),
+      ...listProblem(subPathExpr !== "", `${field}.subPathExpr`, UNSUPPORTED),
+      ...listProblem(!mountPath.startsWith("/"), `${field}.mountPath`, "must be absolute"),
     ];
   });
 }
@@ -166,13 +166,13 @@ function findUnsupportedContainerFields(
 ): readonly PodProblem[] {
   const { lifecycle, restartPolicy, volumeDevices = [] } = container;
   return [
-    ...problem(lifecycle?.postStart !== undefined, `${at}.lifecycle.postStart`, UNSUPPORTED),
-    ...problem(lifecycle?.preStop !== undefined, `${at}.lifecycle.preStop`, UNSUPPORTED),
-    ...problem(restartPolicy !== undefined, `${at}.restartPolicy`, UNSUPPORTED),
+    ...listProblem(lifecycle?.postStart !== undefined, `${at}.lifecycle.postStart`, UNSUPPORTED),
+    ...listProblem(lifecycle?.preStop !== undefined, `${at}.lifecycle.preStop`, UNSUPPORTED),
+    ...listProblem(restartPolicy !== undefined, `${at}.restartPolicy`, UNSUPPORTED),
     ...mountProblems(container, at, volumes),
     ...volumeDevices.flatMap(({ name, devicePath }) => {
       const field = `${at}.volumeDevices[${name}].devicePath`;
-      return problem(!devicePath.startsWith("/"), field, "must be absolute");
+      return listProblem(!devicePath.startsWith("/"), field, "must be absolute");
     }),
   ];
 }
@@ -180,9 +180,12 @@ function findUnsupportedContainerFields(
 /** Ignoring a field would run something else than requested. */
 function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
-  const problemsOf = (all: readonly Container[], of: string): readonly PodProblem[] =>
-    all.flatMap((one) => findUnsupportedContainerFields(one, `spec.${of}[${one.name}]`, volumes));
-  return [...problemsOf(initContainers, "initContainers"), ...problemsOf(containers, "containers")];
+  const listContainerProblems = (all: readonly Container[], list: string): readonly PodProblem[] =>
+    all.flatMap((one) => findUnsupportedContainerFields(one, `spec.${list}[${one.name}]`, volumes));
+  return [
+    ...listContainerProblems(initContainers, "initContainers"),
+    ...listContainerProblems(containers, "containers"),
+  ];
 }
 
 /** Lower groups belong to the operating system. Source: Debian policy 9.2.2, adduser.conf FIRST_GID. */
@@ -209,23 +212,31 @@ function nameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
     ...spec.containers.map((one) => ["spec.containers", one.name] as const),
   ];
   return [
-    ...problem(!SUBDOMAIN.test(name), "metadata.name", message),
-    ...problem(!LABEL.test(namespace), "metadata.namespace", message),
+    ...listProblem(!SUBDOMAIN.test(name), "metadata.name", message),
+    ...listProblem(!LABEL.test(namespace), "metadata.namespace", message),
     ...names.flatMap(([field, container]) => {
       const isDuplicate = seen.has(container);
       seen.add(container);
       const text = isDuplicate ? "is listed twice" : message;
-      return problem(isDuplicate || !LABEL.test(container), `${field}[${container}].name`, text);
+      return listProblem(
+        isDuplicate || !LABEL.test(container),
+        `${field}[${container}].name`,
+        text,
+      );
     }),
     ...(spec.volumes ?? []).flatMap((volume) =>
-      problem(!LABEL.test(volume.name), `spec.volumes[${volume.name}].name`, message),
+      listProblem(!LABEL.test(volume.name), `spec.volumes[${volume.name}].name`, message),
     ),
   ];
 }
 
 function userProblems(user: number | undefined, field: string): readonly PodProblem[] {
-  const isBad = user !== undefined && !isUnprivilegedUser(user);
-  return problem(isBad, field, `must be from 1 to ${String(ID_MAX)}: no container runs as root`);
+  const isInvalid = user !== undefined && !isUnprivilegedUser(user);
+  return listProblem(
+    isInvalid,
+    field,
+    `must be from 1 to ${String(ID_MAX)}: no container runs as root`,
+  );
 }
 
 /** Allows free groups and the user's own. Group 42 could read files of the operating system's group 42. */
@@ -235,9 +246,9 @@ function groupProblems(
   field: string,
 ): readonly PodProblem[] {
   if (group === undefined || (group === user && group > 0)) return [];
-  const isBad = !Number.isInteger(group) || group < FIRST_FREE_GROUP || group > ID_MAX;
+  const isInvalid = !Number.isInteger(group) || group < FIRST_FREE_GROUP || group > ID_MAX;
   const range = `${String(FIRST_FREE_GROUP)} to ${String(ID_MAX)}`;
-  return problem(isBad, field, `must be the user's own number, or one of ${range}`);
+  return listProblem(isInvalid, field, `must be the user's own number, or one of ${range}`);
 }
 
 function seccompProblems(
@@ -245,20 +256,24 @@ function seccompProblems(
   field: string,
 ): readonly PodProblem[] {
   const type = context?.seccompProfile?.type ?? "RuntimeDefault";
-  return problem(type !== "RuntimeDefault", `${field}.seccompProfile`, PRODUCT_ONLY);
+  return listProblem(type !== "RuntimeDefault", `${field}.seccompProfile`, PRODUCT_ONLY);
 }
 
 function contextProblems(pod: Pod, own: SecurityContext, at: string): readonly PodProblem[] {
   const user = own.runAsUser ?? pod.spec.securityContext?.runAsUser;
   return [
-    ...problem(own.privileged === true, `${at}.privileged`, PRODUCT_ONLY),
-    ...problem(
+    ...listProblem(own.privileged === true, `${at}.privileged`, PRODUCT_ONLY),
+    ...listProblem(
       own.allowPrivilegeEscalation === true,
       `${at}.allowPrivilegeEscalation`,
       PRODUCT_ONLY,
     ),
-    ...problem((own.capabilities?.add ?? []).length > 0, `${at}.capabilities.add`, PRODUCT_ONLY),
-    ...problem((own.procMount ?? "Default") !== "Default", `${at}.procMount`, PRODUCT_ONLY),
+    ...listProblem(
+      (own.capabilities?.add ?? []).length > 0,
+      `${at}.capabilities.add`,
+      PRODUCT_ONLY,
+    ),
+    ...listProblem((own.procMount ?? "Default") !== "Default", `${at}.procMount`, PRODUCT_ONLY),
     ...seccompProblems(own, at),
     ...userProblems(own.runAsUser, `${at}.runAsUser`),
     ...groupProblems(own.runAsGroup, user, `${at}.runAsGroup`),
@@ -269,9 +284,9 @@ function containerProblems(pod: Pod, container: Container, at: string): readonly
   const hasHostPort = container.ports?.some(({ hostPort }) => (hostPort ?? 0) !== 0) === true;
   return [
     ...contextProblems(pod, container.securityContext ?? {}, `${at}.securityContext`),
-    ...problem(hasHostPort, `${at}.ports`, "hostPort is not supported"),
+    ...listProblem(hasHostPort, `${at}.ports`, "hostPort is not supported"),
     ...(container.volumeMounts ?? []).flatMap(({ name, mountPropagation }) =>
-      problem(
+      listProblem(
         mountPropagation === "Bidirectional",
         `${at}.volumeMounts[${name}].mountPropagation`,
         PRODUCT_ONLY,
@@ -293,7 +308,7 @@ function podContextProblems({ spec }: Pod): readonly PodProblem[] {
     ),
     ...seccompProblems(spec.securityContext, at),
     ...sysctls.flatMap(({ name }) =>
-      problem(!SAFE_SYSCTLS.includes(name), `${at}.sysctls[${name}]`, PRODUCT_ONLY),
+      listProblem(!SAFE_SYSCTLS.includes(name), `${at}.sysctls[${name}]`, PRODUCT_ONLY),
     ),
   ];
 }
@@ -301,9 +316,9 @@ function podContextProblems({ spec }: Pod): readonly PodProblem[] {
 function nodeProblems(pod: Pod): readonly PodProblem[] {
   const { spec } = pod;
   return [
-    ...problem(spec.hostNetwork === true, "spec.hostNetwork", PRODUCT_ONLY),
-    ...problem(spec.hostPID === true, "spec.hostPID", PRODUCT_ONLY),
-    ...problem(spec.hostIPC === true, "spec.hostIPC", PRODUCT_ONLY),
+    ...listProblem(spec.hostNetwork === true, "spec.hostNetwork", PRODUCT_ONLY),
+    ...listProblem(spec.hostPID === true, "spec.hostPID", PRODUCT_ONLY),
+    ...listProblem(spec.hostIPC === true, "spec.hostIPC", PRODUCT_ONLY),
     ...hostPathProblems(pod),
   ];
 }

@@ -6,7 +6,7 @@ import {
   deriveHealth,
   isProbeDue,
   nextProbeState,
-  probeSettingsOf,
+  parseProbeSettings,
   type ProbeResult,
   type ProbeKind,
   type ProbeState,
@@ -28,7 +28,7 @@ interface Row {
 }
 
 function after({ answers, isKnown = false, successThreshold = 1 }: Omit<Row, "name" | "want">) {
-  const settings = probeSettingsOf({ successThreshold, failureThreshold: 3 });
+  const settings = parseProbeSettings({ successThreshold, failureThreshold: 3 });
   return Array.from(answers).reduce<ProbeState>(
     (state, letter) => nextProbeState(state, ANSWERS[letter] ?? "unknown", settings),
     firstProbeState(isKnown),
@@ -53,7 +53,7 @@ test.each<Row>([
 });
 
 test("settings have Kubernetes' defaults, and nothing is asked without a pause", () => {
-  expect(probeSettingsOf({})).toEqual({
+  expect(parseProbeSettings({})).toEqual({
     initialDelayMs: 0,
     periodMs: 10_000,
     timeoutSeconds: 1,
@@ -61,7 +61,7 @@ test("settings have Kubernetes' defaults, and nothing is asked without a pause",
     failureThreshold: 3,
   });
   expect(
-    probeSettingsOf({ periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0 }),
+    parseProbeSettings({ periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0 }),
   ).toMatchObject({ periodMs: 1000, timeoutSeconds: 1, failureThreshold: 1 });
 });
 

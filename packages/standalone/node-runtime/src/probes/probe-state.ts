@@ -32,7 +32,7 @@ export function findProbe(container: Container, kind: ProbeKind): Probe | undefi
   return container[`${kind}Probe`];
 }
 
-export function probeSettingsOf(probe: Probe): ProbeSettings {
+export function parseProbeSettings(probe: Probe): ProbeSettings {
   const { initialDelaySeconds = 0, periodSeconds = 10, timeoutSeconds = 1 } = probe;
   return {
     initialDelayMs: initialDelaySeconds * 1000,

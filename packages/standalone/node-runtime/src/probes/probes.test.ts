@@ -78,13 +78,13 @@ function retain(pod: Pod, ids: readonly string[] = [ID]): void {
 }
 
 function health(id = ID) {
-  return probes.healthOf(UID).get(id);
+  return probes.findHealth(UID).get(id);
 }
 
 describe("probes", () => {
   test("are none where the container has none", () => {
     retain(podOf({}));
-    expect(probes.healthOf(UID).size).toBe(0);
+    expect(probes.findHealth(UID).size).toBe(0);
   });
 
   test("are asked after their delay and in their period, and tell when it is news", async () => {
@@ -261,6 +261,6 @@ describe("probes", () => {
   test("of a container without a specification are none", () => {
     const container = aRun({ id: ID, name: "unknown" });
     probes.retain(UID, [{ pod: podOf({ readinessProbe: probe("r") }), container, podIps: [] }]);
-    expect(probes.healthOf(UID).size).toBe(0);
+    expect(probes.findHealth(UID).size).toBe(0);
   });
 });

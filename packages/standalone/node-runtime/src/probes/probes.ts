@@ -7,7 +7,7 @@ import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import pLimit from "p-limit";
 import type { LimitFunction } from "p-limit";
 import type { ProbedContainer, Probes } from "../pods/deps.ts";
-import { containersOf, statusBefore, type ContainerHealth } from "../pods/facts.ts";
+import { listPodContainers, statusBefore, type ContainerHealth } from "../pods/facts.ts";
 import { runProbe, type ProbeReport, toProbeRequest } from "./run-probe.ts";
 import {
   firstProbeState,
@@ -17,7 +17,7 @@ import {
   nextProbeState,
   PROBE_KINDS,
   findProbe,
-  probeSettingsOf,
+  parseProbeSettings,
   type ProbeKind,
   type ProbeState,
 } from "./probe-state.ts";
@@ -44,8 +44,8 @@ interface Watched {
   probed: ProbedContainer;
 }
 
-function specOf({ pod, container }: ProbedContainer): Container | undefined {
-  return containersOf(pod).find(({ name }) => name === container.name);
+function findContainer({ pod, container }: ProbedContainer): Container | undefined {
+  return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
 /** Restores the results that the pod's status reports for this run. */
@@ -90,13 +90,13 @@ class ContainerProbes implements Probes {
     } else this.#watched.set(uid, retained);
   }
 
-  healthOf(uid: string): ReadonlyMap<string, ContainerHealth> {
+  findHealth(uid: string): ReadonlyMap<string, ContainerHealth> {
     const watched = this.#watched.get(uid) ?? new Map<string, Watched>();
     return new Map([...watched].map(([id, { states }]) => [id, deriveHealth(states)]));
   }
 
   #startProbing(uid: string, probed: ProbedContainer): Watched | undefined {
-    const spec = specOf(probed);
+    const spec = findContainer(probed);
     if (spec === undefined) return undefined;
     const states = restoreStates(probed.pod, { container: probed.container.id, spec });
     if (states.size === 0) return undefined;
@@ -117,7 +117,7 @@ class ContainerProbes implements Probes {
   async #runPeriodically(watched: Watched, kind: ProbeKind, probe: Probe): Promise<void> {
     const { clock } = this.#deps;
     const { signal } = watched.stop;
-    const settings = probeSettingsOf(probe);
+    const settings = parseProbeSettings(probe);
     const startedMs = Number(watched.probed.container.startedAt / 1_000_000n);
     await clock.sleep(Math.max(0, startedMs + settings.initialDelayMs - clock.now()), signal);
     while (!signal.aborted) {
@@ -133,7 +133,7 @@ class ContainerProbes implements Probes {
     const { pod, podIps, container } = probed;
     const isOnNode = pod.spec.hostNetwork === true;
     const addresses = { ips: isOnNode ? [this.#deps.hostIp] : podIps, isOnNode };
-    const settings = probeSettingsOf(probe);
+    const settings = parseProbeSettings(probe);
     const target = { containerId: container.id, timeoutSeconds: settings.timeoutSeconds };
     const probeOutcome = await limit(() =>
       runProbe(this.#deps.runtime, toProbeRequest(probe, spec, addresses), target),

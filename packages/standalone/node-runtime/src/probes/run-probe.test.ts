@@ -52,7 +52,10 @@ test.each<{ name: string; probe: Probe; addresses?: typeof POD; want: object }>(
   {
     name: "no address but the pod's",
     probe: { tcpSocket: { port: 1, host: "127.0.0.1" } },
-    want: { kind: "none", reason: "127.0.0.1 is not an address of the pod, and no other is asked" },
+    want: {
+      kind: "none",
+      reason: "127.0.0.1 is not an address of the pod; probes contact only the pod",
+    },
   },
   {
     name: "the node for a pod in its network",
@@ -159,7 +162,7 @@ describe("a program", () => {
     },
     {
       name: "says too much",
-      want: ["failure", "it says too much"],
+      want: ["failure", "its output exceeds the limit"],
       runtime: failed(
         new AppError("CRI_FAILED", { call: "ExecSync", status: "RESOURCE_EXHAUSTED", reason: "r" }),
       ),
@@ -206,7 +209,10 @@ test("a server says yes, no, or nothing in time", async () => {
     outcome: "failure",
     message: "HTTP probe failed with statuscode: 503",
   });
-  expect(await ask("/silent")).toEqual({ outcome: "failure", message: "no answer within 1000 ms" });
+  expect(await ask("/silent")).toEqual({
+    outcome: "failure",
+    message: "no response within 1000 ms",
+  });
   expect(seen).toEqual(["b", "b", "b", "b"]);
 });
 

@@ -63,7 +63,7 @@ function resolveAddress(
   if (host !== undefined) return { host, port };
   return addresses.ips.length === 0
     ? "the pod has no address yet"
-    : `${action.host ?? ""} is not an address of the pod, and no other is asked`;
+    : `${action.host ?? ""} is not an address of the pod; probes contact only the pod`;
 }
 
 function toHttpRequest(
@@ -74,10 +74,11 @@ function toHttpRequest(
   const address = resolveAddress(action, container, addresses);
   if (typeof address === "string") return invalid(address);
   const headers = (action.httpHeaders ?? []).map(({ name, value }) => [name, value] as const);
-  const wrong = headers.find(
+  const invalidHeader = headers.find(
     ([name, value]) => !HEADER_NAME.test(name) || !HEADER_VALUE.test(value),
   );
-  if (wrong !== undefined) return invalid(`${JSON.stringify(wrong[0])} cannot be a header`);
+  if (invalidHeader !== undefined)
+    return invalid(`${JSON.stringify(invalidHeader[0])} cannot be a header`);
   const path = action.path ?? "/";
   if (/[^\x21-\x7e]/.test(path)) return invalid("its path is not valid in a request");
   const isTls = action.scheme === "HTTPS";
@@ -145,7 +146,7 @@ async function runExecProbe(
       return failure(`it did not finish within ${String(timeoutSeconds)} s`);
     }
     if (isAppError(error, "CRI_FAILED") && error.details["status"] === "RESOURCE_EXHAUSTED") {
-      return failure("it says too much");
+      return failure("its output exceeds the limit");
     }
     // A failure of the runtime says nothing about the container; a program that cannot start does.
     if (isAppError(error, "CRI_UNAVAILABLE"))
@@ -188,8 +189,8 @@ async function runHttpProbe(
   const outgoing = isTls
     ? httpsRequest({ ...options, rejectUnauthorized: false, signal })
     : httpRequest({ ...options, signal });
-  outgoing.once("response", (answer) => {
-    const code = answer.statusCode ?? 0;
+  outgoing.once("response", (response) => {
+    const code = response.statusCode ?? 0;
     resolve(
       code >= 200 && code < 400
         ? SUCCESS
@@ -198,7 +199,7 @@ async function runHttpProbe(
     outgoing.destroy();
   });
   outgoing.on("error", (error) => {
-    resolve(failure(signal.aborted ? `no answer within ${String(timeoutMs)} ms` : error.message));
+    resolve(failure(signal.aborted ? `no response within ${String(timeoutMs)} ms` : error.message));
   });
   outgoing.end();
   return promise;

@@ -2,7 +2,7 @@
 import type { KubeNode, Pod } from "@patchbay/api";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Reason } from "../pods/facts.ts";
-import { allocatableOf, type Amounts, rejectionOf, shortagesOf } from "./resources.ts";
+import { parseAllocatable, type Amounts, buildRejection, findShortages } from "./resources.ts";
 
 /** Admission of pods to this node, in order of arrival. A pod whose author set its node has passed no scheduler. */
 export interface Admission {
@@ -29,10 +29,11 @@ export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const isAdmitted = (pod: Pod): boolean =>
     admitted.has(uidOf(pod)) || pod.status?.startTime !== undefined;
   const findShortage = (pod: Pod): Reason | undefined => {
-    lastAllocatable = allocatableOf(findNode()) ?? lastAllocatable; // deleting the Node object must not free resources
+    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // deleting the Node object must not free resources
     const others = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isAdmitted(one));
-    const [first] = lastAllocatable === undefined ? [] : shortagesOf(pod, others, lastAllocatable);
-    return first && rejectionOf(first);
+    const [first] =
+      lastAllocatable === undefined ? [] : findShortages(pod, others, lastAllocatable);
+    return first && buildRejection(first);
   };
   return {
     admit: (pod, hasStarted) => {

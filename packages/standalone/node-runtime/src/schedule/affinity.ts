@@ -119,28 +119,28 @@ interface AffinityFields {
   readonly podAntiAffinity?: PodRules;
 }
 
-function requiredOf(rules: PodRules | undefined): readonly PodTerm[] {
+function listRequiredTerms(rules: PodRules | undefined): readonly PodTerm[] {
   return rules?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
 }
 
-function preferredOf(rules: PodRules | undefined): readonly Weighted<PodTerm>[] {
+function listPreferredTerms(rules: PodRules | undefined): readonly Weighted<PodTerm>[] {
   const preferred = rules?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   return preferred.map(({ weight = 0, podAffinityTerm: term = {} }) => ({ weight, term }));
 }
 
-export function affinityOf({ spec }: Pod): Affinity {
+export function parseAffinity({ spec }: Pod): Affinity {
   // The API server has validated the types.
   const { nodeAffinity, podAffinity, podAntiAffinity } = (spec.affinity ?? {}) as AffinityFields;
   const preferred = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   const required = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return {
     nodes: required && (required.nodeSelectorTerms ?? []),
-    podAffinityTerms: requiredOf(podAffinity),
-    antiAffinityTerms: requiredOf(podAntiAffinity),
+    podAffinityTerms: listRequiredTerms(podAffinity),
+    antiAffinityTerms: listRequiredTerms(podAntiAffinity),
     preferred: {
       nodes: preferred.map(({ weight = 0, preference: term = {} }) => ({ weight, term })),
-      podAffinityTerms: preferredOf(podAffinity),
-      antiAffinityTerms: preferredOf(podAntiAffinity),
+      podAffinityTerms: listPreferredTerms(podAffinity),
+      antiAffinityTerms: listPreferredTerms(podAntiAffinity),
     },
   };
 }
@@ -151,9 +151,9 @@ function usesNamespaceSelector({ namespaceSelector }: PodTerm): boolean {
 
 /** An unsupported pod stays unscheduled rather than on a wrong node. */
 export function findUnsupportedAffinity(pod: Pod): string | undefined {
-  const { podAffinityTerms, antiAffinityTerms } = affinityOf(pod);
+  const { podAffinityTerms, antiAffinityTerms } = parseAffinity(pod);
   if (![...podAffinityTerms, ...antiAffinityTerms].some(usesNamespaceSelector)) return undefined;
-  return "affinity to pods of namespaces that labels select (namespaceSelector) is not supported here";
+  return "pod affinity with namespaceSelector is not supported";
 }
 
 export interface PlacedPod {
@@ -173,13 +173,13 @@ function selectsPod(term: PodTerm, owner: Pod, other: Pod): boolean {
   return isNamespaceSelected && selectsLabels(labelSelector, other.metadata.labels ?? {});
 }
 
-function domainOf({ topologyKey }: PodTerm, { metadata }: KubeNode): string | undefined {
+function findDomain({ topologyKey }: PodTerm, { metadata }: KubeNode): string | undefined {
   return topologyKey === undefined ? undefined : metadata.labels?.[topologyKey];
 }
 
 function isSameDomain(term: PodTerm, one: KubeNode, other: KubeNode): boolean {
-  const domain = domainOf(term, one);
-  return domain !== undefined && domain === domainOf(term, other);
+  const domain = findDomain(term, one);
+  return domain !== undefined && domain === findDomain(term, other);
 }
 
 export function hasMatchingPod(
@@ -199,8 +199,8 @@ function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, placed: readonly Pl
 }
 
 function findUnmetAffinity(pod: Pod, node: KubeNode, placed: readonly PlacedPod[]) {
-  const terms = affinityOf(pod).podAffinityTerms;
-  const isInDomains = terms.every((term) => domainOf(term, node) !== undefined);
+  const terms = parseAffinity(pod).podAffinityTerms;
+  const isInDomains = terms.every((term) => findDomain(term, node) !== undefined);
   const isMet = terms.every((term) => hasMatchingPod(term, pod, { node, placed }));
   const isSatisfied = isMet || (isInDomains && isFirstOfGroup(terms, pod, placed));
   return isSatisfied ? undefined : "node(s) didn't match pod affinity rules";
@@ -208,7 +208,7 @@ function findUnmetAffinity(pod: Pod, node: KubeNode, placed: readonly PlacedPod[
 
 function isExcludedByOthers(pod: Pod, node: KubeNode, placed: readonly PlacedPod[]): boolean {
   return placed.some((other) =>
-    affinityOf(other.pod).antiAffinityTerms.some(
+    parseAffinity(other.pod).antiAffinityTerms.some(
       (term) => selectsPod(term, other.pod, pod) && isSameDomain(term, node, other.node),
     ),
   );
@@ -223,7 +223,7 @@ export function findAffinityConflict(
   if (isExcludedByOthers(pod, node, placed)) {
     return "node(s) didn't satisfy existing pods anti-affinity rules";
   }
-  const { antiAffinityTerms } = affinityOf(pod);
+  const { antiAffinityTerms } = parseAffinity(pod);
   if (antiAffinityTerms.some((term) => hasMatchingPod(term, pod, { node, placed }))) {
     return "node(s) didn't match pod anti-affinity rules";
   }

@@ -317,7 +317,7 @@ describe("a pod with a claim", () => {
     expect(world.events).toEqual([]);
     await world.later(1);
     expect(world.events).toEqual([
-      'x Warning FailedScheduling persistentvolumeclaim "data" is still not bound: kubectl describe pvc data says why',
+      'x Warning FailedScheduling persistentvolumeclaim "data" is still not bound; for the reason, run: kubectl describe pvc data',
     ]);
   });
 

@@ -83,11 +83,11 @@ async function bind(
 }
 
 async function reportUnschedulable(deps: BinderDeps, pod: Pod, message: string): Promise<void> {
-  const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
-  if (before?.message === message) return;
+  const previous = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  if (previous?.message === message) return;
   deps.recorder.record(pod, { type: "Warning", reason: "FailedScheduling", message });
-  const isUnchanged = before?.status === "False";
-  const since = isUnchanged ? before.lastTransitionTime : undefined;
+  const isUnchanged = previous?.status === "False";
+  const since = isUnchanged ? previous.lastTransitionTime : undefined;
   const condition = {
     type: "PodScheduled",
     status: "False",
@@ -168,9 +168,9 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
 }
 
 function releasesResources(change: Change<Pod>): boolean {
-  const before = change.kind === "added" ? undefined : change.previous;
-  if (before === undefined || isPodFinished(before)) return false;
-  const wasBound = (before.spec.nodeName ?? "") !== "";
+  const previous = change.kind === "added" ? undefined : change.previous;
+  if (previous === undefined || isPodFinished(previous)) return false;
+  const wasBound = (previous.spec.nodeName ?? "") !== "";
   return wasBound && (change.kind === "deleted" || isPodFinished(change.current));
 }
 

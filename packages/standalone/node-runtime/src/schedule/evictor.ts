@@ -52,11 +52,11 @@ async function evictOrWait(
   const { pod, taint, afterSeconds } = found;
   const id = `${pod.metadata.uid ?? ""} ${taint.key}`;
   const nowMs = deps.clock.monotonicMs();
-  const before = firstObservations.get(key);
-  const firstMs = before?.id === id ? before.firstMs : nowMs;
+  const previous = firstObservations.get(key);
+  const firstMs = previous?.id === id ? previous.firstMs : nowMs;
   firstObservations.set(key, { id, firstMs });
-  const leftMs = firstMs + afterSeconds * 1000 - nowMs;
-  if (leftMs > 0) return after(leftMs);
+  const remainingMs = firstMs + afterSeconds * 1000 - nowMs;
+  if (remainingMs > 0) return after(remainingMs);
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
@@ -74,8 +74,8 @@ export async function runEvictor(deps: EvictorDeps, signal: AbortSignal): Promis
   });
   nodes.onChange((change) => {
     if (change.kind === "deleted") return;
-    const before = change.kind === "updated" ? change.previous.spec?.taints : undefined;
-    if (isEqual(before, change.current.spec?.taints)) return;
+    const previous = change.kind === "updated" ? change.previous.spec?.taints : undefined;
+    if (isEqual(previous, change.current.spec?.taints)) return;
     for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   });
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));

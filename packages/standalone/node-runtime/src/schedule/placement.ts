@@ -5,14 +5,14 @@ import { listClaimNames, type ClaimLookup } from "../claims/index.ts";
 import {
   selectsNode,
   type NodeTerm,
-  affinityOf,
+  parseAffinity,
   findUnsupportedAffinity,
   type Weighted,
   hasMatchingPod,
   findAffinityConflict,
   type PlacedPod,
 } from "./affinity.ts";
-import { allocatableOf, describeShortage, shortagesOf } from "./resources.ts";
+import { parseAllocatable, describeShortage, findShortages } from "./resources.ts";
 import { toleratesCordon, findUntolerated, listUntoleratedSoft } from "./taints.ts";
 
 interface VolumeAffinity {
@@ -64,7 +64,7 @@ function selectorProblem(pod: Pod, node: KubeNode): string | undefined {
     .map(([label, value]) => `${label}=${value}`)
     .sort();
   if (missing.length > 0) return `${NO_MATCH} (${missing.join(", ")})`;
-  const { nodes } = affinityOf(pod);
+  const { nodes } = parseAffinity(pod);
   return nodes === undefined || selectsNode(nodes, node) ? undefined : NO_MATCH;
 }
 
@@ -74,12 +74,12 @@ function podsOn({ placed }: ClusterState, node: KubeNode): readonly Pod[] {
 }
 
 /** All resource shortages, or the first other reason. */
-function problemsOf(pod: Pod, node: KubeNode, cluster: ClusterState): readonly string[] {
-  const allocatable = allocatableOf(node);
+function listProblems(pod: Pod, node: KubeNode, cluster: ClusterState): readonly string[] {
+  const allocatable = parseAllocatable(node);
   if (allocatable === undefined) return ["node(s) have not reported their resources"];
   const first = taintProblem(pod, node) ?? selectorProblem(pod, node);
   if (first !== undefined) return [first];
-  const shortages = shortagesOf(pod, podsOn(cluster, node), allocatable);
+  const shortages = findShortages(pod, podsOn(cluster, node), allocatable);
   if (shortages.length > 0) return shortages.map(describeShortage);
   return [cluster.volumeProblem(node) ?? findAffinityConflict(pod, node, cluster.placed)].flatMap(
     (problem) => problem ?? [],
@@ -102,7 +102,7 @@ function sumWeights<T>(preferred: readonly Weighted<T>[], isMet: (term: T) => bo
 
 /** Earlier numbers take precedence, and more is better. */
 function scoreNode(pod: Pod, node: KubeNode, cluster: ClusterState): readonly number[] {
-  const { preferred } = affinityOf(pod);
+  const { preferred } = parseAffinity(pod);
   const at = { node, placed: cluster.placed };
   const met =
     sumWeights(preferred.nodes, (term) => selectsNode([term], node)) +
@@ -124,7 +124,10 @@ function compare(
 export function placePod(pod: Pod, cluster: ClusterState): Placement {
   const unknown = findUnsupportedAffinity(pod);
   if (unknown !== undefined) return { problem: unknown };
-  const judged = cluster.nodes.map((node) => ({ node, problems: problemsOf(pod, node, cluster) }));
+  const judged = cluster.nodes.map((node) => ({
+    node,
+    problems: listProblems(pod, node, cluster),
+  }));
   const [best] = judged
     .filter(({ problems }) => problems.length === 0)
     .map(({ node }) => [node, scoreNode(pod, node, cluster)] as const)

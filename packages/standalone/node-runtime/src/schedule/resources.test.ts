@@ -3,11 +3,11 @@ import type { Container, Pod } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
 import {
-  allocatableOf,
-  podRequestOf,
-  rejectionOf,
+  parseAllocatable,
+  computePodRequest,
+  buildRejection,
   describeShortage,
-  shortagesOf,
+  findShortages,
 } from "./resources.ts";
 
 const GI = 2 ** 30;
@@ -26,7 +26,7 @@ function podOf(
 
 function nodeOf(allocatable: Readonly<Record<string, string>>) {
   const node = { apiVersion: "v1", kind: "Node", metadata: { name: "n" }, status: { allocatable } };
-  return allocatableOf(node) ?? new Map<string, number>();
+  return parseAllocatable(node) ?? new Map<string, number>();
 }
 
 describe("a pod asks for", () => {
@@ -48,7 +48,7 @@ describe("a pod asks for", () => {
     },
     { name: "a place only", pod: podOf([aContainer()]), want: { pods: 1 } },
   ])("$name", ({ pod, want }) => {
-    expect(Object.fromEntries(podRequestOf(pod))).toEqual(want);
+    expect(Object.fromEntries(computePodRequest(pod))).toEqual(want);
   });
 });
 
@@ -93,17 +93,17 @@ describe("of a node with 2 processors, 4 GiB and 3 places", () => {
       want: ["Insufficient example.com/gpu"],
     },
   ])("$name", ({ pod, others, want }) => {
-    expect(shortagesOf(podOf(pod), others, node).map(describeShortage)).toEqual(want);
+    expect(findShortages(podOf(pod), others, node).map(describeShortage)).toEqual(want);
   });
 });
 
 test("a refusal is said in a kubelet's words, with all numbers", () => {
-  const [shortage] = shortagesOf(
+  const [shortage] = findShortages(
     podOf([asks({ cpu: "3" })]),
     [podOf([asks({ cpu: "500m" })])],
     nodeOf({ cpu: "2", pods: "9" }),
   );
-  expect(shortage && rejectionOf(shortage)).toEqual({
+  expect(shortage && buildRejection(shortage)).toEqual({
     reason: "OutOfcpu",
     message:
       "Pod was rejected: Node didn't have enough resource: cpu, requested: 3000, used: 500, capacity: 2000",

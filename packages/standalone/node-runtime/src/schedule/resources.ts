@@ -7,7 +7,7 @@ import {
   type Pod,
   isPodFinished,
 } from "@patchbay/api";
-import { requestOf } from "../translate/resources.ts";
+import { findRequest } from "../translate/resources.ts";
 
 /** By resource: CPU in thousandths, memory in bytes, others in units. */
 export type Amounts = ReadonlyMap<string, number>;
@@ -16,20 +16,20 @@ export type Amounts = ReadonlyMap<string, number>;
 const PARTS_OF_CPU = 1000;
 
 /** Sums of fractions such as 0.1 are inexact. */
-function unitsOf(resource: string, amount: number): number {
+function toUnits(resource: string, amount: number): number {
   return Math.ceil(resource === "cpu" ? Math.round(amount * 1e6) / (1e6 / PARTS_OF_CPU) : amount);
 }
 
-function namesOf({ resources }: Container): readonly string[] {
+function listResourceNames({ resources }: Container): readonly string[] {
   return Object.keys({ ...resources?.limits, ...resources?.requests });
 }
 
 /** Init containers run one by one. Source: Kubernetes "Resource sharing within containers". */
-export function podRequestOf({ spec }: Pod): Amounts {
+export function computePodRequest({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
-  const names = [...containers, ...initContainers].flatMap(namesOf);
+  const names = [...containers, ...initContainers].flatMap(listResourceNames);
   const unitsRequested = (one: Container, name: string): number =>
-    unitsOf(name, requestOf(one, name));
+    toUnits(name, findRequest(one, name));
   const podRequests = [...new Set(names)].map((name) => {
     const together = containers.reduce((sum, one) => sum + unitsRequested(one, name), 0);
     return [
@@ -41,11 +41,11 @@ export function podRequestOf({ spec }: Pod): Amounts {
 }
 
 /** Undefined until the node reports its resources. */
-export function allocatableOf(node: KubeNode | undefined): Amounts | undefined {
+export function parseAllocatable(node: KubeNode | undefined): Amounts | undefined {
   const allocatable = node?.status?.allocatable;
   if (allocatable === undefined) return undefined;
   const amounts = Object.entries(allocatable).map(
-    ([name, quantity]) => [name, unitsOf(name, parseQuantity(quantity) ?? 0)] as const,
+    ([name, quantity]) => [name, toUnits(name, parseQuantity(quantity) ?? 0)] as const,
   );
   return new Map(amounts);
 }
@@ -62,19 +62,20 @@ interface Shortage {
 function sumRequests(pods: readonly Pod[]): Amounts {
   const used = new Map<string, number>();
   for (const pod of pods.filter((one) => !isPodFinished(one))) {
-    for (const [name, amount] of podRequestOf(pod)) used.set(name, (used.get(name) ?? 0) + amount);
+    for (const [name, amount] of computePodRequest(pod))
+      used.set(name, (used.get(name) ?? 0) + amount);
   }
   return used;
 }
 
 /** Resources that `pod` lacks beside `others`, sorted by name. */
-export function shortagesOf(
+export function findShortages(
   pod: Pod,
-  others: readonly Pod[],
+  otherPods: readonly Pod[],
   allocatable: Amounts,
 ): readonly Shortage[] {
-  const used = sumRequests(others);
-  return [...podRequestOf(pod)]
+  const used = sumRequests(otherPods);
+  return [...computePodRequest(pod)]
     .map(([resource, requested]) => ({
       resource,
       requested,
@@ -91,7 +92,7 @@ export function describeShortage({ resource }: Shortage): string {
 }
 
 /** Source: Kubernetes pkg/kubelet/lifecycle, InsufficientResourceError. */
-export function rejectionOf({ resource, requested, used, capacity }: Shortage): {
+export function buildRejection({ resource, requested, used, capacity }: Shortage): {
   readonly reason: string;
   readonly message: string;
 } {

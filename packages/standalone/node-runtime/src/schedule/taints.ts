@@ -15,13 +15,13 @@ function toleratesTaint(toleration: Toleration, taint: Taint): boolean {
   return operator === "Exists" || (operator === "Equal" && value === (taint.value ?? ""));
 }
 
-function tolerationsOf({ spec }: Pod, taint: Taint): readonly Toleration[] {
+function listTolerations({ spec }: Pod, taint: Taint): readonly Toleration[] {
   return (spec.tolerations ?? []).filter((toleration) => toleratesTaint(toleration, taint));
 }
 
 /** Seconds; undefined without limit. Source: Kubernetes taint-eviction-controller. */
-function tolerationSecondsOf(pod: Pod, taint: Taint): number | undefined {
-  const fitting = tolerationsOf(pod, taint);
+function findTolerationSeconds(pod: Pod, taint: Taint): number | undefined {
+  const fitting = listTolerations(pod, taint);
   const seconds = fitting.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
   const least = fitting.length === 0 ? 0 : Math.min(...seconds);
   return least === Infinity ? undefined : Math.max(0, least);
@@ -33,22 +33,23 @@ export function findTaintEviction(
   taints: readonly Taint[],
 ): { readonly afterSeconds: number; readonly taint: Taint } | undefined {
   const found = taints.flatMap((taint) => {
-    const afterSeconds = taint.effect === "NoExecute" ? tolerationSecondsOf(pod, taint) : undefined;
+    const afterSeconds =
+      taint.effect === "NoExecute" ? findTolerationSeconds(pod, taint) : undefined;
     return afterSeconds === undefined ? [] : [{ afterSeconds, taint }];
   });
-  return found.toSorted((one, other) => one.afterSeconds - other.afterSeconds)[0];
+  return found.toSorted((left, right) => left.afterSeconds - right.afterSeconds)[0];
 }
 
 export function toleratesCordon(pod: Pod): boolean {
-  return tolerationsOf(pod, UNSCHEDULABLE).length > 0;
+  return listTolerations(pod, UNSCHEDULABLE).length > 0;
 }
 
 export function findUntolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {
   const enforced = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
-  return enforced.find((taint) => tolerationsOf(pod, taint).length === 0);
+  return enforced.find((taint) => listTolerations(pod, taint).length === 0);
 }
 
 export function listUntoleratedSoft(pod: Pod, taints: readonly Taint[]): readonly Taint[] {
   const preferred = taints.filter(({ effect }) => effect === "PreferNoSchedule");
-  return preferred.filter((taint) => tolerationsOf(pod, taint).length === 0);
+  return preferred.filter((taint) => listTolerations(pod, taint).length === 0);
 }

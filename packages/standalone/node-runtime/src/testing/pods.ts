@@ -93,7 +93,7 @@ export function podFacts(change: Partial<PodFacts> = {}): PodFacts {
     pod,
     sandboxes: [],
     containers: [],
-    hasRemains: false,
+    hasLeftovers: false,
     images: new Map([["localhost/launcher:dev", { kind: "present", image: IMAGE }]]),
     paused: new Map(),
     released: new Set(),

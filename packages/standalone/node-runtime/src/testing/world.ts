@@ -172,8 +172,8 @@ export class PodWorld {
       },
       admission: createAdmission({ pods, findNode: () => this.node }),
       volumes: this.#volumes(),
-      probes: { retain: () => undefined, healthOf: () => this.health },
-      pauses: createStepBackoff({ clock, random: () => 0 }),
+      probes: { retain: () => undefined, findHealth: () => this.health },
+      stepBackoff: createStepBackoff({ clock, random: () => 0 }),
       owners: createOwners(runtime),
       pulls: createPulls({
         runtime,

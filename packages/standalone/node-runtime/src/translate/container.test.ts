@@ -3,7 +3,7 @@ import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
 import type { ContainerConfig } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
-import { toContainerConfig, type ContainerToMake } from "./container.ts";
+import { toContainerConfig, type ContainerOptions } from "./container.ts";
 
 const SOURCES = {
   configMaps: new Map([["c", { key: "of map", "a=b": "not valid" }]]),
@@ -14,7 +14,7 @@ interface Given {
   readonly container?: Partial<Container>;
   readonly spec?: Partial<Pod["spec"]>;
   readonly metadata?: Partial<Pod["metadata"]>;
-  readonly more?: Partial<ContainerToMake>;
+  readonly more?: Partial<ContainerOptions>;
 }
 
 function configOf({ container: change, spec, metadata, more }: Given): ContainerConfig {

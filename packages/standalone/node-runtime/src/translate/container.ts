@@ -12,11 +12,11 @@ import type {
 } from "@patchbay/core/interfaces";
 import { toDevices, toSocketMounts, toContainerResources } from "./resources.ts";
 import { expandArguments, buildEnvironment, type EnvContext, SizeBudget } from "./environment.ts";
-import { hostsFileOf } from "./sandbox.ts";
-import { containerLabels, logPathOf, RESTART_DELAY_ANNOTATION } from "./labels.ts";
+import { buildHostsFilePath } from "./sandbox.ts";
+import { containerLabels, buildLogPath, RESTART_DELAY_ANNOTATION } from "./labels.ts";
 import { toContainerSecurity } from "./security.ts";
 
-export interface ContainerToMake extends EnvContext {
+export interface ContainerOptions extends EnvContext {
   readonly container: Container;
   readonly image: ContainerImage;
   readonly attempt: number;
@@ -41,35 +41,39 @@ function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
   return readOnly === true || (volume !== undefined && isContentReadOnly(volume));
 }
 
-function toMount(make: ContainerToMake, mount: VolumeMount): ContainerMount {
-  const volume = make.volumes.get(mount.name);
+function toMount(options: ContainerOptions, mount: VolumeMount): ContainerMount {
+  const volume = options.volumes.get(mount.name);
   if (volume === undefined) {
     const reason = `volumeMounts: volume ${mount.name} does not exist`;
-    throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: make.container.name, reason });
+    throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: options.container.name, reason });
   }
   return {
     containerPath: mount.mountPath,
     // The file keeps its content after the container's creation. Source: kubelet, subPath.
     hostPath: join(volume, mount.subPath ?? ""),
-    readonly: isReadOnly(make.pod, mount),
+    readonly: isReadOnly(options.pod, mount),
     propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",
   };
 }
 
-function toMounts(make: ContainerToMake): readonly ContainerMount[] {
-  const mounts = (make.container.volumeMounts ?? []).map((mount) => toMount(make, mount));
+function toMounts(options: ContainerOptions): readonly ContainerMount[] {
+  const mounts = (options.container.volumeMounts ?? []).map((mount) => toMount(options, mount));
   const isHosts = ({ containerPath }: ContainerMount): boolean => containerPath === "/etc/hosts";
-  if (make.pod.spec.hostNetwork === true || mounts.some(isHosts)) return mounts;
+  if (options.pod.spec.hostNetwork === true || mounts.some(isHosts)) return mounts;
   const hosts: ContainerMount = {
     containerPath: "/etc/hosts",
-    hostPath: hostsFileOf(make.podDirectory),
+    hostPath: buildHostsFilePath(options.podDirectory),
     readonly: true,
     propagation: "PRIVATE",
   };
   return [...mounts, hosts];
 }
 
-function toVolumeDevices({ pod, container, volumes }: ContainerToMake): readonly ContainerDevice[] {
+function toVolumeDevices({
+  pod,
+  container,
+  volumes,
+}: ContainerOptions): readonly ContainerDevice[] {
   return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
     const claim = pod.spec.volumes?.find((one) => one.name === name)?.persistentVolumeClaim;
     const hostPath = volumes.get(name);
@@ -83,10 +87,10 @@ function toVolumeDevices({ pod, container, volumes }: ContainerToMake): readonly
 }
 
 /** @throws AppError with RUNTIME_CONTAINER_REFUSED */
-export function toContainerConfig(make: ContainerToMake): ContainerConfig {
-  const { pod, container, image, attempt, delaySeconds } = make;
+export function toContainerConfig(options: ContainerOptions): ContainerConfig {
+  const { pod, container, image, attempt, delaySeconds } = options;
   const budget = new SizeBudget();
-  const variables = buildEnvironment(container, make, budget);
+  const variables = buildEnvironment(container, options, budget);
   const expanded = (texts: readonly string[] = []): readonly string[] =>
     expandArguments(container, texts, { variables, budget });
   return {
@@ -96,16 +100,16 @@ export function toContainerConfig(make: ContainerToMake): ContainerConfig {
     args: expanded(container.args),
     workingDir: container.workingDir ?? "",
     env: [...variables],
-    mounts: [...toMounts(make), ...toSocketMounts(container, pod.metadata.uid ?? "")],
-    devices: [...toDevices(container), ...toVolumeDevices(make)],
+    mounts: [...toMounts(options), ...toSocketMounts(container, pod.metadata.uid ?? "")],
+    devices: [...toDevices(container), ...toVolumeDevices(options)],
     labels: containerLabels(pod, container.name),
     annotations:
       delaySeconds === undefined ? {} : { [RESTART_DELAY_ANNOTATION]: String(delaySeconds) },
-    logPath: logPathOf(container.name, attempt),
+    logPath: buildLogPath(container.name, attempt),
     stdin: container.stdin === true,
     stdinOnce: container.stdinOnce === true,
     tty: container.tty === true,
-    resources: toContainerResources(pod, container, make.node.memoryBytes),
+    resources: toContainerResources(pod, container, options.node.memoryBytes),
     security: toContainerSecurity(pod, container, image),
   };
 }

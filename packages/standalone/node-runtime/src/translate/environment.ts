@@ -2,15 +2,15 @@
 // Environment variables and arguments of a container. Pure: the objects that they refer to are read before.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { fieldOf, resourceFieldOf } from "./fields.ts";
+import { findField, findResourceField } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
 /** Source: linux/binfmts.h, MAX_ARG_STRLEN with its zero byte. */
 const TEXT_MAX = 131_071;
 /** Source: execve(2): a quarter of the stack's limit, which is 8 MiB. */
-const ALL_MAX = 2 * 1024 * 1024;
+const TOTAL_MAX = 2 * 1024 * 1024;
 
-const SIZE_LIMITS = `${String(TEXT_MAX)} bytes in one, ${String(ALL_MAX / 2 ** 20)} MiB in all`;
+const SIZE_LIMITS = `${String(TEXT_MAX)} bytes in one, ${String(TOTAL_MAX / 2 ** 20)} MiB in all`;
 
 const REFERENCE = /\$(\$|\(([^()]*)\))/g;
 
@@ -41,7 +41,7 @@ export function expand(text: string, variables: ReadonlyMap<string, string>): st
 }
 
 export class SizeBudget {
-  #left = ALL_MAX;
+  #left = TOTAL_MAX;
 
   consume(text: string): boolean {
     const bytes = Buffer.byteLength(text);
@@ -107,7 +107,7 @@ function set(
   if (value === undefined || !variables.budget.consume(`${name}=${value}`)) {
     throw rejection(
       container,
-      `with variable ${name} its environment is larger than a program can be given: ${SIZE_LIMITS}`,
+      `with variable ${name} its environment exceeds the kernel's limits for programs: ${SIZE_LIMITS}`,
     );
   }
   variables.values.set(name, value);
@@ -120,7 +120,7 @@ interface Reference {
   readonly optional?: boolean;
 }
 
-function dataOf(
+function findData(
   sources: EnvSources,
   { kind, name = "" }: Pick<Reference, "kind" | "name">,
 ): Readonly<Record<string, string>> | undefined {
@@ -133,7 +133,7 @@ function resolveKey(
   reference: Reference,
 ): string | undefined {
   const { kind, name = "", key, optional } = reference;
-  const data = dataOf(sources, reference);
+  const data = findData(sources, reference);
   const value = data !== undefined && Object.hasOwn(data, key) ? data[key] : undefined;
   if (value !== undefined || optional === true) return value;
   const what =
@@ -157,10 +157,10 @@ function valueFrom(
   const reference = keyReference(from);
   if (reference !== undefined) return resolveKey(container, context.sources, reference);
   if (from.resourceFieldRef !== undefined) {
-    return resourceFieldOf(context.pod, from.resourceFieldRef, container);
+    return findResourceField(context.pod, from.resourceFieldRef, container);
   }
   const path = from.fieldRef?.fieldPath ?? "";
-  const value = fieldOf(context.pod, path, context);
+  const value = findField(context.pod, path, context);
   if (value === undefined) throw rejection(container, `fieldPath ${path} is not supported`);
   return value;
 }
@@ -173,7 +173,7 @@ function envFromReference({
   return secretRef === undefined ? undefined : { kind: "secret", ...secretRef };
 }
 
-function addAll(
+function addVariablesFrom(
   variables: Variables,
   container: Container,
   at: readonly [EnvFromSource, EnvSources],
@@ -182,7 +182,7 @@ function addAll(
   const reference = envFromReference(from);
   if (reference === undefined) return;
   const { kind, name = "", optional } = reference;
-  const data = dataOf(sources, reference);
+  const data = findData(sources, reference);
   if (data === undefined && optional !== true) {
     throw rejection(container, `${kind} ${name} does not exist`);
   }
@@ -192,7 +192,7 @@ function addAll(
   }
 }
 
-function addOne(
+function addVariable(
   variables: Variables,
   container: Container,
   at: readonly [EnvVar, EnvContext],
@@ -224,8 +224,9 @@ export function buildEnvironment(
     set(variables, container, ["KUBERNETES_SERVICE_PORT", port]);
     set(variables, container, ["KUBERNETES_SERVICE_PORT_HTTPS", port]);
   }
-  for (const from of container.envFrom ?? []) addAll(variables, container, [from, context.sources]);
-  for (const one of container.env ?? []) addOne(variables, container, [one, context]);
+  for (const from of container.envFrom ?? [])
+    addVariablesFrom(variables, container, [from, context.sources]);
+  for (const one of container.env ?? []) addVariable(variables, container, [one, context]);
   return variables.values;
 }
 
@@ -238,6 +239,9 @@ export function expandArguments(
   return texts.map((text) => {
     const expanded = expand(text, given.variables);
     if (expanded !== undefined && given.budget.consume(expanded)) return expanded;
-    throw rejection(container, `its command is larger than a program can be given: ${SIZE_LIMITS}`);
+    throw rejection(
+      container,
+      `its command exceeds the kernel's limits for programs: ${SIZE_LIMITS}`,
+    );
   });
 }

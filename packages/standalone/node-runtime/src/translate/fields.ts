@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields of a pod and resources of its containers, for the downward API. Pure.
 import { parseQuantity, type Container, type Pod, type ResourceFieldSelector } from "@patchbay/api";
-import { memoryLimitOf } from "./resources.ts";
+import { findMemoryLimit } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
 /** The pod's status does not contain these yet when its containers are created. */
@@ -12,7 +12,7 @@ export interface FieldContext {
 
 const SUBSCRIPT = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
 
-function plainFieldOf(
+function findPlainField(
   { metadata, spec }: Pod,
   path: string,
   context: FieldContext,
@@ -33,16 +33,16 @@ function plainFieldOf(
 }
 
 /** Source: Kubernetes fieldpath. */
-export function fieldOf(pod: Pod, path: string, context: FieldContext): string | undefined {
+export function findField(pod: Pod, path: string, context: FieldContext): string | undefined {
   const match = SUBSCRIPT.exec(path);
-  if (match === null) return plainFieldOf(pod, path, context);
+  if (match === null) return findPlainField(pod, path, context);
   const [, kind, key = ""] = match;
   const { labels = {}, annotations = {} } = pod.metadata;
   return (kind === "labels" ? labels : annotations)[key] ?? "";
 }
 
-function amountOf(container: Container, resource: string): number {
-  if (resource === "limits.memory") return memoryLimitOf(container);
+function computeAmount(container: Container, resource: string): number {
+  if (resource === "limits.memory") return findMemoryLimit(container);
   const [list, ...name] = resource.split(".");
   const { limits = {}, requests = {} } = container.resources ?? {};
   const quantity = (list === "limits" ? limits : requests)[name.join(".")];
@@ -50,7 +50,7 @@ function amountOf(container: Container, resource: string): number {
 }
 
 /** Rounded up to units of the divisor. Uses `own` when no container is named. */
-export function resourceFieldOf(
+export function findResourceField(
   pod: Pod,
   { containerName, resource, divisor }: ResourceFieldSelector,
   own?: Container,
@@ -58,6 +58,6 @@ export function resourceFieldOf(
   const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
   const container = all.find(({ name }) => name === containerName) ?? own;
   const unit = parseQuantity(divisor ?? "1") ?? 1;
-  const amount = container === undefined ? 0 : amountOf(container, resource);
+  const amount = container === undefined ? 0 : computeAmount(container, resource);
   return String(Math.ceil(amount / (unit > 0 ? unit : 1)));
 }

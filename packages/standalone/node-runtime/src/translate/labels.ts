@@ -30,17 +30,17 @@ export function containerLabels(pod: Pod, container: string): Readonly<Record<st
   };
 }
 
-export function podUidOf(labels: Readonly<Record<string, string>>): string | undefined {
+export function findPodUid(labels: Readonly<Record<string, string>>): string | undefined {
   return labels[UID_LABEL];
 }
 
 /** Source: kubelet's layout of `/var/log/pods`. */
-export function logDirectoryOf({ metadata }: Pod, logDir: string): string {
+export function buildLogDirectory({ metadata }: Pod, logDir: string): string {
   const { namespace = "", name, uid = "" } = metadata;
   return join(logDir, `${namespace}_${name}_${uid}`);
 }
 
 /** Relative to the pod's log directory. */
-export function logPathOf(container: string, attempt: number): string {
+export function buildLogPath(container: string, attempt: number): string {
   return `${container}/${String(attempt)}.log`;
 }

@@ -24,7 +24,7 @@ type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
 
 const COUNTED = ["cpu", "memory"];
 
-function amountOf(
+function parseAmount(
   amounts: Readonly<Record<string, string>> | undefined,
   resource: string,
 ): number | undefined {
@@ -33,40 +33,42 @@ function amountOf(
 }
 
 /** A limit without a request counts as the request. Source: Kubernetes defaulting of resources. */
-export function requestOf({ resources }: Container, resource: string): number {
-  return amountOf(resources?.requests, resource) ?? amountOf(resources?.limits, resource) ?? 0;
+export function findRequest({ resources }: Container, resource: string): number {
+  return (
+    parseAmount(resources?.requests, resource) ?? parseAmount(resources?.limits, resource) ?? 0
+  );
 }
 
 function isGuaranteed(container: Container): boolean {
   return COUNTED.every((resource) => {
-    const limit = amountOf(container.resources?.limits, resource) ?? 0;
-    return limit > 0 && requestOf(container, resource) === limit;
+    const limit = parseAmount(container.resources?.limits, resource) ?? 0;
+    return limit > 0 && findRequest(container, resource) === limit;
   });
 }
 
 /** Source: Kubernetes "Quality of Service classes". */
-export function qosClassOf({ spec }: Pod): QosClass {
+export function findQosClass({ spec }: Pod): QosClass {
   const all = [...(spec.initContainers ?? []), ...spec.containers];
   const isPromised = (one: Container): boolean =>
-    COUNTED.some((resource) => requestOf(one, resource) > 0);
+    COUNTED.some((resource) => findRequest(one, resource) > 0);
   if (!all.some(isPromised)) return "BestEffort";
   return all.every(isGuaranteed) ? "Guaranteed" : "Burstable";
 }
 
-function oomScoreOf(pod: Pod, container: Container, memoryBytes: number): number {
-  const qos = qosClassOf(pod);
+function computeOomScore(pod: Pod, container: Container, memoryBytes: number): number {
+  const qos = findQosClass(pod);
   if (qos === "Guaranteed") return OOM_GUARANTEED;
   if (qos === "BestEffort") return OOM_BEST_EFFORT;
-  const part = requestOf(container, "memory") / Math.max(memoryBytes, 1);
+  const part = findRequest(container, "memory") / Math.max(memoryBytes, 1);
   const score = Math.floor(1000 - 1000 * part);
   return Math.min(Math.max(score, 1000 + OOM_GUARANTEED), OOM_BEST_EFFORT - 1);
 }
 
 /** Returns the container's limit, or else the larger of {@link DEFAULT_MEMORY_BYTES} and its request, bytes. */
-export function memoryLimitOf(container: Container): number {
-  const limit = amountOf(container.resources?.limits, "memory") ?? 0;
+export function findMemoryLimit(container: Container): number {
+  const limit = parseAmount(container.resources?.limits, "memory") ?? 0;
   if (limit > 0) return Math.ceil(limit);
-  return Math.ceil(Math.max(requestOf(container, "memory"), DEFAULT_MEMORY_BYTES));
+  return Math.ceil(Math.max(findRequest(container, "memory"), DEFAULT_MEMORY_BYTES));
 }
 
 export function toContainerResources(
@@ -74,14 +76,14 @@ export function toContainerResources(
   container: Container,
   memoryBytes: number,
 ): ContainerResources {
-  const shares = Math.floor(requestOf(container, "cpu") * SHARES_PER_CPU);
-  const cpus = amountOf(container.resources?.limits, "cpu") ?? 0;
+  const shares = Math.floor(findRequest(container, "cpu") * SHARES_PER_CPU);
+  const cpus = parseAmount(container.resources?.limits, "cpu") ?? 0;
   const quota = Math.max(Math.floor(cpus * CPU_PERIOD), MIN_QUOTA);
   return {
     cpuShares: Math.max(shares, MIN_SHARES),
     ...(cpus > 0 && { cpuQuota: quota, cpuPeriod: CPU_PERIOD }),
-    memoryLimitBytes: memoryLimitOf(container),
-    oomScoreAdj: oomScoreOf(pod, container, memoryBytes),
+    memoryLimitBytes: findMemoryLimit(container),
+    oomScoreAdj: computeOomScore(pod, container, memoryBytes),
   };
 }
 

@@ -3,12 +3,12 @@
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
 import type { SandboxConfig } from "@patchbay/core/interfaces";
-import { logDirectoryOf, sandboxLabels } from "./labels.ts";
+import { buildLogDirectory, sandboxLabels } from "./labels.ts";
 import type { NodeFacts } from "./node-facts.ts";
 import { toSandboxSecurity } from "./security.ts";
 
 /** Source: kubelet's layout. */
-export function hostsFileOf(podDirectory: string): string {
+export function buildHostsFilePath(podDirectory: string): string {
   return join(podDirectory, "etc-hosts");
 }
 
@@ -21,7 +21,7 @@ export function printHosts(hostname: string, podIps: readonly string[]): string 
 /** Source: Linux HOST_NAME_MAX, less one like the kubelet. */
 const HOSTNAME_MAX = 63;
 
-export function hostnameOf({ metadata, spec }: Pod, nodeName: string): string {
+export function findHostname({ metadata, spec }: Pod, nodeName: string): string {
   if (spec.hostNetwork === true) return nodeName;
   return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
 }
@@ -80,8 +80,8 @@ export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): San
   const sysctls = pod.spec.securityContext?.sysctls ?? [];
   return {
     metadata: { name, namespace, uid, attempt },
-    hostname: hostnameOf(pod, node.name),
-    logDirectory: logDirectoryOf(pod, node.logDir),
+    hostname: findHostname(pod, node.name),
+    logDirectory: buildLogDirectory(pod, node.logDir),
     ...(dns !== undefined && { dns }),
     labels: sandboxLabels(pod),
     // Runtimes act on some annotations, and any pod author can set the pod's.

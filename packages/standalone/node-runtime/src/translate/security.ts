@@ -32,7 +32,7 @@ function isPrivileged({ securityContext }: Container): boolean {
   return securityContext?.privileged === true;
 }
 
-function namespacesOf({ spec }: Pod): NamespaceOptions {
+function buildNamespaceOptions({ spec }: Pod): NamespaceOptions {
   const own = spec.shareProcessNamespace === true ? "POD" : "CONTAINER";
   return {
     network: spec.hostNetwork === true ? "NODE" : "POD",
@@ -42,13 +42,13 @@ function namespacesOf({ spec }: Pod): NamespaceOptions {
 }
 
 /** Only the product's pods can opt out of runc's default profile. */
-function seccompOf(pod: Pod, container?: Container): SecurityProfile {
+function findSeccompProfile(pod: Pod, container?: Container): SecurityProfile {
   const requested =
     container?.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
   return isProductPod(pod) && requested?.type === "Unconfined" ? "Unconfined" : "RuntimeDefault";
 }
 
-function groupsOf({ spec }: Pod): readonly number[] {
+function listGroups({ spec }: Pod): readonly number[] {
   const { supplementalGroups = [], fsGroup } = spec.securityContext ?? {};
   return [...new Set([...supplementalGroups, ...(fsGroup === undefined ? [] : [fsGroup])])];
 }
@@ -57,12 +57,12 @@ export function toSandboxSecurity(pod: Pod): SandboxConfig["security"] {
   const { runAsUser, runAsGroup } = pod.spec.securityContext ?? {};
   const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   return {
-    namespaces: namespacesOf(pod),
+    namespaces: buildNamespaceOptions(pod),
     ...(runAsUser !== undefined && { runAsUser, runAsGroup: runAsGroup ?? runAsUser }),
-    supplementalGroups: groupsOf(pod),
+    supplementalGroups: listGroups(pod),
     readonlyRootfs: true,
     privileged: all.some(isPrivileged),
-    seccomp: seccompOf(pod),
+    seccomp: findSeccompProfile(pod),
   };
 }
 
@@ -119,7 +119,7 @@ function findUser(pod: Pod, container: Container, image: ContainerImage): User {
   return { ...user, ...(group !== undefined && { runAsGroup: group }) };
 }
 
-function capabilitiesOf(pod: Pod, container: Container): ContainerSecurity["capabilities"] {
+function buildCapabilities(pod: Pod, container: Container): ContainerSecurity["capabilities"] {
   if (!isProductPod(pod)) return { add: [], drop: ["ALL"] };
   const { add = [], drop = [] } = container.securityContext?.capabilities ?? {};
   return { add, drop };
@@ -135,15 +135,15 @@ export function toContainerSecurity(
   const privileged = isProductPod(pod) && isPrivileged(container);
   const allowsEscalation = isProductPod(pod) && own?.allowPrivilegeEscalation !== false;
   return {
-    namespaces: namespacesOf(pod),
-    capabilities: capabilitiesOf(pod, container),
+    namespaces: buildNamespaceOptions(pod),
+    capabilities: buildCapabilities(pod, container),
     privileged,
     ...findUser(pod, container, image),
     readonlyRootfs: own?.readOnlyRootFilesystem === true,
-    supplementalGroups: groupsOf(pod),
+    supplementalGroups: listGroups(pod),
     noNewPrivileges: !allowsEscalation,
     maskedPaths: privileged ? [] : MASKED_PATHS,
     readonlyPaths: privileged ? [] : READONLY_PATHS,
-    seccomp: privileged ? "Unconfined" : seccompOf(pod, container),
+    seccomp: privileged ? "Unconfined" : findSeccompProfile(pod, container),
   };
 }

@@ -3,12 +3,12 @@ import type { Container, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
-import { toContainerConfig, type ContainerToMake } from "./container.ts";
+import { toContainerConfig, type ContainerOptions } from "./container.ts";
 import { expand } from "./environment.ts";
 import { printHosts, toSandboxConfig } from "./sandbox.ts";
-import { memoryLimitOf, qosClassOf, toContainerResources } from "./resources.ts";
+import { findMemoryLimit, findQosClass, toContainerResources } from "./resources.ts";
 
-function make(container: Container, change: Partial<ContainerToMake> = {}): ContainerToMake {
+function make(container: Container, change: Partial<ContainerOptions> = {}): ContainerOptions {
   const pod = change.pod ?? aPod({ containers: [container] });
   const sources = { configMaps: new Map(), secrets: new Map() };
   return {
@@ -340,7 +340,7 @@ describe("its variables", () => {
         name: `V${String(index)}`,
         value: index === 0 ? "aaaaaaaa" : `$(V${String(index - 1)})`.repeat(2),
       })),
-      says: "with variable V14 its environment is larger",
+      says: "with variable V14 its environment exceeds",
     },
     {
       name: "many that are long",
@@ -348,13 +348,13 @@ describe("its variables", () => {
         name: `V${String(index)}`,
         value: "a".repeat(100_000),
       })),
-      says: "with variable V20 its environment is larger",
+      says: "with variable V20 its environment exceeds",
     },
     {
       name: "a command",
       env: [{ name: "V", value: "a".repeat(100_000) }],
       command: ["$(V)$(V)"],
-      says: "its command is larger",
+      says: "its command exceeds",
     },
   ])("that are too long are refused: $name", ({ env, command, says }) => {
     const container = aContainer({ env, ...(command === undefined ? {} : { command }) });
@@ -382,7 +382,7 @@ describe("resources", () => {
   ])("$name", ({ resources, want, shares, oom }) => {
     const container = aContainer({ resources });
     const pod = aPod({ containers: [container] });
-    expect(qosClassOf(pod)).toBe(want);
+    expect(findQosClass(pod)).toBe(want);
     expect(toContainerResources(pod, container, NODE.memoryBytes)).toMatchObject({
       cpuShares: shares,
       oomScoreAdj: oom,
@@ -407,7 +407,7 @@ describe("resources", () => {
       want: 2 ** 31,
     },
   ])("no container is without a limit of memory: $name", ({ resources, want }) => {
-    expect(memoryLimitOf(aContainer({ resources }))).toBe(want);
+    expect(findMemoryLimit(aContainer({ resources }))).toBe(want);
   });
 });
 

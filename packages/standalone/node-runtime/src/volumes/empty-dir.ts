@@ -3,18 +3,18 @@
 import { dirname } from "node:path";
 import { parseQuantity, type Pod, type PodVolume } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
-import { memoryLimitOf } from "../translate/resources.ts";
+import { findMemoryLimit } from "../translate/resources.ts";
 import { volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { imageFile } from "./layout.ts";
-import { storageLimitOf } from "./storage/limits.ts";
+import { findStorageLimit } from "./storage/limits.ts";
 
 /** World-writable, and files inherit the pod's fsGroup. Source: Kubernetes emptydir. */
 const MODE = 0o777;
 const SET_GROUP = 0o2000;
 const ROOT_ONLY = { uid: 0, gid: 0, mode: 0o700 } as const;
 
-export interface EmptyDirToMake {
+export interface EmptyDirOptions {
   readonly pod: Pod;
   readonly name: string;
   readonly emptyDir: NonNullable<PodVolume["emptyDir"]>;
@@ -28,7 +28,7 @@ function toAccess({ spec }: Pod): { uid: number; gid: number; mode: number } {
     : { uid: 0, gid: fsGroup, mode: MODE | SET_GROUP };
 }
 
-function sizeLimitOf({ name, emptyDir }: EmptyDirToMake): number | undefined {
+function parseSizeLimit({ name, emptyDir }: EmptyDirOptions): number | undefined {
   const { sizeLimit } = emptyDir;
   if (sizeLimit === undefined) return undefined;
   const bytes = parseQuantity(sizeLimit);
@@ -37,22 +37,25 @@ function sizeLimitOf({ name, emptyDir }: EmptyDirToMake): number | undefined {
 }
 
 /** Files in memory count towards the containers' memory limits. */
-function memoryBytesOf(make: EmptyDirToMake): number {
-  const all = make.pod.spec.containers.map(memoryLimitOf);
-  const ofPod = all.reduce((sum, bytes) => sum + bytes, 0);
-  return Math.min(sizeLimitOf(make) ?? ofPod, ofPod);
+function computeMemoryBytes(options: EmptyDirOptions): number {
+  const all = options.pod.spec.containers.map(findMemoryLimit);
+  const podBytes = all.reduce((sum, bytes) => sum + bytes, 0);
+  return Math.min(parseSizeLimit(options) ?? podBytes, podBytes);
 }
 
-async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void> {
+async function makeOnDisk(deps: VolumeDeps, options: EmptyDirOptions): Promise<void> {
   const { disk, files, log, node } = deps;
-  const { pod, name, path } = make;
+  const { pod, name, path } = options;
   const image = imageFile(node.podsDir, pod.metadata.uid ?? "", name);
   // Without an image file the directory was created while no loop device was available; the pod's files are in it.
   const hasImage = await files.exists(image);
   if ((await disk.readKind(path)) !== undefined && !hasImage) return;
   const access = toAccess(pod);
   await disk.makeDirectory(dirname(image), ROOT_ONLY);
-  const sizeBytes = Math.min(sizeLimitOf(make) ?? Number.POSITIVE_INFINITY, storageLimitOf(pod));
+  const sizeBytes = Math.min(
+    parseSizeLimit(options) ?? Number.POSITIVE_INFINITY,
+    findStorageLimit(pod),
+  );
   try {
     await disk.mountImage(path, { access, image, sizeBytes });
   } catch (error) {
@@ -70,15 +73,15 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
  * Idempotent.
  * @throws AppError with RUNTIME_VOLUME_FAILED, or an `OS_` code while a file system cannot be mounted
  */
-export async function makeEmptyDir(deps: VolumeDeps, make: EmptyDirToMake): Promise<void> {
-  const { medium = "" } = make.emptyDir;
+export async function makeEmptyDir(deps: VolumeDeps, options: EmptyDirOptions): Promise<void> {
+  const { medium = "" } = options.emptyDir;
   if (medium !== "" && medium !== "Memory") {
-    throw volumeFailed(make.name, `medium ${medium} is not supported`);
+    throw volumeFailed(options.name, `medium ${medium} is not supported`);
   }
-  if ((await deps.disk.listMounts(make.path)).includes(make.path)) return;
-  if (medium === "") await makeOnDisk(deps, make);
+  if ((await deps.disk.listMounts(options.path)).includes(options.path)) return;
+  if (medium === "") await makeOnDisk(deps, options);
   else {
-    const sizeBytes = memoryBytesOf(make);
-    await deps.disk.mountMemory(make.path, { access: toAccess(make.pod), sizeBytes });
+    const sizeBytes = computeMemoryBytes(options);
+    await deps.disk.mountMemory(options.path, { access: toAccess(options.pod), sizeBytes });
   }
 }

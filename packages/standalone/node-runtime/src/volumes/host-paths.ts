@@ -13,7 +13,7 @@ export function createHostDiskFinder(store: Pick<Store, "list">): VolumeDeps["fi
 
 function findProblem(path: string, directories: readonly string[] | undefined): string | undefined {
   if (directories === undefined) {
-    return `hostPath ${path}: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
+    return `hostPath ${path}: host disks are disabled; to enable them, add HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
   }
   if (directories.includes(path)) return undefined;
   const allowed = directories.length === 0 ? "none" : directories.join(", ");

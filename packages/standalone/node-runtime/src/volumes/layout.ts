@@ -53,6 +53,6 @@ export function hostDiskPath(podsDir: string, uid: string, name: string): string
   return join(podDirectory(podsDir, uid), "volumes", "kubernetes.io~host-path", name);
 }
 
-export function ownKindOf(volume: PodVolume): OwnKind | undefined {
+export function findOwnKind(volume: PodVolume): OwnKind | undefined {
   return OWN_KINDS.find((kind) => volume[kind] !== undefined);
 }

@@ -212,7 +212,7 @@ describe("a directory of the node", () => {
   test.each([
     {
       directories: undefined,
-      want: "hostPath /srv/disks: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object",
+      want: "hostPath /srv/disks: host disks are disabled; to enable them, add HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object",
     },
     {
       directories: [],

@@ -3,16 +3,16 @@
 import type { Pod, PodVolume } from "@patchbay/api";
 import {
   printReference,
-  tokenSourcesOf,
-  volumeReferencesOf,
+  listTokenSources,
+  listVolumeReferences,
   isApiBacked,
 } from "./content/references.ts";
-import { filesOf, type VolumeContents, volumeFailed } from "./content/volume-files.ts";
+import { buildFiles, type VolumeContents, volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { requestsSockets } from "../translate/resources.ts";
 import { makeEmptyDir } from "./empty-dir.ts";
 import { mountHostDisk, findHostPath } from "./host-paths.ts";
-import { ownKindOf, podDirectory, volumePath, kindDirectory } from "./layout.ts";
+import { findOwnKind, podDirectory, volumePath, kindDirectory } from "./layout.ts";
 import { join } from "node:path";
 
 const ACCESS = { uid: 0, gid: 0, mode: 0o755 } as const;
@@ -21,7 +21,7 @@ const ACCESS = { uid: 0, gid: 0, mode: 0o755 } as const;
 export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<VolumeContents> {
   const { objects, tokens, node } = deps;
   const { uid = "", namespace = "" } = pod.metadata;
-  const references = volumeReferencesOf(pod);
+  const references = listVolumeReferences(pod);
   objects.hold(uid, namespace, references);
   const entries = new Map(
     await Promise.all(
@@ -31,12 +31,12 @@ export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<Vo
     ),
   );
   const texts = new Map<unknown, string>();
-  for (const source of tokenSourcesOf(pod)) texts.set(source, await tokens.find(pod, source));
+  for (const source of listTokenSources(pod)) texts.set(source, await tokens.find(pod, source));
   return {
     pod,
     node,
-    entriesOf: (reference) => entries.get(printReference(reference)),
-    tokenOf: (source) => texts.get(source),
+    findEntries: (reference) => entries.get(printReference(reference)),
+    findToken: (source) => texts.get(source),
   };
 }
 
@@ -46,7 +46,7 @@ export async function publishVolume(
   contents: VolumeContents,
   at: { readonly volume: PodVolume; readonly path: string },
 ): Promise<boolean> {
-  const files = filesOf(at.volume, contents);
+  const files = buildFiles(at.volume, contents);
   if (at.volume.configMap !== undefined) await disk.makeDirectory(at.path, ACCESS);
   else await disk.mountMemory(at.path, { access: ACCESS });
   return disk.publish(at.path, files);
@@ -56,7 +56,7 @@ export async function publishVolume(
 const POD_ACCESS = { uid: 0, gid: 0, mode: 0o750 } as const;
 
 export function findVolumePath(deps: VolumeDeps, pod: Pod, volume: PodVolume): string | undefined {
-  const kind = ownKindOf(volume);
+  const kind = findOwnKind(volume);
   if (kind === undefined) return undefined;
   const { uid = "" } = pod.metadata;
   return volumePath({ podsDir: deps.node.podsDir, uid, kind, name: volume.name });
@@ -111,7 +111,7 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   const needsReading = volumes.some(isApiBacked);
   const contents: VolumeContents = needsReading
     ? await readVolumeContents(deps, pod)
-    : { pod, node: deps.node, entriesOf: () => undefined, tokenOf: () => undefined };
+    : { pod, node: deps.node, findEntries: () => undefined, findToken: () => undefined };
   const paths = volumes.map(async (volume) => {
     return [volume.name, await prepareOne(deps, contents, volume)] as const;
   });

@@ -58,7 +58,7 @@ describe("a volume of a running pod", () => {
     bench.take("ConfigMap", "c");
     await wait();
     expect(bench.text("key")).toBe("2");
-    expect(bench.log.lines.at(-1)).toMatchObject({ message: "volume stays as it was" });
+    expect(bench.log.lines.at(-1)).toMatchObject({ message: "volume not updated" });
   });
 
   test("follows the pod's labels", async () => {
@@ -153,7 +153,7 @@ test("what a change did is logged, and an unchanged volume is not", async () => 
   bench.put(aConfigMap("c", { key: "2" }));
   await wait();
   expect(bench.log.lines.slice(before)).toEqual([
-    { level: "info", message: "volume is current", fields: { uid: UID, volume: "v" } },
+    { level: "info", message: "volume updated", fields: { uid: UID, volume: "v" } },
   ]);
 });
 
@@ -164,7 +164,7 @@ test("an unexpected error is tried again", async () => {
   bench.put(aConfigMap("c", { key: "2" }));
   await wait();
   expect(bench.log.lines.slice(before).map(({ message }) => message)).not.toContain(
-    "volume stays as it was",
+    "volume not updated",
   );
   expect(bench.clock.dueMs.length).toBeGreaterThan(0);
 });

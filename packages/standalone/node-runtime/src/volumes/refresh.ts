@@ -32,11 +32,11 @@ async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
       // Starting the pod creates its volumes, not a refresh.
       if (path === undefined || !(await deps.files.exists(path))) continue;
       const isChanged = await publishVolume(deps, contents, { volume, path });
-      if (isChanged) deps.log.info("volume is current", { uid: uidOf(pod), volume: volume.name });
+      if (isChanged) deps.log.info("volume updated", { uid: uidOf(pod), volume: volume.name });
     }
   } catch (error) {
     if (!isAppError(error, "RUNTIME_VOLUME_FAILED")) throw error;
-    deps.log.warn("volume stays as it was", { uid: uidOf(pod), reason: error.message });
+    deps.log.warn("volume not updated", { uid: uidOf(pod), reason: error.message });
   }
 }
 

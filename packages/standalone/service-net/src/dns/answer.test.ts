@@ -55,7 +55,7 @@ async function answered(
     zone: ZONE,
     forwardQuery,
     nextRotation: () => nextRotation,
-    countAnswer: ({ by, result }) => counts.push(`${by} ${result}`),
+    countReply: ({ by, result }) => counts.push(`${by} ${result}`),
   };
   const answer = await answerQuery(bytes, { address: "10.88.0.9", isTcp }, deps);
   return answer === undefined ? undefined : dns.decode(answer);

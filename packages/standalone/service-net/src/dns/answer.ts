@@ -17,7 +17,7 @@ import { lookUp, type Lookup, type Zone } from "./zone.ts";
 /** The answer's id is arbitrary. */
 export type ForwardQuery = (
   question: Buffer,
-  how: { readonly isTcp: boolean; readonly client: string },
+  options: { readonly isTcp: boolean; readonly client: string },
 ) => Promise<Buffer | undefined>;
 
 export interface AnswerDeps {
@@ -25,7 +25,7 @@ export interface AnswerDeps {
   readonly forwardQuery: ForwardQuery;
   /** Rotates the addresses of answers. */
   readonly nextRotation: () => number;
-  readonly countAnswer: ServiceCounters["countAnswer"];
+  readonly countReply: ServiceCounters["countReply"];
 }
 
 export interface DnsClient {
@@ -63,19 +63,19 @@ function followAliases(query: Query, zone: Zone): AliasChain {
 async function resolveAlias(
   query: Query,
   { records, name }: AliasChain,
-  { forwardQuery, zone, client, countAnswer }: AnswerDeps & { readonly client: string },
+  { forwardQuery, zone, client, countReply }: AnswerDeps & { readonly client: string },
 ): Promise<Reply> {
-  const how = { isTcp: true, client };
-  const bytes = await forwardQuery(writeQuestion(name, query.type, 0), how);
-  const others = bytes === undefined ? undefined : readAnswers(bytes);
-  countAnswer({ by: "others", result: others === undefined ? "failed" : "done" });
-  if (others === undefined) return { rcode: RCODE.failed, records: [] };
-  return { rcode: RCODE.ok, records, others, domain: zone.domain };
+  const options = { isTcp: true, client };
+  const bytes = await forwardQuery(writeQuestion(name, query.type, 0), options);
+  const forwardedAnswers = bytes === undefined ? undefined : readAnswers(bytes);
+  countReply({ by: "others", result: forwardedAnswers === undefined ? "failed" : "done" });
+  if (forwardedAnswers === undefined) return { rcode: RCODE.failed, records: [] };
+  return { rcode: RCODE.ok, records, forwardedAnswers, domain: zone.domain };
 }
 
 function ownReply(query: Query, { records, name, lookup }: AliasChain, deps: AnswerDeps): Reply {
   const { domain } = deps.zone;
-  deps.countAnswer({ by: "own", result: lookup.kind === "found" ? "done" : "missing" });
+  deps.countReply({ by: "own", result: lookup.kind === "found" ? "done" : "missing" });
   if (lookup.kind !== "found") return { rcode: RCODE.missing, records, domain };
   const matching = lookup.records.filter(({ type }) => type === query.type || query.type === "ANY");
   const own = rotated(matching, deps.nextRotation()).map((record) => ({ name, record }));
@@ -91,7 +91,7 @@ export async function answerQuery(
   if (query === undefined) return undefined;
   const write = (reply: Reply): Buffer => writeReply(query, reply, asker.isTcp);
   if (!query.isStandard) {
-    deps.countAnswer({ by: "nobody", result: "refused" });
+    deps.countReply({ by: "nobody", result: "refused" });
     return write({ rcode: RCODE.notImplemented, records: [] });
   }
   const chain = followAliases(query, deps.zone);
@@ -99,7 +99,7 @@ export async function answerQuery(
   if (chain.records.length > 0)
     return write(await resolveAlias(query, chain, { ...deps, client: asker.address }));
   const answer = await deps.forwardQuery(bytes, { isTcp: asker.isTcp, client: asker.address });
-  deps.countAnswer({ by: "others", result: answer === undefined ? "failed" : "done" });
+  deps.countReply({ by: "others", result: answer === undefined ? "failed" : "done" });
   return answer === undefined
     ? write({ rcode: RCODE.failed, records: [] })
     : withId(answer, query.id);

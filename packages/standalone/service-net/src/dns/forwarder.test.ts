@@ -109,7 +109,7 @@ async function others(port: number, ...servers: readonly string[]) {
     files,
     clock,
     randomId: () => ids.shift() ?? 0,
-    own: "10.96.0.10",
+    ownAddress: "10.96.0.10",
     port,
   });
   return { clock, send };
@@ -225,7 +225,7 @@ function openQueries() {
     files: { readText },
     clock: createFakeClock(),
     randomId: () => ID,
-    own: "",
+    ownAddress: "",
   });
   const end = (): void => {
     resolve(undefined);

@@ -18,12 +18,12 @@ const OPEN_MAX = 512;
 const OPEN_PER_CLIENT_MAX = 64;
 const LENGTH_BYTES = 2;
 
-export function parseServers(text: string, own: string): readonly string[] {
+export function parseServers(text: string, ownAddress: string): readonly string[] {
   return text
     .split("\n")
     .map((line) => line.trim().split(/\s+/))
     .flatMap(([key, value = ""]) => (key === "nameserver" && isIP(value) !== 0 ? [value] : []))
-    .filter((server) => server !== own)
+    .filter((server) => server !== ownAddress)
     .slice(0, SERVERS_MAX);
 }
 
@@ -44,17 +44,17 @@ function queryByUdp({
 }: ServerQuery): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
   const socket = createSocket(isIP(server) === 6 ? "udp6" : "udp4");
-  const end = (answer?: Buffer): void => {
+  const finish = (answer?: Buffer): void => {
     resolve(answer);
   };
   signal.addEventListener("abort", () => {
-    end();
+    finish();
   });
   socket.on("error", () => {
-    end();
+    finish();
   });
   socket.on("message", (message) => {
-    if (isAnswer(message)) end(message);
+    if (isAnswer(message)) finish(message);
   });
   // On a connected socket the kernel drops packets from other addresses.
   socket.connect(port, server, () => {
@@ -75,25 +75,25 @@ function queryByTcp({
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
   const socket = createConnection({ host: server, port });
   let read = Buffer.alloc(0);
-  const end = (answer?: Buffer): void => {
+  const finish = (answer?: Buffer): void => {
     resolve(answer);
     socket.destroy();
   };
   signal.addEventListener("abort", () => {
-    end();
+    finish();
   });
   socket.on("error", () => {
-    end();
+    finish();
   });
   socket.on("close", () => {
-    end();
+    finish();
   });
   socket.on("data", (piece) => {
     read = Buffer.concat([read, piece]);
     const length = read.length < LENGTH_BYTES ? Infinity : read.readUInt16BE(0) + LENGTH_BYTES;
     if (read.length < length) return;
     const answer = read.subarray(LENGTH_BYTES, length);
-    end(isAnswer(answer) ? answer : undefined);
+    finish(isAnswer(answer) ? answer : undefined);
   });
   const length = Buffer.alloc(LENGTH_BYTES);
   length.writeUInt16BE(bytes.length, 0);
@@ -106,7 +106,7 @@ interface ForwarderDeps {
   readonly clock: Clock;
   /** Unpredictable, from 0 to 65,535. */
   readonly randomId: () => number;
-  readonly own: string;
+  readonly ownAddress: string;
   /** Defaults to 53. */
   readonly port?: number;
 }
@@ -118,15 +118,15 @@ async function queryInOrder(
 ): Promise<Buffer | undefined> {
   for (const server of servers) {
     const timeout = new AbortController();
-    const answered = new AbortController();
-    clock.sleep(TIMEOUT_MS, answered.signal).then(
+    const done = new AbortController();
+    clock.sleep(TIMEOUT_MS, done.signal).then(
       () => {
         timeout.abort();
       },
       () => undefined,
     );
     const answer = await queryServer(server, timeout.signal);
-    answered.abort();
+    done.abort();
     if (answer !== undefined) return answer;
   }
   return undefined;
@@ -137,7 +137,7 @@ export function createForwarder({
   files,
   clock,
   randomId,
-  own,
+  ownAddress,
   port = PORT,
 }: ForwarderDeps): ForwardQuery {
   const open = new Map<string, number>();
@@ -150,7 +150,7 @@ export function createForwarder({
     open.set(client, clientCount + 1);
     all += 1;
     try {
-      const servers = parseServers((await files.readText(RESOLVER)) ?? "", own);
+      const servers = parseServers((await files.readText(RESOLVER)) ?? "", ownAddress);
       return await queryInOrder(
         servers,
         (server, signal) => {

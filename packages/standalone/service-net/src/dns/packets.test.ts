@@ -91,7 +91,7 @@ describe("a reply", () => {
       { name: "www", record: { type: "CNAME", target: "web" } as const },
       address,
     ];
-    expect(written({ rcode: 0, records, others: [OTHER] }).answers).toMatchObject([
+    expect(written({ rcode: 0, records, forwardedAnswers: [OTHER] }).answers).toMatchObject([
       { type: "SRV", name: "_http._tcp.web", ttl: 5, data: { target: "pod.web", port: 80 } },
       { type: "CNAME", name: "www", ttl: 5, data: "web" },
       { type: "A", name: "web", ttl: 5, data: "10.0.0.1" },

@@ -27,7 +27,7 @@ export interface Query {
   readonly isStandard: boolean;
 }
 
-function udpMaxOf(opt: dns.Answer | undefined): number {
+function computeUdpMax(opt: dns.Answer | undefined): number {
   const payloadSize = opt?.type === "OPT" ? opt.udpPayloadSize : UDP_MIN;
   return Math.min(UDP_MAX, Math.max(UDP_MIN, payloadSize));
 }
@@ -45,7 +45,7 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
     question,
     isRecursive: (flags & dns.RECURSION_DESIRED) !== 0,
     hasEdns: opt !== undefined,
-    udpMax: udpMaxOf(opt),
+    udpMax: computeUdpMax(opt),
     isStandard:
       others.length === 0 && isInternetClass && ((flags >> OPCODE_SHIFT) & OPCODE_MASK) === 0,
   };
@@ -87,14 +87,14 @@ function buildSoa(domain: string): dns.Answer {
 export interface Reply {
   readonly rcode: number;
   readonly records: readonly NamedRecord[];
-  readonly others?: readonly dns.Answer[];
+  readonly forwardedAnswers?: readonly dns.Answer[];
   /** Unset when this server is not authoritative. */
   readonly domain?: string;
 }
 
 /** A truncated answer makes the client retry over TCP. */
 export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
-  const answers = [...reply.records.map(toAnswer), ...(reply.others ?? [])];
+  const answers = [...reply.records.map(toAnswer), ...(reply.forwardedAnswers ?? [])];
   const authoritative = reply.domain === undefined ? 0 : dns.AUTHORITATIVE_ANSWER;
   const requestedFlags = query.isRecursive ? dns.RECURSION_DESIRED : 0;
   const flags = authoritative | requestedFlags | dns.RECURSION_AVAILABLE | reply.rcode;

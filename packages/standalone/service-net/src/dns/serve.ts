@@ -81,7 +81,7 @@ export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Pro
     udp.bind(port, address);
     await once(udp, "listening");
     udp.on("error", (error) => {
-      log.warn("a name server's socket failed", { reason: messageOf(error) });
+      log.warn("dns socket failed", { reason: messageOf(error) });
     });
     udp.on("message", (bytes, { address: client, port: clientPort }) => {
       deps
@@ -90,7 +90,7 @@ export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Pro
           if (answer !== undefined && !signal.aborted) udp.send(answer, clientPort, client);
         })
         .catch((error: unknown) => {
-          log.error("a name cannot be answered", { reason: messageOf(error), err: error });
+          log.error("dns query failed", { reason: messageOf(error), err: error });
         });
     });
     return port;

@@ -72,7 +72,7 @@ function findServiceRecords(service: Service, zone: Zone): Lookup {
 function findEndpointRecords(label: string, service: Service, zone: Zone): Lookup {
   if (!isHeadless(service)) return MISSING;
   const endpointRecords = listReadyEndpoints(service, zone).filter(
-    (place) => place.label === label,
+    (candidate) => candidate.label === label,
   );
   return found(endpointRecords.map(({ address }) => ({ type: "A", address })));
 }

@@ -55,7 +55,7 @@ export class ForwardTable {
         return;
       } catch (error) {
         // Another program changed or flushed the table, so it is rewritten.
-        log.warn("services are written anew", { reason: messageOf(error) });
+        log.warn("service rules are rewritten completely", { reason: messageOf(error) });
         this.#written = undefined;
       }
     }

@@ -33,7 +33,7 @@ function isPort(port: number | undefined): port is number {
   return port !== undefined && Number.isInteger(port) && port >= 1 && port <= PORT_MAX;
 }
 
-function protocolOf(text = "TCP"): "tcp" | "udp" | undefined {
+function parseProtocol(text = "TCP"): "tcp" | "udp" | undefined {
   if (text === "TCP") return "tcp";
   return text === "UDP" ? "udp" : undefined;
 }
@@ -44,11 +44,11 @@ export function isEndpoint(address: string, { services }: Ranges): boolean {
 }
 
 /** Terminating endpoints may still serve. Source: KEP-1669. */
-function selectAddresses({ endpoints = [] }: EndpointSlice, want: "ready" | "serving") {
+function selectAddresses({ endpoints = [] }: EndpointSlice, state: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;
-    const isWanted = want === "ready" ? ready : serving && terminating;
-    return isWanted ? addresses.slice(0, 1) : [];
+    const isSelected = state === "ready" ? ready : serving && terminating;
+    return isSelected ? addresses.slice(0, 1) : [];
   });
 }
 
@@ -57,7 +57,7 @@ function listEndpoints(
   slices: readonly EndpointSlice[],
   ranges: Ranges,
 ): readonly string[] {
-  const listTargets = (want: "ready" | "serving"): readonly string[] =>
+  const listTargets = (state: "ready" | "serving"): readonly string[] =>
     slices
       .filter(({ addressType }) => addressType === "IPv4")
       .flatMap((slice) => {
@@ -66,7 +66,7 @@ function listEndpoints(
         );
         if (found === undefined || !isPort(found.port)) return [];
         const { port } = found;
-        return selectAddresses(slice, want)
+        return selectAddresses(slice, state)
           .filter((address) => isEndpoint(address, ranges))
           .map((address) => `${address} . ${String(port)}`);
       });
@@ -74,10 +74,10 @@ function listEndpoints(
   return [...new Set(ready.length > 0 ? ready : listTargets("serving"))].sort();
 }
 
-function nodePortOf({ nodePort }: ServicePort, { spec }: Service): number | undefined {
-  const hasOne = spec.type === "NodePort" || spec.type === "LoadBalancer";
+function findNodePort({ nodePort }: ServicePort, { spec }: Service): number | undefined {
+  const hasNodePorts = spec.type === "NodePort" || spec.type === "LoadBalancer";
   const isValid = isPort(nodePort) && nodePort >= NODE_PORT_MIN && nodePort <= NODE_PORT_MAX;
-  return hasOne && isValid ? nodePort : undefined;
+  return hasNodePorts && isValid ? nodePort : undefined;
 }
 
 function isForwarded({ metadata, spec }: Service, { services, dns }: Ranges): boolean {
@@ -100,10 +100,10 @@ export function listForwards(
   const { metadata, spec } = service;
   const key = `${metadata.namespace ?? ""}/${metadata.name}`;
   return (spec.ports ?? []).flatMap((port): readonly Forward[] => {
-    const protocol = protocolOf(port.protocol);
+    const protocol = parseProtocol(port.protocol);
     const endpoints = listEndpoints(port, slices, ranges);
     if (protocol === undefined || !isPort(port.port) || endpoints.length === 0) return [];
-    const nodePort = nodePortOf(port, service);
+    const nodePort = findNodePort(port, service);
     return [
       {
         name: `${key}:${String(port.port)}/${protocol}`,

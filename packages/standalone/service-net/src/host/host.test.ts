@@ -3,7 +3,13 @@
 import type { Command } from "@patchbay/core/interfaces";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { claimServices, dnsAddressOf, prepareHost, removeServices, tableOf } from "./host.ts";
+import {
+  claimServices,
+  findDnsAddress,
+  prepareHost,
+  removeServices,
+  buildTableName,
+} from "./host.ts";
 
 const NETWORK = "10.96.0.0/16";
 
@@ -14,9 +20,9 @@ function host(exitCode = 0) {
 }
 
 test("the tenth address of the network is the name server's", () => {
-  expect(dnsAddressOf(NETWORK)).toBe("10.96.0.10");
-  expect(dnsAddressOf("no network")).toBe("");
-  expect(tableOf(NETWORK)).toBe("patchbay-services-10.96.0.0");
+  expect(findDnsAddress(NETWORK)).toBe("10.96.0.10");
+  expect(findDnsAddress("no network")).toBe("");
+  expect(buildTableName(NETWORK)).toBe("patchbay-services-10.96.0.0");
 });
 
 test.each([

@@ -10,11 +10,11 @@ const TIMEOUT_MS = 10_000;
 const DNS_DISTANCE = 10;
 
 /** Each machine on the host has its own network of Services, and so its own table. */
-export function tableOf(serviceNetwork: string): string {
+export function buildTableName(serviceNetwork: string): string {
   return `patchbay-services-${serviceNetwork.split("/")[0] ?? ""}`;
 }
 
-export function dnsAddressOf(serviceNetwork: string): string {
+export function findDnsAddress(serviceNetwork: string): string {
   const network = parseNetwork(serviceNetwork);
   return network === undefined ? "" : addressAt(network, DNS_DISTANCE);
 }
@@ -38,7 +38,7 @@ export async function claimServices(
 
 /** Idempotent. */
 export async function prepareHost(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
-  const dns = dnsAddressOf(serviceNetwork);
+  const dns = findDnsAddress(serviceNetwork);
   const commands = [
     ["addr", "replace", `${dns}/32`, "dev", "lo"],
     ["route", "replace", ...routeArguments(serviceNetwork), "src", dns],
@@ -52,10 +52,10 @@ export async function removeServices(runner: ProcessRunner, serviceNetwork: stri
   if (parseNetwork(serviceNetwork) === undefined) return;
   const commands = [
     ["route", "del", ...routeArguments(serviceNetwork)],
-    ["addr", "del", `${dnsAddressOf(serviceNetwork)}/32`, "dev", "lo"],
+    ["addr", "del", `${findDnsAddress(serviceNetwork)}/32`, "dev", "lo"],
   ];
   for (const args of commands)
     await runner.run({ argv: ["ip", "-4", ...args], timeoutMs: TIMEOUT_MS });
-  const stdin = removalText(tableOf(serviceNetwork));
+  const stdin = removalText(buildTableName(serviceNetwork));
   await runner.run({ argv: ["nft", "-f", "-"], stdin, timeoutMs: TIMEOUT_MS });
 }

@@ -2,13 +2,13 @@
 import type { Endpoints, Pod, Service } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aPod, aService, aSlice } from "../testing/objects.ts";
-import { planEndpoints, wantedSlices } from "./plan.ts";
+import { planEndpoints, buildSlices } from "./plan.ts";
 
 const NOT_READY = { conditions: [{ type: "Ready", status: "False" }] } as const;
 const GOING = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 
 function madeFor(service: Service, ...pods: readonly Pod[]): Endpoints | undefined {
-  return planEndpoints(service, wantedSlices(service, pods), undefined)?.object;
+  return planEndpoints(service, buildSlices(service, pods), undefined)?.object;
 }
 
 describe("Endpoints", () => {
@@ -101,7 +101,7 @@ describe("Endpoints", () => {
 
 describe("what is done about those that are there", () => {
   const service = aService();
-  const slices = wantedSlices(service, [aPod("a", "10.88.0.5")]);
+  const slices = buildSlices(service, [aPod("a", "10.88.0.5")]);
   const made = planEndpoints(service, slices, undefined)?.object;
   const metadata = { name: "web", ...made?.metadata, resourceVersion: "7" };
   const known: Endpoints = { apiVersion: "v1", kind: "Endpoints", ...made, metadata };

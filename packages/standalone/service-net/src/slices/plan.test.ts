@@ -2,13 +2,13 @@
 import { SLICE_ENDPOINTS_MAX, type Service } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aPod, aService } from "../testing/objects.ts";
-import { wantedSlices } from "./plan.ts";
+import { buildSlices } from "./plan.ts";
 
 const NOT_READY = { conditions: [{ type: "Ready", status: "False" }] } as const;
 const GOING = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 
 function addressesOf(service: Service, ...pods: readonly ReturnType<typeof aPod>[]) {
-  return wantedSlices(service, pods).map(({ ports = [], endpoints = [] }) => [
+  return buildSlices(service, pods).map(({ ports = [], endpoints = [] }) => [
     ports.map(({ port }) => port),
     endpoints.map(({ addresses, conditions }) => [addresses[0], conditions?.ready]),
   ]);
@@ -17,7 +17,7 @@ function addressesOf(service: Service, ...pods: readonly ReturnType<typeof aPod>
 describe("slices", () => {
   test("say what a cluster's say", () => {
     const pod = aPod("p", "10.88.0.5", { spec: { hostname: "vm1", subdomain: "web" } });
-    expect(wantedSlices(aService(), [pod])).toEqual([
+    expect(buildSlices(aService(), [pod])).toEqual([
       {
         apiVersion: "discovery.k8s.io/v1",
         kind: "EndpointSlice",
@@ -153,7 +153,7 @@ describe("slices", () => {
   ])("have a pod with $name: $count", ({ labels, count }) => {
     const service = aService({ selector: { app: "web", tier: "a" } });
     const pod = aPod("p", "10.88.0.5", { metadata: { labels } });
-    expect(wantedSlices(service, [pod])).toHaveLength(count);
+    expect(buildSlices(service, [pod])).toHaveLength(count);
   });
 
   test.each([
@@ -161,7 +161,7 @@ describe("slices", () => {
     { name: "without a name of its own", spec: { subdomain: "web" } },
     { name: "without a node", spec: { nodeName: undefined } },
   ])("carry no host name of a pod $name", ({ spec }) => {
-    const [slice] = wantedSlices(aService(), [aPod("p", "10.88.0.5", { spec })]);
+    const [slice] = buildSlices(aService(), [aPod("p", "10.88.0.5", { spec })]);
     const [endpoint = {}] = slice?.endpoints ?? [];
     expect(Object.keys(endpoint)).not.toContain("hostname");
     expect(Object.keys(endpoint).includes("nodeName")).toBe(!("nodeName" in spec));
@@ -188,14 +188,14 @@ describe("slices", () => {
   });
 
   test("have no pod without status", () => {
-    expect(wantedSlices(aService(), [{ ...aPod("p", ""), status: {} }])).toEqual([]);
+    expect(buildSlices(aService(), [{ ...aPod("p", ""), status: {} }])).toEqual([]);
   });
 
   test("hold as many as one may", () => {
     const pods = Array.from({ length: SLICE_ENDPOINTS_MAX + 1 }, (_none, index) =>
       aPod(`p${String(index)}`, `10.88.${String(index >> 8)}.${String(index & 255)}`),
     );
-    const slices = wantedSlices(aService(), pods);
+    const slices = buildSlices(aService(), pods);
     expect(slices.map(({ metadata, endpoints = [] }) => [metadata.name, endpoints.length])).toEqual(
       [
         ["web-0", SLICE_ENDPOINTS_MAX],

@@ -76,7 +76,7 @@ function toServicePart(service: Service, pod: Pod): ServicePart | undefined {
   return { addressType: "IPv4", ports, endpoint: toEndpoint(service, pod, address) };
 }
 
-export function wantedSlices(service: Service, pods: readonly Pod[]): readonly EndpointSlice[] {
+export function buildSlices(service: Service, pods: readonly Pod[]): readonly EndpointSlice[] {
   if (!isSelecting(service)) return [];
   const parts = pods.flatMap((pod) => toServicePart(service, pod) ?? []);
   const { name: stem } = service.metadata;
@@ -140,7 +140,7 @@ function isHeadless({ spec }: Service): boolean {
   return spec.clusterIP === "None";
 }
 
-function wantedEndpoints(service: Service, slices: readonly EndpointSlice[]): Endpoints {
+function buildEndpoints(service: Service, slices: readonly EndpointSlice[]): Endpoints {
   const { name, namespace = "", uid = "", labels } = service.metadata;
   const groups = Map.groupBy(slices, ({ ports }) => JSON.stringify(ports));
   const subsets = [...groups.values()].map(toSubset).filter(hasAddresses);
@@ -169,7 +169,7 @@ export function planEndpoints(
   slices: readonly EndpointSlice[],
   known: Endpoints | undefined,
 ): EndpointsAction | undefined {
-  const object = wantedEndpoints(service, slices);
+  const object = buildEndpoints(service, slices);
   if (known === undefined) return { kind: "create", object };
   if (isEqual(comparedFields(known), comparedFields(object))) return undefined;
   const { resourceVersion = "" } = known.metadata;

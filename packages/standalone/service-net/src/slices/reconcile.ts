@@ -3,8 +3,8 @@ import { ENDPOINT_SLICES, ENDPOINTS } from "@patchbay/api";
 import { planSlices } from "@patchbay/core/services";
 import { done, parseKey, performWrite, type Next } from "@patchbay/kube";
 import type { Store } from "@patchbay/core/interfaces";
-import { slicesOf, type Objects } from "../objects.ts";
-import { planEndpoints, isSelecting, SLICE_WRITER, wantedSlices } from "./plan.ts";
+import { listSlices, type Objects } from "../objects.ts";
+import { planEndpoints, isSelecting, SLICE_WRITER, buildSlices } from "./plan.ts";
 
 /** The API server deletes slices and Endpoints with the Service. */
 export async function reconcileSlices(
@@ -15,8 +15,8 @@ export async function reconcileSlices(
   const service = services.find(parseKey(key));
   if (service === undefined || service.metadata.deletionTimestamp !== undefined) return done();
   const inNamespace = pods.listBy("namespace", service.metadata.namespace ?? "");
-  const wanted = wantedSlices(service, inNamespace);
-  for (const { kind, slice } of planSlices(wanted, slicesOf(slices, key), SLICE_WRITER)) {
+  const wanted = buildSlices(service, inNamespace);
+  for (const { kind, slice } of planSlices(wanted, listSlices(slices, key), SLICE_WRITER)) {
     await performWrite(store, ENDPOINT_SLICES, { kind, object: slice });
   }
   // Other clients also write the Endpoints.

@@ -14,13 +14,13 @@ import {
   ensureServerCertificates,
   newestValidityStartMs,
 } from "./certificates.ts";
-import { pathsOf } from "./paths.ts";
+import { buildPaths } from "./paths.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
 function setUp() {
   const clock = createFakeClock();
-  const deps = { files: createFakeFiles(), clock, paths: pathsOf("/data") };
+  const deps = { files: createFakeFiles(), clock, paths: buildPaths("/data") };
   return { clock, deps };
 }
 

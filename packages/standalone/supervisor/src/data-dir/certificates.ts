@@ -21,7 +21,7 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "./paths.ts";
 import { names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core/guest";
-import { readFields, textOf } from "./json.ts";
+import { readFields, readText } from "./json.ts";
 
 const KEY_MODE = 0o600;
 const VALID_DAYS = 365;
@@ -159,7 +159,7 @@ async function ensureSigningKey({ files, paths }: CertificateDeps, name: string)
 }
 
 export async function ensureServerCertificates(deps: CertificateDeps): Promise<Certificates> {
-  const apiAddress = textOf(await readFields(deps.files, deps.paths.settings), "apiAddress");
+  const apiAddress = readText(await readFields(deps.files, deps.paths.settings), "apiAddress");
   const ipAddresses = ["127.0.0.1", ...(apiAddress === "" ? [] : [apiAddress])];
   const ca = await ensureAuthority(deps, "ca");
   const frontProxyCa = await ensureAuthority(deps, "front-proxy-ca");
@@ -239,7 +239,7 @@ export async function ensureAdminKubeconfig(
   await ensureKubeconfig(deps, ca, { account: ADMINISTRATOR, file, server });
 }
 
-export function kubeconfigOf(paths: Paths, component: string): string {
+export function buildKubeconfigPath(paths: Paths, component: string): string {
   return join(paths.kubeconfigs, `${component}.kubeconfig`);
 }
 
@@ -250,7 +250,7 @@ export async function ensureComponentCertificates(
   machine: { readonly server: string; readonly nodeName: string },
 ): Promise<void> {
   for (const account of listAccounts(machine.nodeName)) {
-    const file = kubeconfigOf(deps.paths, account.name);
+    const file = buildKubeconfigPath(deps.paths, account.name);
     await ensureKubeconfig(deps, ca, { account, file, server: machine.server });
   }
   // Named by node instead of address, because the machine's address may change.

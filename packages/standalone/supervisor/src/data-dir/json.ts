@@ -14,13 +14,13 @@ export async function readFields(files: Files, path: string): Promise<JsonObject
 }
 
 /** Empty when the field is not a string. */
-export function textOf(fields: JsonObject | undefined, name: string): string {
+export function readText(fields: JsonObject | undefined, name: string): string {
   const value = fields?.[name];
   return typeof value === "string" ? value : "";
 }
 
 /** Undefined when the field is not a number. */
-export function numberOf(fields: JsonObject | undefined, name: string): number | undefined {
+export function readNumber(fields: JsonObject | undefined, name: string): number | undefined {
   const value = fields?.[name];
   return typeof value === "number" ? value : undefined;
 }

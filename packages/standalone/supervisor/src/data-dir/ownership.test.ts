@@ -4,9 +4,9 @@ import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test, vi } from "vitest";
 import { readFields } from "./json.ts";
 import { isMarked, markDirectory, rejectForeignFiles } from "./ownership.ts";
-import { directoriesOf, pathsOf } from "./paths.ts";
+import { listDirectories, buildPaths } from "./paths.ts";
 
-const paths = pathsOf("/data");
+const paths = buildPaths("/data");
 let files: FakeFiles;
 
 beforeEach(() => {
@@ -33,7 +33,7 @@ test("one that is not there, or is a file system of its own, may become ours", a
 });
 
 test("what died before the mark is ours", async () => {
-  for (const [path] of directoriesOf(paths)) await files.ensureDirectory(path);
+  for (const [path] of listDirectories(paths)) await files.ensureDirectory(path);
   for (const path of [paths.kubeconfig, paths.store, `${paths.settings}.12-1.tmp`]) {
     await files.writeAtomic(path, "");
   }
@@ -45,7 +45,7 @@ test("a directory with somebody else's files is refused, by name, until it is ma
   await files.writeAtomic(join(paths.dataDir, "photographs/one"), "");
   await expect(rejectForeignFiles(files, paths)).rejects.toMatchObject({
     code: "STANDALONE_NOT_OURS",
-    message: expect.stringContaining("holds photographs") as string,
+    message: expect.stringContaining("contains photographs") as string,
   });
   await markDirectory(files, paths);
   await expectMayBecomeOurs();

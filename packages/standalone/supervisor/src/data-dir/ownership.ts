@@ -4,7 +4,7 @@ import { relative, sep, basename, join } from "node:path";
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
-import { readFields, textOf } from "./json.ts";
+import { readFields, readText } from "./json.ts";
 import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";
 
@@ -13,7 +13,7 @@ export const KIND = "PatchbayStandalone";
 const LOST_AND_FOUND = "lost+found";
 
 export function isMarked(fields: JsonObject | undefined): boolean {
-  return textOf(fields, "kind") === KIND;
+  return readText(fields, "kind") === KIND;
 }
 
 function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
@@ -26,13 +26,13 @@ function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
  */
 export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {
   const { dataDir, settings } = paths;
-  const own = [LOST_AND_FOUND, ...listOwnNames(paths)];
+  const ownNames = [LOST_AND_FOUND, ...listOwnNames(paths)];
   const isOwn = (name: string): boolean =>
-    own.some((one) => name === one || name.startsWith(`${one}.`)); // unfinished files have an additional suffix
-  const other = (await files.list(dataDir)).find((name) => !isOwn(name));
+    ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // unfinished files have an additional suffix
+  const foreignName = (await files.list(dataDir)).find((name) => !isOwn(name));
   // Checked last: if other files appeared meanwhile, the mark existed before them.
-  if (other === undefined || isMarked(await readFields(files, settings))) return;
-  const reason = `it has no standalone.json of Patchbay, and holds ${other}`;
+  if (foreignName === undefined || isMarked(await readFields(files, settings))) return;
+  const reason = `it has no standalone.json of Patchbay, and contains ${foreignName}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
 }
 
@@ -73,7 +73,7 @@ export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {
   }
   await files.remove(settings);
   if (isMountPoint(mountinfo, dataDir)) {
-    print(`${dataDir} is empty; it is a mount point, and stays`);
+    print(`${dataDir} is empty; it is a mount point and is not deleted`);
     return;
   }
   await files.remove(dataDir);

@@ -28,7 +28,7 @@ export interface Paths {
 }
 
 /** `dataDir` must be absolute. */
-export function pathsOf(dataDir: string): Paths {
+export function buildPaths(dataDir: string): Paths {
   const below = (...parts: readonly string[]): string => join(dataDir, ...parts);
   return {
     dataDir,
@@ -55,7 +55,7 @@ export function pathsOf(dataDir: string): Paths {
   };
 }
 
-export function healthSocketOf({ run }: Paths, component: string): string {
+export function buildHealthSocketPath({ run }: Paths, component: string): string {
   return join(run, `${component}.sock`);
 }
 
@@ -64,7 +64,7 @@ const PRIVATE = 0o700;
 const PUBLIC = 0o755;
 
 /** In the order of creation. */
-export function directoriesOf(paths: Paths): readonly (readonly [path: string, mode: number])[] {
+export function listDirectories(paths: Paths): readonly (readonly [path: string, mode: number])[] {
   return [
     [paths.dataDir, PUBLIC],
     [paths.pki, PRIVATE],

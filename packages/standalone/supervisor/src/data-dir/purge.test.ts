@@ -3,9 +3,9 @@
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
 import { markDirectory, purge, rejectUnmarked } from "./ownership.ts";
-import { pathsOf } from "./paths.ts";
+import { buildPaths } from "./paths.ts";
 
-const paths = pathsOf("/data");
+const paths = buildPaths("/data");
 let files: FakeFiles;
 let removed: string[];
 let lines: string[];
@@ -51,7 +51,7 @@ test("a mount point is emptied and stays, with what belongs to its file system",
   await run();
   expect(removed).toEqual(["/data/pki", "/data/run", "/data/standalone.json"]);
   expect(await files.list("/data")).toEqual(["lost+found"]);
-  expect(lines).toEqual(["/data is empty; it is a mount point, and stays"]);
+  expect(lines).toEqual(["/data is empty; it is a mount point and is not deleted"]);
 });
 
 test("a directory in which something is mounted is left as it is", async () => {

@@ -2,10 +2,10 @@
 import { createFakeFiles, createFakeProcessRunner, type FakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { removeBridges } from "./bridges.ts";
 
-const PATHS = pathsOf("/d");
+const PATHS = buildPaths("/d");
 
 let files: FakeFiles;
 beforeEach(async () => {

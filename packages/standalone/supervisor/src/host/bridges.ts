@@ -5,7 +5,7 @@ import { listCreatedBridges } from "@patchbay/cni";
 import { AppError, type Logger } from "@patchbay/base";
 import { planBridgeRemoval } from "@patchbay/core/nics";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
-import { numberOf, textOf } from "../data-dir/json.ts";
+import { readNumber, readText } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -37,10 +37,10 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   const links: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
   if (!Array.isArray(links)) return [];
   return links.filter(isJsonObject).map((link) => {
-    const master = textOf(link, "master");
+    const master = readText(link, "master");
     return {
-      name: textOf(link, "ifname"),
-      index: numberOf(link, "ifindex") ?? 0,
+      name: readText(link, "ifname"),
+      index: readNumber(link, "ifindex") ?? 0,
       ...(master !== "" && { master }),
     };
   });
@@ -55,7 +55,7 @@ export async function removeBridges(deps: CleaningDeps): Promise<void> {
     ),
   );
   const { remove, inUse } = planBridgeRemoval(records.flat(), await listLinks(runner));
-  for (const link of inUse) log.warn("bridge stays because it has a port", { link });
+  for (const link of inUse) log.warn("bridge is in use and not removed", { link });
   for (const name of remove) {
     const argv = ["ip", "link", "del", name, "type", "bridge"] as const;
     const { exitCode, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });

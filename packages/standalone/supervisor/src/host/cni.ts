@@ -5,7 +5,7 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 import { Buffer } from "node:buffer";
-import { parseFields, textOf } from "../data-dir/json.ts";
+import { parseFields, readText } from "../data-dir/json.ts";
 
 const CONFIG_FILE = "10-patchbay.conflist";
 
@@ -49,7 +49,7 @@ const RESULTS_DIR = "/var/lib/cni/results";
 
 /** Source: CNI library, cachedInfo. */
 export function isResultOf(text: string | undefined, configs: readonly string[]): boolean {
-  const config = Buffer.from(textOf(parseFields(text), "config"), "base64").toString("utf8");
+  const config = Buffer.from(readText(parseFields(text), "config"), "base64").toString("utf8");
   return config !== "" && configs.includes(config);
 }
 

@@ -4,12 +4,12 @@ import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
-import { cgroupRootOf } from "../runtime/own-containerd.ts";
+import { buildPaths } from "../data-dir/paths.ts";
+import { buildCgroupRoot } from "../runtime/own-containerd.ts";
 import { removeLeftovers } from "./leftovers.ts";
 
-const PATHS = pathsOf("/d");
-const GROUP = `/sys/fs/cgroup${cgroupRootOf(PATHS)}`;
+const PATHS = buildPaths("/d");
+const GROUP = `/sys/fs/cgroup${buildCgroupRoot(PATHS)}`;
 
 let files = createFakeFiles();
 let ran: string[];

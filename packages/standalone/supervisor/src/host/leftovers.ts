@@ -3,7 +3,7 @@
 import { type CleaningDeps, removeBridges } from "./bridges.ts";
 import { messageOf } from "@patchbay/base";
 import { removeGroups, unmountBelow } from "@patchbay/containerd";
-import { cgroupRootOf, removeOwnContainerd } from "../runtime/own-containerd.ts";
+import { buildCgroupRoot, removeOwnContainerd } from "../runtime/own-containerd.ts";
 import { removeCniResults } from "./cni.ts";
 
 const LOSETUP_TIMEOUT_MS = 10_000;
@@ -47,7 +47,7 @@ async function removeMounts(deps: CleaningDeps): Promise<void> {
 
 /** Groups with processes remain. */
 async function removePodGroups(deps: CleaningDeps): Promise<void> {
-  await removeGroups(deps, cgroupRootOf(deps.paths));
+  await removeGroups(deps, buildCgroupRoot(deps.paths));
 }
 
 /** Logs failures and continues with the next step. */
@@ -57,7 +57,7 @@ export async function removeLeftovers(deps: CleaningDeps): Promise<void> {
     try {
       await step(deps);
     } catch (error) {
-      deps.log.warn("cannot clean up", { reason: messageOf(error), err: error });
+      deps.log.warn("host cleanup step failed", { reason: messageOf(error), err: error });
     }
   }
 }

@@ -4,13 +4,13 @@ import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { describe, expect, test, vi } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { writeDefaultNetwork, removeCniResults } from "./cni.ts";
 import { removeLoops } from "./leftovers.ts";
 import { removeMasquerade, removeServiceRules } from "./rules.ts";
 import { hasSystemd, installService, isInstalled, stopService, unitText } from "./service-unit.ts";
 
-const PATHS = pathsOf("/d");
+const PATHS = buildPaths("/d");
 const RESULTS = "/var/lib/cni/results";
 const SETTINGS = {
   apiPort: 1,
@@ -135,7 +135,7 @@ test("loop devices over files of the machine are detached", async () => {
 
 describe("masquerade rules of the default network", () => {
   const RULE = "-A POSTROUTING -s 10.88.111.2/32 -j CNI-d1ea458b499ca99cf43d02c9";
-  const FAILED = "warn: masquerade rules cannot be removed";
+  const FAILED = "warn: leftover masquerade rules cannot be removed";
   const DONE = "info: removed leftover masquerade rules";
 
   test.each([
@@ -177,7 +177,7 @@ describe("rules of Services", () => {
       settings: JSON.stringify(SETTINGS),
       answers: { nft: { exitCode: 127 } },
       count: 2,
-      notes: ["warn: rules of services cannot be removed"],
+      notes: ["warn: service rules cannot be removed"],
     },
   ])("$name", async ({ settings, answers, count, notes }) => {
     const here = host(answers);

@@ -3,7 +3,7 @@
 import { isWithin, parseIp } from "@patchbay/api";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
-import { readFields, textOf } from "../data-dir/json.ts";
+import { readFields, readText } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { removeServices } from "@patchbay/service-net/host";
 
@@ -46,7 +46,7 @@ export async function removeMasquerade(deps: {
   readonly paths: Paths;
 }): Promise<void> {
   const { files, runner, paths, log } = deps;
-  const subnet = textOf(await readFields(files, paths.settings), "podSubnet");
+  const subnet = readText(await readFields(files, paths.settings), "podSubnet");
   try {
     const list = { argv: ["iptables", "-t", "nat", "-S"], timeoutMs: TIMEOUT_MS } as const;
     const rules = findRulesWithin((await runner.run(list)).stdout, subnet);
@@ -58,9 +58,12 @@ export async function removeMasquerade(deps: {
       timeoutMs: TIMEOUT_MS,
     });
     if (exitCode === 0) log.info("removed leftover masquerade rules", { count: rules.length });
-    else log.warn("masquerade rules cannot be removed", { reason: stderr });
+    else log.warn("leftover masquerade rules cannot be removed", { reason: stderr });
   } catch (error) {
-    log.warn("masquerade rules cannot be removed", { reason: messageOf(error), err: error });
+    log.warn("leftover masquerade rules cannot be removed", {
+      reason: messageOf(error),
+      err: error,
+    });
   }
 }
 
@@ -72,8 +75,11 @@ export async function removeServiceRules(deps: {
 }): Promise<void> {
   const { files, runner, paths, log } = deps;
   try {
-    await removeServices(runner, textOf(await readFields(files, paths.settings), "serviceSubnet"));
+    await removeServices(
+      runner,
+      readText(await readFields(files, paths.settings), "serviceSubnet"),
+    );
   } catch (error) {
-    log.warn("rules of services cannot be removed", { reason: messageOf(error), err: error });
+    log.warn("service rules cannot be removed", { reason: messageOf(error), err: error });
   }
 }

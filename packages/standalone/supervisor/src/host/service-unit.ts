@@ -40,15 +40,15 @@ export function hasSystemd(files: Files): Promise<boolean> {
 export async function installService(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   command: readonly string[],
-  what: "enable" | "start",
+  action: "enable" | "start",
 ): Promise<"enabled" | "started" | "written"> {
   await files.writeAtomic(UNIT_FILE, unitText(command));
   if (!(await hasSystemd(files))) return "written";
   await runner.run({ argv: ["systemctl", "daemon-reload"], timeoutMs: TIMEOUT_MS });
-  const now = what === "start" ? ["--now"] : [];
+  const now = action === "start" ? ["--now"] : [];
   const argv = ["systemctl", "enable", ...now, "patchbay.service"] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });
-  return what === "start" ? "started" : "enabled";
+  return action === "start" ? "started" : "enabled";
 }
 
 export function isInstalled(files: Files): Promise<boolean> {

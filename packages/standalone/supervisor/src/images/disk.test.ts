@@ -160,7 +160,7 @@ test.each([
   {
     name: "that is called raw and is not",
     file: fileOf("a.raw", qcow2()),
-    want: "it is named raw and holds a disk of format qcow2",
+    want: "it is named raw and contains a disk of format qcow2",
   },
   {
     name: "that is called qcow2 and is not",

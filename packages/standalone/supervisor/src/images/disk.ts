@@ -116,7 +116,7 @@ function hasWrongSuffix({ format }: JsonObject, { source }: InspectedDisk): stri
   const wanted = named.toLowerCase() === "qcow2" ? "qcow2" : "raw";
   if (named === "" || format === wanted) return undefined;
   return wanted === "raw"
-    ? `it is named ${named} and holds a disk of format ${String(format)}; rename it if that is intended`
+    ? `it is named ${named} and contains a disk of format ${String(format)}; rename it if that is intended`
     : "it is named qcow2 but is not a qcow2 disk; check that the download is complete";
 }
 
@@ -135,13 +135,14 @@ function refersToOtherFile(info: JsonObject): string | undefined {
   const backing = info["backing-filename"] ?? info["full-backing-filename"];
   const data = findSpecificData(info)["data-file"];
   if (backing !== undefined) {
-    return `it is an overlay of the file ${quote(backing)} and holds only a part of the disk; make a complete disk with: qemu-img convert -O qcow2`;
+    return `it is an overlay of the file ${quote(backing)} and contains only a part of the disk; create a complete disk with: qemu-img convert -O qcow2`;
   }
   return data === undefined ? undefined : `its data is in another file, ${quote(data)}`;
 }
 
 function isUnreadable(info: JsonObject): string | undefined {
-  if (info["encrypted"] === true) return "it is encrypted, and nothing here can supply the key";
+  if (info["encrypted"] === true)
+    return "it is encrypted, which is not supported; decrypt it with: qemu-img convert";
   return findSpecificData(info)["corrupt"] === true
     ? "it is marked as corrupt; repair it with: qemu-img check -r all"
     : undefined;

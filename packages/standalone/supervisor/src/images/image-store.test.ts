@@ -4,8 +4,8 @@ import { names } from "@patchbay/api";
 import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
-import { containerdLayoutOf } from "../runtime/own-containerd.ts";
+import { buildPaths } from "../data-dir/paths.ts";
+import { buildContainerdLayout } from "../runtime/own-containerd.ts";
 import {
   addImageTo,
   listAddedNames,
@@ -16,7 +16,7 @@ import {
 } from "./image-store.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
-const paths = pathsOf("/data");
+const paths = buildPaths("/data");
 const MANIFEST = JSON.stringify({ config: { size: 1 }, layers: [{ size: 20 }] });
 
 interface Given {
@@ -76,7 +76,7 @@ function machine(given: Given = {}) {
     sha256sum: () => ({ stdout: `${"b".repeat(64)}  -` }),
     ...Object.fromEntries(["tar", "mv", "cp", "chown", "chmod"].map((name) => [name, () => ({})])),
   });
-  const layout = containerdLayoutOf(paths);
+  const layout = buildContainerdLayout(paths);
   return { access: { files, runner, layout, paths }, calls, known, files, runner };
 }
 
@@ -89,14 +89,14 @@ function add(its: ReturnType<typeof machine>, source: string, signal?: AbortSign
 
 const REFERENCE = "docker.io/library/web:latest";
 const WEB = { name: "web", reference: REFERENCE, digest: DIGEST, bytes: 21 };
-const ARCHIVE = `${containerdLayoutOf(paths).directory}/image-ID/image.tar`;
+const ARCHIVE = `${buildContainerdLayout(paths).directory}/image-ID/image.tar`;
 
 test.each([
   {
     name: "a directory",
     given: { kind: "directory" },
     source: "/root",
-    lines: ["making an image of /root"],
+    lines: ["building an image of /root"],
     calls: [`import ${ARCHIVE}`, `tag ${REFERENCE}`],
   },
   {
@@ -119,7 +119,7 @@ test.each([
     source: "/disk.img",
     lines: [
       "copying /disk.img",
-      "raw, 2 MiB; the guest sees 4 MiB: making an image of it",
+      "raw, 2 MiB; the guest sees 4 MiB: building an image",
       "importing it",
     ],
     calls: [`import ${ARCHIVE}`, `tag ${REFERENCE}`],
@@ -165,7 +165,7 @@ test("the programs that copy a disk or fetch an image end at the signal", async 
 test("a source that fails leaves nothing behind", async () => {
   const its = machine({ kind: "regular file", info: { format: "vmdk", "virtual-size": 1 } });
   await expect(add(its, "/disk.img").added).rejects.toMatchObject({ code: "IMAGE_SOURCE_INVALID" });
-  expect(await its.files.list(containerdLayoutOf(paths).directory)).toEqual([]);
+  expect(await its.files.list(buildContainerdLayout(paths).directory)).toEqual([]);
   expect(its.calls).toEqual([]);
 });
 

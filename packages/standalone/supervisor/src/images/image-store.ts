@@ -110,7 +110,10 @@ export async function listAddedNames(access: ContainerdAccess): Promise<readonly
 }
 
 /** In the words of stat; undefined when the path does not exist. */
-async function kindOfPath({ runner }: ContainerdAccess, path: string): Promise<string | undefined> {
+async function findPathKind(
+  { runner }: ContainerdAccess,
+  path: string,
+): Promise<string | undefined> {
   const argv = ["stat", "--dereference", "--format=%F", path] as const;
   const { exitCode, stdout } = await runner.run({ argv, timeoutMs: STAT_TIMEOUT_MS });
   return exitCode === 0 ? stdout.trim() : undefined;
@@ -156,7 +159,7 @@ async function addDisk(
     print(`copying ${path}`);
     const { format, bytes, virtualBytes } = await copyDisk(deps, { source, path, root });
     print(
-      `${format}, ${printMib(bytes)}; the guest sees ${printMib(virtualBytes)}: making an image of it`,
+      `${format}, ${printMib(bytes)}; the guest sees ${printMib(virtualBytes)}: building an image`,
     );
     const image = { source: root, workDirectory, architecture: goArchitecture() };
     const owner = names.LAUNCHER_UID;
@@ -175,7 +178,7 @@ async function addFrom(
   const { print, signal, name } = image;
   switch (source.kind) {
     case "directory":
-      print(`making an image of ${source.path}`);
+      print(`building an image of ${source.path}`);
       await addDirectory(access, source.path, name);
       break;
     case "disk":
@@ -206,7 +209,7 @@ async function addFrom(
 export async function addImageTo(access: ContainerdAccess, image: NewImage): Promise<MachineImage> {
   const name = fullReference(image.name);
   const path = resolve(image.source);
-  const source = classifySource(image.source, path, await kindOfPath(access, path));
+  const source = classifySource(image.source, path, await findPathKind(access, path));
   await addFrom(access, source, { ...image, name });
   const added = await findImage(access, name);
   if (added === undefined) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });

@@ -2,7 +2,7 @@
 // Image commands, which work whether the machine is up or not.
 import { fullReference } from "@patchbay/containerd";
 import { createFiles } from "@patchbay/os";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import {
   addImageTo,
   listAddedNames,
@@ -19,13 +19,13 @@ export interface ImageToAdd extends NewImage {
 }
 
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
-  if (!(await createFiles().exists(pathsOf(dataDir).containerd))) return [];
+  if (!(await createFiles().exists(buildPaths(dataDir).containerd))) return [];
   return withContainerd(dataDir, listWithSizes);
 }
 
 /** Does not start containerd, because shell completion calls it. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
-  if (!(await runsContainerd(createFiles(), pathsOf(dataDir)))) return [];
+  if (!(await runsContainerd(createFiles(), buildPaths(dataDir)))) return [];
   return withContainerd(dataDir, listAddedNames);
 }
 

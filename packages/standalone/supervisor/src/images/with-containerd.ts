@@ -6,9 +6,9 @@ import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot } from "../config.ts";
-import { pathsOf, type Paths } from "../data-dir/paths.ts";
+import { buildPaths, type Paths } from "../data-dir/paths.ts";
 import {
-  containerdLayoutOf,
+  buildContainerdLayout,
   containerdProgram,
   prepareOwnContainerd,
 } from "../runtime/own-containerd.ts";
@@ -57,8 +57,8 @@ export async function withContainerd<T>(
   use: (access: ContainerdAccess) => Promise<T>,
 ): Promise<T> {
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
-  const paths = pathsOf(dataDir);
-  const layout = containerdLayoutOf(paths);
+  const paths = buildPaths(dataDir);
+  const layout = buildContainerdLayout(paths);
   const access = { files: createFiles(), runner: createProcessRunner(), layout, paths };
   if (!(await runsContainerd(access.files, paths))) {
     try {

@@ -9,10 +9,10 @@ import {
   settle,
 } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { probeKvm } from "./kvm-probe.ts";
 
-const PATHS = pathsOf("/d");
+const PATHS = buildPaths("/d");
 const VIEW = `${PATHS.run}/guest-trial`;
 const CACHE = `${PATHS.run}/kvm-probe.json`;
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
@@ -73,14 +73,15 @@ function probe(architecture = "x64") {
   });
 }
 
-const WORKS = { useEmulation: false, why: "a guest boots under KVM: guests use KVM" };
+const WORKS = { useEmulation: false, reason: "a guest boots under KVM: guests use KVM" };
 
 test("a guest that boots under KVM decides for KVM, once for each boot and kernel", async () => {
   expect(await probe()).toEqual(WORKS);
   expect(JSON.parse((await files.readText(CACHE)) ?? "")).toEqual({
     bootId: "boot",
     digest: digest("0"),
-    ...WORKS,
+    useEmulation: false,
+    why: WORKS.reason,
   });
   expect(await probe()).toEqual(WORKS);
   expect([commands.length, launcherImages]).toEqual([1, 1]);
@@ -108,7 +109,7 @@ describe("guests are emulated", () => {
     await files.remove("/dev/kvm");
     expect(await probe()).toEqual({
       useEmulation: true,
-      why: `there is no /dev/kvm: ${SOFTWARE}`,
+      reason: `there is no /dev/kvm: ${SOFTWARE}`,
     });
     expect(commands).toEqual([]);
   });
@@ -119,10 +120,10 @@ describe("guests are emulated", () => {
     await settle();
     for (let turn = 0; turn < 20 && commands.length === 0; turn += 1) await settle();
     await clock.advance(15_000);
-    const why = `KVM does not work (a guest did not boot within 15 s): ${SOFTWARE}`;
-    expect(await probing).toEqual({ useEmulation: true, why });
+    const reason = `KVM does not work (a guest did not boot within 15 s): ${SOFTWARE}`;
+    expect(await probing).toEqual({ useEmulation: true, reason });
     expect(JSON.parse((await files.readText(CACHE)) ?? "")).toMatchObject({ useEmulation: true });
-    expect(await probe()).toEqual({ useEmulation: true, why });
+    expect(await probe()).toEqual({ useEmulation: true, reason });
   });
 
   test.each([
@@ -145,7 +146,7 @@ describe("guests are emulated", () => {
     guest = result;
     expect(await probe()).toEqual({
       useEmulation: true,
-      why: `KVM does not work (${reason}): ${SOFTWARE}`,
+      reason: `KVM does not work (${reason}): ${SOFTWARE}`,
     });
   });
 
@@ -161,8 +162,11 @@ describe("guests are emulated", () => {
     { name: "there is no image", given: {} },
   ])("where $name, which is tried again", async ({ given }) => {
     images = given;
-    const { useEmulation, why } = await probe();
-    expect([useEmulation, why]).toEqual([true, expect.stringContaining("no image has vmlinuz")]);
+    const { useEmulation, reason } = await probe();
+    expect([useEmulation, reason]).toEqual([
+      true,
+      expect.stringContaining("no image contains vmlinuz"),
+    ]);
     expect([await files.exists(CACHE), commands]).toEqual([false, []]);
   });
 });
@@ -181,7 +185,7 @@ test("the first image with a kernel is tried", async () => {
 test.each([
   { name: "another boot", bootId: "other", of: "0" },
   { name: "an image that is gone", bootId: "boot", of: "9" },
-])("a finding of $name does not count", async ({ bootId, of }) => {
+])("ignores a finding of $name", async ({ bootId, of }) => {
   const finding = { bootId, digest: digest(of), useEmulation: true, why: "old" };
   await files.writeAtomic(CACHE, JSON.stringify(finding));
   expect(await probe()).toEqual(WORKS);

@@ -6,9 +6,9 @@ import { createImageMounts, ctr, listImages, type ContainerdLayout } from "@patc
 import { isAppError, messageOf } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
-import { cgroupRootOf, containerdLayoutOf } from "./own-containerd.ts";
+import { buildCgroupRoot, buildContainerdLayout } from "./own-containerd.ts";
 import type { JsonObject } from "@patchbay/api/json";
-import { readFields, textOf } from "../data-dir/json.ts";
+import { readFields, readText } from "../data-dir/json.ts";
 
 /** Printed by the guest's init. Source: hack/guest/small/init. */
 const GUEST_READY = "guest ready";
@@ -84,7 +84,7 @@ function containerFlags(
     "--runc-root",
     layout.runcRoot,
     "--cgroup",
-    `${cgroupRootOf(paths)}/${CONTAINER}`,
+    `${buildCgroupRoot(paths)}/${CONTAINER}`,
     "--seccomp",
     "--read-only",
     "--mount",
@@ -92,15 +92,15 @@ function containerFlags(
   ];
 }
 
-function mountPointOf({ run }: Paths): string {
+function buildMountPoint({ run }: Paths): string {
   return join(run, "guest-trial");
 }
 
 /** Any image may contain a kernel, except those of the machine itself. */
 export async function listBootImages(deps: TrialDeps): Promise<readonly BootImage[]> {
-  const images = await listImages({ ...deps, layout: containerdLayoutOf(deps.paths) });
-  const own: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
-  return images.filter(({ name }) => !own.includes(name));
+  const images = await listImages({ ...deps, layout: buildContainerdLayout(deps.paths) });
+  const systemImages: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
+  return images.filter(({ name }) => !systemImages.includes(name));
 }
 
 /** Undefined when the image contains no kernel and initrd. */
@@ -110,8 +110,8 @@ async function withKernel<T>(
   use: (mountPoint: string) => Promise<T>,
 ): Promise<T | undefined> {
   const { files, paths } = deps;
-  const mountPoint = mountPointOf(paths);
-  const views = createImageMounts({ ...deps, layout: containerdLayoutOf(paths) });
+  const mountPoint = buildMountPoint(paths);
+  const views = createImageMounts({ ...deps, layout: buildContainerdLayout(paths) });
   await files.ensureDirectory(mountPoint);
   try {
     await views.release(mountPoint); // of a supervisor that crashed
@@ -127,7 +127,7 @@ async function withKernel<T>(
 }
 
 async function removeContainer(deps: TrialDeps): Promise<void> {
-  const access = { ...deps, layout: containerdLayoutOf(deps.paths) };
+  const access = { ...deps, layout: buildContainerdLayout(deps.paths) };
   for (const args of [
     ["tasks", "delete", "--force", CONTAINER],
     ["containers", "delete", CONTAINER],
@@ -142,7 +142,7 @@ async function runGuest(
   options: TrialOptions,
   mountPoint: string,
 ): Promise<string | undefined> {
-  const layout = containerdLayoutOf(deps.paths);
+  const layout = buildContainerdLayout(deps.paths);
   const device = options.accelerator === "kvm" ? ["--device", "/dev/kvm"] : [];
   const flags = [...containerFlags(layout, deps.paths, mountPoint), ...device];
   const booted = new AbortController();
@@ -198,7 +198,7 @@ const DEVICE = "/dev/kvm";
 
 export interface KvmFinding {
   readonly useEmulation: boolean;
-  readonly why: string;
+  readonly reason: string;
 }
 
 interface ProbeDeps extends TrialDeps {
@@ -214,17 +214,17 @@ function findCached(
   bootId: string,
   images: readonly BootImage[],
 ): KvmFinding | undefined {
-  if (textOf(cached, "bootId") !== bootId) return undefined;
-  if (!images.some(({ digest }) => digest === textOf(cached, "digest"))) return undefined;
-  return { useEmulation: cached?.["useEmulation"] === true, why: textOf(cached, "why") };
+  if (readText(cached, "bootId") !== bootId) return undefined;
+  if (!images.some(({ digest }) => digest === readText(cached, "digest"))) return undefined;
+  return { useEmulation: cached?.["useEmulation"] === true, reason: readText(cached, "why") };
 }
 
 function toFinding(problem: string | undefined): KvmFinding {
   return problem === undefined
-    ? { useEmulation: false, why: "a guest boots under KVM: guests use KVM" }
+    ? { useEmulation: false, reason: "a guest boots under KVM: guests use KVM" }
     : {
         useEmulation: true,
-        why: `KVM does not work (${problem}): guests are emulated in software`,
+        reason: `KVM does not work (${problem}): guests are emulated in software`,
       };
 }
 
@@ -232,7 +232,7 @@ function toFinding(problem: string | undefined): KvmFinding {
 export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
   const { files, paths, bootId, architecture } = deps;
   if (!(await files.exists(DEVICE))) {
-    return { useEmulation: true, why: `there is no ${DEVICE}: guests are emulated in software` };
+    return { useEmulation: true, reason: `there is no ${DEVICE}: guests are emulated in software` };
   }
   const cache = join(paths.run, "kvm-probe.json");
   const images = await listBootImages(deps);
@@ -245,9 +245,13 @@ export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
     if (outcome === undefined) continue;
     const finding = toFinding(outcome.problem);
     const { digest } = image;
-    await files.writeAtomic(cache, `${JSON.stringify({ bootId, digest, ...finding })}\n`);
+    const { useEmulation, reason } = finding;
+    await files.writeAtomic(
+      cache,
+      `${JSON.stringify({ bootId, digest, useEmulation, why: reason })}\n`,
+    );
     return finding;
   }
-  const why = `no image has vmlinuz and initrd to try KVM with: guests are emulated in software until the next start with one`;
-  return { useEmulation: true, why };
+  const reason = `no image contains vmlinuz and initrd for the KVM test: guests are emulated in software until the next start`;
+  return { useEmulation: true, reason };
 }

@@ -3,16 +3,16 @@ import type { CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import {
-  cgroupRootOf,
-  containerdLayoutOf,
-  criEndpointOf,
+  buildCgroupRoot,
+  buildContainerdLayout,
+  buildCriEndpoint,
   prepareOwnContainerd,
   removeOwnContainerd,
 } from "./own-containerd.ts";
 
-const PATHS = pathsOf("/d");
+const PATHS = buildPaths("/d");
 const SPEC = JSON.stringify({ process: {}, linux: {} });
 
 function host(mount: Partial<CommandResult> = {}) {
@@ -28,14 +28,14 @@ function host(mount: Partial<CommandResult> = {}) {
 }
 
 test("machines of one host have places and control groups of their own", () => {
-  expect(criEndpointOf(PATHS)).toBe("unix:///d/run/containerd/containerd.sock");
-  expect(containerdLayoutOf(PATHS)).toMatchObject({
+  expect(buildCriEndpoint(PATHS)).toBe("unix:///d/run/containerd/containerd.sock");
+  expect(buildContainerdLayout(PATHS)).toMatchObject({
     directory: "/d/containerd",
     runDirectory: "/d/run/containerd",
     cniConfDirectory: PATHS.cniConf,
   });
-  expect(cgroupRootOf(PATHS)).toMatch(/^\/patchbay-[0-9a-f]{8}$/);
-  expect(cgroupRootOf(pathsOf("/e"))).not.toBe(cgroupRootOf(PATHS));
+  expect(buildCgroupRoot(PATHS)).toMatch(/^\/patchbay-[0-9a-f]{8}$/);
+  expect(buildCgroupRoot(buildPaths("/e"))).not.toBe(buildCgroupRoot(PATHS));
 });
 
 test.each([
@@ -45,16 +45,16 @@ test.each([
     mount: { exitCode: 32 },
     want: "as copies: overlays cannot be mounted here",
   },
-])("where overlays $name root file systems are kept $want", async ({ mount, want }) => {
+])("where overlays $name root file systems are stored $want", async ({ mount, want }) => {
   const deps = host(mount);
   expect(await prepareOwnContainerd(deps)).toBe(want);
-  const config = await deps.files.readText(containerdLayoutOf(PATHS).config);
+  const config = await deps.files.readText(buildContainerdLayout(PATHS).config);
   expect(config).toContain("pause");
 });
 
 test("state and sockets of a containerd that has ended are removed, without a warning", async () => {
   const deps = host();
-  const { state, socket, root } = containerdLayoutOf(PATHS);
+  const { state, socket, root } = buildContainerdLayout(PATHS);
   for (const path of [`${state}/x`, socket, `${root}/x`]) await deps.files.writeAtomic(path, "");
   await removeOwnContainerd(deps);
   expect([deps.files.paths, deps.log.lines]).toEqual([[`${root}/x`], []]);

@@ -31,7 +31,7 @@ export interface RuntimeDeps {
 }
 
 /** @throws AppError with CONTAINERD_PATH_TOO_LONG */
-export function containerdLayoutOf({ containerd, run, cniConf }: Paths): ContainerdLayout {
+export function buildContainerdLayout({ containerd, run, cniConf }: Paths): ContainerdLayout {
   return buildLayout({
     directory: containerd,
     runDirectory: join(run, "containerd"),
@@ -39,11 +39,11 @@ export function containerdLayoutOf({ containerd, run, cniConf }: Paths): Contain
   });
 }
 
-export function criEndpointOf(paths: Paths): string {
-  return `unix://${containerdLayoutOf(paths).socket}`;
+export function buildCriEndpoint(paths: Paths): string {
+  return `unix://${buildContainerdLayout(paths).socket}`;
 }
 
-export function cgroupRootOf({ dataDir }: Pick<Paths, "dataDir">): string {
+export function buildCgroupRoot({ dataDir }: Pick<Paths, "dataDir">): string {
   const hash = createHash("sha256").update(dataDir).digest("hex");
   return `/patchbay-${hash.slice(0, HASH_LENGTH)}`;
 }
@@ -52,7 +52,7 @@ export function containerdProgram(
   deps: Pick<RuntimeDeps, "files" | "runner" | "paths"> & { readonly clock: Clock },
 ): ComponentProgram {
   const { files, runner, paths, clock } = deps;
-  const layout = containerdLayoutOf(paths);
+  const layout = buildContainerdLayout(paths);
   return {
     name: "containerd",
     argv: containerdCommand(layout),
@@ -64,7 +64,7 @@ export function containerdProgram(
 /** Returns a description of the snapshotter for the user. */
 export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   const { files, runner, bootId, paths } = deps;
-  const layout = containerdLayoutOf(paths);
+  const layout = buildContainerdLayout(paths);
   const sandboxImage = names.PAUSE_IMAGE;
   const snapshotter = await prepareContainerd({ files, runner, layout }, { sandboxImage, bootId });
   return snapshotter === "native" ? "as copies: overlays cannot be mounted here" : "as overlays";
@@ -73,8 +73,8 @@ export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
 /** Call after containerd has ended. Images remain. */
 export async function removeOwnContainerd(deps: RuntimeDeps): Promise<void> {
   const { log, paths } = deps;
-  const layout = containerdLayoutOf(paths);
+  const layout = buildContainerdLayout(paths);
   const removed = await removeContainerdLeftovers({ ...deps, layout, kill: killAndWait });
   if (removed.processes > 0)
-    log.warn("processes of containers were left and are ended", { count: removed.processes });
+    log.warn("leftover container processes were killed", { count: removed.processes });
 }

@@ -5,7 +5,7 @@ import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { importOwnImages } from "./own-images.ts";
 
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
@@ -42,7 +42,7 @@ async function keep({ images, archives }: Given) {
   };
   const steps: string[] = [];
   const deps = { files, runner: createFakeProcessRunner({ ctr }), log: createSilentLogger() };
-  const keeping = importOwnImages({ ...deps, paths: pathsOf("/d"), bootId: "boot" }, (text) => {
+  const keeping = importOwnImages({ ...deps, paths: buildPaths("/d"), bootId: "boot" }, (text) => {
     steps.push(text);
     return Promise.resolve();
   });
@@ -70,22 +70,22 @@ test.each([
     imported: ["pause.tar", "virt-launcher.tar"],
     steps: [
       "importing image pause, 2 MB",
-      "image pause is there",
+      "image pause is present",
       "importing image virt-launcher, 3 MB",
-      "image virt-launcher is there",
+      "image virt-launcher is present",
     ],
   },
   {
     name: "of which one is older",
     given: { images: { ...BOTH, [names.LAUNCHER_IMAGE]: OLD }, archives: ARCHIVES },
     imported: ["virt-launcher.tar"],
-    steps: ["importing image virt-launcher, 3 MB", "image virt-launcher is there"],
+    steps: ["importing image virt-launcher, 3 MB", "image virt-launcher is present"],
   },
   {
     name: "whose archive does not report its size",
     given: { images: { ...BOTH, [names.PAUSE_IMAGE]: OLD }, archives: { pause: { digest: NEW } } },
     imported: ["pause.tar"],
-    steps: ["importing image pause, 0 MB", "image pause is there"],
+    steps: ["importing image pause, 0 MB", "image pause is present"],
   },
 ])("images $name: $imported are imported", async ({ given, imported, steps }) => {
   expect(await keep(given)).toEqual({ error: undefined, steps, imported });

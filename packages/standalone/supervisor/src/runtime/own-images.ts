@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { names } from "@patchbay/api";
 import { findImage, importImage, type ImageDeps } from "@patchbay/containerd";
 import { AppError } from "@patchbay/base";
-import { numberOf, readFields, textOf } from "../data-dir/json.ts";
-import { containerdLayoutOf, type RuntimeDeps } from "./own-containerd.ts";
+import { readNumber, readFields, readText } from "../data-dir/json.ts";
+import { buildContainerdLayout, type RuntimeDeps } from "./own-containerd.ts";
 
 /** Created by hack/images/make-images: `NAME.tar`, and `NAME.json` with its digest and size. */
 const ARCHIVES = fileURLToPath(new URL("../../../../../.cache/images", import.meta.url));
@@ -27,8 +27,8 @@ interface Archive {
 
 async function readArchive({ files }: ImageDeps, name: string): Promise<Archive | undefined> {
   const fields = await readFields(files, join(ARCHIVES, `${name}.json`));
-  const digest = textOf(fields, "digest");
-  return digest === "" ? undefined : { digest, bytes: numberOf(fields, "bytes") ?? 0 };
+  const digest = readText(fields, "digest");
+  return digest === "" ? undefined : { digest, bytes: readNumber(fields, "bytes") ?? 0 };
 }
 
 async function importIfChanged(
@@ -39,13 +39,13 @@ async function importIfChanged(
   const existing = await findImage(deps, reference);
   const archive = await readArchive(deps, name);
   if (archive === undefined && existing === undefined) {
-    const reason = `image ${reference} is not on this machine, nor is an archive of it; make one with: ${MAKE_COMMAND}`;
+    const reason = `image ${reference} is not on this machine and has no archive; build it with: ${MAKE_COMMAND}`;
     throw new AppError("RUNTIME_START_FAILED", { component: "containerd", reason });
   }
   if (archive === undefined || existing?.digest === archive.digest) return;
   await reportStep(`importing image ${name}, ${String(Math.ceil(archive.bytes / MEGABYTE))} MB`);
   await importImage(deps, { archive: join(ARCHIVES, `${name}.tar`), id: name }, reference);
-  await reportStep(`image ${name} is there`);
+  await reportStep(`image ${name} is present`);
 }
 
 /**
@@ -53,6 +53,6 @@ async function importIfChanged(
  * @throws AppError with RUNTIME_START_FAILED when there is neither
  */
 export async function importOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {
-  const deps = { ...runtime, layout: containerdLayoutOf(runtime.paths) };
+  const deps = { ...runtime, layout: buildContainerdLayout(runtime.paths) };
   for (const own of OWN_IMAGES) await importIfChanged(deps, own, reportStep);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
-import { numberOf, textOf } from "../data-dir/json.ts";
+import { readNumber, readText } from "../data-dir/json.ts";
 import { isStrict } from "./settings.ts";
 
 export interface ApiServerOptions {
@@ -21,12 +21,12 @@ export function apiServerOptions(
   port: number | undefined,
   stored: JsonObject | undefined,
 ): ApiServerOptions {
-  const chosen = port ?? numberOf(stored, "apiPort");
+  const chosen = port ?? readNumber(stored, "apiPort");
   if (chosen === undefined) {
     throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port is missing" });
   }
-  const secondHost = textOf(stored, "apiAddress");
-  const serviceNetwork = textOf(stored, "serviceSubnet");
+  const secondHost = readText(stored, "apiAddress");
+  const serviceNetwork = readText(stored, "serviceSubnet");
   return {
     port: chosen,
     ...(secondHost !== "" && { secondHost }),

@@ -41,7 +41,7 @@ function portProblem(
   { isPortFree }: HostFacts,
 ): string | undefined {
   if (!isPort(apiPort)) return "it must be from 1 to 65535";
-  return isPortFree ? undefined : "another program listens there";
+  return isPortFree ? undefined : "another program listens on it";
 }
 
 /** Wildcard and loopback addresses, at which pods cannot reach the API server. */
@@ -131,10 +131,10 @@ export function ignoredFlags(
   stored: Partial<RequestedSettings>,
 ): readonly string[] {
   return RULES.flatMap(([flag, setting]) => {
-    const wanted = requested[setting];
-    if (wanted === undefined || wanted === stored[setting]) return [];
+    const requestedValue = requested[setting];
+    if (requestedValue === undefined || requestedValue === stored[setting]) return [];
     return [
-      `${flag} ${String(wanted)} is ignored: the machine is already up with ${String(stored[setting])}; stop it first with: patchbay down`,
+      `${flag} ${String(requestedValue)} is ignored: the machine is already up with ${String(stored[setting])}; stop it first with: patchbay down`,
     ];
   });
 }

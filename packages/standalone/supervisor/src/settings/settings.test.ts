@@ -9,7 +9,7 @@ import { ensureServerCertificates } from "../data-dir/certificates.ts";
 import { readFields } from "../data-dir/json.ts";
 import { acquireLock } from "../supervisor/hold-machine.ts";
 import { isMarked } from "../data-dir/ownership.ts";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { ignoredFlags } from "./problems.ts";
 import { storeSettings, type WantedSettings } from "./settings.ts";
 
@@ -22,11 +22,11 @@ const machine = {
   claimServiceSubnet: () => Promise.resolve(true),
 };
 let dataDir: string;
-let paths: ReturnType<typeof pathsOf>;
+let paths: ReturnType<typeof buildPaths>;
 
 beforeEach(async () => {
   dataDir = join(tmpdir(), `settings-${randomUUID()}`);
-  paths = pathsOf(dataDir);
+  paths = buildPaths(dataDir);
   await files.ensureDirectory(dataDir);
 });
 
@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 function keep(wanted: WantedSettings) {
-  return storeSettings({ files, paths: pathsOf(dataDir) }, wanted, machine);
+  return storeSettings({ files, paths: buildPaths(dataDir) }, wanted, machine);
 }
 
 test("what nobody asked for gets a default, and stays", async () => {
@@ -48,7 +48,7 @@ test("what nobody asked for gets a default, and stays", async () => {
   });
   expect(first.virtApiPort).toBeGreaterThan(6443);
   expect(first.virtHandlerPort).toBeGreaterThan(first.virtApiPort);
-  expect(isMarked(await readFields(files, pathsOf(dataDir).settings))).toBe(true);
+  expect(isMarked(await readFields(files, buildPaths(dataDir).settings))).toBe(true);
   expect(await keep({})).toEqual(first);
 });
 
@@ -133,7 +133,7 @@ test.each<WantedSettings>([
 });
 
 test("a port at which somebody listens is refused", async () => {
-  await expect(keep({ apiPort: 8080 })).rejects.toThrow("another program listens there");
+  await expect(keep({ apiPort: 8080 })).rejects.toThrow("another program listens on it");
 });
 
 test("all causes are told at once", async () => {

@@ -3,7 +3,7 @@
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
-import { numberOf, readFields, textOf } from "../data-dir/json.ts";
+import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import { KIND } from "../data-dir/ownership.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { isPort, settingProblems, type RequestedSettings } from "./problems.ts";
@@ -42,7 +42,7 @@ async function findFreePort(from: number, machine: MachineFacts): Promise<number
   for (let port = from; port < from + PORT_TRIES; port += 1) {
     if (await machine.isPortFree(port)) return port;
   }
-  const causes = `virt-api and virt-handler need a port each, and none from ${String(from)} on is free`;
+  const causes = `virt-api and virt-handler need a port each, but no port from ${String(from)} on is free`;
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 
@@ -74,7 +74,7 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
     "dataplaneGroup",
   ] as const;
   const stored = names.flatMap((name): [string, string | number][] => {
-    const value = numberOf(fields, name) ?? textOf(fields, name);
+    const value = readNumber(fields, name) ?? readText(fields, name);
     return value === "" ? [] : [[name, value]];
   });
   // keepSettings wrote them; validation rejects numbers in place of texts.
@@ -137,7 +137,7 @@ async function claimFreeServiceSubnet(
     ? files.remove(paths.settings)
     : files.writeAtomic(paths.settings, before));
   const causes =
-    "Services need a network, and none of 10.96.0.0/16 to 10.111.0.0/16 is free; name another one with --service-subnet";
+    "Services need a network, but none of 10.96.0.0/16 to 10.111.0.0/16 is free; choose another with --service-subnet";
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
 }
 

@@ -4,7 +4,7 @@ import { isWithin, parseIp } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
-import { textOf } from "../data-dir/json.ts";
+import { readText } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;
 /** Podman's networks start at 10.88.0.0, so this leaves room for them. */
@@ -55,7 +55,7 @@ export async function listRoutes(runner: ProcessRunner): Promise<readonly string
   }
   const routes: unknown = JSON.parse(stdout === "" ? "[]" : stdout);
   const targets = (Array.isArray(routes) ? routes : []).map((route: unknown) =>
-    isJsonObject(route) ? textOf(route, "dst") : "",
+    isJsonObject(route) ? readText(route, "dst") : "",
   );
   return targets.filter((target) => target !== "default" && target !== "");
 }

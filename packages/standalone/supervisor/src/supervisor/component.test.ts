@@ -18,8 +18,8 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Component, type ComponentDeps, reasonInLog } from "./component.ts";
 import { checkHealth } from "./liveness.ts";
-import { numberOf, readFields, textOf } from "../data-dir/json.ts";
-import { directoriesOf, pathsOf } from "../data-dir/paths.ts";
+import { readNumber, readFields, readText } from "../data-dir/json.ts";
+import { listDirectories, buildPaths } from "../data-dir/paths.ts";
 
 const DEADLINE_MS = 5000;
 const WITHIN = { timeout: DEADLINE_MS };
@@ -29,8 +29,8 @@ let components: Component[];
 
 beforeEach(async () => {
   components = [];
-  const paths = pathsOf(join(tmpdir(), `component-${randomUUID()}`));
-  for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
+  const paths = buildPaths(join(tmpdir(), `component-${randomUUID()}`));
+  for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
   const log = createSilentLogger();
   deps = { files, clock: createClock(), log, paths, bootId: await readBootId(files) };
 });
@@ -53,7 +53,7 @@ function living(): string {
 
 async function processOf(): Promise<ProcessName> {
   const fields = await readFields(files, join(deps.paths.run, "it.json"));
-  return { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
+  return { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };
 }
 
 test("a component is started, and ended on request", async () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One supervised process: started or adopted, restarted when it ends, and stopped on request.
-import { parseFields, textOf, numberOf, readFields } from "../data-dir/json.ts";
+import { parseFields, readText, readNumber, readFields } from "../data-dir/json.ts";
 import { join } from "node:path";
 import { AppError, isEqual, messageOf, type Clock, type Logger } from "@patchbay/base";
 import {
@@ -23,7 +23,7 @@ export function reasonInLog(log: string | undefined): string {
   const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   const fields = parseFields(last);
   if (fields === undefined) return last;
-  return MEMBERS.map((name) => textOf(fields, name)).find((text) => text !== "") ?? "";
+  return MEMBERS.map((name) => readText(fields, name)).find((text) => text !== "") ?? "";
 }
 
 const READY_TIMEOUT_MS = 60_000;
@@ -96,7 +96,7 @@ export class Component {
 
   /** Idempotent. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error("the component is to stop"));
+    this.#stopping.abort(new Error("the component is being stopped"));
     await this.#supervision;
     const running = this.#running ?? (await this.#adopt());
     if (running !== undefined) await this.#end(running);
@@ -106,7 +106,7 @@ export class Component {
   /** Milliseconds since 1970. */
   async startedAtMs(): Promise<number | undefined> {
     if (this.#running === undefined) return undefined;
-    return numberOf(await readFields(this.#deps.files, this.#stateFile()), "startedAtMs");
+    return readNumber(await readFields(this.#deps.files, this.#stateFile()), "startedAtMs");
   }
 
   /** Resolves when the new process is ready, or after {@link READY_TIMEOUT_MS}. */
@@ -162,8 +162,8 @@ export class Component {
   async #adopt(): Promise<Running | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFile());
-    const name = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
-    if (textOf(fields, "bootId") !== bootId || !(await isRunning(name))) return undefined;
+    const name = { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };
+    if (readText(fields, "bootId") !== bootId || !(await isRunning(name))) return undefined;
     const ended = waitForProcessEnd(name.pid, name.startTime).then(() => "ended");
     const running = { ...name, ended, sinceMs: clock.monotonicMs() };
     if (isEqual(fields?.["argv"], this.#program.argv)) {

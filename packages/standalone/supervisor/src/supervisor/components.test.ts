@@ -3,7 +3,7 @@
 import type { Command } from "@patchbay/core/interfaces";
 import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 import { buildPrograms } from "./components.ts";
 
@@ -20,7 +20,7 @@ const SETTINGS: Settings = {
 function programs(settings: Partial<Settings> = {}) {
   const runner = createFakeProcessRunner({ ctr: () => ({}) });
   const files = createFakeFiles();
-  const deps = { files, runner, clock: createFakeClock(), paths: pathsOf("/d") };
+  const deps = { files, runner, clock: createFakeClock(), paths: buildPaths("/d") };
   return { ...buildPrograms(deps, { ...SETTINGS, ...settings }), runner, files };
 }
 

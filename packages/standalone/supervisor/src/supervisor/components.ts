@@ -6,7 +6,7 @@ import {
   FRONT_PROXY_CLIENT,
   HANDLER_CLIENT,
   HANDLER_SERVER,
-  kubeconfigOf,
+  buildKubeconfigPath,
   KUBELET_CLIENT,
   NODE_SERVER,
   WEBHOOK_CLIENT,
@@ -14,16 +14,16 @@ import {
 import type { Clock } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { commandFor } from "../config.ts";
-import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
-import { dnsAddressOf } from "@patchbay/service-net/host";
+import { buildCgroupRoot, containerdProgram, buildCriEndpoint } from "../runtime/own-containerd.ts";
+import { findDnsAddress } from "@patchbay/service-net/host";
 import type { ComponentProgram } from "./component.ts";
-import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
+import { buildHealthSocketPath, type Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 
 const API_SERVER = "apiserver";
 
 /** For example `control-plane/virt-api`. */
-function executableOf(folder: string): string {
+function findExecutable(folder: string): string {
   const path = `../../../../${folder}/bin/${basename(folder)}`;
   return fileURLToPath(new URL(path, import.meta.url));
 }
@@ -48,9 +48,14 @@ export interface ProgramDeps {
 
 function buildService(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
   const name = basename(folder);
-  const healthSocket = healthSocketOf(paths, name);
-  const common = ["--kubeconfig", kubeconfigOf(paths, name), "--health-socket", healthSocket];
-  return { name, argv: [executableOf(folder), ...common, ...args], healthSocket };
+  const healthSocket = buildHealthSocketPath(paths, name);
+  const common = [
+    "--kubeconfig",
+    buildKubeconfigPath(paths, name),
+    "--health-socket",
+    healthSocket,
+  ];
+  return { name, argv: [findExecutable(folder), ...common, ...args], healthSocket };
 }
 
 function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
@@ -74,7 +79,7 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
     "--log-dir",
     paths.podLogs,
     "--cri-endpoint",
-    criEndpointOf(paths),
+    buildCriEndpoint(paths),
     "--containerd-dir",
     paths.containerd,
     "--claims-dir",
@@ -82,11 +87,11 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
     "--state-dir",
     paths.nodeRuntime,
     "--cgroup-parent",
-    cgroupRootOf(paths),
+    buildCgroupRoot(paths),
     "--cni-conf-dir",
     paths.cniConf,
     "--binder-kubeconfig",
-    kubeconfigOf(paths, "binder"),
+    buildKubeconfigPath(paths, "binder"),
     "--tls-cert-file",
     pki(`${NODE_SERVER}.crt`),
     "--tls-private-key-file",
@@ -96,7 +101,7 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
     "--client-name",
     KUBELET_CLIENT,
     "--cluster-dns",
-    dnsAddressOf(settings.serviceSubnet),
+    findDnsAddress(settings.serviceSubnet),
     ...dataplaneFlags(settings),
     ...podApiServerFlags(settings),
   ];
@@ -134,13 +139,13 @@ function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
 
 export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
-  const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
+  const agent = ["--node-name", settings.nodeName, "--cri-endpoint", buildCriEndpoint(paths)];
   const pki = (file: string): string => join(paths.pki, file);
   return {
     apiServer: {
       name: API_SERVER,
       argv: commandFor(API_SERVER, paths.dataDir),
-      healthSocket: healthSocketOf(paths, API_SERVER),
+      healthSocket: buildHealthSocketPath(paths, API_SERVER),
     },
     containerd: containerdProgram(deps),
     nodeRuntime: buildService(paths, "standalone/node-runtime", nodeRuntimeFlags(paths, settings)),

@@ -2,10 +2,10 @@
 import { readProcessStartTime } from "@patchbay/os";
 import { createFakeFiles, settle } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
-import { follow, printSeconds, type Following } from "./follow.ts";
+import { buildPaths } from "../data-dir/paths.ts";
+import { follow, printSeconds, type FollowOptions } from "./follow.ts";
 
-const PATHS = pathsOf("/d");
+const PATHS = buildPaths("/d");
 const STEPS = [
   { afterMs: 420, text: "one" },
   { afterMs: 12_345, text: "two" },
@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 
 /** Follows this process, which does not end, until it is ready. */
-function followed(change: Partial<Following> = {}) {
+function followed(change: Partial<FollowOptions> = {}) {
   return follow({
     files,
     paths: PATHS,
@@ -30,7 +30,7 @@ function followed(change: Partial<Following> = {}) {
     pid: process.pid,
     startTime,
     during: "starting",
-    until: ["ready", "failed"],
+    endPhases: ["ready", "failed"],
     timeoutMs: 60_000,
     ...change,
   });
@@ -74,7 +74,7 @@ test("steps of another process or of another phase are not printed", async () =>
 
 test("a process that has ended is reported with what it wrote last", async () => {
   await write("stopping", STEPS);
-  const result = await followed({ startTime: "1", during: "stopping", until: [] });
+  const result = await followed({ startTime: "1", during: "stopping", endPhases: [] });
   expect(result).toMatchObject({ ended: true, state: { phase: "stopping" } });
   expect(lines).toEqual(LINES);
 });

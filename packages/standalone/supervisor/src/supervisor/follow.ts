@@ -14,14 +14,14 @@ export function printSeconds(ms: number): string {
   return `${(ms / 1000).toFixed(2).padStart(7)} s`;
 }
 
-export interface Following {
+export interface FollowOptions {
   readonly files: Files;
   readonly paths: Paths;
   readonly print: Print;
   readonly pid: number;
   readonly startTime: string;
   readonly during: SupervisorPhase;
-  readonly until: readonly SupervisorPhase[];
+  readonly endPhases: readonly SupervisorPhase[];
   readonly timeoutMs: number;
 }
 
@@ -31,7 +31,7 @@ export interface FollowResult {
 }
 
 /** @throws AppError with OS_TIMED_OUT */
-export async function follow(following: Following): Promise<FollowResult> {
+export async function follow(following: FollowOptions): Promise<FollowResult> {
   const { files, paths, print, pid, startTime, timeoutMs } = following;
   const stop = new AbortController();
   const timer = AbortSignal.timeout(timeoutMs);
@@ -44,7 +44,8 @@ export async function follow(following: Following): Promise<FollowResult> {
   const readSteps = async (): Promise<SupervisorState | undefined> => {
     const state = await readState(files, paths);
     if (state?.pid !== pid) return undefined;
-    const isRelevant = state.phase === following.during || following.until.includes(state.phase);
+    const isRelevant =
+      state.phase === following.during || following.endPhases.includes(state.phase);
     const steps = isRelevant ? state.steps.slice(printed) : [];
     printed += steps.length;
     for (const { afterMs, text } of steps) print(`${printSeconds(afterMs)}  ${text}`);
@@ -65,7 +66,7 @@ export async function follow(following: Following): Promise<FollowResult> {
 }
 
 function waitForPhase(
-  following: Following,
+  following: FollowOptions,
   readSteps: () => Promise<SupervisorState | undefined>,
   signal: AbortSignal,
 ): Promise<FollowResult> {
@@ -75,7 +76,7 @@ function waitForPhase(
   const readNext = (): void => {
     reading = reading.then(async () => {
       const state = await readSteps();
-      const isReached = state !== undefined && following.until.includes(state.phase);
+      const isReached = state !== undefined && following.endPhases.includes(state.phase);
       if (isReached) resolve({ ended: false, state });
     }, reject);
     reading.catch(reject);

@@ -7,10 +7,10 @@ import type { DeleteOptions } from "@patchbay/core/interfaces";
 import { createFakeClock, createFakeFiles, settle } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { shutDownGuests } from "./guests.ts";
 
-const PATHS = pathsOf("/d");
+const PATHS = buildPaths("/d");
 const ROW = `${PATHS.netAgent}/journal/row`;
 
 function aPod(name: string, graceSeconds?: number): Pod {

@@ -50,14 +50,14 @@ async function waitUntilEmpty(
 ): Promise<boolean> {
   const done = new AbortController();
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  let before = sortedNames(pods.list());
+  let previous = sortedNames(pods.list());
   const update = (): void => {
-    const left = sortedNames(pods.list());
-    for (const name of before.filter((each) => !left.includes(each))) {
-      report(`pod ${name} ended, ${String(left.length)} left`);
+    const remaining = sortedNames(pods.list());
+    for (const name of previous.filter((each) => !remaining.includes(each))) {
+      report(`pod ${name} ended, ${String(remaining.length)} left`);
     }
-    before = left;
-    if (left.length === 0) resolve(true);
+    previous = remaining;
+    if (remaining.length === 0) resolve(true);
   };
   const unsubscribe = pods.onChange(update);
   update();
@@ -95,24 +95,24 @@ export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   pods.start(stop.signal);
   try {
     await Promise.race([pods.synced(), clock.sleep(CLEANUP_TIMEOUT_MS, stop.signal)]);
-    const first = pods.list();
-    const waitMs = graceMs(first);
-    if (first.length > 0) {
+    const initial = pods.list();
+    const waitMs = graceMs(initial);
+    if (initial.length > 0) {
       const seconds = String(Math.round(waitMs / 1000));
-      report(`waiting up to ${seconds} s for guests and pods to end: ${printNames(first)}`);
+      report(`waiting up to ${seconds} s for guests and pods to end: ${printNames(initial)}`);
     }
-    await deleteAll(deps, first, false);
+    await deleteAll(deps, initial, false);
     if (!(await waitUntilEmpty(pods, deps, waitMs))) {
-      const left = pods.list();
-      log.warn("pods did not end and are killed", { count: left.length });
-      report(`killing pods that did not end in time: ${printNames(left)}`);
-      await deleteAll(deps, left, true);
+      const remaining = pods.list();
+      log.warn("pods did not end in time and are killed", { count: remaining.length });
+      report(`killing pods that did not end in time: ${printNames(remaining)}`);
+      await deleteAll(deps, remaining, true);
       await waitUntilEmpty(pods, deps, SWEEP_TIMEOUT_MS);
     }
     await waitForJournal(deps);
-    return first.length;
+    return initial.length;
   } finally {
-    stop.abort(new Error("guests are down"));
+    stop.abort(new Error("guests are shut down"));
   }
 }
 
@@ -139,6 +139,6 @@ async function waitForJournal({ files, clock, log, paths }: GuestDeps): Promise<
     },
     () => undefined,
   );
-  if (!(await promise)) log.warn("attachments are left in the journal", { path: journal });
+  if (!(await promise)) log.warn("the journal still contains attachments", { path: journal });
   done.abort(new Error("decided"));
 }

@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { createFiles, readBootId } from "@patchbay/os";
 import { createFakeClock } from "@patchbay/os/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { directoriesOf, pathsOf } from "../data-dir/paths.ts";
+import { listDirectories, buildPaths } from "../data-dir/paths.ts";
 import { holdMachine } from "./hold-machine.ts";
 import { findSupervisor, type Step } from "./state.ts";
 
 const files = createFiles();
-let paths = pathsOf("/d");
+let paths = buildPaths("/d");
 beforeEach(() => {
-  paths = pathsOf(join(tmpdir(), `machine-${randomUUID()}`));
+  paths = buildPaths(join(tmpdir(), `machine-${randomUUID()}`));
 });
 afterEach(async () => {
   await files.remove(paths.dataDir);
@@ -37,7 +37,7 @@ test("its directories are made and marked, and this process is found as its supe
   const steps: Step[] = [];
   const { lock, bootId, state } = await hold((step) => steps.push(step));
   expect(bootId).toBe(await readBootId(files));
-  for (const [path] of directoriesOf(paths)) expect(await files.exists(path)).toBe(true);
+  for (const [path] of listDirectories(paths)) expect(await files.exists(path)).toBe(true);
   expect(JSON.parse((await files.readText(paths.settings)) ?? "")).toHaveProperty("kind");
   await state.step("one");
   expect(await findSupervisor(files, paths)).toMatchObject({ pid: process.pid, bootId, steps });

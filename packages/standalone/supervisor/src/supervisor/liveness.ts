@@ -39,7 +39,7 @@ export async function waitUntilHung({ clock, check, signal }: HealthChecks): Pro
 
 export async function checkHealth(socketPath: string, signal: AbortSignal): Promise<void> {
   const outgoing = request({ socketPath, path: "/healthz", agent: false, signal });
-  const [answer] = (await once(outgoing.end(), "response")) as [IncomingMessage];
-  answer.resume();
-  if (answer.statusCode !== 200) throw new Error(`status ${String(answer.statusCode)}`);
+  const [response] = (await once(outgoing.end(), "response")) as [IncomingMessage];
+  response.resume();
+  if (response.statusCode !== 200) throw new Error(`status ${String(response.statusCode)}`);
 }

@@ -4,7 +4,7 @@ import { messageOf, type Logger } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
 
 import { stopSignal, type ProcessArguments } from "../config.ts";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { holdMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -20,7 +20,7 @@ export async function supervise(
   const signal = stopSignal();
   const files = createFiles();
   const clock = createClock();
-  const paths = pathsOf(dataDir);
+  const paths = buildPaths(dataDir);
   const { lock, bootId, state } = await holdMachine({ files, clock, paths });
   await state.enter("starting");
   if (!(await setOomScore(OOM_SCORE)))

@@ -74,7 +74,7 @@ export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promis
     try {
       await renewal.renewAndRestart(signal);
     } catch (error) {
-      deps.log.error("not all certificates could be renewed; the next try is tomorrow", {
+      deps.log.error("certificates cannot be renewed; retrying in a day", {
         reason: messageOf(error),
         err: error,
       });

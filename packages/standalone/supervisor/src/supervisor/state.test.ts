@@ -2,10 +2,10 @@
 import { readProcessStartTime } from "@patchbay/os";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { pathsOf } from "../data-dir/paths.ts";
+import { buildPaths } from "../data-dir/paths.ts";
 import { findSupervisor, readState, failureReason, StateWriter, type Step } from "./state.ts";
 
-const PATHS = pathsOf("/d");
+const PATHS = buildPaths("/d");
 const WHO = { pid: 7, startTime: "100", bootId: "boot" };
 const STATE = { ...WHO, phase: "ready", steps: [], reason: "" } as const;
 

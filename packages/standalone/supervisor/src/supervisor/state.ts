@@ -4,7 +4,7 @@ import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
-import { numberOf, readFields, textOf } from "../data-dir/json.ts";
+import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 
 export type SupervisorPhase = "starting" | "ready" | "stopping" | "stopped" | "failed";
@@ -31,22 +31,22 @@ export function failureReason(state: SupervisorState | undefined, otherwise: str
 
 function toStep(value: unknown): readonly Step[] {
   if (!isJsonObject(value)) return [];
-  return [{ afterMs: numberOf(value, "afterMs") ?? 0, text: textOf(value, "text") }];
+  return [{ afterMs: readNumber(value, "afterMs") ?? 0, text: readText(value, "text") }];
 }
 
 export async function readState(files: Files, paths: Paths): Promise<SupervisorState | undefined> {
   const fields = await readFields(files, paths.state);
-  const phase = PHASES.find((each) => each === textOf(fields, "phase"));
-  const pid = numberOf(fields, "pid");
+  const phase = PHASES.find((each) => each === readText(fields, "phase"));
+  const pid = readNumber(fields, "pid");
   if (fields === undefined || phase === undefined || pid === undefined) return undefined;
   const steps = fields["steps"];
   return {
     pid,
-    startTime: textOf(fields, "startTime"),
-    bootId: textOf(fields, "bootId"),
+    startTime: readText(fields, "startTime"),
+    bootId: readText(fields, "bootId"),
     phase,
     steps: Array.isArray(steps) ? steps.flatMap(toStep) : [],
-    reason: textOf(fields, "reason"),
+    reason: readText(fields, "reason"),
   };
 }
 
@@ -110,6 +110,6 @@ export class StateWriter {
 /** Identifies the process by PID, start time and boot id. */
 export async function isRecordedRunning(files: Files, file: string): Promise<boolean> {
   const fields = await readFields(files, file);
-  const process = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
-  return textOf(fields, "bootId") === (await readBootId(files)) && isRunning(process);
+  const process = { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };
+  return readText(fields, "bootId") === (await readBootId(files)) && isRunning(process);
 }

@@ -13,9 +13,9 @@ import { removeLeftovers } from "../host/leftovers.ts";
 import { ensureKinds, ensureKubeVirt, ensureRights, ensureVirtApi } from "../objects.ts";
 import { removeMasquerade, removeServiceRules } from "../host/rules.ts";
 import type { Paths } from "../data-dir/paths.ts";
-import { containerdLayoutOf, prepareOwnContainerd } from "../runtime/own-containerd.ts";
+import { buildContainerdLayout, prepareOwnContainerd } from "../runtime/own-containerd.ts";
 import { importOwnImages } from "../runtime/own-images.ts";
-import { prepare, serverUrlOf, type Prepared } from "../prepare.ts";
+import { prepare, buildServerUrl, type Prepared } from "../prepare.ts";
 import type { WantedSettings } from "../settings/settings.ts";
 import { newestValidityStartMs } from "../data-dir/certificates.ts";
 import { renewDaily, type RenewalDeps } from "./renewal.ts";
@@ -68,10 +68,10 @@ export class Supervisor {
       const { prepared, programs, client } = await this.#startServer(wanted);
       const finding = await this.#writeObjects(client);
       await this.#startServices(programs, client, prepared);
-      await this.#deps.state.step(finding.why);
+      await this.#deps.state.step(finding.reason);
       void renewDaily(this.#renewal(programs), this.#renewing.signal);
     } catch (error) {
-      this.#ending.abort(new Error("the machine did not come up"));
+      this.#ending.abort(new Error("the machine did not start"));
       await this.#stopAll(this.#components.filter(({ isAdopted }) => !isAdopted));
       throw error;
     }
@@ -79,7 +79,7 @@ export class Supervisor {
 
   async stop(): Promise<void> {
     const { state, log } = this.#deps;
-    this.#renewing.abort(new Error("the machine goes down"));
+    this.#renewing.abort(new Error("the machine stops"));
     const controller = this.#components.find(({ name }) => name === "virt-controller");
     // Stopped first, so that it creates no new pods for running VMs.
     if (controller !== undefined) await controller.stop();
@@ -90,7 +90,7 @@ export class Supervisor {
       log.error("guests cannot be shut down", { reason: messageOf(error), err: error });
     }
     await this.#stopAll(this.#components);
-    this.#ending.abort(new Error("the machine goes down"));
+    this.#ending.abort(new Error("the machine stops"));
     await removeLeftovers(this.#deps);
     await removeMasquerade(this.#deps);
     await removeServiceRules(this.#deps);
@@ -106,7 +106,7 @@ export class Supervisor {
       const needed = [programs.nodeRuntime, programs.netAgent, programs.virtHandler];
       await settleAll(needed.map((program) => this.#run(program)));
     } catch (error) {
-      log.error("guests cannot be ended in order", { reason: messageOf(error), err: error });
+      log.error("guests cannot be shut down gracefully", { reason: messageOf(error), err: error });
     }
     // other components may still run
     const { settings } = await prepare(this.#deps, {});
@@ -127,7 +127,7 @@ export class Supervisor {
     const programs = buildPrograms(this.#deps, settings);
     await settleAll([this.#startContainerd(programs), this.#run(programs.apiServer)]);
     const client = await this.#connect();
-    await state.step(`API server listens at ${serverUrlOf(settings.apiPort)}`);
+    await state.step(`API server listens at ${buildServerUrl(settings.apiPort)}`);
     await ensureRights(client.store, this.#deps.files, settings.nodeName);
     await state.step("accounts and roles are ready");
     return { prepared, programs, client };
@@ -142,10 +142,10 @@ export class Supervisor {
   }
 
   async #startContainerd({ containerd }: Programs): Promise<void> {
-    const how = await prepareOwnContainerd(this.#deps);
-    await this.#deps.state.step(`root file systems are kept ${how}`);
+    const snapshotter = await prepareOwnContainerd(this.#deps);
+    await this.#deps.state.step(`root file systems are stored ${snapshotter}`);
     await this.#run(containerd);
-    const layout = containerdLayoutOf(this.#deps.paths);
+    const layout = buildContainerdLayout(this.#deps.paths);
     sweepShimSocketsOnChange({ ...this.#deps, layout }, this.#ending.signal);
   }
 
@@ -175,8 +175,8 @@ export class Supervisor {
         launcherImage: () => this.#importImages(),
       });
     } catch (error) {
-      const why = `KVM cannot be tried (${messageOf(error)}): guests are emulated in software`;
-      return { useEmulation: true, why };
+      const reason = `KVM cannot be tested (${messageOf(error)}): guests are emulated in software`;
+      return { useEmulation: true, reason };
     }
   }
 
@@ -196,8 +196,8 @@ export class Supervisor {
     const component = new Component(program, this.#deps);
     this.#components.push(component);
     await component.start();
-    const how = component.isAdopted ? "is already running" : "is ready";
-    await this.#deps.state.step(`${program.name} ${how}`);
+    const snapshotter = component.isAdopted ? "is already running" : "is ready";
+    await this.#deps.state.step(`${program.name} ${snapshotter}`);
   }
 
   /** containerd uses no certificates. */

@@ -207,7 +207,7 @@ const QUESTION: AdmissionRequest = {
 function ask(...expressions: readonly string[]): boolean | Error {
   const conditions = expressions.map((expression, index) => ({
     name: `c${String(index)}`,
-    holds: compileCondition(expression),
+    evaluate: compileCondition(expression),
   }));
   return evaluateConditions({ conditions }, QUESTION, PODS);
 }

@@ -4,7 +4,7 @@ import { messageOf } from "@patchbay/base";
 import type { Variables } from "../../expressions/condition.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Registry } from "../../kinds/registry.ts";
-import { fieldsOf } from "../../objects/json.ts";
+import { asFields } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AdmissionRequest } from "../admission.ts";
@@ -114,13 +114,16 @@ export function findMatchingKind(
 
 function toVariables(request: AdmissionRequest, wantedKind: Kind): Variables {
   const review = toReview(request, { wantedKind, uid: "", version: "v1" });
-  const { object, oldObject, ...rest } = fieldsOf(review["request"]);
+  const { object, oldObject, ...rest } = asFields(review["request"]);
   return { object, oldObject, request: rest };
 }
 
-function evaluateCondition({ name, holds }: MatchCondition, variables: Variables): boolean | Error {
+function evaluateCondition(
+  { name, evaluate }: MatchCondition,
+  variables: Variables,
+): boolean | Error {
   try {
-    return holds(variables);
+    return evaluate(variables);
   } catch (error) {
     return new Error(`matchConditions[${name}]: ${messageOf(error)}`);
   }

@@ -63,7 +63,7 @@ describe("mutation", () => {
     {
       name: "a patch that leaves no object",
       response: patchOf({ op: "remove", path: "/metadata" }),
-      message: expect.stringContaining("leaves no object") as string,
+      message: expect.stringContaining("is not an object") as string,
     },
     {
       name: "a patch of an unknown type",

@@ -3,7 +3,7 @@
 import { toUserInfo } from "../../auth/user.ts";
 import { type Kind, apiVersionOf } from "../../kinds/kind.ts";
 import { StatusError } from "../../meta/status.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { AdmissionRequest } from "../admission.ts";
 import type { ReviewVersion, Webhook } from "./webhook.ts";
@@ -166,10 +166,10 @@ export function parseReview(review: unknown, webhook: Webhook, uid: string): Ver
   }
   const allowed = response["allowed"] === true;
   return {
-    denial: allowed ? undefined : toDenial(webhook.name, fieldsOf(response["status"])),
+    denial: allowed ? undefined : toDenial(webhook.name, asFields(response["status"])),
     patch: webhook.mutating ? patch : "",
     // v1beta1 has no patchType.
     patchType: webhook.reviewVersion === "v1" ? textAt(response, "patchType") : "JSONPatch",
-    warnings: listOf(response["warnings"]).map(String),
+    warnings: asList(response["warnings"]).map(String),
   };
 }

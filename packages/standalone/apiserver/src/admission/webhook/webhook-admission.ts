@@ -66,7 +66,7 @@ function applyWebhookPatch(request: Mutation, patch: string, complete: Complete)
   const { object, kind, bodyKind } = request;
   const result = applyPatch(object, patch);
   if (!isKubeObject(result)) {
-    throw internalError("the webhook's patch leaves no object");
+    throw internalError("the result of the webhook's patch is not an object");
   }
   const changed = !equalJson(object, result);
   checkIdentity(request, result);
@@ -200,12 +200,12 @@ class WebhookAdmission implements Admission {
     request: AdmissionRequest,
     wantedKind: AdmissionRequest["kind"],
   ): boolean {
-    const met = evaluateConditions(webhook, request, wantedKind);
-    if (!(met instanceof Error)) {
-      return met;
+    const matched = evaluateConditions(webhook, request, wantedKind);
+    if (!(matched instanceof Error)) {
+      return matched;
     }
     if (webhook.failsClosed) {
-      throw forbidden(request.kind, request.name, met.message);
+      throw forbidden(request.kind, request.name, matched.message);
     }
     return false;
   }
@@ -234,7 +234,7 @@ class WebhookAdmission implements Admission {
     if (webhook.failsClosed) {
       throw internalError(`failed calling webhook "${webhook.name}": ${message}`);
     }
-    this.#deps.logger.warn("webhook failed, going on without it", {
+    this.#deps.logger.warn("webhook failed and is ignored", {
       webhook: webhook.name,
       err: message,
     });

@@ -2,7 +2,7 @@
 // Source: admissionregistration.k8s.io/v1.
 import { compileCondition, type Condition } from "../../expressions/condition.ts";
 import { makeLabelMatcher } from "../../meta/label-selector.ts";
-import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, asFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { StoredObject } from "../../storage/store.ts";
 
@@ -17,7 +17,7 @@ export interface Rule {
 
 export interface MatchCondition {
   readonly name: string;
-  readonly holds: Condition;
+  readonly evaluate: Condition;
 }
 
 type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
@@ -45,7 +45,7 @@ export interface Webhook {
 const DEFAULT_TIMEOUT_SECONDS = 10;
 
 function toStrings(value: unknown): string[] {
-  return listOf(value).filter((item): item is string => typeof item === "string");
+  return asList(value).filter((item): item is string => typeof item === "string");
 }
 
 function toRule(rule: unknown): Rule {
@@ -59,18 +59,18 @@ function toRule(rule: unknown): Rule {
 }
 
 function isSelective(selector: unknown): boolean {
-  const { matchLabels, matchExpressions } = fieldsOf(selector);
-  return Object.keys(fieldsOf(matchLabels)).length + listOf(matchExpressions).length > 0;
+  const { matchLabels, matchExpressions } = asFields(selector);
+  return Object.keys(asFields(matchLabels)).length + asList(matchExpressions).length > 0;
 }
 
 function toLabelTest(selector: unknown): LabelTest {
-  const { matchLabels, matchExpressions } = fieldsOf(selector);
-  const labels = Object.entries(fieldsOf(matchLabels)).map(
+  const { matchLabels, matchExpressions } = asFields(selector);
+  const labels = Object.entries(asFields(matchLabels)).map(
     ([key, value]) => [key, String(value)] as const,
   );
   return makeLabelMatcher({
     matchLabels: Object.fromEntries(labels),
-    matchExpressions: listOf(matchExpressions).map((expression) => ({
+    matchExpressions: asList(matchExpressions).map((expression) => ({
       key: textAt(expression, "key"),
       operator: textAt(expression, "operator"),
       values: toStrings(valueAt(expression, "values")),
@@ -91,8 +91,8 @@ function toWebhook(value: unknown, mutating: boolean): Webhook {
   return {
     name: textAt(value, "name"),
     mutating,
-    clientConfig: fieldsOf(valueAt(value, "clientConfig")),
-    rules: listOf(valueAt(value, "rules")).map(toRule),
+    clientConfig: asFields(valueAt(value, "clientConfig")),
+    rules: asList(valueAt(value, "rules")).map(toRule),
     failsClosed: textAt(value, "failurePolicy") !== "Ignore",
     matchesEquivalent: textAt(value, "matchPolicy") !== "Exact",
     allowsDryRun: sideEffects === "None" || sideEffects === "NoneOnDryRun",
@@ -103,9 +103,9 @@ function toWebhook(value: unknown, mutating: boolean): Webhook {
     matchesNamespace: toLabelTest(namespaceSelector),
     selectsObjects: isSelective(objectSelector),
     matchesObject: toLabelTest(objectSelector),
-    conditions: listOf(valueAt(value, "matchConditions")).map((condition) => ({
+    conditions: asList(valueAt(value, "matchConditions")).map((condition) => ({
       name: textAt(condition, "name"),
-      holds: compileCondition(textAt(condition, "expression")),
+      evaluate: compileCondition(textAt(condition, "expression")),
     })),
   };
 }
@@ -119,7 +119,7 @@ export function parseWebhooks(configuration: StoredObject): readonly Webhook[] {
   }
   const object: KubeObject = configuration.view();
   const mutating = object.kind === "MutatingWebhookConfiguration";
-  const webhooks = listOf(object["webhooks"]).map((webhook) => toWebhook(webhook, mutating));
+  const webhooks = asList(object["webhooks"]).map((webhook) => toWebhook(webhook, mutating));
   PARSED_CONFIGURATIONS.set(configuration, webhooks);
   return webhooks;
 }

@@ -5,7 +5,7 @@ import type { KubeObject, Meta } from "../../objects/object.ts";
 import {
   type AccessAttributes,
   type Authorizer,
-  type HeldRules,
+  type UserRules,
   type RoleRef,
   parseRules,
 } from "../authorizer.ts";
@@ -24,7 +24,7 @@ const ALL = [
 /** Holds some rules, knows one role, and may do what `allows` says. */
 class FakeAuthorizer implements Authorizer {
   readonly asked: AccessAttributes[] = [];
-  readonly #held: HeldRules;
+  readonly #held: UserRules;
   readonly #role: readonly Fields[] | undefined;
   readonly #allowed: string;
 
@@ -39,11 +39,11 @@ class FakeAuthorizer implements Authorizer {
     return { allowed: attributes.verb === this.#allowed, reason: "" };
   };
 
-  rulesOfUser(): HeldRules {
+  listUserRules(): UserRules {
     return this.#held;
   }
 
-  rulesOfRole({ name }: RoleRef): ReturnType<Authorizer["rulesOfRole"]> {
+  listRoleRules({ name }: RoleRef): ReturnType<Authorizer["listRoleRules"]> {
     return name === "known" ? parseRules(this.#role) : undefined;
   }
 }
@@ -114,7 +114,7 @@ describe("a role", () => {
 
   test("names why more may be held", () => {
     const authorizer = new FakeAuthorizer([]);
-    authorizer.rulesOfUser = () => ({ rules: [], errors: ["a not found", "b not found"] });
+    authorizer.listUserRules = () => ({ rules: [], errors: ["a not found", "b not found"] });
     const check = (): void => {
       checkEscalation(grantOf("roles", { rules: [READ] }), authorizer);
     };

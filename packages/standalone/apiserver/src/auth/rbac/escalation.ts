@@ -65,8 +65,8 @@ function countSimpleRules({
   resourceNames,
   nonResourceURLs,
 }: PolicyRule) {
-  const things = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
-  return verbs.length * (things + nonResourceURLs.length);
+  const scopeCount = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
+  return verbs.length * (scopeCount + nonResourceURLs.length);
 }
 
 function countNames(rule: PolicyRule): number {
@@ -78,43 +78,43 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-function checkCount(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): void {
-  const count = sum(wanted.map(countSimpleRules));
-  const names = sum(held.map(countNames));
+function checkCount(heldRules: readonly PolicyRule[], requestedRules: readonly PolicyRule[]): void {
+  const count = sum(requestedRules.map(countSimpleRules));
+  const names = sum(heldRules.map(countNames));
   if (count > SIMPLE_RULES_MAX || count * names > COMPARISONS_MAX) {
-    throw tooLarge("the rules name too much to be compared with what is held");
+    throw tooLarge("the rules are too large to be compared with the user's rights");
   }
 }
 
-function coversSimpleRule(held: PolicyRule, wanted: PolicyRule): boolean {
-  const [verb = ""] = wanted.verbs;
+function coversSimpleRule(heldRules: PolicyRule, requestedRules: PolicyRule): boolean {
+  const [verb = ""] = requestedRules.verbs;
   const coversNames =
-    held.resourceNames.length === 0 ||
-    wanted.resourceNames.some((name) => held.resourceNames.includes(name));
+    heldRules.resourceNames.length === 0 ||
+    requestedRules.resourceNames.some((name) => heldRules.resourceNames.includes(name));
   return (
-    includesOrWildcard(held.verbs, verb) &&
-    wanted.apiGroups.every((group) => includesOrWildcard(held.apiGroups, group)) &&
-    wanted.resources.every((resource) => matchesResource(held.resources, resource)) &&
-    wanted.nonResourceURLs.every((url) => matchesPath(held.nonResourceURLs, url)) &&
-    (wanted.nonResourceURLs.length > 0 || coversNames)
+    includesOrWildcard(heldRules.verbs, verb) &&
+    requestedRules.apiGroups.every((group) => includesOrWildcard(heldRules.apiGroups, group)) &&
+    requestedRules.resources.every((resource) => matchesResource(heldRules.resources, resource)) &&
+    requestedRules.nonResourceURLs.every((url) => matchesPath(heldRules.nonResourceURLs, url)) &&
+    (requestedRules.nonResourceURLs.length > 0 || coversNames)
   );
 }
 
 /** Returns the simple rules that `held` does not cover. Throws a StatusError 413 if there are too many. */
 export function missingRules(
-  held: readonly PolicyRule[],
-  wanted: readonly PolicyRule[],
+  heldRules: readonly PolicyRule[],
+  requestedRules: readonly PolicyRule[],
 ): readonly PolicyRule[] {
-  checkCount(held, wanted);
-  return wanted
+  checkCount(heldRules, requestedRules);
+  return requestedRules
     .flatMap(splitRule)
-    .filter((rule) => !held.some((candidate) => coversSimpleRule(candidate, rule)));
+    .filter((rule) => !heldRules.some((candidate) => coversSimpleRule(candidate, rule)));
 }
 
 /** Joins simple rules about the same resource. */
 function compact(rules: readonly PolicyRule[]): readonly PolicyRule[] {
-  const byThing = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
-  return [...byThing.values()].flatMap((same) => {
+  const rulesByScope = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
+  return [...rulesByScope.values()].flatMap((same) => {
     const [first] = same;
     const verbs = [...new Set(same.flatMap((rule) => rule.verbs))];
     return first === undefined ? [] : [{ ...first, verbs }];
@@ -178,11 +178,11 @@ function reject(grant: Grant, reason: string): never {
 
 function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
   const { user, namespace } = grant;
-  const held = authorizer.rulesOfUser(user, namespace);
-  const missing = missingRules(held.rules, rules);
+  const heldRules = authorizer.listUserRules(user, namespace);
+  const missing = missingRules(heldRules.rules, rules);
   if (missing.length > 0) {
     const errors =
-      held.errors.length === 0 ? "" : `; resolution errors: [${held.errors.join(" ")}]`;
+      heldRules.errors.length === 0 ? "" : `; resolution errors: [${heldRules.errors.join(" ")}]`;
     reject(
       grant,
       `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${printRules(missing)}${errors}`,
@@ -198,8 +198,8 @@ function checkRole(grant: Grant, authorizer: Authorizer): void {
   }
   const rule = object["aggregationRule"];
   const isAggregated = rule !== undefined && rule !== null;
-  const held = authorizer.rulesOfUser(grant.user, grant.namespace).rules;
-  if (isAggregated && missingRules(held, ALL_RIGHTS).length > 0) {
+  const heldRules = authorizer.listUserRules(grant.user, grant.namespace).rules;
+  if (isAggregated && missingRules(heldRules, ALL_RIGHTS).length > 0) {
     reject(grant, "must have cluster-admin privileges to use the aggregationRule");
   }
   checkHeld(grant, authorizer, parseRules(object["rules"]));
@@ -217,7 +217,7 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
   if (isAllowed(grant, authorizer, bindAttributes)) {
     return;
   }
-  const rules = authorizer.rulesOfRole(roleRef, namespace);
+  const rules = authorizer.listRoleRules(roleRef, namespace);
   if (rules === undefined) {
     throw notFound({ group: RBAC_GROUP, resource, kind: roleRef.kind }, roleRef.name);
   }
@@ -225,7 +225,7 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
 }
 
 function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean {
-  const rest = ({ metadata, ...fields }: KubeObject) => ({
+  const toComparable = ({ metadata, ...fields }: KubeObject) => ({
     ...fields,
     metadata: without(
       { ...metadata },
@@ -235,7 +235,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
       "resourceVersion",
     ),
   });
-  return equalJson(rest(object), rest(oldObject));
+  return equalJson(toComparable(object), toComparable(oldObject));
 }
 
 /** Throws a StatusError 403 if the write grants rights that its user does not hold. */

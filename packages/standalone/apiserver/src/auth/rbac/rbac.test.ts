@@ -150,7 +150,7 @@ describe("roles that do not exist", () => {
     expect(ask(JANE).reason).toBe(
       `RBAC: [${missing}, clusterrole.rbac.authorization.k8s.io "lost" not found]`,
     );
-    expect(rbac.rulesOfUser(JANE, "").errors).toHaveLength(3);
+    expect(rbac.listUserRules(JANE, "").errors).toHaveLength(3);
   });
 
   test("hide nothing that another role allows", async () => {
@@ -158,7 +158,7 @@ describe("roles that do not exist", () => {
     await put("clusterrolebindings", "a", binding("ClusterRole", "gone", user("jane")));
     await put("clusterrolebindings", "b", binding("ClusterRole", "reader", user("jane")));
     expect(ask(JANE).allowed).toBe(true);
-    expect(rbac.rulesOfUser(JANE, "default")).toMatchObject({
+    expect(rbac.listUserRules(JANE, "default")).toMatchObject({
       rules: [{ resources: ["pods"] }],
       errors: [missing],
     });
@@ -210,8 +210,8 @@ test("roles and bindings that were there before are known", async () => {
   rbac = makeRbac(store);
   expect(ask(JANE).allowed).toBe(true);
   const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name: "reader" };
-  expect(rbac.rulesOfRole(roleRef, "any")).toMatchObject([{ resources: ["pods"] }]);
-  expect(rbac.rulesOfRole({ ...roleRef, kind: "Role" }, "any")).toBeUndefined();
+  expect(rbac.listRoleRules(roleRef, "any")).toMatchObject([{ resources: ["pods"] }]);
+  expect(rbac.listRoleRules({ ...roleRef, kind: "Role" }, "any")).toBeUndefined();
 });
 
 test("bindings are reported by name, whatever their order", async () => {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { listOf, textAt } from "../../objects/json.ts";
+import { asList, textAt } from "../../objects/json.ts";
 import type { Change, Store, StoredObject } from "../../storage/store.ts";
 import {
   type AccessAttributes,
   type AccessDecision,
   type Authorizer,
-  type HeldRules,
+  type UserRules,
   type PolicyRule,
   type RoleRef,
   parseRules,
@@ -71,7 +71,7 @@ function toEntries(stored: StoredObject): readonly IndexEntry[] {
     kind: textAt(binding, "roleRef", "kind"),
     name: textAt(binding, "roleRef", "name"),
   };
-  return listOf(binding["subjects"]).map((subject) => ({
+  return asList(binding["subjects"]).map((subject) => ({
     name,
     namespace,
     roleRef,
@@ -104,7 +104,7 @@ class RbacIndex {
     return this.#generation;
   }
 
-  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+  listRoleRules(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
     const roleNamespace = roleRef.kind === "Role" ? namespace : "";
     return this.#roles.get(`${roleNamespace}/${roleRef.name}`);
   }
@@ -227,7 +227,7 @@ class Rbac implements Authorizer {
     return errors.length === 0 ? DENIED : { allowed: false, reason: `RBAC: ${joinErrors(errors)}` };
   };
 
-  rulesOfUser(user: User, namespace: string): HeldRules {
+  listUserRules(user: User, namespace: string): UserRules {
     const grants = this.#grantsOf(user, namespace);
     return {
       rules: grants.flatMap(({ rules }) => rules ?? []),
@@ -235,8 +235,8 @@ class Rbac implements Authorizer {
     };
   }
 
-  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
-    return this.#index.rulesOfRole(roleRef, namespace);
+  listRoleRules(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+    return this.#index.listRoleRules(roleRef, namespace);
   }
 
   /** Cluster-wide grants come first. */
@@ -255,7 +255,7 @@ class Rbac implements Authorizer {
     ];
     const grants = bound.map((one) => ({
       bound: one,
-      rules: this.#index.rulesOfRole(one.roleRef, one.namespace),
+      rules: this.#index.listRoleRules(one.roleRef, one.namespace),
     }));
     byNamespace.set(namespace, grants);
     return grants;

@@ -2,7 +2,7 @@
 // Source: Kubernetes serviceaccount claims.
 import type { JWK } from "jose";
 import type { Clock } from "@patchbay/base";
-import { type Fields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { Address, KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";
 import { quoteAll } from "../forbidden.ts";
@@ -165,7 +165,7 @@ function toUser({ namespace, account, bound }: TokenFacts): User {
 }
 
 function readAudiences(claims: Fields): readonly string[] {
-  return claims["iss"] === SECRET_ISSUER ? [ISSUER] : listOf(valueAt(claims, "aud")).map(String);
+  return claims["iss"] === SECRET_ISSUER ? [ISSUER] : asList(valueAt(claims, "aud")).map(String);
 }
 
 /** Returns a message if the account or the bound object no longer exists. */

@@ -24,7 +24,7 @@ function isStored(shown: ReplyObject): shown is StoredObject {
   return typeof shown["view"] === "function";
 }
 
-function includeObjectOf(call: Call): IncludeObject {
+function parseIncludeObject(call: Call): IncludeObject {
   const requested = call.query.get("includeObject");
   return requested === "None" || requested === "Object" ? requested : "Metadata";
 }
@@ -42,7 +42,7 @@ function objectText(call: Call, shown: ReplyObject, nowMs: number): string {
     case "Table": {
       const object = toKubeObject(call, shown);
       const metadata = { resourceVersion: object.metadata.resourceVersion };
-      const options = { kind: call.kind, include: includeObjectOf(call), nowMs, headers: true };
+      const options = { kind: call.kind, include: parseIncludeObject(call), nowMs, headers: true };
       return printJson(toTable([object], metadata, options));
     }
   }
@@ -85,7 +85,7 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
         toText: (item) => printJson(toPartial(viewObject(kind, item))),
       };
     case "Table": {
-      const options = { kind, include: includeObjectOf(call), nowMs, headers: true };
+      const options = { kind, include: parseIncludeObject(call), nowMs, headers: true };
       return {
         head: without(toTable([], metadata, options), "rows"),
         items: "rows",

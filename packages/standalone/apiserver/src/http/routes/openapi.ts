@@ -5,10 +5,10 @@ import type { Express, NextFunction, Request, Response } from "express";
 import type { RemoteDiscovery } from "../../aggregation/remote-discovery.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Registry } from "../../kinds/registry.ts";
-import { type Fields, fieldsOf, printJson } from "../../objects/json.ts";
+import { type Fields, asFields, printJson } from "../../objects/json.ts";
 import {
   documentAddress,
-  pathOfVersion,
+  buildVersionPath,
   toIndex,
   toOpenApi3,
   toSwagger,
@@ -59,8 +59,8 @@ interface OpenApiDeps {
 const V3 = "/openapi/v3/";
 const PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-function kindsOfPath(registry: Registry, path: string): readonly Kind[] {
-  return registry.list().filter((kind) => pathOfVersion(kind) === path);
+function listKindsAtPath(registry: Registry, path: string): readonly Kind[] {
+  return registry.list().filter((kind) => buildVersionPath(kind) === path);
 }
 
 function remotePaths(remote: RemoteDiscovery): Fields {
@@ -114,11 +114,11 @@ export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields):
   });
   app.get("/openapi/v3", (request: Request, response: Response) => {
     const { paths } = toIndex(registry.list());
-    send(request, response, { paths: { ...fieldsOf(paths), ...remotePaths(remote) } });
+    send(request, response, { paths: { ...asFields(paths), ...remotePaths(remote) } });
   });
   const document = (request: Request, response: Response, next: NextFunction): void => {
     const path = requestUrl(request).pathname.slice(V3.length);
-    const kinds = kindsOfPath(registry, path);
+    const kinds = listKindsAtPath(registry, path);
     const [, group = "", version = ""] = path.split("/");
     if (kinds.length === 0 || remote.has(group, version)) {
       next();

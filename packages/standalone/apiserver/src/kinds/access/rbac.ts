@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles and role bindings. Source: Kubernetes rbac validation.
 import { pathSegmentFault, subdomainFault } from "../../meta/names.ts";
-import { equalJson, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { equalJson, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, type KindOptions, type Strategy, defineKind } from "../kind.ts";
@@ -12,16 +12,16 @@ const RBAC_GROUP = "rbac.authorization.k8s.io";
 const SUBJECT_KINDS: readonly string[] = ["ServiceAccount", "User", "Group"];
 
 /** The value is printed in Go syntax, as kube-apiserver prints it. */
-function invalidGoValue(field: string, value: string, why: string): Cause {
-  return { reason: "FieldValueInvalid", field, message: `Invalid value: ${value}: ${why}` };
+function invalidGoValue(field: string, value: string, message: string): Cause {
+  return { reason: "FieldValueInvalid", field, message: `Invalid value: ${value}: ${message}` };
 }
 
 function isEmpty(rule: unknown, key: string): boolean {
-  return listOf(valueAt(rule, key)).length === 0;
+  return asList(valueAt(rule, key)).length === 0;
 }
 
 function nonResourceUrlCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[] {
-  const urls = listOf(valueAt(rule, "nonResourceURLs")).map((url) => JSON.stringify(url));
+  const urls = asList(valueAt(rule, "nonResourceURLs")).map((url) => JSON.stringify(url));
   const printed = `[]string{${urls.join(", ")}}`;
   const fieldPath = `${field}.nonResourceURLs`;
   const hasResources = ["apiGroups", "resources", "resourceNames"].some(
@@ -36,8 +36,8 @@ function nonResourceUrlCauses(rule: unknown, field: string, isNamespaced: boolea
 }
 
 function ruleCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[] {
-  const required = (key: string, why: string) =>
-    isEmpty(rule, key) ? [requiredValue(`${field}.${key}`, why)] : [];
+  const required = (key: string, message: string) =>
+    isEmpty(rule, key) ? [requiredValue(`${field}.${key}`, message)] : [];
   const verbs = required("verbs", "verbs must contain at least one value");
   if (!isEmpty(rule, "nonResourceURLs")) {
     return [...verbs, ...nonResourceUrlCauses(rule, field, isNamespaced)];
@@ -50,7 +50,7 @@ function ruleCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[
 }
 
 function roleCauses(role: KubeObject): Cause[] {
-  return listOf(role["rules"]).flatMap((rule, index) =>
+  return asList(role["rules"]).flatMap((rule, index) =>
     ruleCauses(rule, `rules[${String(index)}]`, true),
   );
 }
@@ -58,12 +58,12 @@ function roleCauses(role: KubeObject): Cause[] {
 function clusterRoleCauses(role: KubeObject): Cause[] {
   const rule = role["aggregationRule"];
   const lacksSelectors = isFields(rule) && isEmpty(rule, "clusterRoleSelectors");
-  const why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+  const message = "at least one clusterRoleSelector required if aggregationRule is non-nil";
   return [
-    ...listOf(role["rules"]).flatMap((one, index) =>
+    ...asList(role["rules"]).flatMap((one, index) =>
       ruleCauses(one, `rules[${String(index)}]`, false),
     ),
-    ...(lacksSelectors ? [requiredValue("aggregationRule.clusterRoleSelectors", why)] : []),
+    ...(lacksSelectors ? [requiredValue("aggregationRule.clusterRoleSelectors", message)] : []),
   ];
 }
 
@@ -112,7 +112,7 @@ function roleRefCauses(binding: KubeObject, kinds: readonly string[]): Cause[] {
 function roleBindingCauses(binding: KubeObject): Cause[] {
   return [
     ...roleRefCauses(binding, ["Role", "ClusterRole"]),
-    ...listOf(binding["subjects"]).flatMap((subject, index) =>
+    ...asList(binding["subjects"]).flatMap((subject, index) =>
       subjectCauses(subject, `subjects[${String(index)}]`, true),
     ),
   ];
@@ -121,7 +121,7 @@ function roleBindingCauses(binding: KubeObject): Cause[] {
 function clusterRoleBindingCauses(binding: KubeObject): Cause[] {
   return [
     ...roleRefCauses(binding, ["ClusterRole"]),
-    ...listOf(binding["subjects"]).flatMap((subject, index) =>
+    ...asList(binding["subjects"]).flatMap((subject, index) =>
       subjectCauses(subject, `subjects[${String(index)}]`, false),
     ),
   ];
@@ -142,7 +142,7 @@ function defaultBinding(binding: KubeObject): void {
   if (isFields(roleRef) && textAt(roleRef, "apiGroup") === "") {
     roleRef["apiGroup"] = RBAC_GROUP;
   }
-  for (const subject of listOf(binding["subjects"]).filter(isFields)) {
+  for (const subject of asList(binding["subjects"]).filter(isFields)) {
     const isPerson = subject["kind"] === "User" || subject["kind"] === "Group";
     if (isPerson && textAt(subject, "apiGroup") === "") {
       subject["apiGroup"] = RBAC_GROUP;
@@ -169,7 +169,7 @@ const ROLE_STRATEGY: Partial<Strategy> = {
 };
 
 function subjectsCell(binding: KubeObject, kind: string): string {
-  const subjects = listOf(binding["subjects"]).filter(
+  const subjects = asList(binding["subjects"]).filter(
     (subject) => textAt(subject, "kind") === kind,
   );
   const names = subjects.map((subject) => {

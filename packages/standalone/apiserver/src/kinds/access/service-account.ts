@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { listOf } from "../../objects/json.ts";
+import { asList } from "../../objects/json.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 
@@ -21,7 +21,7 @@ export const SERVICE_ACCOUNT: Kind = defineKind({
   strategy: {
     returnsDeleted: true,
     columns: [
-      { name: "Secrets", type: "integer", cell: (object) => listOf(object["secrets"]).length },
+      { name: "Secrets", type: "integer", cell: (object) => asList(object["secrets"]).length },
       AGE,
     ],
   },

@@ -4,7 +4,7 @@ import type { Cause } from "../../meta/status.ts";
 import { invalidValue, requiredValue, unsupportedValue } from "../../meta/causes.ts";
 import { copyJson, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import { ageOf } from "../../table/age.ts";
+import { printAge } from "../../table/age.ts";
 import { type Column, type Kind, type Strategy, bucketOf, defineKind } from "../kind.ts";
 
 const REFERENCE_FIELDS = [
@@ -23,12 +23,12 @@ function lastSeen(event: KubeObject, nowMs: number): string {
     textAt(event, "lastTimestamp") ||
     textAt(event, "eventTime") ||
     event.metadata.creationTimestamp;
-  return ageOf(time, nowMs);
+  return printAge(time, nowMs);
 }
 
 function firstSeen(event: KubeObject, nowMs: number): string {
   const time = textAt(event, "firstTimestamp") || textAt(event, "eventTime");
-  return ageOf(time || event.metadata.creationTimestamp, nowMs);
+  return printAge(time || event.metadata.creationTimestamp, nowMs);
 }
 
 function sourceCell(event: KubeObject): string {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { labelFault } from "../../meta/names.ts";
-import { fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { asFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { ALL_VERBS, type Kind, defineKind } from "../kind.ts";
@@ -29,18 +29,18 @@ export const NAMESPACE: Kind = defineKind({
     validateName: labelFault,
     prepareCreate: (namespace) => {
       labelWithName(namespace);
-      const finalizers = listOf(valueAt(namespace, "spec", "finalizers"));
+      const finalizers = asList(valueAt(namespace, "spec", "finalizers"));
       const complete = finalizers.includes("kubernetes");
       namespace["spec"] = { finalizers: complete ? finalizers : [...finalizers, "kubernetes"] };
       namespace["status"] = { phase: "Active" };
     },
     beginDeletion: (namespace) => {
-      namespace["status"] = { ...fieldsOf(namespace["status"]), phase: "Terminating" };
+      namespace["status"] = { ...asFields(namespace["status"]), phase: "Terminating" };
       delete namespace.metadata.deletionGracePeriodSeconds;
     },
     prepareUpdate: (namespace, current) => {
       labelWithName(namespace);
-      namespace["spec"] = fieldsOf(current["spec"]);
+      namespace["spec"] = asFields(current["spec"]);
     },
     selectableFields: { "status.phase": (namespace) => textAt(namespace, "status", "phase") },
     columns: [

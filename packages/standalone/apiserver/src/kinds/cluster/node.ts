@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { listOf, textAt, valueAt } from "../../objects/json.ts";
+import { asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
@@ -7,7 +7,7 @@ import { type Column, type Kind, defineKind } from "../kind.ts";
 const ROLE_PREFIX = "node-role.kubernetes.io/";
 
 function readyCell(node: KubeObject): string {
-  const ready = listOf(valueAt(node, "status", "conditions")).find(
+  const ready = asList(valueAt(node, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Ready",
   );
   const readiness = textAt(ready, "status") === "True" ? "Ready" : "NotReady";
@@ -24,7 +24,7 @@ function rolesCell(node: KubeObject): string {
 }
 
 function addressCell(node: KubeObject, type: string): string {
-  const address = listOf(valueAt(node, "status", "addresses")).find(
+  const address = asList(valueAt(node, "status", "addresses")).find(
     (candidate) => textAt(candidate, "type") === type,
   );
   return textAt(address, "address") || "<none>";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue, invalidValue, tooLongValue } from "../../meta/causes.ts";
-import { equalJson, fieldsOf } from "../../objects/json.ts";
+import { equalJson, asFields } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
@@ -14,7 +14,7 @@ export function dataCauses(object: KubeObject, fields: readonly string[]): Cause
   let bytes = 0;
   const causes: Cause[] = [];
   for (const field of fields) {
-    for (const [key, value] of Object.entries(fieldsOf(object[field]))) {
+    for (const [key, value] of Object.entries(asFields(object[field]))) {
       bytes += typeof value === "string" ? Buffer.byteLength(value) : 0;
       if (!KEY_PATTERN.test(key)) {
         causes.push(
@@ -40,11 +40,11 @@ export function immutableCauses(
   if (current["immutable"] !== true) {
     return [];
   }
-  const why = "field is immutable when `immutable` is set";
+  const message = "field is immutable when `immutable` is set";
   const causes = fields
     .filter((field) => !equalJson(object[field] ?? {}, current[field] ?? {}))
-    .map((field) => forbiddenValue(field, why));
-  return object["immutable"] === true ? causes : [forbiddenValue("immutable", why), ...causes];
+    .map((field) => forbiddenValue(field, message));
+  return object["immutable"] === true ? causes : [forbiddenValue("immutable", message), ...causes];
 }
 
 export const CONFIG_MAP: Kind = defineKind({
@@ -61,8 +61,8 @@ export const CONFIG_MAP: Kind = defineKind({
         name: "Data",
         type: "integer",
         cell: (object) =>
-          Object.keys(fieldsOf(object["data"])).length +
-          Object.keys(fieldsOf(object["binaryData"])).length,
+          Object.keys(asFields(object["data"])).length +
+          Object.keys(asFields(object["binaryData"])).length,
       },
       AGE,
     ],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Cause, badRequest } from "../../meta/status.ts";
 import { invalidValue, requiredValue } from "../../meta/causes.ts";
-import { fieldsOf, textAt } from "../../objects/json.ts";
+import { asFields, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { dataCauses, immutableCauses } from "./config-map.ts";
@@ -22,7 +22,7 @@ const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
 
 /** stringData is write-only: its values are base64-encoded into data. */
 function applyDefaults(secret: KubeObject): void {
-  const data = fieldsOf(secret["data"]);
+  const data = asFields(secret["data"]);
   for (const value of Object.values(data)) {
     if (typeof value === "string" && !BASE64.test(value.replace(/[\r\n]/g, ""))) {
       throw badRequest(
@@ -30,7 +30,7 @@ function applyDefaults(secret: KubeObject): void {
       );
     }
   }
-  for (const [key, value] of Object.entries(fieldsOf(secret["stringData"]))) {
+  for (const [key, value] of Object.entries(asFields(secret["stringData"]))) {
     data[key] = Buffer.from(String(value)).toString("base64");
   }
   if (Object.keys(data).length > 0) {
@@ -49,7 +49,7 @@ function accountAnnotationCauses(secret: KubeObject): Cause[] {
 
 function validate(secret: KubeObject): Cause[] {
   const needed = REQUIRED_KEYS[textAt(secret, "type")] ?? [];
-  const data = fieldsOf(secret["data"]);
+  const data = asFields(secret["data"]);
   const missing = needed.filter((key) => !Object.hasOwn(data, key));
   return [
     ...accountAnnotationCauses(secret),
@@ -81,7 +81,7 @@ export const SECRET: Kind = defineKind({
       {
         name: "Data",
         type: "integer",
-        cell: (secret) => Object.keys(fieldsOf(secret["data"])).length,
+        cell: (secret) => Object.keys(asFields(secret["data"])).length,
       },
       AGE,
     ],

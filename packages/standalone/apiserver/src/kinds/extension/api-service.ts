@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dns1035Fault, pathSegmentFault, subdomainFault } from "../../meta/names.ts";
-import { isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 import type { Cause } from "../../meta/status.ts";
@@ -125,7 +125,7 @@ export const API_SERVICE: Kind = defineKind({
         name: "Available",
         type: "string",
         cell: (object) => {
-          const available = listOf(valueAt(object, "status", "conditions")).find(
+          const available = asList(valueAt(object, "status", "conditions")).find(
             (condition) => textAt(condition, "type") === "Available",
           );
           const status = textAt(available, "status");

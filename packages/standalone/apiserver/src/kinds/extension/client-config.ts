@@ -3,7 +3,7 @@
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue, requiredValue } from "../../meta/causes.ts";
 import { subdomainFault } from "../../meta/names.ts";
-import { isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 
 const PORT_MAX = 65_535;
 const EXPECTED_URL = "; desired format: https://host[/path]";
@@ -34,12 +34,12 @@ function pathCauses(path: string, field: string): Cause[] {
   }
   const start = path.startsWith("/") ? [] : [invalidValue(field, path, "must start with a '/'")];
   const segments = splitPath(path).flatMap((segment, index) => {
-    const which = `segment[${String(index)}]`;
+    const segmentName = `segment[${String(index)}]`;
     const fault = segment === "" ? undefined : subdomainFault(segment);
     if (segment === "") {
-      return [invalidValue(field, path, `${which} may not be empty`)];
+      return [invalidValue(field, path, `${segmentName} may not be empty`)];
     }
-    return fault === undefined ? [] : [invalidValue(field, path, `${which}: ${fault}`)];
+    return fault === undefined ? [] : [invalidValue(field, path, `${segmentName}: ${fault}`)];
   });
   return [...start, ...segments];
 }
@@ -81,7 +81,7 @@ function urlCauses(text: string, field: string): Cause[] {
   ];
   return checks
     .filter(([isRefused]) => isRefused)
-    .map(([, value, why]) => invalidValue(field, value, why));
+    .map(([, value, message]) => invalidValue(field, value, message));
 }
 
 export function clientConfigCauses(config: unknown, field: string): Cause[] {
@@ -96,5 +96,5 @@ export function clientConfigCauses(config: unknown, field: string): Cause[] {
 }
 
 export function stringItems(value: unknown): readonly string[] {
-  return listOf(value).filter((item) => typeof item === "string");
+  return asList(value).filter((item) => typeof item === "string");
 }

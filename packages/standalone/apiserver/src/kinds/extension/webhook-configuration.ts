@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations of mutating and validating admission webhooks. Source: admissionregistration/v1.
-import { type Fields, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 import type { Cause } from "../../meta/status.ts";
@@ -126,8 +126,8 @@ function nameCauses(name: string, field: string): Cause[] {
   if (fault !== undefined) {
     return [invalidValue(field, name, fault)];
   }
-  const why = "should be a domain with at least three segments separated by dots";
-  return name.split(".").length < NAME_PARTS_MIN ? [invalidValue(field, name, why)] : [];
+  const message = "should be a domain with at least three segments separated by dots";
+  return name.split(".").length < NAME_PARTS_MIN ? [invalidValue(field, name, message)] : [];
 }
 
 function allowedValueCauses(webhook: unknown, field: string): Cause[] {
@@ -183,7 +183,7 @@ function expressionCauses(expression: string, field: string): Cause[] {
 }
 
 function conditionCauses(webhook: unknown, field: string): Cause[] {
-  const conditions = listOf(valueAt(webhook, "matchConditions"));
+  const conditions = asList(valueAt(webhook, "matchConditions"));
   if (conditions.length > CONDITIONS_MAX) {
     return [tooManyValue(field, conditions.length, CONDITIONS_MAX)];
   }
@@ -209,7 +209,7 @@ function webhookCauses(webhook: unknown, field: string): Cause[] {
       pathOf("admissionReviewVersions"),
     ),
     ...nameCauses(textAt(webhook, "name"), pathOf("name")),
-    ...listOf(valueAt(webhook, "rules")).flatMap((rule, index) =>
+    ...asList(valueAt(webhook, "rules")).flatMap((rule, index) =>
       ruleCauses(rule, `${pathOf("rules")}[${String(index)}]`),
     ),
     ...allowedValueCauses(webhook, field),
@@ -223,7 +223,7 @@ function webhookCauses(webhook: unknown, field: string): Cause[] {
 }
 
 function webhookConfigurationCauses(configuration: KubeObject): Cause[] {
-  const webhooks: readonly unknown[] = listOf(configuration["webhooks"]);
+  const webhooks: readonly unknown[] = asList(configuration["webhooks"]);
   const names = webhooks.map((webhook) => textAt(webhook, "name"));
   return webhooks.flatMap((webhook, index) => {
     const field = `webhooks[${String(index)}]`;
@@ -249,7 +249,7 @@ function defaultWebhook(webhook: Fields, isMutating: boolean): void {
   for (const [key, value] of Object.entries(defaults)) {
     webhook[key] ??= value;
   }
-  for (const rule of listOf(webhook["rules"]).filter(isFields)) {
+  for (const rule of asList(webhook["rules"]).filter(isFields)) {
     rule["scope"] ??= "*";
   }
   const service = valueAt(webhook, "clientConfig", "service");
@@ -269,13 +269,13 @@ function webhookKind(resource: string, kind: string, isMutating: boolean): Kind 
     strategy: {
       hasGeneration: true,
       applyDefaults: (object) => {
-        for (const webhook of listOf(object["webhooks"]).filter(isFields)) {
+        for (const webhook of asList(object["webhooks"]).filter(isFields)) {
           defaultWebhook(webhook, isMutating);
         }
       },
       validate: webhookConfigurationCauses,
       columns: [
-        { name: "Webhooks", type: "integer", cell: (object) => listOf(object["webhooks"]).length },
+        { name: "Webhooks", type: "integer", cell: (object) => asList(object["webhooks"]).length },
         AGE,
       ],
     },

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Endpoints and EndpointSlices. Source: Kubernetes core/v1 and discovery.k8s.io/v1.
-import { listOf, textAt, valueAt } from "../../objects/json.ts";
+import { asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 import { column, defineStoreOnlyKind } from "../store-only/store-only-kind.ts";
 
 function endpointsCell(object: KubeObject): string {
-  const endpoints = listOf(object["subsets"]).flatMap((subset) =>
-    listOf(valueAt(subset, "addresses")).flatMap((address) =>
-      listOf(valueAt(subset, "ports")).map(
+  const endpoints = asList(object["subsets"]).flatMap((subset) =>
+    asList(valueAt(subset, "addresses")).flatMap((address) =>
+      asList(valueAt(subset, "ports")).map(
         (port) => `${textAt(address, "ip")}:${String(valueAt(port, "port"))}`,
       ),
     ),

@@ -2,7 +2,7 @@
 // Allocation of cluster IPs and node ports. The stored Services are the only record of what is in use.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { ClaimContext } from "../kind.ts";
 
@@ -35,7 +35,10 @@ const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
 const NODE_PORTS: NumberRange = {
   min: NODE_PORT_MIN,
   max: NODE_PORT_MAX,
-  requestedCount: requestedCountOf(NODE_PORT_MAX - NODE_PORT_MIN + 1, { divisor: 32, max: 128 }),
+  requestedCount: computeRequestedCount(NODE_PORT_MAX - NODE_PORT_MIN + 1, {
+    divisor: 32,
+    max: 128,
+  }),
 };
 /** Offsets of the API server's and the DNS server's address in the Service network, as in other clusters. */
 const RESERVED_OFFSETS: readonly number[] = [1, 10];
@@ -56,7 +59,7 @@ interface NumberRange {
 }
 
 /** Source: kube-apiserver, calculateRangeOffset: a fraction of the range, from 16 up to a limit; none in small ranges. */
-function requestedCountOf(
+function computeRequestedCount(
   size: number,
   { divisor, max }: { readonly divisor: number; readonly max: number },
 ): number {
@@ -93,7 +96,7 @@ function usableRange(network: string): NumberRange {
   const [address = "", length = "32"] = network.split("/");
   const first = addressToNumber(address);
   const size = 2 ** (32 - Number(length));
-  const requestedCount = requestedCountOf(size, { divisor: 16, max: 256 });
+  const requestedCount = computeRequestedCount(size, { divisor: 16, max: 256 });
   return { min: first + 1, max: first + size - 2, requestedCount };
 }
 
@@ -127,7 +130,7 @@ function nodePortKey(port: unknown): string {
 }
 
 function portFields(spec: Fields | undefined): readonly Fields[] {
-  return listOf(spec?.["ports"]).filter(isFields);
+  return asList(spec?.["ports"]).filter(isFields);
 }
 
 function nodePortFault(port: Fields, inUse: ReadonlySet<string>): string | undefined {
@@ -153,7 +156,7 @@ function allocateNodePorts(
 ): readonly Cause[] {
   if (!hasNodePorts(spec)) return [];
   const inUse = new Set(
-    otherObjects().flatMap((other) => portFields(fieldsOf(other["spec"])).map(nodePortKey)),
+    otherObjects().flatMap((other) => portFields(asFields(other["spec"])).map(nodePortKey)),
   );
   // Once a protocol has no free port, the remaining ports fail without another scan of the whole range.
   const exhausted = new Set<string>();
@@ -187,8 +190,8 @@ export function allocateForService(
   current: KubeObject | undefined,
   context: ClaimContext,
 ): readonly Cause[] {
-  const spec = fieldsOf(service["spec"]);
-  const currentSpec = current === undefined ? undefined : fieldsOf(current["spec"]);
+  const spec = asFields(service["spec"]);
+  const currentSpec = current === undefined ? undefined : asFields(current["spec"]);
   return [
     ...allocateAddress(spec, currentSpec, context),
     ...allocateNodePorts(spec, currentSpec, context),

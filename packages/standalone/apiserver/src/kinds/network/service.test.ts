@@ -185,7 +185,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     name: "addresses of others",
     given: { externalIPs: ["1.1.1.1"], ports },
     want: [
-      "spec.externalIPs: Forbidden: this machine takes nothing that is meant for other addresses; use type NodePort",
+      "spec.externalIPs: Forbidden: this machine does not accept traffic for other addresses; use type NodePort",
     ],
   },
 ])("a Service is judged: $name", ({ given, want }) => {
@@ -276,7 +276,7 @@ test.each<{ name: string; before: Fields; after: Fields; want: readonly string[]
 test.each([
   {
     type: "LoadBalancer",
-    want: [expect.stringContaining("nothing on this machine gives addresses")],
+    want: [expect.stringContaining("no controller on this machine assigns addresses")],
   },
   { type: "NodePort", want: [] },
 ])("a client that writes a Service of type $type is warned: $want", ({ type, want }) => {

@@ -5,9 +5,9 @@ import { dns1035Fault, subdomainFault } from "../../meta/names.ts";
 import {
   type Fields,
   equalJson,
-  fieldsOf,
+  asFields,
   isFields,
-  listOf,
+  asList,
   textAt,
   valueAt,
 } from "../../objects/json.ts";
@@ -59,7 +59,7 @@ function targetCauses(field: string, value: unknown): readonly Cause[] {
 }
 
 function portCauses(spec: Fields): readonly Cause[] {
-  const ports = listOf(spec["ports"]);
+  const ports = asList(spec["ports"]);
   const seenPorts = new Set<string>();
   const seenNames = new Set<string>();
   return ports.flatMap((port, index) => {
@@ -85,7 +85,7 @@ function portCauses(spec: Fields): readonly Cause[] {
 function nodePortCauses(spec: Fields): readonly Cause[] {
   if (hasNodePorts(spec)) return [];
   const type = textAt(spec, "type");
-  return listOf(spec["ports"]).flatMap((port, index) => {
+  return asList(spec["ports"]).flatMap((port, index) => {
     const field = `spec.ports[${String(index)}].nodePort`;
     const isSet = Number(valueAt(port, "nodePort") ?? 0) !== 0;
     return isSet ? [forbiddenValue(field, `may not be used when \`type\` is '${type}'`)] : [];
@@ -115,14 +115,14 @@ function externalNameCauses(spec: Fields): readonly Cause[] {
 
 /** With externalIPs, a user who may write Services could intercept traffic to any address (CVE-2020-8554). */
 function externalIPCauses(spec: Fields): readonly Cause[] {
-  if (listOf(spec["externalIPs"]).length === 0) return [];
-  const why = "this machine takes nothing that is meant for other addresses; use type NodePort";
-  return [forbiddenValue("spec.externalIPs", why)];
+  if (asList(spec["externalIPs"]).length === 0) return [];
+  const message = "this machine does not accept traffic for other addresses; use type NodePort";
+  return [forbiddenValue("spec.externalIPs", message)];
 }
 
 function familyCauses(spec: Fields): readonly Cause[] {
   return [
-    ...listOf(spec["ipFamilies"]).flatMap((family, index) =>
+    ...asList(spec["ipFamilies"]).flatMap((family, index) =>
       allowedValueCauses(`spec.ipFamilies[${String(index)}]`, family, ["IPv4"]),
     ),
     ...allowedValueCauses("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], [
@@ -133,9 +133,9 @@ function familyCauses(spec: Fields): readonly Cause[] {
 }
 
 function serviceCauses(service: KubeObject): readonly Cause[] {
-  const spec = fieldsOf(service["spec"]);
+  const spec = asFields(service["spec"]);
   const needsPorts = !isHeadless(spec) && textAt(spec, "type") !== "ExternalName";
-  const lacksPorts = needsPorts && listOf(spec["ports"]).length === 0;
+  const lacksPorts = needsPorts && asList(spec["ports"]).length === 0;
   return [
     ...(lacksPorts ? [requiredValue("spec.ports")] : []),
     ...allowedValueCauses("spec.type", spec["type"], TYPES),
@@ -179,7 +179,7 @@ function defaultPort(port: Fields): void {
 }
 
 function applyDefaults(service: KubeObject): void {
-  const spec = fieldsOf(service["spec"]);
+  const spec = asFields(service["spec"]);
   service["spec"] = spec;
   spec["type"] ??= "ClusterIP";
   spec["sessionAffinity"] ??= "None";
@@ -187,7 +187,7 @@ function applyDefaults(service: KubeObject): void {
     spec["sessionAffinityConfig"] ??= { clientIP: { timeoutSeconds: AFFINITY_TIMEOUT_SECONDS } };
   if (spec["type"] === "LoadBalancer") spec["allocateLoadBalancerNodePorts"] ??= true;
   if (hasNodePorts(spec)) spec["externalTrafficPolicy"] ??= "Cluster";
-  listOf(spec["ports"]).filter(isFields).forEach(defaultPort);
+  asList(spec["ports"]).filter(isFields).forEach(defaultPort);
 }
 
 function defaultAddressFields(spec: Fields): void {
@@ -203,14 +203,14 @@ function defaultAddressFields(spec: Fields): void {
 
 function prepareCreate(service: KubeObject): void {
   service["status"] = { loadBalancer: {} };
-  defaultAddressFields(fieldsOf(service["spec"]));
+  defaultAddressFields(asFields(service["spec"]));
 }
 
 /** Drops node ports that the client copied from the old object when it changes the type. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
-  const old = listOf(valueAt(current, "spec", "ports")).map(nodePortOf);
-  for (const port of listOf(spec["ports"]).filter(isFields)) {
+  const old = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
+  for (const port of asList(spec["ports"]).filter(isFields)) {
     if (old.includes(nodePortOf(port))) Reflect.deleteProperty(port, "nodePort");
   }
   if (valueAt(current, "spec", "externalTrafficPolicy") === spec["externalTrafficPolicy"])
@@ -219,7 +219,7 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
 
 /** Fields that the client omits keep their value. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
-  const spec = fieldsOf(service["spec"]);
+  const spec = asFields(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {
     const currentValue = valueAt(current, "spec", key);
     if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
@@ -231,7 +231,7 @@ function prepareUpdate(service: KubeObject, current: KubeObject): void {
 }
 
 function portsCell(service: KubeObject): string {
-  const ports = listOf(valueAt(service, "spec", "ports")).map((port) => {
+  const ports = asList(valueAt(service, "spec", "ports")).map((port) => {
     const nodePort = nodePortOf(port) === 0 ? "" : `:${String(nodePortOf(port))}`;
     return `${String(valueAt(port, "port"))}${nodePort}/${textAt(port, "protocol")}`;
   });
@@ -245,7 +245,7 @@ function externalCell(service: KubeObject): string {
 }
 
 const NO_LOAD_BALANCER =
-  "nothing on this machine gives addresses to Services of type LoadBalancer: it is reached at its cluster address, and at a port of this machine as one of type NodePort is";
+  "no controller on this machine assigns addresses to Services of type LoadBalancer: the Service is reachable at its cluster IP and, like type NodePort, at a port of this machine";
 
 function warnings(service: KubeObject): readonly string[] {
   return textAt(service, "spec", "type") === "LoadBalancer" ? [NO_LOAD_BALANCER] : [];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue } from "../../meta/causes.ts";
-import { type Fields, equalJson, fieldsOf, textAt, valueAt, without } from "../../objects/json.ts";
+import { type Fields, equalJson, asFields, textAt, valueAt, without } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
@@ -18,7 +18,7 @@ import {
 const SET_ONCE = ["volumeName", "storageClassName"] as const;
 
 export function defaultClaim(claim: Fields): void {
-  const spec = fieldsOf(claim["spec"]);
+  const spec = asFields(claim["spec"]);
   setDefault(spec, "volumeMode", "Filesystem");
   claim["spec"] = spec;
 }
@@ -34,7 +34,7 @@ function sizeCauses(spec: Fields): Cause[] {
 }
 
 function validate(claim: KubeObject): Cause[] {
-  const spec = fieldsOf(claim["spec"]);
+  const spec = asFields(claim["spec"]);
   return [
     ...accessModeCauses(spec["accessModes"], "at least 1 access mode is required"),
     ...sizeCauses(spec),
@@ -63,7 +63,7 @@ function resizeCauses(spec: Fields, before: Fields): Cause[] {
 }
 
 function validateUpdate(claim: KubeObject, current: KubeObject): Cause[] {
-  const [spec, before] = [fieldsOf(claim["spec"]), fieldsOf(current["spec"])];
+  const [spec, before] = [asFields(claim["spec"]), asFields(current["spec"])];
   const isSame = equalJson(immutablePart(spec, before), immutablePart(before, before));
   return [
     ...(isSame

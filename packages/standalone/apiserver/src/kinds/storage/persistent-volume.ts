@@ -6,7 +6,7 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../meta/causes.ts";
-import { type Fields, equalJson, fieldsOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, equalJson, asFields, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
@@ -46,7 +46,7 @@ function sourceCauses(spec: Fields): Cause[] {
 }
 
 function validate(volume: KubeObject): Cause[] {
-  const spec = fieldsOf(volume["spec"]);
+  const spec = asFields(volume["spec"]);
   const policy = textAt(spec, "persistentVolumeReclaimPolicy");
   return [
     ...accessModeCauses(spec["accessModes"]),
@@ -60,7 +60,7 @@ function validate(volume: KubeObject): Cause[] {
 }
 
 function validateUpdate(volume: KubeObject, current: KubeObject): Cause[] {
-  const [spec, before] = [fieldsOf(volume["spec"]), fieldsOf(current["spec"])];
+  const [spec, before] = [asFields(volume["spec"]), asFields(current["spec"])];
   const listSourceEntries = (of: Fields) => listSources(of).map((key) => [key, of[key]]);
   return [
     ...(equalJson(listSourceEntries(spec), listSourceEntries(before))
@@ -83,7 +83,7 @@ function statusCell(volume: KubeObject): string {
 }
 
 function claimCell(volume: KubeObject): string {
-  const claim = fieldsOf(valueAt(volume, "spec", "claimRef"));
+  const claim = asFields(valueAt(volume, "spec", "claimRef"));
   return Object.keys(claim).length === 0
     ? ""
     : `${textAt(claim, "namespace")}/${textAt(claim, "name")}`;
@@ -99,7 +99,7 @@ export const PERSISTENT_VOLUME: Kind = defineKind({
   strategy: {
     hasStatus: true,
     applyDefaults: (volume) => {
-      const spec = fieldsOf(volume["spec"]);
+      const spec = asFields(volume["spec"]);
       setDefault(spec, "volumeMode", "Filesystem");
       setDefault(spec, "persistentVolumeReclaimPolicy", "Retain");
       volume["spec"] = spec;

@@ -2,7 +2,7 @@
 // Validation and finalizers that volumes and claims share. Source: Kubernetes core/v1, StorageObjectInUseProtection.
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue, requiredValue, unsupportedValue } from "../../meta/causes.ts";
-import { type Fields, listOf, textAt } from "../../objects/json.ts";
+import { type Fields, asList, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 
 const ACCESS_MODES: Readonly<Record<string, string>> = {
@@ -15,14 +15,14 @@ const SINGLE_POD_MODE = "ReadWriteOncePod";
 
 /** For example `RWO,RWX`. */
 export function printAccessModes(modes: unknown): string {
-  return listOf(modes)
+  return asList(modes)
     .map((mode) => ACCESS_MODES[String(mode)] ?? "")
     .join(",");
 }
 
 /** `missing` is the message for an empty list. */
 export function accessModeCauses(modes: unknown, missing = ""): Cause[] {
-  const all = listOf(modes);
+  const all = asList(modes);
   const known = Object.keys(ACCESS_MODES);
   return [
     ...(all.length === 0 ? [requiredValue("spec.accessModes", missing)] : []),

@@ -4,7 +4,7 @@ import {
   type Fields,
   asText,
   copyJson,
-  fieldsOf,
+  asFields,
   isFields,
   textAt,
   valueAt,
@@ -65,14 +65,14 @@ export interface StoreOnlyKindOptions
 }
 
 function storeOnlyWarning(kind: string, instead: string): string {
-  return `nothing on this machine acts on a ${kind}, it is only kept: ${instead}`;
+  return `no controller on this machine handles a ${kind}, it is only stored: ${instead}`;
 }
 
 const REPLICAS_SCALE: ScaleValues = {
   spec: ["spec", "replicas"],
   status: ["status", "replicas"],
   selector: (object) => {
-    const selector = fieldsOf(valueAt(object, "spec", "selector"));
+    const selector = asFields(valueAt(object, "spec", "selector"));
     // A ReplicationController's selector is a plain map of labels.
     const isMap = !("matchLabels" in selector || "matchExpressions" in selector);
     return printSelector(isMap ? { matchLabels: selector } : selector);
@@ -97,8 +97,8 @@ function makeApplyDefaults({ defaults = {}, template }: StoreOnlyKindOptions) {
 
 function makeValidate(template: readonly string[]) {
   return (object: KubeObject) => {
-    const podSpec = fieldsOf(valueAt(object, ...template, "spec"));
-    const claims = objectItems(fieldsOf(object["spec"]), "volumeClaimTemplates");
+    const podSpec = asFields(valueAt(object, ...template, "spec"));
+    const claims = objectItems(asFields(object["spec"]), "volumeClaimTemplates");
     const names = claims.map((claim) => textAt(claim, "metadata", "name"));
     return podSpecCauses(podSpec, [...template, "spec"].join("."), names);
   };

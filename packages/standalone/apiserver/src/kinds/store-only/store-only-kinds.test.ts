@@ -185,6 +185,6 @@ test("a client that writes one is warned, unless others use it", () => {
   expect(quiet.map(({ kind }) => kind)).toEqual(["ControllerRevision", "PriorityClass"]);
   const ingress = kindOf("Ingress");
   expect(ingress.strategy.warnings?.(objectOf(ingress))).toEqual([
-    expect.stringContaining("nothing on this machine acts on a Ingress"),
+    expect.stringContaining("no controller on this machine handles a Ingress"),
   ]);
 });

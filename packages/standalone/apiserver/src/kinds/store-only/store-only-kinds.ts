@@ -18,7 +18,7 @@ const BATCH = { group: "batch", version: "v1" };
 const CORE = { group: "", version: "v1" };
 const NETWORKING = { group: "networking.k8s.io", version: "v1" };
 
-const CREATE_PODS = "make pods themselves";
+const CREATE_PODS = "create pods directly";
 const WORKLOAD = {
   categories: ["all"],
   hasStatus: true,
@@ -138,7 +138,7 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     resource: "limitranges",
     kind: "LimitRange",
     shortNames: ["limits"],
-    advice: "say in each pod what it gets",
+    advice: "set the values in each pod",
     columns: [column("Created At", ".metadata.creationTimestamp")],
   },
   {
@@ -147,7 +147,7 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     kind: "ResourceQuota",
     shortNames: ["quota"],
     hasStatus: true,
-    advice: "nothing is limited by it",
+    advice: "it does not limit anything",
     columns: [AGE],
   },
   {
@@ -156,7 +156,8 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     kind: "Ingress",
     shortNames: ["ing"],
     hasStatus: true,
-    advice: "a VM is reached from elsewhere on a NIC in a network of this machine's own",
+    advice:
+      "to make a VM reachable from other machines, give it a NIC in a network of this machine",
     columns: [
       column("Class", ".spec.ingressClassName"),
       column("Hosts", ".spec.rules[*].host"),
@@ -169,7 +170,7 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     resource: "networkpolicies",
     kind: "NetworkPolicy",
     shortNames: ["netpol"],
-    advice: "nothing is filtered by it; see portSecurity of a VM's interfaces",
+    advice: "it does not filter traffic; see portSecurity of a VM's interfaces",
     columns: [selectorColumn("Pod-Selector", "podSelector"), AGE],
   },
   {

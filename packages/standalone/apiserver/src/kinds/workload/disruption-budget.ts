@@ -3,7 +3,7 @@
 // nothing on this machine scales Deployments. Source: Kubernetes policy/v1, disruption controller.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
-import { type Fields, asText, fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, asText, asFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
@@ -21,7 +21,7 @@ export function hasEnded(pod: KubeObject): boolean {
 }
 
 export function isHealthy(pod: KubeObject): boolean {
-  const conditions = listOf(valueAt(pod, "status", "conditions"));
+  const conditions = asList(valueAt(pod, "status", "conditions"));
   const ready = conditions.find((condition) => textAt(condition, "type") === "Ready");
   return textAt(ready, "status") === "True" && pod.metadata.deletionTimestamp === undefined;
 }
@@ -55,16 +55,16 @@ export function countDisruptions(
   const matchesBudget = makePodMatcher(budget);
   const counted = pods.filter((pod) => matchesBudget(pod) && !hasEnded(pod));
   const [expectedPods, currentHealthy] = [counted.length, counted.filter(isHealthy).length];
-  const desiredHealthy = Math.max(0, desiredHealthyCount(fieldsOf(budget["spec"]), expectedPods));
+  const desiredHealthy = Math.max(0, desiredHealthyCount(asFields(budget["spec"]), expectedPods));
   const disruptionsAllowed = Math.max(0, currentHealthy - desiredHealthy);
   return { expectedPods, currentHealthy, desiredHealthy, disruptionsAllowed };
 }
 
 function amountCauses(value: unknown, field: string): Cause[] {
   if (typeof value === "string" && !/^\d+%$/.test(value)) {
-    const why =
+    const message =
       "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
-    return [invalidValue(field, value, why)];
+    return [invalidValue(field, value, message)];
   }
   return typeof value === "number" && value < 0
     ? [invalidValue(field, value, "must be greater than or equal to 0")]
@@ -72,7 +72,7 @@ function amountCauses(value: unknown, field: string): Cause[] {
 }
 
 function validate(budget: KubeObject): Cause[] {
-  const spec = fieldsOf(budget["spec"]);
+  const spec = asFields(budget["spec"]);
   const { minAvailable, maxUnavailable, selector } = spec;
   const setsBoth = minAvailable !== undefined && maxUnavailable !== undefined;
   return [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Defaults of pod specs, for pods and for pod templates. Source: Kubernetes core/v1 defaults.
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 
 export const CONTAINER_LISTS = ["containers", "initContainers", "ephemeralContainers"] as const;
 export const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
@@ -17,7 +17,7 @@ export function setDefault(fields: Fields, key: string, value: unknown): void {
 }
 
 export function objectItems(fields: Fields, key: string): Fields[] {
-  return listOf(fields[key]).filter(isFields);
+  return asList(fields[key]).filter(isFields);
 }
 
 function defaultPullPolicy(image: string): string {
@@ -45,7 +45,7 @@ function defaultProbes(container: Fields): void {
     }
   }
   for (const name of HOOKS) {
-    defaultHttpGet(fieldsOf(valueAt(container, "lifecycle", name)));
+    defaultHttpGet(asFields(valueAt(container, "lifecycle", name)));
   }
 }
 
@@ -84,7 +84,7 @@ function defaultProjected(source: Fields): void {
     if (isFields(token)) {
       setDefault(token, "expirationSeconds", TOKEN_EXPIRATION_SECONDS);
     }
-    defaultDownward(fieldsOf(projection["downwardAPI"]));
+    defaultDownward(asFields(projection["downwardAPI"]));
   }
 }
 
@@ -144,10 +144,10 @@ export function defaultPodSpec(spec: Fields): void {
 export function defaultPodOnlyFields(spec: Fields): void {
   setDefault(spec, "enableServiceLinks", true);
   for (const container of CONTAINER_LISTS.flatMap((list) => objectItems(spec, list))) {
-    const resources = fieldsOf(container["resources"]);
-    const limits = fieldsOf(resources["limits"]);
+    const resources = asFields(container["resources"]);
+    const limits = asFields(resources["limits"]);
     if (Object.keys(limits).length > 0) {
-      resources["requests"] = { ...limits, ...fieldsOf(resources["requests"]) };
+      resources["requests"] = { ...limits, ...asFields(resources["requests"]) };
     }
   }
 }

@@ -10,7 +10,7 @@ import {
   unsupportedValue,
 } from "../../meta/causes.ts";
 import { labelFault } from "../../meta/names.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import { CONTAINER_LISTS, HOOKS, PROBES, objectItems } from "./pod-defaults.ts";
 
 /** In validation order: sources after the first are rejected. Source: Kubernetes validateVolumeSource. */
@@ -58,17 +58,17 @@ function exclusiveFieldCauses(
   path: string,
 ): Cause[] {
   const present = choice.fields.filter((key) => fields[key] !== undefined);
-  const why = `may not specify more than 1 ${choice.noun} type`;
-  return present.slice(1).map((key) => forbiddenValue(`${path}.${key}`, why));
+  const message = `may not specify more than 1 ${choice.noun} type`;
+  return present.slice(1).map((key) => forbiddenValue(`${path}.${key}`, message));
 }
 
 function downwardCauses(source: unknown, path: string): Cause[] {
-  return objectItems(fieldsOf(source), "items").flatMap((item, index) => {
+  return objectItems(asFields(source), "items").flatMap((item, index) => {
     const field = `${path}.items[${String(index)}]`;
     const { fieldRef, resourceFieldRef } = item;
     if (fieldRef !== undefined && resourceFieldRef !== undefined) {
-      const why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-      return [invalidValue(field, "resource", why)];
+      const message = "fieldRef and resourceFieldRef can not be specified simultaneously";
+      return [invalidValue(field, "resource", message)];
     }
     const hasNeither = fieldRef === undefined && resourceFieldRef === undefined;
     return hasNeither
@@ -78,7 +78,7 @@ function downwardCauses(source: unknown, path: string): Cause[] {
 }
 
 function projectionCauses(projected: unknown, path: string): Cause[] {
-  return objectItems(fieldsOf(projected), "sources").flatMap((source, index) => {
+  return objectItems(asFields(projected), "sources").flatMap((source, index) => {
     const field = `${path}.sources[${String(index)}]`;
     const hasSeveralSources = Object.keys(source).length > 1;
     return [
@@ -106,9 +106,9 @@ function valueFromCauses(variable: Fields, path: string): Cause[] {
   const field = `${path}.valueFrom`;
   const count = Object.keys(from).length;
   if (count === 0) {
-    const why =
+    const message =
       "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
-    return [invalidValue(field, "", why)];
+    return [invalidValue(field, "", message)];
   }
   if (textAt(variable, "value") !== "") {
     return [invalidValue(field, "", "may not be specified when `value` is not empty")];
@@ -312,7 +312,7 @@ export function podSpecCauses(
     ]),
   };
   const missingContainers =
-    listOf(spec["containers"]).length === 0 ? [requiredValue(`${path}.containers`)] : [];
+    asList(spec["containers"]).length === 0 ? [requiredValue(`${path}.containers`)] : [];
   return [
     ...volumes.flatMap((volume, index) => {
       const field = `${path}.volumes[${String(index)}]`;

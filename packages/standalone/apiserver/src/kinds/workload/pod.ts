@@ -6,9 +6,9 @@ import {
   type Fields,
   copyJson,
   equalJson,
-  fieldsOf,
+  asFields,
   isFields,
-  listOf,
+  asList,
   textAt,
   valueAt,
 } from "../../objects/json.ts";
@@ -20,11 +20,11 @@ import { CONTAINER_LISTS, defaultPodOnlyFields, defaultPodSpec } from "./pod-def
 
 function computeQosClass(spec: Fields): string {
   const resources = CONTAINER_LISTS.flatMap((list) =>
-    listOf(spec[list]).map((container) => fieldsOf(valueAt(container, "resources"))),
+    asList(spec[list]).map((container) => asFields(valueAt(container, "resources"))),
   );
   const cpuAndMemory = (list: string) =>
     resources.map((resource) => {
-      const { cpu, memory } = fieldsOf(resource[list]);
+      const { cpu, memory } = asFields(resource[list]);
       return { cpu, memory };
     });
   const limits = cpuAndMemory("limits");
@@ -43,16 +43,16 @@ function computeQosClass(spec: Fields): string {
 }
 
 function prepareCreate(pod: KubeObject): void {
-  pod["status"] = { phase: "Pending", qosClass: computeQosClass(fieldsOf(pod["spec"])) };
+  pod["status"] = { phase: "Pending", qosClass: computeQosClass(asFields(pod["spec"])) };
 }
 
 /** A copy of spec in which the mutable fields have the values of `like`. */
 function immutablePart(spec: Fields, like: Fields): Fields {
   const fixed = copyJson(spec);
   for (const list of CONTAINER_LISTS) {
-    listOf(fixed[list]).forEach((container, index) => {
+    asList(fixed[list]).forEach((container, index) => {
       if (isFields(container)) {
-        container["image"] = valueAt(listOf(like[list])[index], "image");
+        container["image"] = valueAt(asList(like[list])[index], "image");
       }
     });
   }
@@ -64,10 +64,10 @@ function immutablePart(spec: Fields, like: Fields): Fields {
 
 function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
   // The stored pod may be older than a default, so it is defaulted before the comparison.
-  const currentSpec = copyJson(fieldsOf(current["spec"]));
+  const currentSpec = copyJson(asFields(current["spec"]));
   defaultPodSpec(currentSpec);
   defaultPodOnlyFields(currentSpec);
-  const fixed = immutablePart(fieldsOf(pod["spec"]), currentSpec);
+  const fixed = immutablePart(asFields(pod["spec"]), currentSpec);
   const before = immutablePart(currentSpec, currentSpec);
   return equalJson(copyJson(fixed), copyJson(before))
     ? []
@@ -95,7 +95,7 @@ function statusCell(pod: KubeObject): string {
     return "Terminating";
   }
   const phase = textAt(pod, "status", "phase");
-  const waiting = listOf(valueAt(pod, "status", "containerStatuses"))
+  const waiting = asList(valueAt(pod, "status", "containerStatuses"))
     .map(
       (status) =>
         textAt(status, "state", "waiting", "reason") ||
@@ -106,13 +106,13 @@ function statusCell(pod: KubeObject): string {
 }
 
 function readyCell(pod: KubeObject): string {
-  const statuses = listOf(valueAt(pod, "status", "containerStatuses"));
+  const statuses = asList(valueAt(pod, "status", "containerStatuses"));
   const ready = statuses.filter((status) => valueAt(status, "ready") === true).length;
-  return `${String(ready)}/${String(listOf(valueAt(pod, "spec", "containers")).length)}`;
+  return `${String(ready)}/${String(asList(valueAt(pod, "spec", "containers")).length)}`;
 }
 
 function restartsCell(pod: KubeObject): string {
-  const counts = listOf(valueAt(pod, "status", "containerStatuses")).map((status) =>
+  const counts = asList(valueAt(pod, "status", "containerStatuses")).map((status) =>
     Number(valueAt(status, "restartCount") ?? 0),
   );
   return String(counts.reduce((sum, count) => sum + count, 0));
@@ -164,13 +164,13 @@ export const POD: Kind = defineKind({
     hasStatus: true,
     returnsDeleted: true,
     applyDefaults: (pod) => {
-      const spec = fieldsOf(pod["spec"]);
+      const spec = asFields(pod["spec"]);
       defaultPodSpec(spec);
       defaultPodOnlyFields(spec);
       pod["spec"] = spec;
     },
     prepareCreate,
-    validate: (pod) => podSpecCauses(fieldsOf(pod["spec"]), "spec"),
+    validate: (pod) => podSpecCauses(asFields(pod["spec"]), "spec"),
     validateUpdate,
     graceSeconds,
     selectableFields: {

@@ -73,9 +73,9 @@ function fromQuery(query: URLSearchParams): Fields {
 function optionCauses(options: Fields, dryRun: readonly string[]): Cause[] {
   const policy = options["propagationPolicy"] ?? undefined;
   const setsBoth = policy !== undefined && (options["orphanDependents"] ?? undefined) !== undefined;
-  const why = "orphanDependents and deletionPropagation cannot be both set";
+  const message = "orphanDependents and deletionPropagation cannot be both set";
   return [
-    ...(setsBoth ? [invalidValue("propagationPolicy", policy, why)] : []),
+    ...(setsBoth ? [invalidValue("propagationPolicy", policy, message)] : []),
     ...(POLICIES.some((known) => known === policy) || policy === undefined
       ? []
       : [unsupportedValue("propagationPolicy", policy, [...POLICIES, "nil"])]),

@@ -30,12 +30,12 @@ function parseTerm(text: string, kind: Kind): { field: string; negated: boolean;
     throw badRequest(`invalid field selector: "${text}"; can't understand it`);
   }
   if (!Object.hasOwn(META_FIELDS, field) && !Object.hasOwn(kind.strategy.selectableFields, field)) {
-    const why =
+    const message =
       kind.custom === undefined
         ? `"${field}" is not a known field selector: only "metadata.name", "metadata.namespace"`
         : `field label not supported: ${field}`;
     throw badRequest(
-      `Unable to find "${apiVersionOf(kind)}, Resource=${kind.resource}" that match label selector "", field selector "${text}": ${why}`,
+      `Unable to find "${apiVersionOf(kind)}, Resource=${kind.resource}" that match label selector "", field selector "${text}": ${message}`,
     );
   }
   return { field, negated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };

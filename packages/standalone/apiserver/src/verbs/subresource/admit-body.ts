@@ -2,7 +2,7 @@
 // Admission of subresource bodies that are kinds of their own: Binding, Eviction, TokenRequest.
 import { type GroupVersionKind, writeOptions } from "../../admission/admission.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
-import { type Fields, fieldsOf, textAt } from "../../objects/json.ts";
+import { type Fields, asFields, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { successBody } from "../../meta/status.ts";
 import { type Call, type Reply, isDryRun } from "../call.ts";
@@ -28,7 +28,7 @@ export async function admitBody(
   bodyOptions: SubresourceBody,
 ): Promise<KubeObject> {
   const { kind, body, operation = "CREATE" } = bodyOptions;
-  const metadata = fieldsOf(body["metadata"]);
+  const metadata = asFields(body["metadata"]);
   const object: KubeObject = {
     ...body,
     apiVersion: textAt(body, "apiVersion") || apiVersionOf(kind),

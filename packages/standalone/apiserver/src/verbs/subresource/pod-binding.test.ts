@@ -152,7 +152,7 @@ describe("port-forward", () => {
         code: 501,
         body: {
           reason: "NotImplemented",
-          message: "pods/portforward is not served here",
+          message: "pods/portforward is not supported",
           details: { name: "p", kind: "pods" },
         },
       },

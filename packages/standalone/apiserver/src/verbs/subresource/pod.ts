@@ -3,10 +3,10 @@
 import { ADMIT_ALL } from "../../admission/admission.ts";
 import { parseObject } from "../../http/body.ts";
 import { StatusError, badRequest, conflict, notFound } from "../../meta/status.ts";
-import { type Fields, fieldsOf, listOf, printJson, textAt } from "../../objects/json.ts";
+import { type Fields, asFields, asList, printJson, textAt } from "../../objects/json.ts";
 import { type KubeObject, printAddress } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import { type Call, type Reply, toResourceRef, addressOf } from "../call.ts";
+import { type Call, type Reply, toResourceRef, toAddress } from "../call.ts";
 import { changeObject } from "../change.ts";
 import type { VerbDeps } from "../deps.ts";
 import { bucketOf } from "../../kinds/kind.ts";
@@ -26,8 +26,8 @@ import { CREATED_REPLY, admitBody } from "./admit-body.ts";
 const BINDING = { group: "", version: "v1", kind: "Binding" };
 
 function setCondition(object: KubeObject, condition: Fields): void {
-  const status = fieldsOf(object["status"]);
-  const otherConditions = listOf(status["conditions"]).filter(
+  const status = asFields(object["status"]);
+  const otherConditions = asList(status["conditions"]).filter(
     (existing) => textAt(existing, "type") !== condition["type"],
   );
   object["status"] = { ...status, conditions: [...otherConditions, condition] };
@@ -50,7 +50,7 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
           const why = `pod ${pod.metadata.name} is already assigned to node "${bound}"`;
           throw conflict({ ...toResourceRef(call.kind), resource: "pods/binding" }, call.name, why);
         }
-        pod["spec"] = { ...fieldsOf(pod["spec"]), nodeName: node };
+        pod["spec"] = { ...asFields(pod["spec"]), nodeName: node };
         setCondition(pod, {
           type: "PodScheduled",
           status: "True",
@@ -107,12 +107,12 @@ function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): Status
 
 export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
-  const options = fieldsOf(eviction["deleteOptions"]);
+  const options = asFields(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
   // Evictions of a namespace run one after the other, so that each counts the pods that the previous one left.
   const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
   await deps.mutex.runExclusive(key, async () => {
-    const pod = deps.store.find(addressOf(call))?.view();
+    const pod = deps.store.find(toAddress(call))?.view();
     const rejection = pod && checkBudget(deps, pod, call.namespace);
     if (rejection !== undefined) throw rejection;
     await deleteOne(call, { ...deps, admission: ADMIT_ALL }, parseDeleteOptions({ ...call, body }));
@@ -124,13 +124,13 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
 export async function refusePortForward(call: Call, deps: VerbDeps): Promise<never> {
   const kind = { group: "", version: "v1", kind: "PodPortForwardOptions" };
   await admitBody(call, deps, { kind, body: {}, operation: "CONNECT" });
-  if (deps.store.find(addressOf(call)) === undefined) {
+  if (deps.store.find(toAddress(call)) === undefined) {
     throw notFound(toResourceRef(call.kind), call.name);
   }
   throw new StatusError({
     code: 501,
     reason: "NotImplemented",
-    message: "pods/portforward is not served here",
+    message: "pods/portforward is not supported",
     details: { name: call.name, kind: call.kind.resource },
   });
 }

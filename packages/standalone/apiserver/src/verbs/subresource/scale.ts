@@ -60,8 +60,8 @@ function setReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObject
   return object;
 }
 
-function checkScaleName(call: Call, given: unknown): void {
-  const named = textAt(given, "metadata", "name");
+function checkScaleName(call: Call, input: unknown): void {
+  const named = textAt(input, "metadata", "name");
   if (named !== call.name) {
     throw badRequest(
       `the name of the object (${named}) does not match the name on the URL (${call.name})`,
@@ -69,8 +69,8 @@ function checkScaleName(call: Call, given: unknown): void {
   }
 }
 
-function checkScaleVersion(call: Call, given: unknown, scale: KubeObject): void {
-  const version = textAt(given, "metadata", "resourceVersion");
+function checkScaleVersion(call: Call, input: unknown, scale: KubeObject): void {
+  const version = textAt(input, "metadata", "resourceVersion");
   if (version !== "" && version !== scale.metadata.resourceVersion) {
     throw modified(toResourceRef(call.kind), call.name);
   }

@@ -4,10 +4,10 @@ import { type AccountTokens, type BoundObject, ISSUER } from "../../auth/tokens/
 import { StatusError, badRequest, invalid, notFound } from "../../meta/status.ts";
 import { type Kind, defineKind } from "../../kinds/kind.ts";
 import { invalidValue } from "../../meta/causes.ts";
-import { fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import { asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import { type Call, type Reply, toResourceRef, addressOf } from "../call.ts";
+import { type Call, type Reply, toResourceRef, toAddress } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { readRequestObject } from "../options/field-validation.ts";
 import { admitBody } from "./admit-body.ts";
@@ -95,14 +95,14 @@ function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): Boun
 
 export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<Reply> {
   const requestBody = await readRequestObject({ ...call, kind: TOKEN_REQUEST }, deps);
-  const account = deps.store.find(addressOf(call))?.view();
+  const account = deps.store.find(toAddress(call))?.view();
   if (account === undefined) {
     throw notFound(toResourceRef(call.kind), call.name);
   }
   const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: requestBody });
   const now = deps.clock.now();
   const expiresInSeconds = parseExpirationSeconds(request);
-  const requested = listOf(valueAt(request, "spec", "audiences")).map(String);
+  const requested = asList(valueAt(request, "spec", "audiences")).map(String);
   const audiences = requested.length === 0 ? [ISSUER] : requested;
   const reference = valueAt(request, "spec", "boundObjectRef");
   const bound = isFields(reference) ? findBound(call, deps, reference) : undefined;
@@ -118,7 +118,7 @@ export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<
         creationTimestamp: rfc3339(now),
       },
       spec: {
-        ...fieldsOf(request["spec"]),
+        ...asFields(request["spec"]),
         audiences,
         expirationSeconds: expiresInSeconds,
         boundObjectRef: isFields(reference) ? reference : null,

@@ -22,13 +22,13 @@ type VisibleChange = { readonly type: ChangeType; readonly state: StoredObject }
 class SharedCache<Source extends object> {
   readonly #values = new WeakMap<Source, Map<Kind, Map<string, Buffer>>>();
 
-  get(source: Source, form: readonly [Kind, string], make: () => Buffer): Buffer {
+  get(source: Source, form: readonly [Kind, string], print: () => Buffer): Buffer {
     const [kind, name] = form;
     const byKind = this.#values.get(source) ?? new Map<Kind, Map<string, Buffer>>();
     this.#values.set(source, byKind);
     const byName = byKind.get(kind) ?? new Map<string, Buffer>();
     byKind.set(kind, byName);
-    const value = byName.get(name) ?? make();
+    const value = byName.get(name) ?? print();
     byName.set(name, value);
     return value;
   }
@@ -41,14 +41,14 @@ const COMMITS_CACHE = new SharedCache<readonly Change[]>();
 /** A watch with selectors sees an object that stops matching as DELETED, with its previous state. */
 function filterChange(change: Change, matches: NonNullable<Selection["matches"]>): VisibleChange {
   const { current, previous, type } = change;
-  const before = previous !== undefined && matches(previous);
+  const wasSelected = previous !== undefined && matches(previous);
   if (type === "DELETED") {
-    return before ? { type, state: current } : undefined;
+    return wasSelected ? { type, state: current } : undefined;
   }
   if (matches(current)) {
-    return { type: before ? "MODIFIED" : "ADDED", state: current };
+    return { type: wasSelected ? "MODIFIED" : "ADDED", state: current };
   }
-  return before ? { type: "DELETED", state: previous } : undefined;
+  return wasSelected ? { type: "DELETED", state: previous } : undefined;
 }
 
 function toVisibleChange(change: Change, selection: Selection): VisibleChange {
@@ -96,11 +96,11 @@ class WatchEventWriter implements EventWriter {
 
   changed(changes: readonly Change[]): Buffer | undefined {
     const { kind, representation } = this.#call;
-    const make = () => changes.flatMap((change) => this.#printChange(change) ?? []);
+    const print = () => changes.flatMap((change) => this.#printChange(change) ?? []);
     if (this.#selection.matches === undefined && representation.as !== "Table") {
-      return COMMITS_CACHE.get(changes, [kind, representation.as], () => joinLines(make()));
+      return COMMITS_CACHE.get(changes, [kind, representation.as], () => joinLines(print()));
     }
-    const lines = make();
+    const lines = print();
     return lines.length === 0 ? undefined : joinLines(lines);
   }
 
@@ -120,12 +120,12 @@ class WatchEventWriter implements EventWriter {
     if (view === undefined) {
       return undefined;
     }
-    const make = () =>
+    const print = () =>
       Buffer.from(toLine(view.type, this.#printState(view.state, change.revision)), "utf8");
     const { kind, representation } = this.#call;
     return representation.as === "Table"
-      ? make()
-      : LINES_CACHE.get(change, [kind, `${view.type} ${representation.as}`], make);
+      ? print()
+      : LINES_CACHE.get(change, [kind, `${view.type} ${representation.as}`], print);
   }
 
   #printState(state: StoredObject, revision: number): string {

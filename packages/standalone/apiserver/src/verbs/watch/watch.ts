@@ -84,9 +84,14 @@ async function runTimer(
 ): Promise<void> {
   const endMs = clock.monotonicMs() + timer.timeoutMs;
   // A timer may fire up to 1 ms early, which must not cause another bookmark.
-  for (let left = timer.timeoutMs; left >= 1; left = endMs - clock.monotonicMs()) {
-    const untilLast = left > LAST_BOOKMARK_LEAD_MS ? left - LAST_BOOKMARK_LEAD_MS : left;
-    await clock.sleep(Math.min(untilLast, BOOKMARK_INTERVAL_MS), stream.signal);
+  for (
+    let remainingMs = timer.timeoutMs;
+    remainingMs >= 1;
+    remainingMs = endMs - clock.monotonicMs()
+  ) {
+    const untilBookmarkMs =
+      remainingMs > LAST_BOOKMARK_LEAD_MS ? remainingMs - LAST_BOOKMARK_LEAD_MS : remainingMs;
+    await clock.sleep(Math.min(untilBookmarkMs, BOOKMARK_INTERVAL_MS), stream.signal);
     timer.bookmark();
   }
   stream.end();

@@ -109,14 +109,14 @@ describe("a claim without a volume", () => {
       name: "of somebody else's class is told that nobody comes",
       given: { storageClass: aClass({ provisioner: "example.com/nfs" }) },
       want: [
-        "ExternalProvisioning: nothing on this machine creates volumes for provisioner example.com/nfs: name another storage class",
+        "ExternalProvisioning: no controller on this machine creates volumes for provisioner example.com/nfs: use another storage class",
       ],
     },
     {
       name: "that chooses among volumes is refused",
       given: { claim: aClaim({ selector: {} }) },
       want: [
-        "ProvisioningFailed: spec.selector is not supported: it chooses among existing volumes, and here each claim gets a new one",
+        "ProvisioningFailed: spec.selector is not supported: it selects existing volumes, but each claim gets a new one",
       ],
     },
     {
@@ -147,8 +147,8 @@ describe("a claim without a volume", () => {
       given: { claimCapacity: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
-          "1Gi are requested, claims may use 1.7Gi of the disk's 2Gi, and 1Gi of them are promised to other claims: " +
-          "delete claims that nobody needs, after which this one is bound by itself, or create a smaller one",
+          "1Gi are requested, claims may use 1.7Gi of the disk's 2Gi, and 1Gi of that are promised to other claims: " +
+          "delete unused claims, after which this claim is bound automatically, or create a smaller one",
       ],
     },
     {

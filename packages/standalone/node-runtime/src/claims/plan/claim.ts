@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import {
   PROVISIONER,
-  handleOf,
+  buildVolumeName,
   HOSTNAME_LABEL,
   PROVISIONED_BY,
   VOLUME_FINALIZER,
@@ -70,7 +70,7 @@ export function buildVolume(
   at: { readonly nodeName: string; readonly policy: "Delete" | "Retain" },
 ): PersistentVolume {
   const { accessModes = [], resources, storageClassName = "", volumeMode } = claim.spec;
-  const handle = handleOf(claim.metadata.uid ?? "");
+  const handle = buildVolumeName(claim.metadata.uid ?? "");
   return {
     apiVersion: apiVersionOf(PERSISTENT_VOLUMES),
     kind: PERSISTENT_VOLUMES.kind,
@@ -92,12 +92,12 @@ export function buildVolume(
   };
 }
 
-function bytesOf(quantity: string | undefined): number {
+function parseBytes(quantity: string | undefined): number {
   return Math.ceil(parseQuantity(quantity ?? "") ?? 0);
 }
 
-function sizeOf({ spec }: PersistentVolume): ClaimSize {
-  const sizeBytes = bytesOf(spec.capacity?.["storage"]);
+function parseSize({ spec }: PersistentVolume): ClaimSize {
+  const sizeBytes = parseBytes(spec.capacity?.["storage"]);
   return { kind: spec.volumeMode === "Block" ? "device" : "files", sizeBytes };
 }
 
@@ -107,7 +107,7 @@ interface Traits {
   readonly mode: VolumeMode;
 }
 
-function traitsOf(spec: {
+function parseTraits(spec: {
   readonly accessModes?: readonly string[];
   readonly storageClassName?: string;
   readonly volumeMode?: VolumeMode;
@@ -119,8 +119,8 @@ function traitsOf(spec: {
 /** Source: Kubernetes checkVolumeSatisfyClaim. */
 function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): string | undefined {
   const requested = claim.spec.resources?.requests?.["storage"];
-  const [wanted, offered] = [traitsOf(claim.spec), traitsOf(volume.spec)];
-  if (bytesOf(volume.spec.capacity?.["storage"]) < bytesOf(requested)) {
+  const [wanted, offered] = [parseTraits(claim.spec), parseTraits(volume.spec)];
+  if (parseBytes(volume.spec.capacity?.["storage"]) < parseBytes(requested)) {
     return "requested PV is too small";
   }
   if (offered.className !== wanted.className) return "storageClassName does not match";
@@ -176,13 +176,13 @@ function describeShortage({ claim, claimCapacity }: ClaimFacts, bytes: number): 
   if (bytes > claimCapacityBytes(claimCapacity.diskBytes)) {
     return `${NO_SPACE}: ${requested} are requested, and ${limitText}: create a smaller claim`;
   }
-  const promisedText = `${printBytes(claimCapacity.promisedBytes)} of them are promised to other claims`;
-  return `${NO_SPACE}: ${requested} are requested, ${limitText}, and ${promisedText}: delete claims that nobody needs, after which this one is bound by itself, or create a smaller one`;
+  const promisedText = `${printBytes(claimCapacity.promisedBytes)} of that are promised to other claims`;
+  return `${NO_SPACE}: ${requested} are requested, ${limitText}, and ${promisedText}: delete unused claims, after which this claim is bound automatically, or create a smaller one`;
 }
 
 function findUnsupportedField({ spec }: PersistentVolumeClaim): string | undefined {
   if (spec.selector !== undefined) {
-    return "spec.selector is not supported: it chooses among existing volumes, and here each claim gets a new one";
+    return "spec.selector is not supported: it selects existing volumes, but each claim gets a new one";
   }
   if (spec.dataSource !== undefined || spec.dataSourceRef !== undefined) {
     return "spec.dataSource is not supported: the volume would be empty";
@@ -232,7 +232,7 @@ function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {
     return warn("ProvisioningFailed", message);
   }
   if (storageClass.provisioner !== PROVISIONER) {
-    const message = `nothing on this machine creates volumes for provisioner ${storageClass.provisioner}: name another storage class`;
+    const message = `no controller on this machine creates volumes for provisioner ${storageClass.provisioner}: use another storage class`;
     return warn("ExternalProvisioning", message);
   }
   const blockers = findBlockers(facts, storageClass);
@@ -241,7 +241,7 @@ function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {
   return [{ kind: "createVolume", volume: buildVolume(claim, { nodeName, policy }) }];
 }
 
-function isOurs(volume: PersistentVolume): boolean {
+function isManagedClass(volume: PersistentVolume): boolean {
   return volume.spec.csi?.driver === PROVISIONER;
 }
 
@@ -263,7 +263,7 @@ function planBinding(claim: PersistentVolumeClaim, volume: PersistentVolume): Cl
   const hasStorage = phase !== "Pending";
   const handle = volume.spec.csi?.volumeHandle ?? "";
   return [
-    ...(hasStorage ? [] : [{ kind: "createStorage", handle, size: sizeOf(volume) } as const]),
+    ...(hasStorage ? [] : [{ kind: "createStorage", handle, size: parseSize(volume) } as const]),
     ...(phase === "Bound" ? [] : [{ kind: "reportVolume", name, phase: "Bound" } as const]),
     ...(claim.spec.volumeName === name ? [] : [{ kind: "bindClaim", volumeName: name } as const]),
     ...(claim.status?.phase === "Bound"
@@ -274,7 +274,7 @@ function planBinding(claim: PersistentVolumeClaim, volume: PersistentVolume): Cl
 
 function planVolume(facts: ClaimFacts, volume: PersistentVolume): readonly ClaimAction[] {
   const { claim } = facts;
-  if (!isOurs(volume)) return [];
+  if (!isManagedClass(volume)) return [];
   const { name } = volume.metadata;
   const owner = classifyOwner(facts);
   if (owner === "other") {
@@ -298,8 +298,10 @@ function planLostVolume({ claim }: ClaimFacts, volumeName: string): readonly Cla
 }
 
 /** Returns the name of the bound volume, or of the one to provision. */
-export function volumeNameOf({ metadata, spec }: PersistentVolumeClaim): string {
-  return (spec.volumeName ?? "") === "" ? handleOf(metadata.uid ?? "") : (spec.volumeName ?? "");
+export function findVolumeName({ metadata, spec }: PersistentVolumeClaim): string {
+  return (spec.volumeName ?? "") === ""
+    ? buildVolumeName(metadata.uid ?? "")
+    : (spec.volumeName ?? "");
 }
 
 export function planClaim(facts: ClaimFacts): readonly ClaimAction[] {

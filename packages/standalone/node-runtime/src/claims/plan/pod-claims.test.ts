@@ -122,7 +122,8 @@ test.each<Row>([
 });
 
 const BORN_MS = Date.parse("2026-01-01T00:01:00Z");
-const LATE = 'persistentvolumeclaim "data" is still not bound: kubectl describe pvc data says why';
+const LATE =
+  'persistentvolumeclaim "data" is still not bound; for the reason, run: kubectl describe pvc data';
 
 test.each([
   { name: "29 s", afterMs: 29_000, selected: true, problems: [], requeueAfterMs: 1000 },

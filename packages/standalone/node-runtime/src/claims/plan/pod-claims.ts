@@ -97,15 +97,15 @@ export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): Pod
   const problems = findings.flatMap((one) => (one.kind === "problem" ? [one.message] : []));
   const toSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
   const binding = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
-  const leftMs = (claim: PersistentVolumeClaim): number =>
+  const remainingMs = (claim: PersistentVolumeClaim): number =>
     coexistenceStartMs(pod, claim) + BINDING_WAIT_MS - nowMs;
   const overdue = binding
-    .filter((claim) => leftMs(claim) <= 0)
+    .filter((claim) => remainingMs(claim) <= 0)
     .map(
       ({ metadata: { name } }) =>
-        `persistentvolumeclaim "${name}" is still not bound: kubectl describe pvc ${name} says why`,
+        `persistentvolumeclaim "${name}" is still not bound; for the reason, run: kubectl describe pvc ${name}`,
     );
-  const waits = [...binding, ...toSelect].map(leftMs).filter((ms) => ms > 0);
+  const waits = [...binding, ...toSelect].map(remainingMs).filter((ms) => ms > 0);
   return {
     problems: [...problems, ...overdue],
     toSelect: problems.length > 0 ? [] : toSelect,

@@ -9,7 +9,10 @@ export interface ObjectReference {
 
 export type TokenSource = NonNullable<VolumeProjection["serviceAccountToken"]>;
 
-function ofProjection({ configMap, secret }: VolumeProjection): readonly ObjectReference[] {
+function listProjectionReferences({
+  configMap,
+  secret,
+}: VolumeProjection): readonly ObjectReference[] {
   return [
     ...(configMap === undefined
       ? []
@@ -18,13 +21,13 @@ function ofProjection({ configMap, secret }: VolumeProjection): readonly ObjectR
   ];
 }
 
-function ofVolume({ configMap, secret, projected }: PodVolume): readonly ObjectReference[] {
+function listReferences({ configMap, secret, projected }: PodVolume): readonly ObjectReference[] {
   return [
-    ...ofProjection({
+    ...listProjectionReferences({
       ...(configMap !== undefined && { configMap }),
       ...(secret !== undefined && { secret: { name: secret.secretName ?? "" } }),
     }),
-    ...(projected?.sources ?? []).flatMap(ofProjection),
+    ...(projected?.sources ?? []).flatMap(listProjectionReferences),
   ];
 }
 
@@ -32,12 +35,12 @@ export function printReference({ kind, name }: ObjectReference): string {
   return `${kind}/${name}`;
 }
 
-export function volumeReferencesOf({ spec }: Pod): readonly ObjectReference[] {
-  const all = (spec.volumes ?? []).flatMap(ofVolume);
-  return [...new Map(all.map((one) => [printReference(one), one])).values()];
+export function listVolumeReferences({ spec }: Pod): readonly ObjectReference[] {
+  const all = (spec.volumes ?? []).flatMap(listReferences);
+  return [...new Map(all.map((reference) => [printReference(reference), reference])).values()];
 }
 
-export function tokenSourcesOf({ spec }: Pod): readonly TokenSource[] {
+export function listTokenSources({ spec }: Pod): readonly TokenSource[] {
   return (spec.volumes ?? []).flatMap(({ projected }) =>
     (projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? []),
   );

@@ -4,12 +4,12 @@ import { describe, expect, test } from "vitest";
 import { aPod } from "../../testing/pods.ts";
 import { aConfigMap, aPodWith, aSecret, createVolumeBench } from "../testing.ts";
 import {
-  entriesOfConfigMap,
-  entriesOfSecret,
-  filesOf,
+  listConfigMapEntries,
+  listSecretEntries,
+  buildFiles,
   type VolumeContents,
 } from "./volume-files.ts";
-import { isApiBacked, tokenSourcesOf, volumeReferencesOf } from "./references.ts";
+import { isApiBacked, listTokenSources, listVolumeReferences } from "./references.ts";
 
 const CONFIG = {
   ...aConfigMap("config", { "a.txt": "A", b: "B" }),
@@ -21,17 +21,17 @@ function shownBy(pod: Pod): VolumeContents {
   return {
     pod,
     node: createVolumeBench().deps.node,
-    entriesOf: ({ kind, name }) => {
-      if (name === "config") return entriesOfConfigMap(kind === "configMap" ? CONFIG : undefined);
-      return entriesOfSecret(kind === "secret" && name === "secret" ? SECRET : undefined);
+    findEntries: ({ kind, name }) => {
+      if (name === "config") return listConfigMapEntries(kind === "configMap" ? CONFIG : undefined);
+      return listSecretEntries(kind === "secret" && name === "secret" ? SECRET : undefined);
     },
-    tokenOf: ({ path }) => (path === "none" ? undefined : "token"),
+    findToken: ({ path }) => (path === "none" ? undefined : "token"),
   };
 }
 
 /** `path mode text` of each file, and who owns it where that is not root. */
 function show(volume: PodVolume, change: Partial<Pod["spec"]> = {}): readonly string[] {
-  const files = filesOf(volume, shownBy(aPodWith([volume], change)));
+  const files = buildFiles(volume, shownBy(aPodWith([volume], change)));
   return [...files].map(([path, { bytes, mode, uid, gid }]) => {
     const owner = uid === undefined && gid === undefined ? "" : ` ${String(uid)}:${String(gid)}`;
     return `${path} ${mode.toString(8)} ${Buffer.from(bytes).toString("latin1")}${owner}`;
@@ -154,7 +154,7 @@ describe("a volume shows", () => {
     const pod = aPodWith([]);
     const labels = { z: 'say "hi"\n', a: "\u0007\u000b\u001f\\" };
     const volume = { name: "v", downwardAPI: { items: [ONE_LABEL] } };
-    const files = filesOf(volume, shownBy({ ...pod, metadata: { ...pod.metadata, labels } }));
+    const files = buildFiles(volume, shownBy({ ...pod, metadata: { ...pod.metadata, labels } }));
     const text = Buffer.from(files.get("labels")?.bytes ?? []).toString();
     expect(text).toBe('a="\\a\\v\\x1f\\\\"\nz="say \\"hi\\"\\n"');
   });
@@ -222,7 +222,7 @@ test("each object is named once, from whatever volume", () => {
     },
     { name: "d", emptyDir: {} },
   ]);
-  expect(volumeReferencesOf(pod).map(({ kind, name }) => `${kind}/${name}`)).toEqual([
+  expect(listVolumeReferences(pod).map(({ kind, name }) => `${kind}/${name}`)).toEqual([
     "configMap/config",
     "secret/secret",
     "secret/other",
@@ -231,10 +231,10 @@ test("each object is named once, from whatever volume", () => {
 
 test("a pod without volumes names no object and no token", () => {
   const bare = aPod();
-  expect(volumeReferencesOf(bare)).toEqual([]);
-  expect(tokenSourcesOf(bare)).toEqual([]);
-  expect(tokenSourcesOf(aPodWith([{ name: "v", projected: {} }]))).toEqual([]);
-  expect(volumeReferencesOf(aPodWith([{ name: "v", projected: {} }]))).toEqual([]);
+  expect(listVolumeReferences(bare)).toEqual([]);
+  expect(listTokenSources(bare)).toEqual([]);
+  expect(listTokenSources(aPodWith([{ name: "v", projected: {} }]))).toEqual([]);
+  expect(listVolumeReferences(aPodWith([{ name: "v", projected: {} }]))).toEqual([]);
 });
 
 test("each token is named by the volume that shows it", () => {
@@ -244,7 +244,7 @@ test("each token is named by the volume that shows it", () => {
     { name: "b", projected: { sources: [{ serviceAccountToken: two }] } },
     { name: "c", emptyDir: {} },
   ]);
-  expect(tokenSourcesOf(pod)).toEqual([one, two]);
+  expect(listTokenSources(pod)).toEqual([one, two]);
 });
 
 test.each([
@@ -279,7 +279,7 @@ test("annotations are shown by name", () => {
   const annotations = { z: "2", a: "1" };
   const items = [{ path: "x", fieldRef: { fieldPath: "metadata.annotations" } }];
   const given = shownBy({ ...pod, metadata: { ...pod.metadata, annotations } });
-  const files = filesOf({ name: "v", downwardAPI: { items } }, given);
+  const files = buildFiles({ name: "v", downwardAPI: { items } }, given);
   expect(Buffer.from(files.get("x")?.bytes ?? []).toString()).toBe('a="1"\nz="2"');
 });
 

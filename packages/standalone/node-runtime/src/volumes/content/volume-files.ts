@@ -12,7 +12,7 @@ import type {
   VolumeProjection,
 } from "@patchbay/api";
 import type { NodeFacts } from "../../translate/node-facts.ts";
-import { fieldOf, resourceFieldOf } from "../../translate/fields.ts";
+import { findField, findResourceField } from "../../translate/fields.ts";
 import type { ObjectReference, TokenSource } from "./references.ts";
 
 interface VolumeReader {
@@ -36,11 +36,11 @@ export function volumeFailed(volume: string, reason: string): AppError {
 }
 
 /** Names with two leading dots are reserved for publishing. Source: Kubernetes atomic_writer.go validatePath. */
-function isGoodPath(path: string): boolean {
+function isValidPath(path: string): boolean {
   const names = path.split("/");
-  const isGood = (name: string): boolean =>
+  const isValid = (name: string): boolean =>
     name !== "" && name !== "." && name !== ".." && Buffer.byteLength(name) <= NAME_MAX;
-  return !path.startsWith("..") && Buffer.byteLength(path) < PATH_MAX && names.every(isGood);
+  return !path.startsWith("..") && Buffer.byteLength(path) < PATH_MAX && names.every(isValid);
 }
 
 class FileSet {
@@ -58,7 +58,7 @@ class FileSet {
     file: { readonly mode: number; readonly uid?: number },
   ): void {
     const { volume, fsGroup } = this.#reader;
-    if (!isGoodPath(path)) throw volumeFailed(volume, `invalid path ${JSON.stringify(path)}`);
+    if (!isValidPath(path)) throw volumeFailed(volume, `invalid path ${JSON.stringify(path)}`);
     const clash = [...this.files.keys()].find(
       (other) => other.startsWith(`${path}/`) || path.startsWith(`${other}/`),
     );
@@ -74,10 +74,10 @@ class FileSet {
   }
 }
 
-interface WantedEntries {
+interface EntrySelection {
   readonly volume: string;
   /** For example `configmap "a"`, for errors. */
-  readonly what: string;
+  readonly description: string;
   readonly items?: readonly KeyToPath[];
   readonly optional?: boolean;
   readonly mode: number;
@@ -90,7 +90,7 @@ function decoded(data: Readonly<Record<string, string>> = {}): readonly [string,
   return Object.entries(data).map(([key, text]) => [key, Buffer.from(text, "base64")]);
 }
 
-export function entriesOfConfigMap(map: ConfigMap | undefined): Entries {
+export function listConfigMapEntries(map: ConfigMap | undefined): Entries {
   if (map === undefined) return undefined;
   const texts = Object.entries(map.data ?? {}).map(([key, text]): [string, Uint8Array] => [
     key,
@@ -99,16 +99,16 @@ export function entriesOfConfigMap(map: ConfigMap | undefined): Entries {
   return new Map([...texts, ...decoded(map.binaryData)]);
 }
 
-export function entriesOfSecret(secret: Secret | undefined): Entries {
+export function listSecretEntries(secret: Secret | undefined): Entries {
   return secret === undefined ? undefined : new Map(decoded(secret.data));
 }
 
 /** @throws AppError with RUNTIME_VOLUME_FAILED when the object or an entry is missing and not optional */
-function addEntries(files: FileSet, entries: Entries, wanted: WantedEntries): void {
-  const { volume, what, items, optional = false, mode } = wanted;
+function addEntries(files: FileSet, entries: Entries, wanted: EntrySelection): void {
+  const { volume, description, items, optional = false, mode } = wanted;
   if (entries === undefined) {
     if (optional) return;
-    throw volumeFailed(volume, `${what} not found`);
+    throw volumeFailed(volume, `${description} not found`);
   }
   if (items === undefined) {
     for (const [key, bytes] of entries) files.add(key, bytes, { mode });
@@ -117,7 +117,7 @@ function addEntries(files: FileSet, entries: Entries, wanted: WantedEntries): vo
   for (const item of items) {
     const bytes = entries.get(item.key);
     if (bytes !== undefined) files.add(item.path, bytes, { mode: item.mode ?? mode });
-    else if (!optional) throw volumeFailed(volume, `${what} has no entry ${item.key}`);
+    else if (!optional) throw volumeFailed(volume, `${description} has no entry ${item.key}`);
   }
 }
 
@@ -139,13 +139,13 @@ function printMap(values: Readonly<Record<string, string>> = {}): string {
     .join("\n");
 }
 
-function textOf(pod: Pod, file: DownwardFile, node: NodeFacts): string | undefined {
-  if (file.resourceFieldRef !== undefined) return resourceFieldOf(pod, file.resourceFieldRef);
+function findFileText(pod: Pod, file: DownwardFile, node: NodeFacts): string | undefined {
+  if (file.resourceFieldRef !== undefined) return findResourceField(pod, file.resourceFieldRef);
   const path = file.fieldRef?.fieldPath ?? "";
   if (path === "metadata.labels") return printMap(pod.metadata.labels);
   if (path === "metadata.annotations") return printMap(pod.metadata.annotations);
   // In a volume, fields of spec and status would have to be refreshed.
-  return path.startsWith("metadata.") ? fieldOf(pod, path, { node, podIps: [] }) : undefined;
+  return path.startsWith("metadata.") ? findField(pod, path, { node, podIps: [] }) : undefined;
 }
 
 interface DownwardSource {
@@ -162,7 +162,7 @@ function addDownwardFiles(
   { volume, pod, node, mode }: DownwardSource,
 ): void {
   for (const item of items) {
-    const text = textOf(pod, item, node);
+    const text = findFileText(pod, item, node);
     if (text === undefined) {
       throw volumeFailed(
         volume,
@@ -176,8 +176,8 @@ function addDownwardFiles(
 export interface VolumeContents {
   readonly pod: Pod;
   readonly node: NodeFacts;
-  readonly entriesOf: (reference: ObjectReference) => Entries;
-  readonly tokenOf: (source: TokenSource) => string | undefined;
+  readonly findEntries: (reference: ObjectReference) => Entries;
+  readonly findToken: (source: TokenSource) => string | undefined;
 }
 
 /** Source: Kubernetes projected.go. */
@@ -190,7 +190,7 @@ function findOnlyUser(pod: Pod): number | undefined {
   return users.size === 1 ? [...users][0] : undefined;
 }
 
-function readerOf(pod: Pod, volume: string): VolumeReader {
+function findReader(pod: Pod, volume: string): VolumeReader {
   const { fsGroup } = pod.spec.securityContext ?? {};
   const onlyUser = findOnlyUser(pod);
   return {
@@ -207,7 +207,7 @@ class Collector {
   readonly #mode: number;
 
   constructor(contents: VolumeContents, volume: string, mode: number | undefined) {
-    this.#reader = readerOf(contents.pod, volume);
+    this.#reader = findReader(contents.pod, volume);
     this.set = new FileSet(this.#reader);
     this.#contents = contents;
     this.#mode = mode ?? DEFAULT_MODE;
@@ -226,9 +226,9 @@ class Collector {
     source: NonNullable<VolumeProjection["secret"]>,
   ): void {
     const { name = "", ...wanted } = source;
-    addEntries(this.set, this.#contents.entriesOf({ kind, name }), {
+    addEntries(this.set, this.#contents.findEntries({ kind, name }), {
       ...wanted,
-      what: `${kind.toLowerCase()} ${JSON.stringify(name)}`,
+      description: `${kind.toLowerCase()} ${JSON.stringify(name)}`,
       volume: this.#reader.volume,
       mode: this.#mode,
     });
@@ -241,7 +241,7 @@ class Collector {
 
   #addToken(source: TokenSource): void {
     const { volume, fsGroup, onlyUser } = this.#reader;
-    const token = this.#contents.tokenOf(source);
+    const token = this.#contents.findToken(source);
     if (token === undefined) throw volumeFailed(volume, "its token has not been issued yet");
     const isPrivate = fsGroup !== undefined || onlyUser !== undefined;
     const mode = isPrivate ? PRIVATE_MODE : this.#mode;
@@ -251,7 +251,7 @@ class Collector {
   }
 }
 
-function sourcesOf(volume: PodVolume): readonly VolumeProjection[] {
+function listSources(volume: PodVolume): readonly VolumeProjection[] {
   const { configMap, secret, downwardAPI, projected } = volume;
   if (projected !== undefined) return projected.sources ?? [];
   if (configMap !== undefined) return [{ configMap }];
@@ -261,13 +261,13 @@ function sourcesOf(volume: PodVolume): readonly VolumeProjection[] {
 }
 
 /** @throws AppError with RUNTIME_VOLUME_FAILED when an object is missing or a path is invalid */
-export function filesOf(
+export function buildFiles(
   volume: PodVolume,
   contents: VolumeContents,
 ): ReadonlyMap<string, VolumeFile> {
   const { configMap, secret, downwardAPI, projected } = volume;
   const { defaultMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {};
   const collector = new Collector(contents, volume.name, defaultMode);
-  for (const source of sourcesOf(volume)) collector.add(source);
+  for (const source of listSources(volume)) collector.add(source);
   return collector.set.files;
 }

@@ -4,7 +4,7 @@ import { CONFIG_MAPS, SECRETS, type KubeObject, type ResourceType } from "@patch
 import { AppError, type Clock } from "@patchbay/base";
 import type { StartableCache } from "@patchbay/kube";
 
-import { entriesOfConfigMap, entriesOfSecret, type Entries } from "../content/volume-files.ts";
+import { listConfigMapEntries, listSecretEntries, type Entries } from "../content/volume-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
 
 /** Sends no request before the cache is started. */
@@ -43,7 +43,7 @@ const TYPES: Readonly<Record<ObjectReference["kind"], ResourceType<KubeObject>>>
   secret: SECRETS,
 };
 
-function keyOf(namespace: string, reference: ObjectReference): string {
+function buildKey(namespace: string, reference: ObjectReference): string {
   return `${namespace}/${printReference(reference)}`;
 }
 
@@ -59,7 +59,7 @@ class WatchedObjects implements PodObjects {
   }
 
   hold(uid: string, namespace: string, references: readonly ObjectReference[]): void {
-    const wanted = new Map(references.map((one) => [keyOf(namespace, one), one]));
+    const wanted = new Map(references.map((one) => [buildKey(namespace, one), one]));
     for (const [key, { holders, stop }] of this.#watched) {
       if (!wanted.has(key)) holders.delete(uid);
       if (holders.size > 0) continue;
@@ -73,12 +73,12 @@ class WatchedObjects implements PodObjects {
   }
 
   async read(namespace: string, reference: ObjectReference): Promise<Entries> {
-    const watched = this.#watched.get(keyOf(namespace, reference));
+    const watched = this.#watched.get(buildKey(namespace, reference));
     if (watched === undefined) return undefined;
     await this.#synced(watched.cache, reference);
     const object = watched.cache.find({ namespace, name: reference.name });
     // the cache contains only objects of the reference's kind
-    return reference.kind === "secret" ? entriesOfSecret(object) : entriesOfConfigMap(object);
+    return reference.kind === "secret" ? listSecretEntries(object) : listConfigMapEntries(object);
   }
 
   onChange(listener: (uid: string) => void): () => void {

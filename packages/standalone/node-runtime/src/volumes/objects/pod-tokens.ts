@@ -61,15 +61,15 @@ class RequestedTokens implements PodTokens {
     { audience, expirationSeconds = DEFAULT_SECONDS }: TokenSource,
   ): Promise<string> {
     const uid = pod.metadata.uid ?? "";
-    const ofPod = this.#tokens.get(uid) ?? new Map<string, CachedToken>();
+    const podTokens = this.#tokens.get(uid) ?? new Map<string, CachedToken>();
     const key = JSON.stringify([audience, expirationSeconds]);
-    const cached = ofPod.get(key);
+    const cached = podTokens.get(key);
     const now = this.#clock.now();
     if (cached !== undefined && now < cached.replaceMs) return cached.text;
     try {
       const tokenSpec = { expirationSeconds, ...(audience !== undefined && { audience }) };
       const token = await this.#request(pod, tokenSpec);
-      this.#tokens.set(uid, ofPod.set(key, { ...token, replaceMs: replaceAtMs(token, now) }));
+      this.#tokens.set(uid, podTokens.set(key, { ...token, replaceMs: replaceAtMs(token, now) }));
       return token.text;
     } catch (error) {
       if (cached === undefined || now >= cached.expiresMs) throw error;
@@ -124,7 +124,7 @@ export function createTokenRequester(client: Pick<KubeClient, "requestRaw">): Re
     const expiresMs = Date.parse(status?.expirationTimestamp ?? "");
     if (status?.token === undefined || Number.isNaN(expiresMs)) {
       const reason = "it has no token or no expiration time";
-      throw new AppError("API_MALFORMED", { what: "the answer to a TokenRequest", reason });
+      throw new AppError("API_MALFORMED", { what: "the response to a TokenRequest", reason });
     }
     return { text: status.token, expiresMs };
   };

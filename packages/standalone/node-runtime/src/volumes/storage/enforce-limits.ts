@@ -8,14 +8,14 @@ import type {
   Cache,
 } from "@patchbay/core/interfaces";
 import { type Clock, type Logger, messageOf } from "@patchbay/base";
-import { podUidOf } from "../../translate/labels.ts";
+import { findPodUid } from "../../translate/labels.ts";
 import { join } from "node:path";
 import { type Pod, isPodFinished } from "@patchbay/api";
 import type { NodeFacts } from "../../translate/node-facts.ts";
 import { volumePath } from "../layout.ts";
 import {
   type PodUsage,
-  headroomBytesOf,
+  computeHeadroomBytes,
   isWalkDue,
   selectVictim,
   findLimitViolation,
@@ -28,13 +28,13 @@ import type { Growths } from "./growth.ts";
 /** By pod uid and container name. */
 type WritableLayers = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-function writableLayersOf(all: readonly ContainerWrites[]): WritableLayers {
+function groupWritableLayers(all: readonly ContainerWrites[]): WritableLayers {
   const layers = new Map<string, Map<string, number>>();
   for (const { name, labels, writtenBytes } of all) {
-    const uid = podUidOf(labels);
+    const uid = findPodUid(labels);
     if (uid === undefined) continue;
-    const ofPod = layers.get(uid) ?? new Map<string, number>();
-    layers.set(uid, ofPod.set(name, (ofPod.get(name) ?? 0) + writtenBytes));
+    const podLayers = layers.get(uid) ?? new Map<string, number>();
+    layers.set(uid, podLayers.set(name, (podLayers.get(name) ?? 0) + writtenBytes));
   }
   return layers;
 }
@@ -108,7 +108,7 @@ async function measurePods(
   for (const pod of pods) all.push(await findMeasuredPaths(deps, pod));
   const paths = all.flatMap(({ volumes, logs }) => [...volumes, ...logs].map(({ path }) => path));
   const walked = await deps.disk.usedBytes(paths);
-  const known = { walked, layers: writableLayersOf(await deps.runtime.listWrites()) };
+  const known = { walked, layers: groupWritableLayers(await deps.runtime.listWrites()) };
   const usages = new Map<string, PodUsage>();
   for (const measured of all) {
     usages.set(measured.pod.metadata.uid ?? "", await measurePod(deps, measured, known));
@@ -126,10 +126,10 @@ export interface StorageDeps extends MeasureDeps {
   readonly evict: (uid: string, message: string) => void;
 }
 
-function headroomOfAll(pods: readonly Pod[], usages: ReadonlyMap<string, PodUsage>): number {
+function computeTotalHeadroom(pods: readonly Pod[], usages: ReadonlyMap<string, PodUsage>): number {
   const all = pods.flatMap((pod) => {
     const usage = usages.get(pod.metadata.uid ?? "");
-    return usage === undefined ? [] : [headroomBytesOf(pod, usage)];
+    return usage === undefined ? [] : [computeHeadroomBytes(pod, usage)];
   });
   return Math.min(Number.MAX_SAFE_INTEGER, ...all);
 }
@@ -161,7 +161,7 @@ async function walk(deps: StorageDeps, disk: DiskSpace): Promise<Walk> {
     deps.log.warn("pod is evicted", { uid, reason: message });
     deps.evict(uid, message);
   }
-  return { atMs, freeBytes: disk.freeBytes, headroomBytes: headroomOfAll(pods, usages) };
+  return { atMs, freeBytes: disk.freeBytes, headroomBytes: computeTotalHeadroom(pods, usages) };
 }
 
 export async function checkStorage(

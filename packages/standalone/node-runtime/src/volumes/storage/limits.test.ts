@@ -5,12 +5,12 @@ import { aPod } from "../../testing/pods.ts";
 import { aPodWith } from "../testing.ts";
 import {
   DEFAULT_STORAGE_BYTES,
-  headroomBytesOf,
+  computeHeadroomBytes,
   isWalkDue,
   selectVictim,
   printBytes,
   findLimitViolation,
-  storageLimitOf,
+  findStorageLimit,
   type PodUsage,
 } from "./limits.ts";
 
@@ -48,7 +48,7 @@ describe("a pod's limit on the disk", () => {
     { name: "its containers' together", pod: limited("1Gi", "512Mi"), want: 1.5 * GI },
     { name: "that of the one that has one", pod: limited("1Gi", undefined), want: GI },
   ])("is $name", ({ pod, want }) => {
-    expect(storageLimitOf(pod)).toBe(want);
+    expect(findStorageLimit(pod)).toBe(want);
   });
 });
 
@@ -169,9 +169,9 @@ describe("the trees are walked", () => {
 });
 
 test("a pod may write up to the nearest of its limits", () => {
-  expect(headroomBytesOf(limited(undefined), usage({ small: 4 * MI }))).toBe(6 * MI);
-  expect(headroomBytesOf(limited("1Gi"), usage({ free: GI - MI }))).toBe(MI);
-  expect(headroomBytesOf(limited("1Gi"), usage({ free: 2 * GI }))).toBe(0);
+  expect(computeHeadroomBytes(limited(undefined), usage({ small: 4 * MI }))).toBe(6 * MI);
+  expect(computeHeadroomBytes(limited("1Gi"), usage({ free: GI - MI }))).toBe(MI);
+  expect(computeHeadroomBytes(limited("1Gi"), usage({ free: 2 * GI }))).toBe(0);
 });
 
 test.each([
@@ -187,8 +187,8 @@ test.each([
 describe("a pod without volumes", () => {
   const bare = aPod();
   test("may have the default on the disk, for its container's files", () => {
-    expect(storageLimitOf(bare)).toBe(DEFAULT_STORAGE_BYTES);
-    expect(headroomBytesOf(bare, usage({}, { compute: GI }))).toBe(GI);
+    expect(findStorageLimit(bare)).toBe(DEFAULT_STORAGE_BYTES);
+    expect(computeHeadroomBytes(bare, usage({}, { compute: GI }))).toBe(GI);
     expect(findLimitViolation(bare, usage({}, { compute: GI }))).toBeUndefined();
     expect(findLimitViolation(bare, usage({}, { compute: 2 * GI + 1 }))).toContain(
       'most of it is in container "compute" (2Gi)',
@@ -210,7 +210,7 @@ test.each([
 ])("a limit that is $name is none", ({ limit }) => {
   const pod = aPodWith([{ name: "small", emptyDir: { sizeLimit: limit } }]);
   expect(findLimitViolation(pod, usage({ small: GI }))).toBeUndefined();
-  expect(headroomBytesOf(pod, usage({ small: GI }))).toBe(GI);
+  expect(computeHeadroomBytes(pod, usage({ small: GI }))).toBe(GI);
   expect(findLimitViolation(limited(limit), usage({}, { c0: GI }))).toBeUndefined();
 });
 
@@ -218,9 +218,9 @@ test("a container's limit is for that container, and a limit of a part of a byte
   const pod = limited("20Mi", "1Gi");
   expect(findLimitViolation(pod, usage({}, { c0: 20 * MI, c1: 500 * MI }))).toBeUndefined();
   expect(findLimitViolation(pod, usage({}, { c1: 1025 * MI }))).toContain("Container c1 (1Gi)");
-  expect(storageLimitOf(limited("1500m"))).toBe(2);
+  expect(findStorageLimit(limited("1500m"))).toBe(2);
   const small = aPodWith([{ name: "small", emptyDir: { sizeLimit: "1500m" } }]);
-  expect(storageLimitOf(small)).toBe(DEFAULT_STORAGE_BYTES + 2);
+  expect(findStorageLimit(small)).toBe(DEFAULT_STORAGE_BYTES + 2);
 });
 
 test("what grows weighs as what is held does, when a pod has to go", () => {

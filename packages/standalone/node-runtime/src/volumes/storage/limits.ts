@@ -37,12 +37,12 @@ export interface Walk {
   readonly headroomBytes: number;
 }
 
-function bytesOf(quantity: string | undefined): number {
+function parseBytes(quantity: string | undefined): number {
   return quantity === undefined ? 0 : (parseQuantity(quantity) ?? 0);
 }
 
-function containerLimitOf({ resources }: Container): number {
-  return bytesOf(resources?.limits?.["ephemeral-storage"]);
+function parseContainerLimit({ resources }: Container): number {
+  return parseBytes(resources?.limits?.["ephemeral-storage"]);
 }
 
 function isOnDisk({ emptyDir }: PodVolume): boolean {
@@ -53,17 +53,17 @@ function sum(amounts: Iterable<number>): number {
   return [...amounts].reduce((total, one) => total + one, 0);
 }
 
-export function storageLimitOf({ spec }: Pod): number {
-  const named = sum(spec.containers.map(containerLimitOf));
+export function findStorageLimit({ spec }: Pod): number {
+  const named = sum(spec.containers.map(parseContainerLimit));
   if (named > 0) return Math.ceil(named);
   const volumes = (spec.volumes ?? []).filter(isOnDisk);
   return (
     DEFAULT_STORAGE_BYTES +
-    Math.ceil(sum(volumes.map(({ emptyDir }) => bytesOf(emptyDir?.sizeLimit))))
+    Math.ceil(sum(volumes.map(({ emptyDir }) => parseBytes(emptyDir?.sizeLimit))))
   );
 }
 
-export function totalOf({ volumes, containers }: PodUsage): number {
+export function sumUsage({ volumes, containers }: PodUsage): number {
   return sum(volumes.values()) + sum(containers.values());
 }
 
@@ -79,7 +79,7 @@ export function printBytes(bytes: number): string {
 
 function findVolumeViolation({ spec }: Pod, { volumes }: PodUsage): string | undefined {
   const exceeding = (spec.volumes ?? []).filter(isOnDisk).find(({ name, emptyDir }) => {
-    const limit = bytesOf(emptyDir?.sizeLimit);
+    const limit = parseBytes(emptyDir?.sizeLimit);
     return limit > 0 && (volumes.get(name) ?? 0) > limit;
   });
   if (exceeding === undefined) return undefined;
@@ -89,7 +89,7 @@ function findVolumeViolation({ spec }: Pod, { volumes }: PodUsage): string | und
 
 function findContainerViolation({ spec }: Pod, { containers }: PodUsage): string | undefined {
   const exceeding = spec.containers.find((one) => {
-    const limit = containerLimitOf(one);
+    const limit = parseContainerLimit(one);
     return limit > 0 && (containers.get(one.name) ?? 0) > limit;
   });
   if (exceeding === undefined) return undefined;
@@ -114,7 +114,7 @@ function describeLargest({ volumes, containers, growth = new Map() }: PodUsage):
 export function findLimitViolation(pod: Pod, usage: PodUsage): string | undefined {
   const violation = findVolumeViolation(pod, usage) ?? findContainerViolation(pod, usage);
   if (violation !== undefined) return violation;
-  const [total, limit] = [totalOf(usage), storageLimitOf(pod)];
+  const [total, limit] = [sumUsage(usage), findStorageLimit(pod)];
   if (total <= limit) return undefined;
   return `Pod ephemeral local storage usage (${printBytes(total)}) exceeds its limit "${printBytes(limit)}"; most of it is in ${describeLargest(usage)}.`;
 }
@@ -130,7 +130,7 @@ function isLow(disk: DiskSpace): boolean {
 /** Evicting the pod stops its growth, or all pods together could free enough space. */
 function isHelpful(most: PodUsage, all: readonly PodUsage[], disk: DiskSpace): boolean {
   if (sum(most.growth?.values() ?? []) >= EVICTION_MIN_BYTES) return true;
-  return sum(all.map(totalOf)) >= pressureBytes(disk) - disk.freeBytes;
+  return sum(all.map(sumUsage)) >= pressureBytes(disk) - disk.freeBytes;
 }
 
 export function selectVictim(
@@ -139,7 +139,7 @@ export function selectVictim(
 ): { readonly uid: string; readonly message: string } | undefined {
   if (!isLow(disk)) return undefined;
   const all = [...usages].map(([uid, usage]) => {
-    return { uid, usage, bytes: totalOf(usage) + sum(usage.growth?.values() ?? []) };
+    return { uid, usage, bytes: sumUsage(usage) + sum(usage.growth?.values() ?? []) };
   });
   const [most] = all.sort((one, other) => other.bytes - one.bytes);
   if (most === undefined || most.bytes < EVICTION_MIN_BYTES) return undefined;
@@ -163,10 +163,10 @@ export function isWalkDue(
   );
 }
 
-export function headroomBytesOf(pod: Pod, usage: PodUsage): number {
+export function computeHeadroomBytes(pod: Pod, usage: PodUsage): number {
   const volumes = (pod.spec.volumes ?? []).filter(isOnDisk).flatMap(({ name, emptyDir }) => {
-    const limit = bytesOf(emptyDir?.sizeLimit);
+    const limit = parseBytes(emptyDir?.sizeLimit);
     return limit > 0 ? [limit - (usage.volumes.get(name) ?? 0)] : [];
   });
-  return Math.max(Math.min(...volumes, storageLimitOf(pod) - totalOf(usage)), 0);
+  return Math.max(Math.min(...volumes, findStorageLimit(pod) - sumUsage(usage)), 0);
 }
