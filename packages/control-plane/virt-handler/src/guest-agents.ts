@@ -73,7 +73,7 @@ function uidOf({ metadata }: VirtualMachineInstance): string {
 }
 
 function listReportedFields({ nics, otherLinks }: GuestView): unknown {
-  const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
+  const shown = [...nics.values(), ...otherLinks].map(({ mac, name, ipv4, ipv6 }) => [
     mac,
     name,
     ipv4.value,

@@ -181,11 +181,11 @@ function countSeries(
         return [...new Set(found.flatMap(({ port }) => hops[port] ?? []))];
       });
     const sent = own.length;
-    const [probes, replies] = [
+    const [probeCounts, replyCounts] = [
       count(listHops("probeTests"), sent),
       count(listHops("answerTests"), sent),
     ];
-    return [{ probe, sent, probes, replies }];
+    return [{ probe, sent, probes: probeCounts, replies: replyCounts }];
   });
 }
 

@@ -47,7 +47,11 @@ function listChangeFaults(
   const nat = hasTable(tables, natTable(wiring))
     ? []
     : [natTableName(wiring.podInterfaceName).name];
-  const ofPod = [...nat, ...set].map((description) => ({ link: "", what: "rules" as const, description }));
+  const ofPod = [...nat, ...set].map((description) => ({
+    link: "",
+    what: "rules" as const,
+    description,
+  }));
   return [...changes.map(toFault), ...ofPod];
 }
 

@@ -150,7 +150,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, previous, deps);
   const written = await reportChanges(
     nad,
-    { reported, removesStale: isRemoving, deletedNodes },
+    { reported: told, removesStale: isRemoving, deletedNodes },
     { previous, deps },
   );
   deps.checked.set(key, {
