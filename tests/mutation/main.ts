@@ -12,6 +12,7 @@ const WANTED: Readonly<Record<string, number>> = {
   api: 90,
   domain: 90,
   core: 90,
+  base: 85,
   podnet: 90,
   cni: 90,
   kube: 85,
@@ -26,7 +27,7 @@ const WANTED: Readonly<Record<string, number>> = {
   cri: 85,
   libvirt: 85,
   "service-net": 85,
-  standalone: 85,
+  supervisor: 85,
 };
 
 /**
@@ -50,7 +51,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     "launchers/vhost-directories.ts",
     "launchers/vhost-sockets.ts",
   ],
-  standalone: [
+  supervisor: [
     // Commands and processes that only connect; tests/contract/standalone and tests/e2e run them.
     "api-server.ts",
     "down.ts",
@@ -62,6 +63,18 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     "up.ts",
   ],
 };
+
+/** Throws for a package or a left-out file that does not exist: it would count as fully tested. */
+function checkPaths(): void {
+  const patterns = [
+    ...Object.keys(WANTED).map((name) => `packages/*/${name}/src/*.ts`),
+    ...Object.entries(LEFT_OUT).flatMap(([name, paths]) =>
+      paths.map((path) => `packages/*/${name}/src/${path}`),
+    ),
+  ];
+  const missing = patterns.filter((pattern) => globSync(pattern).length === 0);
+  if (missing.length > 0) throw new Error(`no such files: ${missing.join(", ")}`);
+}
 
 interface Score {
   readonly name: string;
@@ -138,6 +151,7 @@ const unknown = requested.filter((name) => WANTED[name] === undefined);
 if (unknown.length > 0) {
   throw new Error(`${unknown.join(", ")}: not one of ${Object.keys(WANTED).join(", ")}`);
 }
+checkPaths();
 const scores: Score[] = [];
 for (const name of requested.length === 0 ? Object.keys(WANTED) : requested) {
   scores.push(await mutate(name, part === undefined ? files : filesOfPart(name, part)));

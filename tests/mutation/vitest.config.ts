@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// One package's unit tests, with the other packages beside it: Stryker works on a copy of the tree.
-import { globSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+// The unit tests of one package, with every package read from beside it: Stryker works on a copy of the tree.
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const source = ["@patchbay/source"];
 const name = process.env["MUTATED_PACKAGE"] ?? "";
-const doors = globSync(join(import.meta.dirname, "../../packages/*/*/src/index.ts"));
+
+interface Package {
+  readonly name: string;
+  readonly exports?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+/** Each entry point of a package; without an alias, its link in node_modules leads to the tree that is not changed. */
+function listAliases(path: string) {
+  const { name: packageName, exports = {} } = JSON.parse(readFileSync(path, "utf8")) as Package; // our own
+  return Object.entries(exports).map(([entry, targets]) => ({
+    find: new RegExp(`^${packageName}${entry.slice(1)}$`),
+    replacement: join(dirname(path), targets["@patchbay/source"] ?? ""),
+  }));
+}
+
+const packages = globSync(join(import.meta.dirname, "../../packages/*/*/package.json"));
 
 export default defineConfig({
   resolve: {
     conditions: source,
-    alias: doors.map((door) => ({
-      find: new RegExp(`^@patchbay/${basename(dirname(dirname(door)))}$`),
-      replacement: door,
-    })),
+    alias: packages.flatMap(listAliases),
   },
   ssr: { resolve: { conditions: source, externalConditions: source } },
   test: {
     include: [`packages/*/${name}/src/**/*.test.ts`],
     setupFiles: [join(import.meta.dirname, "../support/src/random/fixed-seed.ts")],
     isolate: false,
-    // A slow test on a busy machine has not failed; Stryker has its own timeout.
+    // On a machine that does much else a slow test is no failed one; Stryker has a deadline of its own.
     testTimeout: 60_000,
   },
 });

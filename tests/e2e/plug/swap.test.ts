@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A running guest's NIC is swapped to another network, and its link is set down and up: the device stays.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -42,12 +42,14 @@ function ip(...args: readonly string[]): void {
   execFileSync("ip", args, { stdio: "pipe" });
 }
 
-/** Like CNI's plugin with the first NIC on it. */
+/** Bridges that this file created; `patchbay down` removes only those that CNI plugins created. */
+const createdBridges: string[] = [];
+
+/** Creates it like the bridge plugin does for its first NIC. */
 function makeBridge(name: string): void {
-  try {
+  if (!existsSync(`/sys/class/net/${name}`)) {
     ip("link", "add", name, "type", "bridge");
-  } catch {
-    // It exists already.
+    createdBridges.push(name);
   }
   ip("link", "set", name, "up");
 }
@@ -176,6 +178,7 @@ afterAll(async () => {
   for (const network of networks) removePeer(network);
   removeInterface(VM, NIC);
   await expectGone(VM, NIC);
+  for (const bridge of createdBridges) ip("link", "del", bridge);
 });
 
 describe("the link of a NIC", () => {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { joinedBytes } from "./joined-bytes.ts";
+
+const bytes = (...values: readonly number[]): Uint8Array => Uint8Array.from(values);
+
+test.each([
+  { name: "no part", parts: [], want: bytes() },
+  { name: "one part", parts: [bytes(1, 2)], want: bytes(1, 2) },
+  {
+    name: "parts in order, empty ones too",
+    parts: [bytes(1), bytes(), bytes(2, 3), bytes(4)],
+    want: bytes(1, 2, 3, 4),
+  },
+])("joins $name", ({ parts, want }) => {
+  expect(joinedBytes(parts)).toEqual(want);
+});
