@@ -209,7 +209,7 @@ test("a pod's own default network replaces the node's and is detached as it was 
   await node.deletePod("own");
   const bad = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@net7" };
   const refused = await node.makePod("bad", "", bad);
-  await expect(node.runSandbox("bad", refused)).rejects.toThrow("interface net7 is not eth0");
+  await expect(node.runSandbox("bad", refused)).rejects.toThrow("interface net7 must be eth0");
   await node.deletePod("bad");
   await expectAsBefore();
 });
