@@ -3,7 +3,7 @@
 // skips files named *.long.test.ts.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -89,13 +89,15 @@ interface Part {
   readonly name: string;
   /** More arguments for vitest. */
   readonly argv: readonly string[];
+  /** A command that runs vitest. */
+  readonly runner?: readonly string[];
 }
 
 /** Excludes the long form. */
 const SHORT: readonly string[] = isLong ? [] : ["--exclude", "**/*.long.test.ts"];
 
 function suite(project: string, part?: Part): Suite {
-  const { name, argv: chosen } = part ?? { name: `${project} tests`, argv: [] };
+  const { name, argv: chosen, runner = [] }: Part = part ?? { name: `${project} tests`, argv: [] };
   const file = name.replaceAll(" ", "-");
   return {
     name,
@@ -109,7 +111,8 @@ function suite(project: string, part?: Part): Suite {
         "--reporter=./hack/file-times.ts",
         `--outputFile.json=${output}`,
       ];
-      const argv = ["vitest", "run", "--project", project, ...chosen, ...SHORT, ...reports];
+      const vitest = ["vitest", "run", "--project", project, ...chosen, ...SHORT, ...reports];
+      const argv = [...runner, ...vitest];
       const tell = (text: string): void => {
         process.stdout.write(text);
       };
@@ -125,9 +128,9 @@ function suite(project: string, part?: Part): Suite {
   };
 }
 
-/** Counts a project's tests without running them. */
-function countTests(project: string): number {
-  const argv = ["list", "--project", project, "--json"];
+/** Counts a project's tests without running them. `chosen`: more arguments for vitest. */
+function countTests(project: string, chosen: readonly string[] = []): number {
+  const argv = ["list", "--project", project, ...chosen, "--json"];
   const listed = spawnSync("vitest", argv, { cwd: root, env, encoding: "utf8" });
   // One entry per test, written by vitest.
   return (JSON.parse(listed.stdout) as readonly unknown[]).length;
@@ -144,6 +147,22 @@ function clusterSuite(): Suite {
       notPossible: { count: countTests("cluster"), why: "no cluster named" },
     });
   return { ...whole, run };
+}
+
+/** Filled by hack/fetch-containerd. */
+const CONTAINERD_2 = join(root, ".cache/containerd-2");
+
+/** Tests against containerd 2, which clusters run, beside the same tests against the machine's containerd. */
+function containerd2Suite(project: string, name: string, paths: readonly string[]): Suite {
+  const runner = [join(root, "hack/with-containerd"), CONTAINERD_2];
+  if (existsSync(join(CONTAINERD_2, "containerd"))) {
+    return suite(project, { name, argv: paths, runner });
+  }
+  const run = (): Promise<Counts> => {
+    const notPossible = { count: countTests(project, paths), why: "containerd 2 is missing" };
+    return Promise.resolve({ passed: 0, failed: 0, notPossible });
+  };
+  return { name, run };
 }
 
 /** Suites in order, longest first; each starts when a row is free. */
@@ -197,7 +216,16 @@ const GUEST_CONTRACT_SUITE = suite("contract", {
 const CONTRACT_SUITE = suite("contract", { name: "contract tests", argv: ALL_BUT_GUESTS });
 
 /** Every suite that runs the services as pods belongs to the long form. */
-const LONG_GUEST_SUITES: readonly Suite[] = isLong ? [suite("installed")] : [];
+const LONG_GUEST_SUITES: readonly Suite[] = isLong
+  ? [
+      suite("installed"),
+      containerd2Suite("e2e", "migration with containerd 2", ["tests/e2e/migration/"]),
+      containerd2Suite("contract", "contract tests with containerd 2", [
+        "tests/contract/cri/",
+        "tests/contract/net-agent/",
+      ]),
+    ]
+  : [];
 
 /** Limits of all stages by form: seconds of wall clock on two idle cores, and core-seconds. */
 const BUDGET = isLong ? { seconds: 3600, coreSeconds: 4500 } : { seconds: 600, coreSeconds: 1300 };

@@ -108,7 +108,7 @@ export function describeContainersContract(
       expect(await create(bench.done, 1)).not.toBe(id);
     });
 
-    test("none is created of an image, or in a sandbox, that is not there", async () => {
+    test("none is created of a missing image or in a missing sandbox, or started in a stopped one", async () => {
       const sandbox = sandboxConfigFor(bench, "pod");
       const config = containerConfigFor(bench, bench.runner);
       const imageless = { ...config, image: "localhost/nobody/has:this" };
@@ -117,7 +117,11 @@ export function describeContainersContract(
       const nowhere = runtime.createContainer("nowhere", config, sandbox);
       await expect(nowhere).rejects.toMatchObject(refused);
       await runtime.stopSandbox(box);
-      await expect(runtime.createContainer(box, config, sandbox)).rejects.toMatchObject(refused);
+      // containerd 2 refuses the start instead.
+      const createAndStart = async (): Promise<void> => {
+        await runtime.startContainer(await runtime.createContainer(box, config, sandbox));
+      };
+      await expect(createAndStart()).rejects.toMatchObject({ code: "CRI_FAILED" });
     });
 
     test("ending or removing what is gone is done; a running one is ended and removed", async () => {
