@@ -54,7 +54,7 @@ test("a kind has the names that were accepted, and all verbs", () => {
   expect(custom).toEqual({
     storageApiVersion: "test.io/v1",
     schemaRevision: REVISION,
-    terminating: false,
+    isTerminating: false,
     schema,
   });
   expect(strategy).toMatchObject({
