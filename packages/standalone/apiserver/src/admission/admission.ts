@@ -12,7 +12,7 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** Source: admission/v1 AdmissionRequest. */
+/** Request for admission of a write. Source: admission/v1 AdmissionRequest. */
 export interface AdmissionRequest {
   readonly kind: Kind;
   /** Kind of the object if it differs from the resource's kind, for example Scale or Binding. */

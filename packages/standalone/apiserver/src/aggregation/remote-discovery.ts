@@ -21,7 +21,7 @@ export interface RemoteVersion {
   readonly group: string;
   readonly version: string;
   readonly isAvailable: boolean;
-  /** Undefined until the first successful probe. */
+  /** Documents of the last successful probe; undefined until then. */
   readonly documents: RemoteDocuments | undefined;
 }
 

@@ -8,7 +8,7 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** Names of programs' users. The use of rights by people is not logged. */
+/** Matches the names of programs' users. The use of rights by people is not logged. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
 /** Maximum number of logged rights. Bounds memory, because clients choose the names in paths. */

@@ -38,7 +38,7 @@ export interface Authorizer {
   listRoleRules(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
 
-/** Source: rbac/v1 RoleRef. */
+/** Reference from a binding to a role. Source: rbac/v1 RoleRef. */
 export interface RoleRef {
   readonly apiGroup: string;
   readonly kind: string;

@@ -31,7 +31,7 @@ import {
   toLogParameters,
 } from "./parameters.ts";
 
-/** Source: kubelet, default of `port`. */
+/** Port if the node's status has none. Source: kubelet, default of `port`. */
 const DEFAULT_KUBELET_PORT = 10250;
 
 /** Address types in order of preference. Source: kubeadm, --kubelet-preferred-address-types. */
@@ -78,7 +78,7 @@ const STREAM_OPTION_KINDS: Readonly<Record<string, string>> = {
   exec: "PodExecOptions",
 };
 
-/** Source: Kubernetes registry/generic/rest, maxReadLength. */
+/** Maximum length of an error text from a kubelet. Source: Kubernetes registry/generic/rest, maxReadLength. */
 const ERROR_TEXT_MAX_BYTES = 50_000;
 
 export function isPodStream(url: string): boolean {

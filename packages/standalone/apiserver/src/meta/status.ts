@@ -2,7 +2,7 @@
 // Error responses: Kubernetes `Status` objects with the exact messages that clients parse.
 import type { Fields } from "../objects/json.ts";
 
-/** Source: Kubernetes metav1.StatusCause. */
+/** Reason for an error, usually about one field. Source: Kubernetes metav1.StatusCause. */
 export interface Cause {
   readonly reason:
     | "FieldValueRequired"
@@ -23,7 +23,7 @@ export interface Cause {
   readonly field?: string;
 }
 
-/** Source: Kubernetes metav1.StatusDetails. */
+/** Details of an error or a deletion. Source: Kubernetes metav1.StatusDetails. */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Fields, isFields } from "./json.ts";
 
-/** Source: Kubernetes metav1.OwnerReference. */
+/** Reference to an owner. Source: Kubernetes metav1.OwnerReference. */
 export interface OwnerReference {
   apiVersion: string;
   kind: string;

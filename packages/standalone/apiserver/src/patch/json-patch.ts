@@ -16,7 +16,7 @@ import {
 const OPERATIONS = new Set(["add", "remove", "replace", "move", "copy", "test"]);
 /** Keys that are rejected, to prevent prototype pollution. */
 const UNSAFE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
-/** Source: Kubernetes apiserver maxJSONPatchOperations. */
+/** Maximum number of operations. Source: Kubernetes apiserver maxJSONPatchOperations. */
 const OPERATIONS_MAX = 10_000;
 /** Maximum size of all copied values together. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
 const COPIED_MAX_BYTES = 3 * 1024 * 1024;

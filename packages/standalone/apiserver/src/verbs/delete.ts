@@ -21,7 +21,7 @@ import { listObjects } from "./list.ts";
 const MAX_ATTEMPTS = 1000;
 const FOREGROUND_FINALIZER = "foregroundDeletion";
 const ORPHAN_FINALIZER = "orphan";
-/** Source: Kubernetes NamespaceLifecycle admission. */
+/** Namespaces that cannot be deleted. Source: Kubernetes NamespaceLifecycle admission. */
 const PROTECTED_NAMESPACES: ReadonlySet<string> = new Set([
   "default",
   "kube-public",

@@ -70,7 +70,7 @@ const REPRODUCIBLE_FLAGS = [
 interface DirectoryImage {
   /** Absolute path of the directory whose content becomes the root of the image. */
   readonly source: string;
-  /** Absolute path that must not exist. The caller removes it. */
+  /** Absolute path of a directory that must not exist yet. The caller removes it. */
   readonly workDirectory: string;
   /** Architecture in Go's notation, for example `amd64`. */
   readonly architecture: string;

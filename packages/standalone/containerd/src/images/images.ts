@@ -125,7 +125,7 @@ const TRANSFER_TIMEOUT_MS = 3_600_000;
 const IMPORT_BASE = "import.invalid";
 
 interface ImportSource {
-  /** Absolute path. */
+  /** Absolute path of the archive. */
   readonly archive: string;
   /** Unique part of temporary names, which distinguishes concurrent imports. */
   readonly id: string;

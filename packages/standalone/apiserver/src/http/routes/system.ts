@@ -61,7 +61,7 @@ export function routeHealth(app: Express): void {
   });
 }
 
-/** Source: Prometheus exposition formats. */
+/** Media type of metrics. Source: Prometheus exposition formats. */
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 export interface MetricsDeps {

@@ -103,7 +103,7 @@ export const EVENT: Kind = defineKind({
   },
 });
 
-/** Names of renamed fields: in events.k8s.io, and in the core group, in which events are stored. */
+/** Pairs of field names: in events.k8s.io, and in the core group, in which events are stored. Others are equal. */
 const RENAMED_FIELDS: readonly (readonly [string, string])[] = [
   ["note", "message"],
   ["regarding", "involvedObject"],

@@ -3,7 +3,7 @@
 import { type Cause, invalid } from "../../meta/status.ts";
 import { forbiddenValue, invalidValue, tooLongValue, unsupportedValue } from "../../meta/causes.ts";
 
-/** Source: Kubernetes meta/v1 validation FieldManagerMaxLength. */
+/** Maximum length of a field manager. Source: Kubernetes meta/v1 validation FieldManagerMaxLength. */
 const MANAGER_MAX_BYTES = 128;
 const UNPRINTABLE = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
 const FIELD_VALIDATIONS: readonly string[] = ["", "Ignore", "Strict", "Warn"];

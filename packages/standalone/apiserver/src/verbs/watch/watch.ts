@@ -72,7 +72,7 @@ function endOnStop(
   });
 }
 
-/** Source: kube-apiserver, defaultBookmarkFrequency. */
+/** Time between bookmarks. Source: kube-apiserver, defaultBookmarkFrequency. */
 const BOOKMARK_INTERVAL_MS = 60_000;
 /** Time between the last bookmark and the end. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
 const LAST_BOOKMARK_LEAD_MS = 2000;
