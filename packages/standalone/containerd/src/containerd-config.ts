@@ -4,7 +4,7 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { ContainerdLayout } from "./layout.ts";
 
-/** QEMU with its I/O workers and libvirt needs less than 200; a fork bomb leaves the machine usable. */
+/** Maximum number of processes. QEMU and libvirt need fewer than 200; a fork bomb leaves the machine usable. */
 export const PIDS_MAX = 1024;
 
 function objectAt(object: JsonObject, name: string): JsonObject {
@@ -13,7 +13,7 @@ function objectAt(object: JsonObject, name: string): JsonObject {
 }
 
 /**
- * CRI has no field for the process limit. Removes ctr's limit of 1024 open files.
+ * Adds the process limit, for which CRI has no field, and removes ctr's limit of 1024 open files.
  * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
  */
 export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
@@ -32,7 +32,7 @@ export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): strin
   return `${JSON.stringify({ ...spec, process, linux: { ...linux, resources } }, undefined, 2)}\n`;
 }
 
-/** `native` copies all files of a layer; `overlayfs` shares them by mounts. */
+/** Provider of layers: `native` copies all files of a layer; `overlayfs` shares them by mounts. */
 export type Snapshotter = "overlayfs" | "native";
 
 interface ContainerdSettings {
@@ -40,10 +40,10 @@ interface ContainerdSettings {
   readonly sandboxImage: string;
 }
 
-/** Source: Debian, containernetworking-plugins. */
+/** Directory of the CNI plugins. Source: Debian, containernetworking-plugins. */
 const CNI_PLUGINS = "/usr/lib/cni";
 
-/** Unused, but log errors at each start; NRI's socket would be shared with the machine's containerd. */
+/** Plugins that log errors at each start; NRI's socket would be shared with the machine's containerd. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -55,8 +55,8 @@ const DISABLED_PLUGINS = [
 type Value = string | number | boolean | readonly string[];
 type Section = readonly [path: readonly string[], values: Readonly<Record<string, Value>>];
 
-const CRI = ["plugins", "io.containerd.grpc.v1.cri"];
-const RUNC = [...CRI, "containerd", "runtimes", "runc"];
+const CRI_PATH = ["plugins", "io.containerd.grpc.v1.cri"];
+const RUNC_PATH = [...CRI_PATH, "containerd", "runtimes", "runc"];
 
 function topValues({ root, state }: ContainerdLayout): Readonly<Record<string, Value>> {
   return { version: 2, root, state, oom_score: 0, disabled_plugins: DISABLED_PLUGINS };
@@ -65,14 +65,14 @@ function topValues({ root, state }: ContainerdLayout): Readonly<Record<string, V
 function criValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string, Value>> {
   return {
     sandbox_image: sandboxImage,
-    // Without this no sandbox starts where CAP_SYS_RESOURCE is missing.
+    // Without this option, no sandbox starts where CAP_SYS_RESOURCE is missing.
     restrict_oom_score_adj: true,
-    // Otherwise devices belong to root, and the launchers' user cannot open them.
+    // Without this option, devices belong to root, and the launchers' user cannot open them.
     device_ownership_from_security_context: true,
     netns_mounts_under_state_dir: true,
     stream_server_address: "127.0.0.1",
     stream_server_port: "0",
-    // No limit instead of 4 h for exec and port-forward, whose clients may send only pings.
+    // The default is 4 h, but clients of exec and port-forward may send only pings.
     stream_idle_timeout: "0s",
   };
 }
@@ -83,16 +83,16 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [["grpc"], { address: layout.socket }],
     [["debug"], { level: "info", format: "json" }],
     [["plugins", "io.containerd.internal.v1.opt"], { path: layout.opt }],
-    [CRI, criValues(settings)],
-    [[...CRI, "cni"], { bin_dir: CNI_PLUGINS, conf_dir: layout.cniConfDirectory }],
-    [[...CRI, "registry"], { config_path: layout.registryHosts }],
+    [CRI_PATH, criValues(settings)],
+    [[...CRI_PATH, "cni"], { bin_dir: CNI_PLUGINS, conf_dir: layout.cniConfDirectory }],
+    [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
-      [...CRI, "containerd"],
+      [...CRI_PATH, "containerd"],
       // Labels each unpacked layer with its image, to find the pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
-    [RUNC, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],
-    [[...RUNC, "options"], { Root: layout.runcRoot }],
+    [RUNC_PATH, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],
+    [[...RUNC_PATH, "options"], { Root: layout.runcRoot }],
   ];
 }
 

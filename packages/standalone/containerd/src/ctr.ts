@@ -4,10 +4,10 @@ import { AppError, type Clock } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "./layout.ts";
 
-/** Source: containerd, CRI plugin. */
+/** Namespace of CRI. Source: containerd, CRI plugin. */
 const NAMESPACE = "k8s.io";
 const TIMEOUT_MS = 60_000;
-const REASON_MAX = 500;
+const REASON_MAX_LENGTH = 500;
 
 export interface CtrDeps {
   readonly runner: ProcessRunner;
@@ -15,21 +15,23 @@ export interface CtrDeps {
 }
 
 export interface CtrOptions {
-  /** Defaults to a minute. */
+  /** Time limit; a minute by default. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Standard output is then not returned. */
+  /** Receives standard output, which is then not returned. */
   readonly onOutput?: (text: string) => void;
 }
 
-/** The last line of the error output is `ctr: ` and the reason. */
+/** Returns the reason from the last line of the error output, which starts with `ctr: `. */
 export function parseErrorText(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
-  return (lines.at(-1) ?? "it reported no reason").replace(/^ctr: /, "").slice(0, REASON_MAX);
+  return (lines.at(-1) ?? "it reported no reason")
+    .replace(/^ctr: /, "")
+    .slice(0, REASON_MAX_LENGTH);
 }
 
 /**
- * Returns ctr's standard output.
+ * Runs ctr, and returns its standard output.
  * @throws AppError with OS_PROGRAM_MISSING, OS_TIMED_OUT, CONTAINERD_FAILED
  */
 export async function ctr(
@@ -44,7 +46,7 @@ export async function ctr(
   throw new AppError("CONTAINERD_FAILED", { call, reason: parseErrorText(stderr) });
 }
 
-/** A socket file exists shortly before containerd accepts connections. */
+/** Delay between attempts. A socket file exists shortly before containerd accepts connections. */
 const SERVING_RETRY_INTERVAL_MS = 50;
 
 export interface WaitDeps extends CtrDeps {
@@ -68,7 +70,7 @@ async function queryVersion(
 }
 
 /**
- * Resolves when containerd answers.
+ * Resolves when containerd responds.
  * @throws AppError with CONTAINERD_FAILED after the timeout
  */
 export async function waitUntilServing(

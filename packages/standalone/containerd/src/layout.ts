@@ -3,17 +3,17 @@
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 
-/** Bytes, without the terminating zero. Source: linux/un.h UNIX_PATH_MAX. */
-const SOCKET_PATH_MAX = 107;
+/** Maximum length in bytes, without the terminating zero. Source: linux/un.h UNIX_PATH_MAX. */
+const SOCKET_PATH_MAX_BYTES = 107;
 /** Suffix of containerd's second socket. Source: containerd, config `ttrpc.address`. */
 const TTRPC_SUFFIX = ".ttrpc";
 
-/** All paths are absolute. */
+/** Directories that determine the layout. All paths are absolute. */
 export interface ContainerdDirectories {
-  /** Configuration, images and state. */
+  /** Directory of the configuration, images and state. */
   readonly directory: string;
   readonly runDirectory: string;
-  /** Configurations of the pods' default network. */
+  /** Directory with the configurations of the pods' default network. */
   readonly cniConfDirectory: string;
 }
 
@@ -24,26 +24,26 @@ export interface ContainerdLayout {
   readonly config: string;
   readonly baseSpec: string;
   readonly root: string;
-  /** State of this boot of the host. */
+  /** Directory of the state of this boot of the host. */
   readonly state: string;
-  /** The boot that `state` belongs to. */
+  /** File with the boot that `state` belongs to. */
   readonly stateBoot: string;
   /** File with the containers whose shims had sockets since the host booted. */
   readonly shims: string;
   readonly runcRoot: string;
   readonly opt: string;
-  /** `HOST/hosts.toml` for registries that need one. Source: containerd, configuration of registry hosts. */
+  /** Directory with `HOST/hosts.toml` for some registries. Source: containerd, configuration of registry hosts. */
   readonly registryHosts: string;
   readonly socket: string;
 }
 
-/** @throws AppError with CONTAINERD_PATH_TOO_LONG when the socket's path would be too long */
+/** Builds the layout. Throws an AppError CONTAINERD_PATH_TOO_LONG if the socket's path would be too long. */
 export function buildLayout(directories: ContainerdDirectories): ContainerdLayout {
   const { directory, runDirectory } = directories;
   const socket = join(runDirectory, "containerd.sock");
-  const longest = new TextEncoder().encode(`${socket}${TTRPC_SUFFIX}`).length;
-  if (longest > SOCKET_PATH_MAX) {
-    const bytesOver = longest - SOCKET_PATH_MAX;
+  const longestBytes = new TextEncoder().encode(`${socket}${TTRPC_SUFFIX}`).length;
+  if (longestBytes > SOCKET_PATH_MAX_BYTES) {
+    const bytesOver = longestBytes - SOCKET_PATH_MAX_BYTES;
     throw new AppError("CONTAINERD_PATH_TOO_LONG", { path: runDirectory, bytesOver });
   }
   const state = join(directory, "state");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepares the files of a containerd before its start. Idempotent.
+// Preparation of a containerd's files before its start. Idempotent.
 import { join, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { type Snapshotter, baseSpecText, configText } from "./containerd-config.ts";
@@ -9,15 +9,15 @@ import type { ContainerdLayout } from "./layout.ts";
 
 const MOUNT_TIMEOUT_MS = 10_000;
 
-/** Support depends on both the kernel and the file system. */
+/** Tries to mount an overlay, because support depends on both the kernel and the file system. */
 async function findSnapshotter(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   directory: string,
 ): Promise<Snapshotter> {
-  const trial = join(directory, "overlay-trial");
+  const trialDirectory = join(directory, "overlay-trial");
   const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) =>
-    join(trial, name),
-  ) as [string, string, string, string]; // one for each name
+    join(trialDirectory, name),
+  ) as [string, string, string, string]; // one path for each name
   for (const path of [lower, upper, work, merged]) await files.ensureDirectory(path);
   const options = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
   try {
@@ -27,13 +27,13 @@ async function findSnapshotter(
     await runner.run({ argv: ["umount", merged], timeoutMs: MOUNT_TIMEOUT_MS });
     return "overlayfs";
   } finally {
-    await files.remove(trial);
+    await files.remove(trialDirectory);
   }
 }
 
-const PRIVATE = 0o700;
-/** Users of pods must be able to reach their root file systems. */
-const TRAVERSABLE = 0o711;
+const PRIVATE_MODE = 0o700;
+/** Mode with which users of pods can reach their root file systems. */
+const TRAVERSABLE_MODE = 0o711;
 const TIMEOUT_MS = 20_000;
 
 interface PrepareDeps {
@@ -44,25 +44,25 @@ interface PrepareDeps {
 
 interface PrepareOptions {
   readonly sandboxImage: string;
-  /** State of another boot is removed. */
+  /** Id of this boot. State of another boot is removed. */
   readonly bootId: string;
 }
 
 async function createDirectories({ files, layout }: PrepareDeps): Promise<void> {
   await files.ensureDirectory(dirname(layout.directory));
   for (const path of [layout.directory, layout.root, layout.state]) {
-    await files.ensureDirectory(path, TRAVERSABLE);
+    await files.ensureDirectory(path, TRAVERSABLE_MODE);
   }
   for (const path of [layout.runDirectory, layout.opt, layout.registryHosts]) {
-    await files.ensureDirectory(path, PRIVATE);
+    await files.ensureDirectory(path, PRIVATE_MODE);
   }
 }
 
-/** Pids of an earlier boot belong to other processes by now. */
+/** Removes the state of an earlier boot, whose pids belong to other processes by now. */
 async function removeOldState({ files, layout }: PrepareDeps, bootId: string): Promise<void> {
   if ((await files.readText(layout.stateBoot)) === bootId) return;
   await files.remove(layout.state);
-  await files.ensureDirectory(layout.state, TRAVERSABLE);
+  await files.ensureDirectory(layout.state, TRAVERSABLE_MODE);
   await files.writeAtomic(layout.stateBoot, bootId);
 }
 
@@ -78,7 +78,7 @@ async function writeIfChanged(files: Files, path: string, text: string): Promise
 }
 
 /**
- * Idempotent. Start containerd with {@link containerdCommand} afterwards.
+ * Prepares the files. Idempotent. Start containerd with {@link containerdCommand} afterwards.
  * @throws AppError with OS_PROGRAM_MISSING, CONTAINERD_FAILED
  */
 export async function prepareContainerd(
@@ -98,7 +98,7 @@ export function containerdCommand({ config }: ContainerdLayout): readonly [strin
   return ["containerd", "--config", config];
 }
 
-/** Call before each start, so that clients wait for the new socket. */
+/** Removes the socket. Call this before each start, so that clients wait for the new socket. */
 export async function removeDeadSocket(files: Files, { socket }: ContainerdLayout): Promise<void> {
   await files.remove(socket);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects caches, loops, the kernel's table and the name server. No decisions.
+// Composition of caches, loops, the kernel's table and the name server.
 import { randomInt } from "node:crypto";
 import type { Service } from "@patchbay/api";
 import type { DaemonContext } from "@patchbay/daemon";
@@ -14,7 +14,7 @@ import { dropDuplicates, listForwards, type Forward, type Ranges } from "./forwa
 import { ForwardTable } from "./forward/forward-table.ts";
 import { findDnsAddress, prepareHost, buildTableName } from "./host/host.ts";
 import { createServiceCounters } from "./metrics.ts";
-import { listSlices, wakeServices, watchObjects, type Objects } from "./objects.ts";
+import { listSlices, enqueueServicesOnChange, watchObjects, type Objects } from "./objects.ts";
 import { reconcileSlices } from "./slices/reconcile.ts";
 
 const TABLE = "table";
@@ -60,13 +60,13 @@ async function answerNames(
       address: ownAddress,
       port: DNS_PORT,
       log,
-      answer: (bytes, asker) => answerQuery(bytes, asker, deps),
+      answer: (bytes, dnsClient) => answerQuery(bytes, dnsClient, deps),
     },
     signal,
   );
 }
 
-/** Rules and addresses on the host remain. */
+/** Runs until the daemon stops. Rules and addresses on the host remain. */
 export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { text: serviceNetwork } = flags.serviceSubnet;
@@ -76,7 +76,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   const objects = watchObjects(client, log);
   const slicesQueue = createQueue({ clock });
   const tableQueue = createQueue({ clock });
-  wakeServices(objects, (key) => {
+  enqueueServicesOnChange(objects, (key) => {
     slicesQueue.add(key);
     tableQueue.add(TABLE);
   });

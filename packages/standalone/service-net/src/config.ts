@@ -16,7 +16,7 @@ function toNetwork(text: string): Network {
   throw new InvalidArgumentError("It must be a network like 10.96.0.0/16.");
 }
 
-/** Characters that nft accepts in quotes. Source: linux/if.h IFNAMSIZ. */
+/** Matches names that nft accepts in quotes. Source: linux/if.h IFNAMSIZ. */
 const LINK_NAME = /^[^\s"/:]{1,15}$/;
 
 function toLinkName(text: string): string {
@@ -24,7 +24,7 @@ function toLinkName(text: string): string {
   throw new InvalidArgumentError("It must be the name of a link.");
 }
 
-/** Exits with 2 on unknown arguments. */
+/** Parses the flags. Exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("service-net"))
     .description(

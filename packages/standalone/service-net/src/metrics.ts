@@ -2,7 +2,7 @@
 import type { MetricFamily } from "@patchbay/core/metrics";
 import type { Metrics } from "@patchbay/telemetry";
 
-/** Source of an answer; `nobody` means a rejected query. */
+/** Labels of an answer. `by` is the source; `nobody` means a rejected query. */
 export interface ReplyLabels {
   readonly by: "own" | "others" | "nobody";
   readonly result: "done" | "missing" | "failed" | "refused";
@@ -11,7 +11,7 @@ export interface ReplyLabels {
 export type TableWrite = "changed" | "whole" | "failed";
 
 export interface ServiceCounters {
-  readonly countReply: (answered: ReplyLabels) => void;
+  readonly countReply: (labels: ReplyLabels) => void;
   readonly countWrite: (result: TableWrite) => void;
 }
 
@@ -19,12 +19,12 @@ export function createServiceCounters(
   metrics: Metrics,
   countForwards: () => number,
 ): ServiceCounters {
-  const answers = metrics.addCounter({
+  const addAnswer = metrics.addCounter({
     name: "patchbay_dns_answers_total",
     help: "DNS answers, by source and result.",
     labelNames: ["by", "result"],
   });
-  const writes = metrics.addCounter({
+  const addWrite = metrics.addCounter({
     name: "patchbay_service_table_writes_total",
     help: "Writes of the kernel's table of Services, by scope and result.",
     labelNames: ["result"],
@@ -32,10 +32,10 @@ export function createServiceCounters(
   metrics.addSource(() => Promise.resolve([forwardsFamily(countForwards())]));
   return {
     countReply: ({ by, result }) => {
-      answers({ by, result });
+      addAnswer({ by, result });
     },
     countWrite: (result) => {
-      writes({ result });
+      addWrite({ result });
     },
   };
 }

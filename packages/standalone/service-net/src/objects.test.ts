@@ -5,7 +5,7 @@ import { copyJson, createFakeCache } from "@patchbay/kube/testing";
 import type { KubeClient } from "@patchbay/kube";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { describe, expect, test } from "vitest";
-import { listSlices, wakeServices, watchObjects } from "./objects.ts";
+import { listSlices, enqueueServicesOnChange, watchObjects } from "./objects.ts";
 import { aPod, aService, aSlice } from "./testing/objects.ts";
 
 /** The caches on watches that report these objects of each resource. */
@@ -122,7 +122,7 @@ function woken() {
   caches.services.put(aService());
   caches.services.put(aService({ selector: { app: "db" } }, { name: "db" }));
   caches.services.put(aService({ selector: {} }, { name: "manual" }));
-  wakeServices(caches, (key) => keys.push(key));
+  enqueueServicesOnChange(caches, (key) => keys.push(key));
   return { ...caches, keys };
 }
 

@@ -26,9 +26,9 @@ import { isSelecting, selects } from "./slices/plan.ts";
 
 export interface Objects {
   readonly services: Cache<Service>;
-  /** Index `namespace`. */
+  /** Pods, with index `namespace`. */
   readonly pods: Cache<Pod>;
-  /** Index `service`: key of the slice's Service. */
+  /** Slices, with index `service` by the key of their Service. */
   readonly slices: Cache<EndpointSlice>;
   readonly endpoints: Cache<Endpoints>;
 }
@@ -87,12 +87,12 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
   };
 }
 
-export function wakeServices(
+export function enqueueServicesOnChange(
   { services, pods, slices, endpoints }: Objects,
   add: (key: string) => void,
 ): void {
-  for (const named of [services, endpoints] as readonly Cache<KubeObject>[]) {
-    named.onChange((change) => {
+  for (const cache of [services, endpoints] as readonly Cache<KubeObject>[]) {
+    cache.onChange((change) => {
       for (const object of listStates(change)) add(printKey(keyOf(object)));
     });
   }
@@ -105,8 +105,8 @@ export function wakeServices(
   pods.onChange((change) => {
     const states = listStates(change);
     for (const service of services.list()) {
-      const concerns = isSelecting(service) && states.some((pod) => selects(service, pod));
-      if (concerns) add(printKey(keyOf(service)));
+      const isAffected = isSelecting(service) && states.some((pod) => selects(service, pod));
+      if (isAffected) add(printKey(keyOf(service)));
     }
   });
 }

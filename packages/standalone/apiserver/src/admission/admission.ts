@@ -12,19 +12,19 @@ export interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** Source: admission/v1 AdmissionRequest. */
+/** Request for admission of a write. Source: admission/v1 AdmissionRequest. */
 export interface AdmissionRequest {
   readonly kind: Kind;
-  /** Kind of the object if it differs from the resource's kind: Scale, Binding. */
+  /** Kind of the object if it differs from the resource's kind, for example Scale or Binding. */
   readonly bodyKind?: GroupVersionKind;
   readonly subresource: string;
   readonly operation: Operation;
   readonly namespace: string;
-  /** Empty if the server generates it. */
+  /** Name of the object; empty if the server generates it. */
   readonly name: string;
   readonly object: KubeObject | undefined;
   readonly oldObject: KubeObject | undefined;
-  /** Null for CONNECT. */
+  /** Options of the write; null for CONNECT. */
   readonly options: Fields | null;
   readonly user: User;
   readonly dryRun: boolean;
@@ -34,23 +34,23 @@ export interface AdmissionRequest {
 export type Mutation = AdmissionRequest & { readonly object: KubeObject };
 
 export interface Admission {
-  /** Calls `complete` after each change, to apply defaults and prune. Throws a StatusError if the request is denied. */
+  /** Mutates the object, and applies `complete` after each change. Throws a StatusError if the request is denied. */
   mutate(request: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
   /** Throws a StatusError if the request is denied. */
   validate(request: AdmissionRequest): Promise<void>;
-  /** Runs mutating webhooks, too; they may deny a deletion but not change it. */
+  /** Also calls mutating webhooks, which may deny a deletion but not change the object. */
   admitDeletion(request: AdmissionRequest): Promise<void>;
 }
 
-/** Admits everything: for writes that follow from an admitted request. */
+/** Admits everything. Used for writes that follow from an admitted request. */
 export const ADMIT_ALL: Admission = {
   mutate: (request) => Promise.resolve(request.object),
   validate: () => Promise.resolve(),
   admitDeletion: () => Promise.resolve(),
 };
 
-/** Source: metav1.CreateOptions, UpdateOptions. */
-export function writeOptions(
+/** Converts the query to metav1 CreateOptions or UpdateOptions. */
+export function toWriteOptions(
   kind: "CreateOptions" | "UpdateOptions",
   query: URLSearchParams,
 ): Fields {

@@ -26,7 +26,7 @@ class BuiltInAdmission implements Admission {
     this.#webhooks = webhooks;
   }
 
-  /** Webhooks see the account and the class. Escalation is checked last, because webhooks may change rules. */
+  /** Checks escalation last, because webhooks may change RBAC rules. */
   async mutate(
     request: Mutation,
     complete: (object: KubeObject) => KubeObject,

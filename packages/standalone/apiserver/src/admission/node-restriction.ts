@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes write only their own objects, whatever their roles grant. Source: Kubernetes NodeRestriction admission.
+// Restriction of nodes to their own objects, whatever their roles grant. Source: Kubernetes NodeRestriction admission.
 import { parseNodeName } from "../auth/node-authorizer.ts";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { equalJson, asFields, textAt, valueAt } from "../objects/json.ts";
@@ -10,7 +10,7 @@ import type { AdmissionRequest } from "./admission.ts";
 const LEASE_NAMESPACE = "kube-node-lease";
 const OWN_POD_SUBRESOURCES: readonly string[] = ["status", "eviction"];
 const RESERVED_DOMAIN = /(^|\.)(kubernetes\.io|k8s\.io)$/;
-/** Reserved labels that a kubelet may set. Source: kubelet pkg/apis well_known_labels.go. */
+/** Labels of reserved domains that a kubelet may set. Source: kubelet pkg/apis well_known_labels.go. */
 const KUBELET_LABELS: ReadonlySet<string> = new Set([
   "kubernetes.io/hostname",
   "kubernetes.io/arch",
@@ -118,7 +118,7 @@ function uidFault(reference: unknown, pod: KubeObject): Fault {
     : `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
 }
 
-/** Tokens must be bound to the node's own pods, so that they expire with the pods. */
+/** Returns a fault unless the token is bound to a pod of the node, so that it expires with the pod. */
 function tokenFault(node: string, request: AdmissionRequest, store: PodLookup): Fault {
   const { namespace, subresource, operation, object } = request;
   if (subresource !== "token" || operation !== "CREATE") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of claims: default storage class (source: Kubernetes DefaultStorageClass), no uploads without CDI.
+// Admission of PersistentVolumeClaims: default storage class, and rejection of uploads if CDI is missing.
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
@@ -13,25 +13,25 @@ import type { AdmissionRequest, Mutation } from "./admission.ts";
 
 const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
 const CLASSES = bucketOf(STORAGE_CLASS);
-/** Named the class before `spec.storageClassName` existed. */
+/** Annotation that named the class before `spec.storageClassName` existed. */
 const BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
 function findCreationTime({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
-/** The newest default class wins; of classes created in the same second, the first by name. */
+/** Returns the newest default class; of classes created in the same second, the first by name. */
 function defaultClass(store: Pick<Store, "list">): string | undefined {
   const [first] = store
     .list({ bucket: CLASSES })
     .map((stored) => stored.view())
     .filter(isDefaultClass)
     // The list is sorted by name, and toSorted is stable.
-    .toSorted((one, other) => findCreationTime(other).localeCompare(findCreationTime(one)));
+    .toSorted((left, right) => findCreationTime(right).localeCompare(findCreationTime(left)));
   return first?.metadata.name;
 }
 
-/** An empty `storageClassName` requests no class and is left alone. */
+/** Sets the default class unless the claim names a class, even an empty one. Source: Kubernetes DefaultStorageClass. */
 export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "list">): void {
   const { kind, subresource, operation, object } = request;
   const isNew = subresource === "" && operation === "CREATE";
@@ -48,9 +48,9 @@ export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "li
   }
 }
 
-/** Source: CDI AnnUploadRequest. */
+/** Annotation of claims for uploads. Source: CDI AnnUploadRequest. */
 const UPLOAD_ANNOTATION = "cdi.kubevirt.io/storage.upload.target";
-/** Label of the product's own DataVolume definition, which does not implement uploads. */
+/** Label that marks Patchbay's own DataVolume definition, which does not implement uploads. */
 const PART_OF_LABEL = "app.kubernetes.io/part-of";
 const PRODUCT = "patchbay";
 const CDI_DEFINITION = {
@@ -64,8 +64,8 @@ function isForUpload(object: KubeObject | undefined): boolean {
 }
 
 /**
- * Without CDI, `virtctl image-upload pvc` would wait five minutes for it and leave the claim behind.
- * Source: KubeVirt virtctl imageupload.
+ * Rejects claims for uploads if CDI is missing. `virtctl image-upload pvc` would otherwise wait five minutes for CDI
+ * and leave the claim behind. Source: KubeVirt virtctl imageupload.
  */
 export function rejectUploadClaims(
   { kind, subresource, name, object, oldObject }: AdmissionRequest,

@@ -10,9 +10,9 @@ import type { Mutation } from "./admission.ts";
 
 const MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_NAME_PREFIX = "kube-api-access-";
-/** 0644. Source: Kubernetes ServiceAccount admission. */
+/** File mode 0644. Source: Kubernetes ServiceAccount admission. */
 const VOLUME_MODE = 420;
-/** One hour plus 7 s, so that such tokens can be recognized. Source: as above. */
+/** One hour plus 7 s, which identifies such tokens. Source: Kubernetes ServiceAccount admission. */
 const TOKEN_EXPIRATION_SECONDS = 3607;
 
 function tokenVolume(name: string): Fields {
@@ -39,7 +39,7 @@ function hasMount(container: Fields): boolean {
   return asList(container["volumeMounts"]).some((one) => textAt(one, "mountPath") === MOUNT_PATH);
 }
 
-/** Mounts the volume in each container that mounts nothing at that path. */
+/** Adds a token volume, and mounts it in each container that mounts nothing at its path. */
 export function addTokenVolume(spec: Fields, account: unknown, suffix: () => string): void {
   if (!shouldMountToken(spec, account)) {
     return;
@@ -63,7 +63,7 @@ export function addTokenVolume(spec: Fields, account: unknown, suffix: () => str
   }
 }
 
-/** Each namespace gets it shortly after its creation. */
+/** Account that each namespace gets shortly after its creation. */
 export const DEFAULT_ACCOUNT = "default";
 
 const DEFAULT_ACCOUNT_WAIT_MS = 1000;
@@ -76,7 +76,7 @@ interface AccountLookup {
   readonly random: { readonly suffix: () => string };
 }
 
-/** Waits for the default account only. Returns undefined on timeout. */
+/** Returns the account, or undefined if it does not exist. Waits for the default account only. */
 async function waitForAccount(
   lookup: AccountLookup,
   address: { readonly namespace: string; readonly name: string },
@@ -95,7 +95,7 @@ async function waitForAccount(
   try {
     await lookup.clock.sleep(DEFAULT_ACCOUNT_WAIT_MS, done.signal);
   } catch {
-    // The account exists now.
+    // The subscription aborts the sleep when the account exists.
   } finally {
     unsubscribe();
   }
@@ -109,7 +109,7 @@ function addPullSecrets(spec: Fields, account: KubeObject): void {
   }
 }
 
-/** Also adds pull secrets and the token volume. Throws a StatusError 403 if the account does not exist. */
+/** Sets the account, its pull secrets and the token volume. Throws a StatusError 403 if the account does not exist. */
 export async function setServiceAccount(request: Mutation, lookup: AccountLookup): Promise<void> {
   const { kind, subresource, operation, object, namespace } = request;
   if (

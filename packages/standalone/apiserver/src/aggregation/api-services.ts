@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// APIServices: paths, backends and priorities. Source of the priorities: kube-apiserver, apiVersionPriorities.
+// Paths, backends and priorities of APIServices. Source of the priorities: kube-apiserver, apiVersionPriorities.
 import { type Peer, toPem } from "../backend/connections.ts";
 import {
   type Resolution,
@@ -13,10 +13,10 @@ import type { Store } from "../storage/store.ts";
 
 export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
 
-/** Resources and the OpenAPI document of a group version. */
+/** Paths of a group version's resources and OpenAPI document. */
 const AGGREGATED_PATH = /^(?:\/openapi\/v3)?\/apis\/([^/?]+)\/([^/?]+)/;
 
-/** Whether an extension API server serves the group version. */
+/** Returns whether an extension API server serves the group version. */
 export function isAggregated(apiService: KubeObject): boolean {
   return isFields(valueAt(apiService, "spec", "service"));
 }
@@ -53,7 +53,7 @@ export function toPeer(
   };
 }
 
-/** Higher values are listed first. */
+/** Priorities in discovery; higher values are listed first. */
 export interface Priority {
   readonly group: number;
   readonly version: number;
@@ -81,7 +81,7 @@ const BUILT_IN_GROUP_PRIORITIES: Readonly<Record<string, number>> = {
   "flowcontrol.apiserver.k8s.io": 16_100,
 };
 
-/** Groups of CustomResourceDefinitions come after the built-in groups. */
+/** Priority of CustomResourceDefinitions, whose groups come after the built-in groups. */
 const CUSTOM_PRIORITY: Priority = { group: 1000, version: 100 };
 
 export function localPriority(group: string, version: string, isCustom: boolean): Priority {

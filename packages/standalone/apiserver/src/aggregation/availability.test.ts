@@ -12,7 +12,11 @@ import {
   putBackend,
   service,
 } from "../testing/far-api.ts";
-import { MemoryConnections, type Reached, makeBehind } from "../testing/memory-network.ts";
+import {
+  MemoryConnections,
+  type ConnectTarget,
+  makeBackendServer,
+} from "../testing/memory-network.ts";
 import { startControllerTest } from "../testing/test-controllers.ts";
 import { type TestServer, runTurns, startTestServer, until } from "../testing/test-server.ts";
 import { startAvailability } from "./availability.ts";
@@ -35,7 +39,7 @@ describe("availability", () => {
   }
 
   function discovery(): Server {
-    return makeBehind((request, response) => {
+    return makeBackendServer((request, response) => {
       const key = "apis/far.io/v1";
       const isIndex = request.url === "/openapi/v3";
       response.end(
@@ -46,14 +50,14 @@ describe("availability", () => {
     }).server;
   }
 
-  const refusing = makeBehind((_request, response) => response.writeHead(403).end()).server;
+  const refusing = makeBackendServer((_request, response) => response.writeHead(403).end()).server;
   const where = "https://10.0.0.1:8443/apis/far.io/v1";
 
   test.each<{
     name: string;
     service?: KubeObject;
     endpoints?: KubeObject;
-    reached?: Record<string, Reached>;
+    reached?: Record<string, ConnectTarget>;
     want: Partial<Condition>;
   }>([
     {
@@ -149,9 +153,9 @@ describe("availability", () => {
     expect(known?.documents).toEqual(
       want.status === "True" ? { resources: { resources: [1] }, openApiUrl: "/u" } : undefined,
     );
-    expect(connections.asked.every(({ peer }) => peer.insecure === true && peer.caPem === "")).toBe(
-      true,
-    );
+    expect(
+      connections.attempts.every(({ peer }) => peer.insecure === true && peer.caPem === ""),
+    ).toBe(true);
   });
 
   test("of a local version is always given", async () => {
@@ -173,7 +177,7 @@ describe("availability", () => {
     const { server } = given;
     await server.put(BUCKET, apiService());
     await putBackend(server);
-    const reached: Record<string, Reached> = {};
+    const reached: Record<string, ConnectTarget> = {};
     const connections = new MemoryConnections(reached);
     const remote = new RemoteDiscovery(server.deps.store);
     await given.start(startAvailability, { connections: connections.asConnections, remote });
@@ -212,14 +216,14 @@ describe("availability", () => {
     await until("the condition", () => available(server)?.status === "True");
     await runTurns(20);
     expect(server.clock.dueMs).toEqual([30_000]);
-    const count = connections.asked.length;
+    const count = connections.attempts.length;
     const one = service();
     await server.put("services", { ...one, metadata: { ...one.metadata, name: "near" } });
     await server.put("services", { ...one, metadata: { ...one.metadata, namespace: "other" } });
     const stored = server.stored(BUCKET, NAME, "") ?? apiService();
     await server.put(BUCKET, { ...stored, metadata: { ...stored.metadata, labels: { a: "b" } } });
     await runTurns(20);
-    expect(connections.asked).toHaveLength(count);
+    expect(connections.attempts).toHaveLength(count);
     await server.put(BUCKET, apiService({ spec: { service: undefined } }));
     await until("the change of the spec", () => available(server)?.reason === "Local");
   });

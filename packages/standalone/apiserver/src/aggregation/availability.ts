@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition Available of APIServices. Source: Kubernetes kube-aggregator.
+// Condition `Available` of APIServices. Source: Kubernetes kube-aggregator.
 import { messageOf } from "@patchbay/base";
 import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
 import { type BackendResponse, exchange } from "../backend/exchange.ts";
@@ -82,15 +82,15 @@ async function fetchDiscovery(peer: Peer, path: string, connections: Connections
     ...userHeaders(PROBE_USER),
   };
   const backendRequest = { method: "GET", path, headers, timeoutMs: PROBE_TIMEOUT_MS } as const;
-  const failing = `failing or missing response from ${url}`;
+  const failureText = `failing or missing response from ${url}`;
   let response: BackendResponse;
   try {
     response = await exchange(peer, backendRequest, connections);
   } catch (error) {
-    throw new Error(`${failing}: Get "${url}": ${messageOf(error)}`, { cause: error });
+    throw new Error(`${failureText}: Get "${url}": ${messageOf(error)}`, { cause: error });
   }
   if (response.code < 200 || response.code > 299) {
-    throw new Error(`${failing}: bad status from ${url}: ${String(response.code)}`);
+    throw new Error(`${failureText}: bad status from ${url}: ${String(response.code)}`);
   }
   return response.text;
 }
@@ -99,7 +99,7 @@ function parseFields(text: string): Fields {
   try {
     return asFields(parseJson(text));
   } catch {
-    // The server is available, but its resources are unknown.
+    // The extension API server is available, but its resources are unknown.
     return {};
   }
 }
@@ -109,12 +109,12 @@ async function fetchOpenApiUrl(peer: Peer, key: string, connections: Connections
     const index = parseFields(await fetchDiscovery(peer, "/openapi/v3", connections));
     return textAt(index, "paths", key, "serverRelativeURL");
   } catch {
-    // OpenAPI is optional.
+    // OpenAPI documents are optional.
     return "";
   }
 }
 
-/** Skips verification of the certificate, because each proxied request verifies it. */
+/** Requests discovery without verifying the certificate, because each proxied request verifies it. */
 async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availability> {
   if (!isAggregated(apiService)) {
     return LOCALLY_AVAILABLE;
@@ -143,7 +143,7 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
 
 const PROBE_INTERVAL_MS = 30_000;
 
-/** Limits the backoff, so that a server becomes available soon after it starts. */
+/** Maximum delay between retries, so that a server is soon available after it starts. */
 const PROBE_RETRY_MAX_MS = 1000;
 
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
@@ -152,10 +152,14 @@ type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
   const status = asFields(apiService["status"]);
-  const before = availableCondition(apiService);
+  const previousCondition = availableCondition(apiService);
   const lastTransitionTime =
-    textAt(before, "status") === available.status ? textAt(before, "lastTransitionTime") : now;
-  const otherConditions = asList(status["conditions"]).filter((condition) => condition !== before);
+    textAt(previousCondition, "status") === available.status
+      ? textAt(previousCondition, "lastTransitionTime")
+      : now;
+  const otherConditions = asList(status["conditions"]).filter(
+    (condition) => condition !== previousCondition,
+  );
   const condition = { type: "Available", ...available, lastTransitionTime: lastTransitionTime };
   apiService["status"] = { ...status, conditions: [...otherConditions, condition] };
   return apiService;
@@ -166,7 +170,7 @@ function isReported(apiService: KubeObject, available: Availability): boolean {
   return Object.entries(available).every(([key, value]) => textAt(condition, key) === value);
 }
 
-/** Throws if the server failed the probe, so that the queue retries soon. */
+/** Probes the server and writes the condition. Throws if discovery fails, so that the queue retries soon. */
 async function updateCondition(deps: AvailabilityDeps, name: string): Promise<void> {
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(API_SERVICES_BUCKET);
@@ -226,15 +230,15 @@ export function startAvailability(deps: AvailabilityDeps, stop: AbortSignal): vo
   const name = "apiservice-availability";
   const queue = new WorkQueue({ name, clock, logger, stop, work, retryMaxMs: PROBE_RETRY_MAX_MS });
   const unsubscribe = store.subscribe((changes) => {
-    for (const affected of changes.flatMap((change) => affectedApiServices(deps, change))) {
-      queue.add(affected);
+    for (const apiServiceName of changes.flatMap((change) => affectedApiServices(deps, change))) {
+      queue.add(apiServiceName);
     }
   });
   stop.addEventListener("abort", unsubscribe);
   for (const stored of store.list({ bucket: API_SERVICES_BUCKET })) {
     queue.add(stored.address.name);
   }
-  void probePeriodically(deps, stop, (aggregated) => {
-    queue.add(aggregated);
+  void probePeriodically(deps, stop, (apiServiceName) => {
+    queue.add(apiServiceName);
   });
 }

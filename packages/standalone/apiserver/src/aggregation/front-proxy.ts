@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers that identify users to extension API servers, and the ConfigMap with which servers verify them.
+// Headers that identify users to extension API servers, and the ConfigMap with which these servers verify the headers.
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { User } from "../auth/user.ts";
 import { forwardedHeaders } from "../backend/forward-request.ts";
@@ -12,10 +12,10 @@ import type { VerbDeps } from "../verbs/deps.ts";
 
 const EXTRA_PREFIX = "X-Remote-Extra-";
 
-/** Characters to escape, including the escape character `%`. Source: RFC 9110 section 5.6.2. */
+/** Characters to escape in header names, including the escape character `%`. Source: RFC 9110 section 5.6.2. */
 const UNSAFE_IN_NAME = /[^!#$&'*+\-.^_`|~0-9A-Za-z]/gu;
 
-/** Node.js expects one character for each UTF-8 byte. */
+/** Encodes the text for Node.js, which expects one character for each UTF-8 byte. */
 function toHeaderValue(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
@@ -42,18 +42,18 @@ export function userHeaders(user: User): OutgoingHttpHeaders {
   };
 }
 
-/** Source: Kubernetes "Aggregation layer". */
+/** Builds the headers of a proxied request. Source: Kubernetes "Aggregation layer". */
 export function requestHeaders(
   request: IncomingMessage,
   user: User,
   host: string,
 ): OutgoingHttpHeaders {
   const { headers, socket } = request;
-  const before = headers["x-forwarded-for"];
-  const from = [before ?? [], socket.remoteAddress ?? []].flat().join(", ");
+  const previousAddresses = headers["x-forwarded-for"];
+  const forwardedFor = [previousAddresses ?? [], socket.remoteAddress ?? []].flat().join(", ");
   return {
     ...forwardedHeaders(request, host),
-    "x-forwarded-for": from,
+    "x-forwarded-for": forwardedFor,
     "x-forwarded-uri": (request.url ?? "").split("?")[0],
     ...userHeaders(user),
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An APIService for each group version of this server. Source: Kubernetes kube-aggregator, autoregister.
+// APIServices for the group versions of this server. Source: Kubernetes kube-aggregator, autoregister.
 import { WorkQueue } from "../controllers/work-queue.ts";
 import { API_SERVICE } from "../kinds/extension/api-service.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
@@ -14,7 +14,7 @@ import { LOCALLY_AVAILABLE } from "./availability.ts";
 
 const MANAGED_LABEL = "kube-aggregator.kubernetes.io/automanaged";
 
-/** `onstart`: created when the server starts; `true`: reconciled continuously. */
+/** Value of the managed label. `onstart`: created when the server starts; `true`: reconciled continuously. */
 type Management = "onstart" | "true";
 
 interface DesiredApiService {
@@ -24,7 +24,7 @@ interface DesiredApiService {
   readonly management: Management;
 }
 
-/** The group of APIServices itself has none. */
+/** Returns the APIServices by name. The group of APIServices itself gets none. */
 function desiredApiServices(deps: VerbDeps): ReadonlyMap<string, DesiredApiService> {
   const desired = deps.registry
     .list()
@@ -66,7 +66,7 @@ function toAddress(name: string) {
   return { bucket: API_SERVICES_BUCKET, namespace: "", name };
 }
 
-/** Leaves APIServices without the managed label alone. */
+/** Creates the APIService. Corrects an existing one only if it has the expected managed label. */
 function ensureApiService(
   deps: VerbDeps,
   transaction: Transaction,

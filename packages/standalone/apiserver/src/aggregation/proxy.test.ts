@@ -7,8 +7,8 @@ import { BUCKET, apiService, putBackend } from "../testing/far-api.ts";
 import { serveUpgrades } from "../backend/tunnel.ts";
 import {
   MemoryConnections,
-  type Reached,
-  makeBehind,
+  type ConnectTarget,
+  makeBackendServer,
   requestInMemory,
   upgradeInMemory,
 } from "../testing/memory-network.ts";
@@ -41,7 +41,7 @@ test.each([
 
 describe("a request for another server", () => {
   async function ask(
-    reached: Readonly<Record<string, Reached>>,
+    reached: Readonly<Record<string, ConnectTarget>>,
     path = "/apis/far.io/v1/stars?x=1",
     given: {
       readonly apiService?: KubeObject;
@@ -72,8 +72,8 @@ describe("a request for another server", () => {
     return { answer, connections };
   }
 
-  function echo(): ReturnType<typeof makeBehind> {
-    return makeBehind((_request, response, body) => {
+  function echo(): ReturnType<typeof makeBackendServer> {
+    return makeBackendServer((_request, response, body) => {
       response.writeHead(201, "Made", {
         "content-type": "text/x",
         connection: "x-hop",
@@ -126,7 +126,7 @@ describe("a request for another server", () => {
     });
     const gone = ["authorization", "impersonate-user", "x-remote-extra-k", "x-mine", "te"];
     expect(gone.filter((name) => request?.headers[name] !== undefined)).toEqual([]);
-    expect(connections.asked).toEqual([
+    expect(connections.attempts).toEqual([
       {
         peer: {
           addresses: [
@@ -147,16 +147,16 @@ describe("a request for another server", () => {
     expect(answer.code).toBe(201);
   });
 
-  const redirecting = makeBehind((_request, response) =>
+  const redirecting = makeBackendServer((_request, response) =>
     response.writeHead(302, { location: "/x" }).end(),
   ).server;
-  const unmoved = makeBehind((_request, response) => response.writeHead(304).end()).server;
-  const breaking = makeBehind((_request, response) => response.destroy()).server;
+  const unmoved = makeBackendServer((_request, response) => response.writeHead(304).end()).server;
+  const breaking = makeBackendServer((_request, response) => response.destroy()).server;
   const none = "dial tcp 10.0.0.2:8443: connect: connection refused";
 
   test.each<{
     name: string;
-    reached: Record<string, Reached>;
+    reached: Record<string, ConnectTarget>;
     given?: Parameters<typeof ask>[2];
     path?: string;
     code: number;
@@ -213,7 +213,7 @@ describe("a request for another server", () => {
   });
 
   test("is cut off when the answer breaks off", async () => {
-    const partial = makeBehind((_request, response) => {
+    const partial = makeBackendServer((_request, response) => {
       response.writeHead(200, { "content-length": 10 });
       response.write("abc");
       setImmediate(() => response.destroy());
@@ -222,7 +222,7 @@ describe("a request for another server", () => {
   });
 
   describe("that asks for another protocol", () => {
-    async function upgrade(reached: Readonly<Record<string, Reached>>) {
+    async function upgrade(reached: Readonly<Record<string, ConnectTarget>>) {
       const server = await startTestServer();
       await server.put(BUCKET, apiService());
       await putBackend(server);
@@ -262,7 +262,7 @@ describe("a request for another server", () => {
     });
   });
 
-  const silent = makeBehind(() => undefined).server;
+  const silent = makeBackendServer(() => undefined).server;
 
   test("is refused when there is no answer in time", async () => {
     const { answer } = await ask({ "10.0.0.1:8443": silent }, "/apis/far.io/v1/stars?timeout=1ms");
@@ -272,7 +272,7 @@ describe("a request for another server", () => {
 
   test.each(["watch=true", "watch=", "follow=true"])("may last with %s", async (query) => {
     // The time-out of 1 ms would have passed before the answer, which takes more turns than that.
-    const later = makeBehind((_request, response) => {
+    const later = makeBackendServer((_request, response) => {
       AbortSignal.timeout(3).addEventListener("abort", () => response.end("late"));
     }).server;
     const { answer } = await ask(

@@ -16,10 +16,10 @@ import {
 } from "./api-services.ts";
 import { requestHeaders } from "./front-proxy.ts";
 
-/** Source: kube-apiserver --request-timeout. */
+/** Default and maximum duration of a request. Source: kube-apiserver --request-timeout. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** Requests for these subresources have no deadline. */
+/** Paths of subresources whose requests have no deadline. */
 const LONG_RUNNING_PATH = /\/(attach|exec|log|portforward|proxy)(\/|$)/;
 
 function timeoutError(): StatusError {
@@ -58,7 +58,7 @@ function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
     : AbortSignal.timeout(parseTimeout(url.searchParams.get("timeout") ?? ""));
 }
 
-/** Throws a StatusError 504 at the deadline. */
+/** Forwards the request. Throws a StatusError 504 at the deadline. */
 async function forward(forwarding: Forwarding): Promise<void> {
   const { request, response } = forwarding;
   const deadline = requestDeadline(request);
@@ -85,7 +85,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   outgoing.on("error", (error) => {
-    // At the deadline the client has already received a response; destroying it would cut that off.
+    // At the deadline, `abort` already ended the response; destroying it here could cut off the timeout error.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();
@@ -100,7 +100,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     forwardResponse(backendResponse, response);
   });
   if (deadline?.aborted === true) {
-    // The deadline passed before the connection was open, so no event follows.
+    // The deadline passed before the connection was open, so its event was missed.
     abort();
   } else {
     request.pipe(outgoing);
@@ -122,7 +122,7 @@ async function tunnelUpgrade(forwarding: Forwarding, stop: AbortSignal): Promise
   }
 }
 
-/** An APIService with a Service takes precedence over a definition of the same group version. */
+/** Creates an aggregator. An APIService with a Service takes precedence over a definition of its group version. */
 export function makeAggregator(deps: ProxyDeps): Aggregator {
   return {
     serve: async (request, response, user) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discovery documents of extension API servers, as of the last probe.
+// Discovery documents of extension API servers, as of the last successful probe.
 import { type Fields, isFields, textAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
 import {
@@ -11,9 +11,9 @@ import {
 } from "./api-services.ts";
 
 interface RemoteDocuments {
-  /** metav1.APIResourceList. */
+  /** APIResourceList of the group version. */
   readonly resources: Fields;
-  /** Path of its OpenAPI v3 document; empty if it has none. */
+  /** Path of the group version's OpenAPI v3 document; empty if it has none. */
   readonly openApiUrl: string;
 }
 
@@ -21,7 +21,7 @@ export interface RemoteVersion {
   readonly group: string;
   readonly version: string;
   readonly isAvailable: boolean;
-  /** Undefined until the first successful probe. */
+  /** Documents of the last successful probe; undefined until then. */
   readonly documents: RemoteDocuments | undefined;
 }
 
@@ -54,7 +54,7 @@ export class RemoteDiscovery {
     return object !== undefined && isAggregated(object);
   }
 
-  /** A group version without an APIService belongs to a new CustomResourceDefinition. */
+  /** Returns a lookup. A group version without an APIService belongs to a new CustomResourceDefinition. */
   priorities(): (group: string, version: string) => Priority {
     const byName = new Map(
       this.#apiServices().map(({ metadata, spec }) => [metadata.name, toPriority(spec)]),

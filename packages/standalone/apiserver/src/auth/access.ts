@@ -8,13 +8,13 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** People's use of rights is not logged. */
+/** Matches the names of programs' users. The use of rights by people is not logged. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Bounds memory, because clients choose the names in paths. */
+/** Maximum number of logged rights. Bounds memory, because clients choose the names in paths. */
 const LOG_LINES_MAX = 5000;
 
-/** For example `virtualmachines.kubevirt.io/status`. */
+/** Returns, for example, `virtualmachines.kubevirt.io/status`. */
 function resourceText({ group, resource, subresource }: AccessAttributes): string {
   const qualifiedResource = group === "" ? resource : `${resource}.${group}`;
   return subresource === "" ? qualifiedResource : `${qualifiedResource}/${subresource}`;
@@ -59,7 +59,7 @@ interface Access {
   readonly accessLog: AccessLog;
 }
 
-/** Throws an AppError APISERVER_TLS_INVALID if the token key is invalid. */
+/** Creates the access checks. Throws an AppError APISERVER_TLS_INVALID if the token key is invalid. */
 export function makeAccess(options: AccessOptions, store: Store): Access {
   const { tokens, tokenKeyPem, clock, logger } = options;
   const accountTokens = new AccountTokens({ store, clock, keyPem: tokenKeyPem });

@@ -126,7 +126,7 @@ describe("a token", () => {
     metadata: { name: "sa", namespace: "ns", uid: "u1" },
   };
   const issue = (audiences: readonly string[]) =>
-    tokens.issue({ account, audiences, expiresInSeconds: 600, bound: undefined });
+    tokens.issue({ account, audiences, expiresInSeconds: 600, boundObject: undefined });
 
   test("of the server's list is for the server only", async () => {
     expect(await authentication.authenticateToken("secret")).toEqual({

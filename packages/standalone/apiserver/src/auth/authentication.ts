@@ -6,7 +6,7 @@ import { unauthorized } from "../meta/status.ts";
 import { type AccountTokens, ISSUER, type TokenUser } from "./tokens/account-tokens.ts";
 import { ANONYMOUS, AUTHENTICATED, type User } from "./user.ts";
 
-/** A static bearer token. Secret. */
+/** A static bearer token, which is secret. */
 export interface TokenEntry {
   readonly token: string;
   readonly user: string;
@@ -17,12 +17,12 @@ function digest(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-/** Attributes that occur more than once are lists. */
+/** Returns the values of a certificate attribute, which is a list if it occurs more than once. */
 function toStrings(value: unknown): string[] {
   return [value].flat().filter((item): item is string => typeof item === "string");
 }
 
-/** `bad`: not trusted, or without a CN. */
+/** Result of reading a client certificate. `bad`: the certificate is not trusted or has no CN. */
 type CertificateResult = User | "none" | "bad";
 
 function readCertificate(socket: TLSSocket): CertificateResult {
@@ -44,12 +44,12 @@ function bearerToken(request: IncomingMessage): string | undefined {
 }
 
 export class TokenRejected extends Error {
-  override readonly name = "TokenRefused";
+  override readonly name = "TokenRejected";
 }
 
 const INVALID_TOKEN_MESSAGE = "invalid bearer token";
 
-/** Reads certificates once for each connection. */
+/** Authenticates requests. Reads certificates once for each connection. */
 export class Authentication {
   readonly #users = new Map<string, User>();
   readonly #accounts: AccountTokens;
@@ -62,7 +62,7 @@ export class Authentication {
     }
   }
 
-  /** No audiences means this server. Throws TokenRefused. */
+  /** Returns the token's user. The default audience is this server. Throws TokenRejected. */
   async authenticateToken(token: string, audiences: readonly string[] = []): Promise<TokenUser> {
     const requestedAudiences = audiences.length === 0 ? [ISSUER] : audiences;
     const user = this.#users.get(digest(token));
@@ -78,7 +78,7 @@ export class Authentication {
     return result;
   }
 
-  /** Certificates take precedence over tokens. Throws a StatusError 401 for invalid credentials. */
+  /** Returns the user. Prefers a valid certificate to a token. Throws a StatusError 401 for invalid credentials. */
   async authenticate(request: IncomingMessage): Promise<User> {
     const { socket } = request;
     const certificate = socket instanceof TLSSocket ? this.#certificateOf(socket) : "none";

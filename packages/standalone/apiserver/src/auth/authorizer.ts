@@ -2,7 +2,7 @@
 import { asList, valueAt } from "../objects/json.ts";
 import type { User } from "./user.ts";
 
-/** Source: Kubernetes authorization.Attributes. */
+/** Attributes of a request to authorize. Source: Kubernetes authorization.Attributes. */
 export interface AccessAttributes {
   readonly verb: string;
   readonly group: string;
@@ -11,14 +11,14 @@ export interface AccessAttributes {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
-  /** Set for non-resource paths only. */
+  /** Path of a non-resource request; otherwise empty. */
   readonly path: string;
 }
 
 export interface AccessDecision {
   readonly allowed: boolean;
   readonly reason: string;
-  /** The node authorizer allows it, because the node's pods need it; no role allows it. */
+  /** Whether only the node authorizer allows the request, because the node's pods need it. */
   readonly isAllowedByPods?: boolean;
 }
 
@@ -26,31 +26,31 @@ export type Authorize = (user: User, attributes: AccessAttributes) => AccessDeci
 
 export interface UserRules {
   readonly rules: readonly PolicyRule[];
-  /** Why rules may be missing. */
+  /** Reasons why rules may be missing. */
   readonly errors: readonly string[];
 }
 
 export interface Authorizer {
   readonly authorize: Authorize;
-  /** An empty namespace means cluster-wide rules only. */
+  /** Returns the user's rules. An empty namespace means cluster-wide rules only. */
   listUserRules(user: User, namespace: string): UserRules;
-  /** Returns undefined if the role does not exist. */
+  /** Returns the role's rules, or undefined if the role does not exist. */
   listRoleRules(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
 
-/** Source: rbac/v1 RoleRef. */
+/** Reference from a binding to a role. Source: rbac/v1 RoleRef. */
 export interface RoleRef {
   readonly apiGroup: string;
   readonly kind: string;
   readonly name: string;
 }
 
-/** All lists must match, each by any item. Source: rbac/v1 PolicyRule. */
+/** A rule that allows a request if each list has a matching item. Source: rbac/v1 PolicyRule. */
 export interface PolicyRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
-  /** An empty list matches all names, and requests without a name. */
+  /** Names of objects. An empty list matches all names, and requests without a name. */
   readonly resourceNames: readonly string[];
   readonly nonResourceURLs: readonly string[];
 }
@@ -75,7 +75,7 @@ export function includesOrWildcard(list: readonly string[], item: string): boole
   return list.includes(WILDCARD) || list.includes(item);
 }
 
-/** `pods` does not match `pods/log`; a star before the slash matches it for every resource. */
+/** Returns whether the list has the resource. `pods` does not match `pods/log`, but a `*` before the slash does. */
 export function matchesResource(list: readonly string[], resource: string): boolean {
   const slash = resource.indexOf("/");
   return (
@@ -83,7 +83,7 @@ export function matchesResource(list: readonly string[], resource: string): bool
   );
 }
 
-/** A trailing `*` matches any suffix. */
+/** Returns whether a pattern matches the path. A trailing `*` matches any suffix. */
 export function matchesPath(list: readonly string[], path: string): boolean {
   return list.some(
     (pattern) =>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of 403 responses, which tools parse. Source: Kubernetes responsewriters.Forbidden.
+// Messages of 403 responses, which tools parse. Source: Kubernetes responsewriters.Forbidden.
 import { StatusError } from "../meta/status.ts";
 import type { AccessAttributes } from "./authorizer.ts";
 import type { User } from "./user.ts";
@@ -8,7 +8,7 @@ function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** Formats like Go's `%q` of a list. */
+/** Formats a list like Go's `%q`. */
 export function quoteAll(texts: readonly string[]): string {
   return `[${texts.map((text) => JSON.stringify(text)).join(" ")}]`;
 }

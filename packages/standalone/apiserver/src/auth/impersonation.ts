@@ -16,7 +16,7 @@ const HEADER_PREFIX = "impersonate-";
 const EXTRA_HEADER_PREFIX = "impersonate-extra-";
 
 export class MissingImpersonatedUser extends Error {
-  override readonly name = "NobodyImpersonated";
+  override readonly name = "MissingImpersonatedUser";
 }
 
 interface Impersonation {
@@ -26,7 +26,7 @@ interface Impersonation {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Keys are percent-encoded; an invalid escape is taken literally. */
+/** Decodes the percent-encoded key. A key with an invalid escape is taken literally. */
 function extraKey(header: string): string {
   const key = header.slice(EXTRA_HEADER_PREFIX.length);
   try {
@@ -87,7 +87,7 @@ function impersonatedGroups(impersonation: Impersonation): readonly string[] {
   return groups.includes(implied) ? groups : [...groups, implied];
 }
 
-/** Formats like Go's list of object references. */
+/** Formats the references like Go's list of object references. */
 function printReferences(impersonation: Impersonation): string {
   const extra = [...impersonation.extra].flatMap(([key, values]) =>
     values.map((value) => `{UserExtra  ${value}  authentication.k8s.io/v1  ${key}}`),
@@ -98,7 +98,7 @@ function printReferences(impersonation: Impersonation): string {
   return `[${[...groups, ...extra, ...uid].join(" ")}]`;
 }
 
-/** Backends receive the impersonated user in front proxy headers instead. */
+/** Removes the impersonation headers; backends receive the user in front proxy headers instead. */
 function removeHeaders(request: IncomingMessage): void {
   for (const name of Object.keys(request.headers).filter((header) =>
     header.startsWith(HEADER_PREFIX),
@@ -107,7 +107,7 @@ function removeHeaders(request: IncomingMessage): void {
   }
 }
 
-/** Throws a StatusError 403, or MissingImpersonatedUser. */
+/** Returns the impersonated user, or else `user`. Throws a StatusError 403, or MissingImpersonatedUser. */
 export function impersonate(request: IncomingMessage, user: User, authorize: Authorize): User {
   if (!Object.keys(request.headers).some((name) => name.startsWith(HEADER_PREFIX))) {
     return user;

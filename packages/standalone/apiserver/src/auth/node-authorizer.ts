@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes read what their pods reference, and request tokens of their accounts. Source: Kubernetes Node authorizer.
+// Kubernetes Node authorizer: nodes read what their pods reference, and request tokens of their pods' accounts.
 import { CONTAINER_LISTS } from "../kinds/workload/pod-defaults.ts";
 import { asList, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
@@ -25,34 +25,36 @@ function volumeReferences(volume: unknown): { configmaps: string[]; secrets: str
 
 function containerReferences(container: unknown): { configmaps: string[]; secrets: string[] } {
   const variables = asList(valueAt(container, "env"));
-  const from = asList(valueAt(container, "envFrom"));
+  const envSources = asList(valueAt(container, "envFrom"));
   return {
     configmaps: [
       ...variables.map((item) => textAt(item, "valueFrom", "configMapKeyRef", "name")),
-      ...from.map((item) => textAt(item, "configMapRef", "name")),
+      ...envSources.map((item) => textAt(item, "configMapRef", "name")),
     ],
     secrets: [
       ...variables.map((item) => textAt(item, "valueFrom", "secretKeyRef", "name")),
-      ...from.map((item) => textAt(item, "secretRef", "name")),
+      ...envSources.map((item) => textAt(item, "secretRef", "name")),
     ],
   };
 }
 
-/** Source: Kubernetes pkg/api/pod VisitPodSecretNames, VisitPodConfigmapNames. */
+/** Returns the names that a pod references. Source: Kubernetes VisitPodSecretNames, VisitPodConfigmapNames. */
 function findPodReferences(spec: unknown): PodReferences {
   const containers = CONTAINER_LISTS.flatMap((list) => asList(valueAt(spec, list)));
-  const all = [
+  const references = [
     ...asList(valueAt(spec, "volumes")).map(volumeReferences),
     ...containers.map(containerReferences),
   ];
-  const pulls = asList(valueAt(spec, "imagePullSecrets")).map((item) => textAt(item, "name"));
+  const pullSecrets = asList(valueAt(spec, "imagePullSecrets")).map((item) => textAt(item, "name"));
   const claims = asList(valueAt(spec, "volumes")).map((volume) =>
     textAt(volume, "persistentVolumeClaim", "claimName"),
   );
   return {
     persistentvolumeclaims: new Set(claims.filter(Boolean)),
-    configmaps: new Set(all.flatMap(({ configmaps }) => configmaps).filter(Boolean)),
-    secrets: new Set([...all.flatMap(({ secrets }) => secrets), ...pulls].filter(Boolean)),
+    configmaps: new Set(references.flatMap(({ configmaps }) => configmaps).filter(Boolean)),
+    secrets: new Set(
+      [...references.flatMap(({ secrets }) => secrets), ...pullSecrets].filter(Boolean),
+    ),
   };
 }
 
@@ -98,7 +100,7 @@ function podSpecTest({
 
 type Lookup = Pick<Store, "find" | "list">;
 
-/** Pods reference claims, and claims are bound to volumes. */
+/** Replaces a volume by the claim that is bound to it, because pods reference claims. */
 function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessAttributes {
   const { group, resource, subresource, verb, name } = attributes;
   const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";
@@ -124,7 +126,7 @@ function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes
   });
 }
 
-/** Checks the roles first, then the references of the node's pods. */
+/** Adds the node authorizer, which checks the roles first, then the references of the node's pods. */
 export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Authorizer {
   const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
     const decision = authorizer.authorize(user, attributes);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes apiserver RequestInfo.
+// Attributes of requests, from their method, path and query. Source: Kubernetes apiserver RequestInfo.
 import { pathSegmentFault } from "../meta/names.ts";
 import type { AccessAttributes } from "./authorizer.ts";
 
 export interface RequestLine {
   readonly method: string;
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
@@ -19,7 +19,7 @@ const VERBS: Readonly<Record<string, string>> = {
   DELETE: "delete",
 };
 
-/** The segment after these is not a resource in the namespace. */
+/** Subresources of a Namespace; other names after a namespace are resources in it. */
 const NAMESPACE_SUBRESOURCES: readonly string[] = ["status", "finalize"];
 
 const EXACT_NAME = /^metadata\.name==?([^=]*)$/;
@@ -32,7 +32,7 @@ function splitSegments(path: string): readonly string[] {
       try {
         return decodeURIComponent(segment);
       } catch {
-        // No object has such a name.
+        // No object has a name with an invalid escape.
         return segment;
       }
     });
@@ -70,7 +70,7 @@ function isRead(method: string): boolean {
   return VERBS[method] === "get";
 }
 
-/** Only `false` and `0` disable a watch. Source: apimachinery Convert_Slice_string_To_bool. */
+/** Returns whether `watch` is set, but not to `false` or `0`. Source: apimachinery Convert_Slice_string_To_bool. */
 export function isWatchQuery(query: URLSearchParams): boolean {
   return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
 }

@@ -8,9 +8,9 @@ export const UNAUTHENTICATED = "system:unauthenticated";
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Distinguishes users whose name was reused. */
+  /** Unique ID, which distinguishes users whose name was reused. */
   readonly uid?: string;
-  /** For example the pod that a token is bound to. */
+  /** Extra attributes, for example the pod that a token is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -24,7 +24,7 @@ interface ServiceAccountName {
   readonly name: string;
 }
 
-/** Source: Kubernetes apiserver serviceaccount/util. */
+/** Returns the account's user name. Source: Kubernetes apiserver serviceaccount/util. */
 export function serviceAccountUser({ namespace, name }: ServiceAccountName): string {
   return `${ACCOUNT_USER_PREFIX}${namespace}:${name}`;
 }
@@ -41,7 +41,7 @@ export function serviceAccountGroups(namespace: string): readonly string[] {
   return [ACCOUNTS_GROUP, `${ACCOUNTS_GROUP}:${namespace}`];
 }
 
-/** Source: authentication/v1 UserInfo. */
+/** Converts the user to UserInfo. Source: authentication/v1. */
 export function toUserInfo(user: User): Fields {
   return {
     username: user.name,

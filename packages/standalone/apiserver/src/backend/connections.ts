@@ -19,7 +19,7 @@ const AUTHORITY_CODES: ReadonlySet<string> = new Set([
   "CERT_UNTRUSTED",
 ]);
 
-/** Go's messages for failed system calls. */
+/** Go's messages for failed system calls, by error code. */
 const DIAL_ERRORS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connect: connection refused",
   EHOSTUNREACH: "connect: no route to host",
@@ -41,7 +41,7 @@ export function printHostPort({ host, port }: HostPort): string {
   return `${host.includes(":") ? `[${host}]` : host}:${String(port)}`;
 }
 
-/** Uses the words of Go's HTTP client. */
+/** Describes the failure like Go's HTTP client. */
 export function describeFailure(error: unknown, address: HostPort): string {
   const code = errorCode(error);
   const dial = DIAL_ERRORS[code];
@@ -60,21 +60,21 @@ export function describeFailure(error: unknown, address: HostPort): string {
   return code === "ECONNRESET" || code === "EPIPE" ? "EOF" : messageOf(error);
 }
 
-/** Whether the request was not sent yet, so that another address may be tried. */
+/** Returns whether the request was not sent yet, so that another address may be tried. */
 export function isConnectFailure(error: unknown): boolean {
   return DIAL_ERRORS[errorCode(error)] !== undefined;
 }
 
 export interface Peer {
-  /** Equivalent addresses, at least one. */
+  /** Equivalent addresses; at least one. */
   readonly addresses: readonly HostPort[];
   readonly serverName: string;
-  /** CA of its certificate, PEM. Empty: the system's CAs. */
+  /** CA of the peer's certificate, as PEM. If it is empty, the system's CAs are used. */
   readonly caPem: string;
   readonly insecure?: boolean;
 }
 
-/** Certificate of this server as a client. The key is secret. */
+/** Certificate of this server as a client. Its key is secret. */
 interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;
@@ -84,12 +84,12 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** SNI allows no IP addresses; Node.js then verifies the certificate against the host. */
+/** Returns no SNI for IP addresses, which SNI does not allow. Node.js then verifies the host. */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }
 
-/** Keep-alive connections, one pool for each address of a peer. */
+/** Pools of keep-alive connections, one for each address of a peer. */
 export class Connections {
   readonly #agents = new Map<string, Agent>();
   readonly #certificate: ClientCertificate | undefined;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request to a server behind this one.
 import { describe, expect, test } from "vitest";
-import { MemoryConnections, type Reached, makeBehind } from "../testing/memory-network.ts";
+import {
+  MemoryConnections,
+  type ConnectTarget,
+  makeBackendServer,
+} from "../testing/memory-network.ts";
 import type { Peer } from "./connections.ts";
 import { exchange } from "./exchange.ts";
 
@@ -21,7 +25,7 @@ const QUESTION = {
 } as const;
 
 function greeter() {
-  return makeBehind((_request, response, body) => {
+  return makeBackendServer((_request, response, body) => {
     response.writeHead(201, { "content-type": "text/plain" }).end(`got ${body}`);
   });
 }
@@ -39,7 +43,7 @@ test("the request is sent whole and its answer is read whole", async () => {
 });
 
 test("an answer without a content type is read too", async () => {
-  const { server } = makeBehind((_request, response) => response.writeHead(404).end());
+  const { server } = makeBackendServer((_request, response) => response.writeHead(404).end());
   const connections = new MemoryConnections({ "one:443": server });
   const answer = await exchange(
     peerAt("one"),
@@ -50,15 +54,20 @@ test("an answer without a content type is read too", async () => {
 });
 
 describe("a failure", () => {
-  const tooLong = makeBehind((_request, response) => {
+  const tooLong = makeBackendServer((_request, response) => {
     response.end(Buffer.alloc(16 * 1024 * 1024 + 1));
   }).server;
-  const longest = makeBehind((_request, response) => {
+  const longest = makeBackendServer((_request, response) => {
     response.end(Buffer.alloc(16 * 1024 * 1024));
   }).server;
-  const breaking = makeBehind((_request, response) => response.destroy()).server;
+  const breaking = makeBackendServer((_request, response) => response.destroy()).server;
 
-  test.each<{ name: string; hosts: string[]; reached: Record<string, Reached>; want: string }>([
+  test.each<{
+    name: string;
+    hosts: string[];
+    reached: Record<string, ConnectTarget>;
+    want: string;
+  }>([
     { name: "there is no address", hosts: [], reached: {}, want: "no address" },
     {
       name: "every address refuses",
@@ -98,7 +107,7 @@ describe("a failure", () => {
       connections.asConnections,
     );
     expect(answer.text).toBe("got x");
-    expect(connections.asked.map(({ at }) => at.host)).toEqual(["one", "two"]);
+    expect(connections.attempts.map(({ at }) => at.host)).toEqual(["one", "two"]);
   });
 
   test("the longest answer that is allowed is read", async () => {
@@ -108,7 +117,7 @@ describe("a failure", () => {
   });
 
   test("a server that does not answer in time is given up", async () => {
-    const silent = makeBehind(() => undefined).server;
+    const silent = makeBackendServer(() => undefined).server;
     const connections = new MemoryConnections({ "one:443": silent });
     const asked = exchange(peerAt("one"), { ...QUESTION, timeoutMs: 1 }, connections.asConnections);
     await expect(asked).rejects.toThrow(new Error("context deadline exceeded"));

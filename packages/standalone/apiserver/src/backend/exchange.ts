@@ -39,7 +39,7 @@ async function readAll(response: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Retries if the backend has closed the keep-alive connection meanwhile. */
+/** Sends the request. Retries if the backend has closed the reused connection. */
 function sendRequest(options: RequestOptions, text: string | undefined): Promise<BackendResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<BackendResponse>();
   const outgoing = request(options);
@@ -52,11 +52,11 @@ function sendRequest(options: RequestOptions, text: string | undefined): Promise
   });
   outgoing.on("response", (response) => {
     readAll(response)
-      .then((received) => {
+      .then((responseText) => {
         resolve({
           code: response.statusCode ?? 0,
           contentType: response.headers["content-type"] ?? "",
-          text: received,
+          text: responseText,
         });
       })
       .catch(reject);
@@ -65,7 +65,7 @@ function sendRequest(options: RequestOptions, text: string | undefined): Promise
   return promise;
 }
 
-/** Tries the next address only if one refuses the connection. */
+/** Attempts the addresses in order. Continues with the next one only if the connection fails. */
 export async function tryAddresses<T>(
   peer: Peer,
   attempt: (address: HostPort) => Promise<T>,
@@ -84,7 +84,7 @@ export async function tryAddresses<T>(
   throw failure;
 }
 
-/** Throws an Error with a message for users if there is no response. */
+/** Sends the request to the peer. Throws an Error with a message for users if there is no response. */
 export async function exchange(
   peer: Peer,
   backendRequest: BackendRequest,
@@ -92,15 +92,17 @@ export async function exchange(
 ): Promise<BackendResponse> {
   const signal = AbortSignal.timeout(backendRequest.timeoutMs);
   const { method, path, headers, text } = backendRequest;
-  let last: HostPort = { host: "", port: 0 };
+  let lastAddress: HostPort = { host: "", port: 0 };
   try {
     return await tryAddresses(peer, (address) => {
-      last = address;
+      lastAddress = address;
       const options = connections.requestOptions(peer, address);
       return sendRequest({ ...options, method, path, headers, signal }, text);
     });
   } catch (error) {
-    const reason = signal.aborted ? "context deadline exceeded" : describeFailure(error, last);
+    const reason = signal.aborted
+      ? "context deadline exceeded"
+      : describeFailure(error, lastAddress);
     throw new Error(reason, { cause: error });
   }
 }

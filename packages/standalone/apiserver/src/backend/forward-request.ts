@@ -13,23 +13,25 @@ import { type Connections, type Peer, describeFailure, printHostPort } from "./c
 import { tryAddresses } from "./exchange.ts";
 import type { HostPort } from "./service-address.ts";
 
-const HOP_BY_HOP =
+const HOP_BY_HOP_HEADERS =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
 /** Headers that only this server may set, and credentials for this server. */
-const SERVER_ONLY =
+const SERVER_ONLY_HEADERS =
   /^(authorization|host|impersonate-.*|x-remote-(user|uid|group|extra-.*)|x-forwarded-uri)$/;
 
 function endToEndHeaders(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {
-  const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
+  const connectionHeaders = (headers.connection ?? "")
+    .split(",")
+    .map((name) => name.trim().toLowerCase());
   return Object.entries(headers).filter(
-    ([name]) => !HOP_BY_HOP.test(name) && !named.includes(name),
+    ([name]) => !HOP_BY_HOP_HEADERS.test(name) && !connectionHeaders.includes(name),
   );
 }
 
-/** Removes the client's credentials and user headers. */
+/** Returns the request's headers without the client's credentials and user headers. */
 export function forwardedHeaders({ headers }: IncomingMessage, host: string): OutgoingHttpHeaders {
-  const forwarded = endToEndHeaders(headers).filter(([name]) => !SERVER_ONLY.test(name));
+  const forwarded = endToEndHeaders(headers).filter(([name]) => !SERVER_ONLY_HEADERS.test(name));
   return {
     ...Object.fromEntries(forwarded),
     ...(headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }),
@@ -53,13 +55,13 @@ export interface Forwarding {
   readonly headersFor: (host: string) => OutgoingHttpHeaders;
 }
 
-/** Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
+/** Message of kube-apiserver. Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
 const REDIRECT_MESSAGE = "the backend attempted to redirect this request, which is not permitted";
 
-/** No body bytes are sent yet. */
+/** Opens a request, and waits for its connection. Sends no body bytes. */
 async function openConnected(options: RequestOptions): Promise<ClientRequest> {
   const outgoing = httpsRequest(options);
-  // The `socket` event's argument.
+  // The argument of the `socket` event is a Socket.
   const [socket] = (await once(outgoing, "socket")) as [Socket];
   if (!outgoing.reusedSocket) {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
@@ -71,16 +73,16 @@ async function openConnected(options: RequestOptions): Promise<ClientRequest> {
   return outgoing;
 }
 
-/** Throws an Error with a message for users. */
+/** Opens a request to the peer. Throws an Error with a message for users. */
 export async function openRequest(
   forwarding: Forwarding,
   extraHeaders: OutgoingHttpHeaders = {},
 ): Promise<ClientRequest> {
   const { request, peer, connections, path, headersFor } = forwarding;
-  let last: HostPort = { host: "", port: 0 };
+  let lastAddress: HostPort = { host: "", port: 0 };
   try {
     return await tryAddresses(peer, (address) => {
-      last = address;
+      lastAddress = address;
       return openConnected({
         ...connections.requestOptions(peer, address),
         method: request.method,
@@ -89,11 +91,11 @@ export async function openRequest(
       });
     });
   } catch (error) {
-    throw new Error(describeFailure(error, last), { cause: error });
+    throw new Error(describeFailure(error, lastAddress), { cause: error });
   }
 }
 
-/** The client would send its credentials to the target of a redirect. */
+/** Returns whether the response redirects. The client would send its credentials to the target. */
 function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
 }

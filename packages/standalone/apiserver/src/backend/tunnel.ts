@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { type Forwarding, openRequest, forwardResponse } from "./forward-request.ts";
 
-/** Streams may be idle for days. */
+/** Delay before keep-alive probes, because streams may be idle for days. */
 const KEEPALIVE_DELAY_MS = 30_000;
 
 interface Upgrade {
@@ -18,7 +18,7 @@ export function isUpgrade(request: IncomingMessage): boolean {
   return UPGRADES.has(request);
 }
 
-/** Upgrade requests pass `listener`, so that they are authenticated and authorized like all others. */
+/** Passes upgrade requests to `listener`, so that they are authenticated and authorized like all other requests. */
 export function serveUpgrades(server: Server, listener: RequestListener): void {
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     if (!(socket instanceof Socket)) {
@@ -47,7 +47,7 @@ function printHead(backendResponse: IncomingMessage): string {
   return `${lines.join("\r\n")}\r\n\r\n`;
 }
 
-/** Copies bytes in both directions until one side closes; flushes pending bytes first. */
+/** Copies bytes in both directions. When one side closes, flushes pending bytes, then closes the other side. */
 function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
   const destroy = (): void => {
     left.destroy();
@@ -70,7 +70,7 @@ function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
   }
 }
 
-/** Forwards the response if the backend refuses. Throws an Error if nothing was sent to the client yet. */
+/** Tunnels an upgrade, or forwards the backend's refusal. Throws an Error if nothing was sent to the client yet. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);
@@ -78,8 +78,8 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
     throw new Error("the request does not ask for an upgrade");
   }
   const { socket, head } = upgrade;
-  const protocol = { connection: "Upgrade", upgrade: request.headers.upgrade };
-  const outgoing = await openRequest(forwarding, protocol);
+  const upgradeHeaders = { connection: "Upgrade", upgrade: request.headers.upgrade };
+  const outgoing = await openRequest(forwarding, upgradeHeaders);
   socket.once("close", () => outgoing.destroy());
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   outgoing.on("error", reject);
@@ -89,12 +89,12 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
       resolve(undefined);
     });
   });
-  outgoing.on("upgrade", (backendResponse, remote, remoteHead) => {
+  outgoing.on("upgrade", (backendResponse, backendSocket, backendHead) => {
     response.detachSocket(socket);
     socket.write(printHead(backendResponse));
-    socket.write(remoteHead);
-    remote.write(head);
-    pipeBothWays(socket, remote, stop);
+    socket.write(backendHead);
+    backendSocket.write(head);
+    pipeBothWays(socket, backendSocket, stop);
     resolve(undefined);
   });
   outgoing.end();

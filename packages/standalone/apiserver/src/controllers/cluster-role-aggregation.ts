@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes "Aggregated ClusterRoles".
+// Aggregation of ClusterRoles. Source: Kubernetes "Aggregated ClusterRoles".
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
 import { makeLabelMatcher } from "../meta/label-selector.ts";
 import { equalJson, asList, printJson, valueAt } from "../objects/json.ts";
@@ -19,18 +19,18 @@ function isAggregate(role: KubeObject): boolean {
   return valueAt(role, "aggregationRule") !== undefined;
 }
 
-function aggregatedRules(role: KubeObject, all: readonly KubeObject[]): readonly unknown[] {
+function aggregatedRules(role: KubeObject, allRoles: readonly KubeObject[]): readonly unknown[] {
   const selectors = asList(valueAt(role, "aggregationRule", "clusterRoleSelectors"));
   // Validation admits only label selectors.
   const matchers = selectors.map((selector) => makeLabelMatcher(selector as Selector));
-  const rules = all
+  const rules = allRoles
     .filter(({ metadata }) => metadata.name !== role.metadata.name)
     .filter(({ metadata }) => matchers.some((matches) => matches(metadata.labels ?? {})))
     .flatMap((other) => asList(other["rules"]));
   return [...new Map(rules.map((rule) => [printJson(rule), rule])).values()];
 }
 
-/** Returns whether the rules changed. */
+/** Aggregates the rules of a ClusterRole. Returns whether they changed. */
 async function aggregate(deps: VerbDeps, name: string): Promise<boolean> {
   const address = { bucket: BUCKET, namespace: "", name };
   return deps.store.write((transaction) => {
@@ -53,7 +53,7 @@ function aggregateNames(deps: VerbDeps): readonly string[] {
     .map(({ metadata }) => metadata.name);
 }
 
-/** Repeats, because aggregated roles may select one another. */
+/** Aggregates all ClusterRoles. Repeats, because aggregated roles may select one another. */
 export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
   const names = aggregateNames(deps);
   for (let depth = 0; depth < names.length; depth += 1) {

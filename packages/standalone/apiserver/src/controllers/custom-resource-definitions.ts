@@ -18,14 +18,14 @@ function markTerminating(definition: KubeObject, now: string): KubeObject {
   if (conditions.some((condition) => textAt(condition, "type") === "Terminating")) {
     return definition;
   }
-  const terminating = {
+  const terminatingCondition = {
     type: "Terminating",
     status: "True",
     reason: "InstanceDeletionInProgress",
     message: "CustomResource deletion is in progress",
     lastTransitionTime: now,
   };
-  definition["status"] = { ...status, conditions: [...conditions, terminating] };
+  definition["status"] = { ...status, conditions: [...conditions, terminatingCondition] };
   return definition;
 }
 
@@ -35,7 +35,7 @@ function removeFinalizer(definition: KubeObject): KubeObject {
   return definition;
 }
 
-/** Returns true if none remain. */
+/** Deletes the custom resources. Returns true if none remain. */
 async function deleteObjects(deps: VerbDeps, bucket: string): Promise<boolean> {
   const kind = deps.registry.findByBucket(bucket);
   if (kind === undefined) {
@@ -69,12 +69,12 @@ export function startDefinitionCleanup(deps: VerbDeps, stop: AbortSignal): void 
   const { clock, logger, store } = deps;
   const work = (name: string) => cleanUp(deps, name);
   const queue = new WorkQueue({ name: "definition-cleanup", clock, logger, stop, work });
-  const terminating = () =>
+  const listTerminating = () =>
     store
       .list({ bucket: DEFINITIONS_BUCKET })
       .filter((stored) => stored.view().metadata.deletionTimestamp !== undefined);
   const addTerminating = () => {
-    for (const stored of terminating()) {
+    for (const stored of listTerminating()) {
       queue.add(stored.address.name);
     }
   };
@@ -103,10 +103,12 @@ async function acceptNames(deps: VerbDeps, name: string): Promise<void> {
   if (kind === undefined || deps.store.find(address) === undefined) {
     return;
   }
-  const all = deps.store.list({ bucket: DEFINITIONS_BUCKET }).map((stored) => stored.view());
+  const definitions = deps.store
+    .list({ bucket: DEFINITIONS_BUCKET })
+    .map((stored) => stored.view());
   const now = rfc3339(deps.clock.now());
   await changeInternally(deps, { kind, address, subresource: "status" }, (object: KubeObject) => {
-    object["status"] = withNameConditions(object, all, now);
+    object["status"] = withNameConditions(object, definitions, now);
     return object;
   });
 }

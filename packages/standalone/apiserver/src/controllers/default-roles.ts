@@ -13,7 +13,7 @@ import { ensureObject } from "./internal-writes.ts";
 
 interface DefaultObject {
   readonly resource: "clusterroles" | "clusterrolebindings" | "roles";
-  /** Empty for cluster-scoped objects. */
+  /** Namespace of the object; empty for cluster-scoped objects. */
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -213,7 +213,7 @@ const BINDINGS: readonly DefaultObject[] = [
   bind("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
   bind("system:monitoring", "system:monitoring"),
   bind("system:service-account-issuer-discovery", "system:serviceaccounts"),
-  // No subjects, as on a cluster: the node authorizer and NodeRestriction decide for each node.
+  // Binds no subjects, like Kubernetes: the node authorizer and NodeRestriction decide for each node.
   bind("system:node"),
 ];
 
@@ -235,9 +235,9 @@ const AUTHENTICATION_READER: DefaultObject = {
 const DEFAULT_OBJECTS: readonly DefaultObject[] = [...ROLES, AUTHENTICATION_READER, ...BINDINGS];
 
 const LABELS = { "kubernetes.io/bootstrapping": "rbac-defaults" } as const;
-const AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate";
+const AUTOUPDATE_ANNOTATION = "rbac.authorization.kubernetes.io/autoupdate";
 
-/** Aggregated roles get no rules here, because their controller writes them. */
+/** Adds missing rules. Aggregated roles get no rules here, because their controller writes them. */
 function completeRules(object: KubeObject, desired: DefaultObject): void {
   const missing = asList(desired.fields["rules"]).filter(
     (rule) => missingRules(parseRules(object["rules"]), parseRules([rule])).length > 0,
@@ -257,10 +257,10 @@ function completeSubjects(object: KubeObject, desired: DefaultObject): void {
   }
 }
 
-function complete(object: KubeObject, desired: DefaultObject): void {
+function completeObject(object: KubeObject, desired: DefaultObject): void {
   const { metadata } = object;
   metadata.labels = { ...metadata.labels, ...LABELS, ...desired.labels };
-  metadata.annotations = { ...metadata.annotations, [AUTOUPDATE]: "true" };
+  metadata.annotations = { ...metadata.annotations, [AUTOUPDATE_ANNOTATION]: "true" };
   if (desired.fields["aggregationRule"] !== undefined) {
     object["aggregationRule"] = copyJson(desired.fields["aggregationRule"]);
   }
@@ -269,7 +269,7 @@ function complete(object: KubeObject, desired: DefaultObject): void {
 }
 
 function isAutoUpdated(object: KubeObject): boolean {
-  return object.metadata.annotations?.[AUTOUPDATE] !== "false";
+  return object.metadata.annotations?.[AUTOUPDATE_ANNOTATION] !== "false";
 }
 
 function ensureDefault(transaction: Transaction, desired: DefaultObject, deps: VerbDeps): void {
@@ -283,12 +283,12 @@ function ensureDefault(transaction: Transaction, desired: DefaultObject, deps: V
       Object.assign(object, copyJson(desired.fields));
     }
     if (isAutoUpdated(object)) {
-      complete(object, desired);
+      completeObject(object, desired);
     }
   });
 }
 
-/** Leaves additional rules, and objects with the annotation autoupdate=false, alone. */
+/** Ensures the default objects. Retains additional rules, and objects with the annotation autoupdate=false. */
 export async function ensureDefaultRoles(deps: VerbDeps): Promise<void> {
   await deps.store.write((transaction) => {
     for (const desired of DEFAULT_OBJECTS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes disruption controller.
+// Status of PodDisruptionBudgets. Source: Kubernetes disruption controller.
 import { bucketOf } from "../kinds/kind.ts";
 import {
   POD_DISRUPTION_BUDGET,
@@ -33,7 +33,7 @@ function affectedBudgets(
 
 export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  const pending = new Map<string, Address>();
+  const pendingAddresses = new Map<string, Address>();
   const withStatus = (budget: KubeObject, { namespace }: Address): KubeObject => {
     const pods = store.list({ bucket: PODS, namespace }).map((pod) => pod.view());
     const observedGeneration = budget.metadata.generation;
@@ -45,15 +45,15 @@ export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void 
     return { ...budget, status };
   };
   const work = async (key: string): Promise<void> => {
-    const address = pending.get(key);
+    const address = pendingAddresses.get(key);
     if (address === undefined) return;
-    pending.delete(key);
+    pendingAddresses.delete(key);
     const target = { kind: POD_DISRUPTION_BUDGET, address, subresource: "status" };
     await changeInternally(deps, target, (budget) => withStatus(budget, address));
   };
   const queue = new WorkQueue({ name: "disruption-budgets", clock, logger, stop, work });
   const enqueue = (address: Address): void => {
-    pending.set(printAddress(address), address);
+    pendingAddresses.set(printAddress(address), address);
     queue.add(printAddress(address));
   };
   const unsubscribe = store.subscribe((changes) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes "Garbage Collection".
+// Garbage collection by owner references. Source: Kubernetes "Garbage Collection".
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { EVENT } from "../kinds/cluster/event.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
@@ -15,7 +15,7 @@ import type { Change, StoredFacts, StoredObject } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally, deleteInternally, ensureObject } from "./internal-writes.ts";
 import {
-  FOREGROUND,
+  FOREGROUND_FINALIZER,
   OwnerIndex,
   type OwnerSources,
   type Target,
@@ -30,7 +30,7 @@ import { WorkQueue } from "./work-queue.ts";
 
 const COMPONENT = "garbage-collector-controller";
 
-/** Source: Kubernetes garbage collector OwnerRefInvalidNamespace. */
+/** Records an owner in another namespace. Source: Kubernetes garbage collector OwnerRefInvalidNamespace. */
 async function recordForeignOwner(
   deps: VerbDeps,
   target: Target,
@@ -68,8 +68,8 @@ async function recordForeignOwner(
   });
 }
 
-const ORPHAN = "orphan";
-/** For dependents that are examined after the owner's kind is gone, too. */
+const ORPHAN_FINALIZER = "orphan";
+/** Maximum number of deleted owners to remember, because their kinds may be deleted before their dependents. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -79,10 +79,10 @@ function equalLists(left: readonly string[], right: readonly string[]): boolean 
 
 function findPropagationPolicy({ metadata }: KubeObject): string {
   const { finalizers = [] } = metadata;
-  if (finalizers.includes(ORPHAN)) {
+  if (finalizers.includes(ORPHAN_FINALIZER)) {
     return "Orphan";
   }
-  return finalizers.includes(FOREGROUND) ? "Foreground" : "Background";
+  return finalizers.includes(FOREGROUND_FINALIZER) ? "Foreground" : "Background";
 }
 
 class GarbageCollector {
@@ -122,7 +122,7 @@ class GarbageCollector {
       this.#afterDeletion(current);
     } else {
       this.#addIfNeeded(current, previous);
-      this.#addReleased(current, previous);
+      this.#addUnblockedOwners(current, previous);
     }
     if (current.address.bucket === DEFINITIONS_BUCKET) {
       this.#retryUnresolved();
@@ -168,7 +168,7 @@ class GarbageCollector {
     this.#unresolved.clear();
   }
 
-  /** Decides from metadata in memory, because almost no object needs work. */
+  /** Queues the object if it needs work. Decides from metadata in memory, because almost no object does. */
   #addIfNeeded(stored: StoredObject, previous: StoredObject | undefined): void {
     const { address, owners, deleting } = stored;
     const hasLiveOwners = owners.every((uid) => this.#isLiveOwner(address, uid));
@@ -184,12 +184,12 @@ class GarbageCollector {
   #addDeleting(stored: StoredObject): void {
     const object = stored.view();
     const { finalizers = [] } = object.metadata;
-    if (finalizers.includes(ORPHAN) || finalizers.includes(FOREGROUND)) {
+    if (finalizers.includes(ORPHAN_FINALIZER) || finalizers.includes(FOREGROUND_FINALIZER)) {
       this.#add(stored.address);
     }
   }
 
-  /** Whether the owner exists in reach and is not being deleted. */
+  /** Returns whether the owner exists in the dependent's scope and is not being deleted. */
   #isLiveOwner(dependent: Address, uid: string): boolean {
     const address = this.#index.findByUid(uid);
     return (
@@ -200,10 +200,12 @@ class GarbageCollector {
   }
 
   /** Queues owners that no longer have to wait for this dependent. */
-  #addReleased(current: StoredObject, previous: StoredObject | undefined): void {
+  #addUnblockedOwners(current: StoredObject, previous: StoredObject | undefined): void {
     if (previous !== undefined && previous.owners.length > 0) {
-      const blocked = blockedOwnerUids(current.view());
-      this.#addOwners([...blockedOwnerUids(previous.view())].filter((uid) => !blocked.has(uid)));
+      const blockedUids = blockedOwnerUids(current.view());
+      this.#addOwners(
+        [...blockedOwnerUids(previous.view())].filter((uid) => !blockedUids.has(uid)),
+      );
     }
   }
 
@@ -266,20 +268,20 @@ class GarbageCollector {
   async #finishDeletion(target: Target, object: KubeObject): Promise<void> {
     const { finalizers = [], uid = "" } = object.metadata;
     const dependents = this.#index.listDependents(uid);
-    if (finalizers.includes(ORPHAN)) {
+    if (finalizers.includes(ORPHAN_FINALIZER)) {
       for (const address of dependents) {
         const kind = this.#deps.registry.findByBucket(address.bucket);
         if (kind !== undefined) {
           await changeInternally(this.#deps, { kind, address }, withoutOwners(new Set([uid])));
         }
       }
-      await changeInternally(this.#deps, target, withoutFinalizer(ORPHAN));
-    } else if (finalizers.includes(FOREGROUND)) {
+      await changeInternally(this.#deps, target, withoutFinalizer(ORPHAN_FINALIZER));
+    } else if (finalizers.includes(FOREGROUND_FINALIZER)) {
       for (const address of dependents.filter((dependent) => !this.#isDeleting(dependent))) {
         this.#add(address);
       }
       if (!dependents.some((address) => this.#isBlocking(address, uid))) {
-        await changeInternally(this.#deps, target, withoutFinalizer(FOREGROUND));
+        await changeInternally(this.#deps, target, withoutFinalizer(FOREGROUND_FINALIZER));
       }
     }
   }

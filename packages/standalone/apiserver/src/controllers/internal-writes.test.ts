@@ -52,7 +52,7 @@ describe("that fail", () => {
 
   test("for another reason fail", async () => {
     await server.put("configmaps", aConfigMap());
-    server.webhooks.before = () => {
+    server.webhooks.onRequest = () => {
       throw forbidden({ group: "", resource: "configmaps", kind: "ConfigMap" }, "m", "no");
     };
     await expect(change()).rejects.toMatchObject({ code: 403 });

@@ -35,7 +35,7 @@ function ignoreNotFound(error: unknown): void {
   }
 }
 
-/** Does nothing if the object does not exist. `subresource` is for admission. */
+/** Changes the object, or does nothing if it does not exist. `subresource` is for admission. */
 export async function changeInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
@@ -47,7 +47,7 @@ export async function changeInternally(
   );
 }
 
-/** Does nothing if the object does not exist. An empty `uid` matches any object of that name. */
+/** Deletes the object, or does nothing if it does not exist. An empty `uid` matches any object of that name. */
 export async function deleteInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address },

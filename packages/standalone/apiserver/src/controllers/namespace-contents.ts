@@ -43,12 +43,12 @@ const NAMESPACES = bucketOf(NAMESPACE);
 const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
 const CONFIG_MAPS = bucketOf(CONFIG_MAP);
 
-/** Source: Kubernetes root-ca-cert-publisher. */
-const ROOT_CA = "kube-root-ca.crt";
-const DESCRIPTION = "kubernetes.io/description";
+/** Name of the ConfigMap with the CA. Source: Kubernetes root-ca-cert-publisher. */
+const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
+const DESCRIPTION_ANNOTATION = "kubernetes.io/description";
 
 type ContentsDeps = VerbDeps & {
-  /** CA of the server's certificate, PEM. */
+  /** CA of the server's certificate, as PEM. */
   readonly rootCaPem: string;
 };
 
@@ -63,11 +63,11 @@ function ensureContents(transaction: Transaction, namespace: string, deps: Conte
   }
   const account = { kind: SERVICE_ACCOUNT, namespace, name: DEFAULT_ACCOUNT };
   ensureObject(transaction, account, deps, () => undefined);
-  const map = { kind: CONFIG_MAP, namespace, name: ROOT_CA };
-  ensureObject(transaction, map, deps, (object, isNew) => {
+  const configMap = { kind: CONFIG_MAP, namespace, name: ROOT_CA_CONFIG_MAP };
+  ensureObject(transaction, configMap, deps, (object, isNew) => {
     if (isNew) {
       const text = "CA of the API server's certificate, for clients in pods.";
-      object.metadata.annotations = { [DESCRIPTION]: text };
+      object.metadata.annotations = { [DESCRIPTION_ANNOTATION]: text };
     }
     object["data"] = { "ca.crt": deps.rootCaPem };
   });
@@ -96,7 +96,7 @@ export function startNamespaceContents(deps: ContentsDeps, stop: AbortSignal): v
         queue.add(name);
       } else if (
         (bucket === ACCOUNTS && name === DEFAULT_ACCOUNT && type === "DELETED") ||
-        (bucket === CONFIG_MAPS && name === ROOT_CA && type !== "ADDED")
+        (bucket === CONFIG_MAPS && name === ROOT_CA_CONFIG_MAP && type !== "ADDED")
       ) {
         queue.add(namespace);
       }

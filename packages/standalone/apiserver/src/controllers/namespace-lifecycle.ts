@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes namespace controller.
+// Deletion of namespaces and their contents. Source: Kubernetes namespace controller.
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { type Fields, asFields, asList, textAt } from "../objects/json.ts";
@@ -17,7 +17,7 @@ interface Condition {
   readonly message: string;
 }
 
-/** These steps cannot fail here, because all kinds and objects are in this process. */
+/** Conditions of steps that cannot fail here, because all kinds and objects are in this process. */
 const ALWAYS_SUCCESSFUL: readonly Condition[] = [
   {
     type: "NamespaceDeletionDiscoveryFailure",
@@ -54,7 +54,7 @@ function printCounts(counts: ReadonlyMap<string, number>, verb: string): string 
     .join(", ");
 }
 
-/** Retains the dot even if the group is empty. */
+/** Prints `resource.group`, with the dot even if the group is empty. */
 function printResource({ address }: StoredObject): string {
   const [group = "", resource = ""] = address.bucket.split("/");
   return `${resource}.${group}`;
@@ -95,14 +95,14 @@ function remainingConditions(contents: readonly StoredObject[]): Condition[] {
   ];
 }
 
-function toCondition(condition: Condition, before: unknown, now: string): Fields {
-  const since =
-    textAt(before, "status") === condition.status && textAt(before, "lastTransitionTime");
+function toCondition(condition: Condition, previous: unknown, now: string): Fields {
+  const previousTime =
+    textAt(previous, "status") === condition.status && textAt(previous, "lastTransitionTime");
   const { type, status, reason, message } = condition;
   return {
     type,
     status,
-    lastTransitionTime: since === false ? now : since || now,
+    lastTransitionTime: previousTime === false ? now : previousTime || now,
     reason,
     message,
   };
@@ -114,11 +114,11 @@ export function withContentConditions(
   now: string,
 ): KubeObject {
   const status = asFields(namespace["status"]);
-  const before = asList(status["conditions"]);
+  const previousConditions = asList(status["conditions"]);
   const conditions = [...ALWAYS_SUCCESSFUL, ...remainingConditions(contents)].map((condition) =>
     toCondition(
       condition,
-      before.find((other) => textAt(other, "type") === condition.type),
+      previousConditions.find((other) => textAt(other, "type") === condition.type),
       now,
     ),
   );
@@ -154,13 +154,13 @@ async function deleteContents(deps: VerbDeps, name: string): Promise<void> {
         }
       }),
   );
-  const remaining = listContents(deps, name);
+  const remainingContents = listContents(deps, name);
   const namespaceTarget = { kind: NAMESPACE, address: { bucket: BUCKET, namespace: "", name } };
-  if (remaining.length > 0) {
+  if (remainingContents.length > 0) {
     const now = rfc3339(deps.clock.now());
-    const status = { ...namespaceTarget, subresource: "status" };
-    await changeInternally(deps, status, (namespace) =>
-      withContentConditions(namespace, remaining, now),
+    const statusTarget = { ...namespaceTarget, subresource: "status" };
+    await changeInternally(deps, statusTarget, (namespace) =>
+      withContentConditions(namespace, remainingContents, now),
     );
   } else {
     await changeInternally(deps, { ...namespaceTarget, subresource: "finalize" }, withoutFinalizer);
@@ -181,13 +181,13 @@ export function startNamespaceLifecycle(deps: VerbDeps, stop: AbortSignal): void
   const unsubscribe = store.subscribe((changes) => {
     for (const { current, type } of changes) {
       const { bucket, namespace, name } = current.address;
-      const affected = bucket === BUCKET ? name : namespace;
+      const affectedNamespace = bucket === BUCKET ? name : namespace;
       if (
-        affected !== "" &&
+        affectedNamespace !== "" &&
         (bucket === BUCKET || type === "DELETED") &&
-        isTerminating(deps, affected)
+        isTerminating(deps, affectedNamespace)
       ) {
-        queue.add(affected);
+        queue.add(affectedNamespace);
       }
     }
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes node-lifecycle-controller. No taints or evictions: a standalone machine is its only node.
+// Conditions of nodes without heartbeats. Taints and evictions would not help on a machine that is its only node.
+// Source: Kubernetes node-lifecycle-controller.
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { bucketOf } from "../kinds/kind.ts";
@@ -11,7 +12,7 @@ import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally } from "./internal-writes.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-/** Source: Kubernetes node-lifecycle-controller, nodeConditionTypeToTaintKeyStatusMap. */
+/** Types of conditions. Source: Kubernetes node-lifecycle-controller, nodeConditionTypeToTaintKeyStatusMap. */
 const KUBELET_CONDITIONS = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 const STOPPED_REPORTING = {
@@ -25,11 +26,11 @@ const NEVER_REPORTED = {
   message: "Kubelet never posted node status.",
 };
 
-/** Leaves conditions of other writers, and those that are already Unknown, alone. */
+/** Sets the kubelet's conditions to Unknown. Retains other conditions, and those that are already Unknown. */
 export function withUnknownConditions(node: KubeObject, now: string): KubeObject {
   const status = asFields(node["status"]);
   const existing = asList(status["conditions"]).map(asFields);
-  const stopped = (condition: Fields): Fields =>
+  const toUnknown = (condition: Fields): Fields =>
     KUBELET_CONDITIONS.includes(textAt(condition, "type")) &&
     textAt(condition, "status") !== "Unknown"
       ? { ...condition, ...STOPPED_REPORTING, lastTransitionTime: now }
@@ -37,21 +38,24 @@ export function withUnknownConditions(node: KubeObject, now: string): KubeObject
   const isMissing = (type: string): boolean =>
     !existing.some((condition) => textAt(condition, "type") === type);
   const lastHeartbeatTime = node.metadata.creationTimestamp;
-  const never = (type: string): Fields => ({
+  const toNeverReported = (type: string): Fields => ({
     type,
     ...NEVER_REPORTED,
     lastHeartbeatTime,
     lastTransitionTime: now,
   });
-  const conditions = [...existing.map(stopped), ...KUBELET_CONDITIONS.filter(isMissing).map(never)];
+  const conditions = [
+    ...existing.map(toUnknown),
+    ...KUBELET_CONDITIONS.filter(isMissing).map(toNeverReported),
+  ];
   return { ...node, status: { ...status, conditions } };
 }
 
 const NODES = bucketOf(NODE);
 const LEASES = bucketOf(LEASE);
-/** Source: Kubernetes core/v1 NamespaceNodeLease. */
+/** Namespace of node Leases. Source: Kubernetes core/v1 NamespaceNodeLease. */
 const LEASE_NAMESPACE = "kube-node-lease";
-/** Source: kube-controller-manager 1.30, --node-monitor-grace-period. */
+/** Time without a heartbeat. Source: kube-controller-manager 1.30, --node-monitor-grace-period. */
 const GRACE_PERIOD_MS = 40_000;
 
 function heartbeatTime({ address }: Change["current"], object: KubeObject | undefined): string {
@@ -71,10 +75,10 @@ function isHeartbeat({ current, previous, type }: Change): boolean {
   return heartbeatTime(current, current.view()) !== heartbeatTime(current, previous.view());
 }
 
-/** Uses this machine's clock, not the kubelet's timestamps. A start of the server begins new grace periods. */
+/** Starts the controller. Uses this machine's clock, not kubelet timestamps; each start begins new grace periods. */
 export function startNodeLifecycle(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  /** Nodes within their grace period. */
+  /** Timers of nodes within their grace period, by node name. */
   const graceTimers = new Map<string, AbortController>();
   const work = (name: string): Promise<void> => {
     const address = { bucket: NODES, namespace: "", name };

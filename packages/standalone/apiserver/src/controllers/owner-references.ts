@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes garbage collector classifyReferences.
+// Owner references of objects. Source: Kubernetes garbage collector classifyReferences.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import type { Registry } from "../kinds/registry.ts";
 import {
@@ -10,8 +10,8 @@ import {
 } from "../objects/object.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
 
-/** The owner is deleted after its dependents. */
-export const FOREGROUND = "foregroundDeletion";
+/** Finalizer of an owner that is deleted after its dependents. */
+export const FOREGROUND_FINALIZER = "foregroundDeletion";
 
 export interface Target {
   readonly kind: Kind;
@@ -19,26 +19,26 @@ export interface Target {
 }
 
 interface Owners {
-  /** Exist, and do not wait for their dependents. */
+  /** Owners that exist and do not wait for their dependents. */
   readonly live: readonly OwnerReference[];
   readonly deleted: readonly OwnerReference[];
-  /** Being deleted in the foreground: they wait for their dependents. */
+  /** Owners that are being deleted in the foreground, so they wait for their dependents. */
   readonly waiting: readonly OwnerReference[];
-  /** Unknown kind, or one that cannot own this object. Objects with such owners are left alone. */
+  /** Owners whose kind is unknown or cannot own the object. The object is then left alone. */
   readonly unresolved: readonly OwnerReference[];
 }
 
 export interface OwnerSources {
   readonly store: Pick<Store, "find">;
   readonly registry: Pick<Registry, "findByKind">;
-  /** Whether the owner is known to be deleted, even if its kind is unknown by now. */
+  /** Returns whether the owner was deleted, even if its kind is no longer known. */
   readonly isDeleted: (uid: string) => boolean;
 }
 
 export function waitsForDependents(object: KubeObject): boolean {
   return (
     object.metadata.deletionTimestamp !== undefined &&
-    (object.metadata.finalizers ?? []).includes(FOREGROUND)
+    (object.metadata.finalizers ?? []).includes(FOREGROUND_FINALIZER)
   );
 }
 
@@ -90,11 +90,13 @@ export function withoutFinalizer(name: string): (object: KubeObject) => KubeObje
 
 export function withoutOwners(uids: ReadonlySet<string>): (object: KubeObject) => KubeObject {
   return (object) => {
-    const left = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.has(uid));
-    if (left.length === 0) {
+    const remainingReferences = (object.metadata.ownerReferences ?? []).filter(
+      ({ uid }) => !uids.has(uid),
+    );
+    if (remainingReferences.length === 0) {
       delete object.metadata.ownerReferences;
     } else {
-      object.metadata.ownerReferences = left;
+      object.metadata.ownerReferences = remainingReferences;
     }
     return object;
   };
@@ -116,10 +118,10 @@ export function blockedOwnerUids(object: KubeObject | undefined): ReadonlySet<st
   );
 }
 
-/** Includes references to owners that do not exist. */
+/** Index of objects and their dependents. Includes references to owners that do not exist. */
 export class OwnerIndex {
   readonly #addresses = new Map<string, Address>();
-  /** Keyed by the uid of the owner, then by printed address. */
+  /** Dependents by the owner's uid, then by printed address. */
   readonly #dependents = new Map<string, Map<string, Address>>();
 
   constructor(store: Store) {

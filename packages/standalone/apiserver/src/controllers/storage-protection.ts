@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes pvc-protection-controller, pv-protection-controller.
+// Protection of claims and volumes in use. Source: Kubernetes pvc-protection-controller, pv-protection-controller.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
-import { CLAIM_PROTECTION, VOLUME_PROTECTION } from "../kinds/storage/volume-fields.ts";
+import {
+  CLAIM_PROTECTION_FINALIZER,
+  VOLUME_PROTECTION_FINALIZER,
+} from "../kinds/storage/volume-fields.ts";
 import { PERSISTENT_VOLUME } from "../kinds/storage/persistent-volume.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import { asList, textAt, valueAt } from "../objects/json.ts";
@@ -22,7 +25,7 @@ function claimNames(pod: KubeObject): readonly string[] {
     .filter((name) => name !== "");
 }
 
-/** A pod without a node has not started, and is not scheduled while its claim is being deleted. */
+/** Ignores pods without a node: they have not started, and are not scheduled while their claim is being deleted. */
 function usesClaim(pod: KubeObject, claim: string): boolean {
   return textAt(pod, "spec", "nodeName") !== "" && claimNames(pod).includes(claim);
 }
@@ -40,12 +43,12 @@ interface Protection {
 const PROTECTIONS: Readonly<Record<string, Protection>> = {
   [CLAIMS]: {
     kind: PERSISTENT_VOLUME_CLAIM,
-    finalizer: CLAIM_PROTECTION,
+    finalizer: CLAIM_PROTECTION_FINALIZER,
     isUsed: (deps, { address }) => isClaimUsed(deps, address),
   },
   [VOLUMES]: {
     kind: PERSISTENT_VOLUME,
-    finalizer: VOLUME_PROTECTION,
+    finalizer: VOLUME_PROTECTION_FINALIZER,
     isUsed: (_deps, stored) => textAt(stored.view(), "status", "phase") === "Bound",
   },
 };
@@ -71,7 +74,7 @@ async function releaseUnused(deps: VerbDeps, address: Address): Promise<void> {
   );
 }
 
-function releasableBy({ current, type }: Change): readonly Address[] {
+function findReleasable({ current, type }: Change): readonly Address[] {
   const { bucket, namespace } = current.address;
   if (bucket === PODS && type === "DELETED") {
     return claimNames(current.view()).map((name) => ({ bucket: CLAIMS, namespace, name }));
@@ -90,7 +93,7 @@ export function startStorageProtection(deps: VerbDeps, stop: AbortSignal): void 
     queue.add(`${bucket} ${namespace} ${name}`);
   };
   const unsubscribe = store.subscribe((changes) => {
-    changes.flatMap(releasableBy).forEach(add);
+    changes.flatMap(findReleasable).forEach(add);
   });
   stop.addEventListener("abort", unsubscribe);
   for (const bucket of Object.keys(PROTECTIONS)) {

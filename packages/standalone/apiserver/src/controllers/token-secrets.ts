@@ -20,7 +20,7 @@ const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
 
 export type TokenSecretsDeps = VerbDeps & {
   readonly accountTokens: AccountTokens;
-  /** CA of the server's certificate, PEM. */
+  /** CA of the server's certificate, as PEM. */
   readonly rootCaPem: string;
 };
 
@@ -34,7 +34,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** Retains an existing token. */
+/** Completes the Secret. Retains an existing token. */
 async function withToken(
   secret: KubeObject,
   account: KubeObject,
@@ -54,7 +54,7 @@ async function withToken(
   };
 }
 
-async function fill(stored: StoredObject, deps: TokenSecretsDeps): Promise<void> {
+async function completeSecret(stored: StoredObject, deps: TokenSecretsDeps): Promise<void> {
   const secret = stored.view();
   const { namespace } = stored.address;
   const account = deps.store
@@ -66,11 +66,11 @@ async function fill(stored: StoredObject, deps: TokenSecretsDeps): Promise<void>
     await deleteInternally(deps, { kind: SECRET, address: stored.address }, options);
     return;
   }
-  const next = await withToken(secret, account, deps);
+  const completedSecret = await withToken(secret, account, deps);
   await deps.store.write((transaction) => {
     const isSame = transaction.find(stored.address)?.revision === stored.revision;
-    if (isSame && !equalJson(next, secret)) {
-      transaction.put(stored.address, next);
+    if (isSame && !equalJson(completedSecret, secret)) {
+      transaction.put(stored.address, completedSecret);
     }
   });
 }
@@ -84,7 +84,7 @@ export function startTokenSecrets(deps: TokenSecretsDeps, stop: AbortSignal): vo
   const work = async (key: string) => {
     const stored = find(key);
     if (stored !== undefined) {
-      await fill(stored, deps);
+      await completeSecret(stored, deps);
     }
   };
   const queue = new WorkQueue({ name: "token-secrets", clock, logger, stop, work });

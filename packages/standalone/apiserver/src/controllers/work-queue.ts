@@ -10,20 +10,20 @@ interface QueueDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly stop: AbortSignal;
-  /** Must be idempotent. */
+  /** Processes a key. Must be idempotent. */
   readonly work: (key: string) => Promise<void>;
   readonly retryMaxMs?: number;
 }
 
-/** A key that is added during its processing is processed once more. */
+/** Queue of keys to process. A key that is added during its processing is processed once more. */
 export class WorkQueue {
   readonly #deps: QueueDeps;
-  readonly #waiting = new Set<string>();
-  /** Keys of `#waiting` from `#head` on, oldest first. */
+  readonly #waitingKeys = new Set<string>();
+  /** Waiting keys, oldest first. The first one is at `#head`. */
   #order: string[] = [];
   #head = 0;
-  readonly #working = new Set<string>();
-  readonly #failures = new Map<string, number>();
+  readonly #workingKeys = new Set<string>();
+  readonly #failureCounts = new Map<string, number>();
   #scheduled = false;
 
   constructor(deps: QueueDeps) {
@@ -31,8 +31,8 @@ export class WorkQueue {
   }
 
   add(key: string): void {
-    if (!this.#waiting.has(key)) {
-      this.#waiting.add(key);
+    if (!this.#waitingKeys.has(key)) {
+      this.#waitingKeys.add(key);
       this.#order.push(key);
     }
     this.#schedule();
@@ -51,14 +51,14 @@ export class WorkQueue {
 
   #start(): void {
     const end = this.#order.length;
-    while (this.#head < end && this.#working.size < PARALLEL_MAX && !this.#deps.stop.aborted) {
+    while (this.#head < end && this.#workingKeys.size < PARALLEL_MAX && !this.#deps.stop.aborted) {
       const key = this.#order[this.#head] ?? "";
       this.#head += 1;
-      if (this.#working.has(key)) {
+      if (this.#workingKeys.has(key)) {
         this.#order.push(key);
       } else {
-        this.#waiting.delete(key);
-        this.#working.add(key);
+        this.#waitingKeys.delete(key);
+        this.#workingKeys.add(key);
         void this.#run(key);
       }
     }
@@ -71,7 +71,7 @@ export class WorkQueue {
   async #run(key: string): Promise<void> {
     try {
       await this.#deps.work(key);
-      this.#failures.delete(key);
+      this.#failureCounts.delete(key);
     } catch (error) {
       this.#deps.logger.debug("work failed", {
         component: this.#deps.name,
@@ -80,16 +80,16 @@ export class WorkQueue {
       });
       void this.#retry(key);
     } finally {
-      this.#working.delete(key);
-      if (this.#waiting.size > 0) {
+      this.#workingKeys.delete(key);
+      if (this.#waitingKeys.size > 0) {
         this.#schedule();
       }
     }
   }
 
   async #retry(key: string): Promise<void> {
-    const failures = this.#failures.get(key) ?? 0;
-    this.#failures.set(key, failures + 1);
+    const failures = this.#failureCounts.get(key) ?? 0;
+    this.#failureCounts.set(key, failures + 1);
     const delayMs = Math.min(this.#deps.retryMaxMs ?? RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures);
     try {
       await this.#deps.clock.sleep(delayMs, this.#deps.stop);

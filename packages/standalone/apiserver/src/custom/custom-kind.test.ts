@@ -54,7 +54,7 @@ test("a kind has the names that were accepted, and all verbs", () => {
   expect(custom).toEqual({
     storageApiVersion: "test.io/v1",
     schemaRevision: REVISION,
-    terminating: false,
+    isTerminating: false,
     schema,
   });
   expect(strategy).toMatchObject({
@@ -97,7 +97,7 @@ test("while a definition is deleted, nothing is created", () => {
   const metadata = { name: "widgets.test.io", deletionTimestamp: "2024-01-01T00:00:00Z" };
   const kind = kindOf({}, { metadata });
   expect(kind.verbs).toEqual(ALL_VERBS.filter((verb) => verb !== "create"));
-  expect(kind.custom?.terminating).toBe(true);
+  expect(kind.custom?.isTerminating).toBe(true);
 });
 
 test.each([
@@ -122,7 +122,10 @@ test("status and scale are subresources", () => {
     { name: "status", verbs },
     { name: "scale", verbs, kind: "Scale", group: "autoscaling", version: "v1" },
   ]);
-  expect(kind.scale).toMatchObject({ spec: ["spec", "n"], status: ["status", "m", "n"] });
+  expect(kind.scale).toMatchObject({
+    specReplicasPath: ["spec", "n"],
+    statusReplicasPath: ["status", "m", "n"],
+  });
   expect(kind.scale?.selector(objectOf(kind, { status: { s: "a=b" } }))).toBe("a=b");
 });
 

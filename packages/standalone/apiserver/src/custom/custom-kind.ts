@@ -36,7 +36,7 @@ function toColumnType(type: string): Column["type"] {
   }
 }
 
-/** Values of another type than the column's are null. Source: apiextensions tableconvertor. */
+/** Converters of values to cells. A value of another type becomes null. Source: apiextensions tableconvertor. */
 const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
   boolean: (value) => (typeof value === "boolean" ? value : null),
   date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),
@@ -57,7 +57,7 @@ function toCell(type: Column["type"], value: unknown, nowMs: number): unknown {
   return value === undefined || value === null ? null : CELLS[type](value, nowMs);
 }
 
-/** Source: apiextensions/v1 CustomResourceColumnDefinition. */
+/** Converts a printer column. Source: apiextensions/v1 CustomResourceColumnDefinition. */
 export function toColumn(definition: Fields): Column {
   const find = parsePath(textAt(definition, "jsonPath"));
   const type = toColumnType(textAt(definition, "type"));
@@ -90,8 +90,8 @@ function scaleValues(scale: unknown): ScaleValues | undefined {
       .filter((part) => part !== "");
   const selector = path("labelSelectorPath");
   return {
-    spec: path("specReplicasPath"),
-    status: path("statusReplicasPath"),
+    specReplicasPath: path("specReplicasPath"),
+    statusReplicasPath: path("statusReplicasPath"),
     selector: (object) => (selector.length === 0 ? "" : textAt(object, ...selector)),
   };
 }
@@ -109,7 +109,9 @@ function toSubresources(hasStatus: boolean, hasScale: boolean): Subresource[] {
 function toStrategy(version: Fields): Strategy {
   const schema = asFields(valueAt(version, "schema", "openAPIV3Schema"));
   const validate = makeValidator(schema);
-  const selectable = asList(version["selectableFields"]).map((field) => textAt(field, "jsonPath"));
+  const selectablePaths = asList(version["selectableFields"]).map((field) =>
+    textAt(field, "jsonPath"),
+  );
   return {
     hasStatus: isFields(valueAt(version, "subresources", "status")),
     statusWritesMetadata: false,
@@ -127,7 +129,7 @@ function toStrategy(version: Fields): Strategy {
     unknownFields: (object) => unknownFields(object, schema).map(({ path }) => path),
     validate: (object) => validate(object),
     selectableFields: Object.fromEntries(
-      selectable.map((path) => [
+      selectablePaths.map((path) => [
         path.slice(1),
         (object: KubeObject) => {
           return asText(valueAt(object, ...path.slice(1).split(".")));
@@ -158,14 +160,14 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
   const names = asFields(valueAt(definition, "status", "acceptedNames"));
   const group = textAt(definition, "spec", "group");
   const versions = asList(valueAt(definition, "spec", "versions"));
-  const stored = versions.find((candidate) => valueAt(candidate, "storage") === true);
+  const storageVersion = versions.find((candidate) => valueAt(candidate, "storage") === true);
   const name = textAt(version, "name");
   const strategy = toStrategy(version);
   const scale = scaleValues(valueAt(version, "subresources", "scale"));
   const custom: CustomKind = {
-    storageApiVersion: `${group}/${textAt(stored, "name")}`,
+    storageApiVersion: `${group}/${textAt(storageVersion, "name")}`,
     schemaRevision,
-    terminating: definition.metadata.deletionTimestamp !== undefined,
+    isTerminating: definition.metadata.deletionTimestamp !== undefined,
     schema: asFields(valueAt(version, "schema", "openAPIV3Schema")),
     ...toDeprecation(version, `${group}/${name}`, textAt(names, "kind")),
   };
@@ -179,7 +181,7 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
     shortNames: toStrings(names["shortNames"]),
     categories: toStrings(names["categories"]),
     namespaced: textAt(definition, "spec", "scope") === "Namespaced",
-    verbs: custom.terminating ? ALL_VERBS.filter((verb) => verb !== "create") : ALL_VERBS,
+    verbs: custom.isTerminating ? ALL_VERBS.filter((verb) => verb !== "create") : ALL_VERBS,
     subresources: toSubresources(strategy.hasStatus, scale !== undefined),
     strategy,
     ...(scale === undefined ? {} : { scale }),
@@ -187,13 +189,13 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
   };
 }
 
-/** None until the definition is established. */
+/** Returns the kinds of the served versions, or none until the definition is established. */
 export function toKinds(definition: KubeObject, schemaRevision: number): readonly Kind[] {
-  const established = asList(valueAt(definition, "status", "conditions")).some(
+  const isEstablished = asList(valueAt(definition, "status", "conditions")).some(
     (condition) =>
       textAt(condition, "type") === "Established" && textAt(condition, "status") === "True",
   );
-  return established
+  return isEstablished
     ? asList(valueAt(definition, "spec", "versions"))
         .map(asFields)
         .filter((version) => version["served"] === true)

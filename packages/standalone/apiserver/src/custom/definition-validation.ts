@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: apiextensions/v1 validation.
+// Validation of CustomResourceDefinitions. Source: apiextensions/v1 validation.
 import { forbiddenValue, invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 import { dns1035Fault } from "../meta/names.ts";
 import type { Cause } from "../meta/status.ts";
@@ -56,11 +56,12 @@ function ruleWarnings(version: Fields, index: number): string[] {
   if (fields.length === 0) {
     return [];
   }
-  const more = fields.length - WARNED_FIELDS_MAX;
-  const named =
-    fields.slice(0, WARNED_FIELDS_MAX).join(", ") + (more > 0 ? ` and ${String(more)} more` : "");
+  const hiddenCount = fields.length - WARNED_FIELDS_MAX;
+  const namedFields =
+    fields.slice(0, WARNED_FIELDS_MAX).join(", ") +
+    (hiddenCount > 0 ? ` and ${String(hiddenCount)} more` : "");
   return [
-    `spec.versions[${String(index)}].schema.openAPIV3Schema: this server does not evaluate ${VALIDATIONS_FIELD} (CEL); values are not checked by the rules of ${named}`,
+    `spec.versions[${String(index)}].schema.openAPIV3Schema: this server does not evaluate ${VALIDATIONS_FIELD} (CEL); values are not checked by the rules of ${namedFields}`,
   ];
 }
 
@@ -82,7 +83,7 @@ export function definitionWarnings(definition: KubeObject): readonly string[] {
   ];
 }
 
-/** Without conversion webhooks, several versions would be served unconverted. */
+/** Checks the strategy. Without conversion webhooks, several versions would be served unconverted. */
 function conversionCauses(definition: KubeObject): readonly Cause[] {
   const strategy = textAt(definition, "spec", "conversion", "strategy");
   const field = "spec.conversion.strategy";
@@ -115,9 +116,9 @@ function columnCauses(version: Fields, path: string): Cause[] {
   return asList(version["additionalPrinterColumns"]).flatMap((column, index) => {
     const field = `${path}.additionalPrinterColumns[${String(index)}]`;
     const type = textAt(column, "type");
-    const missing = ["name", "jsonPath"].filter((key) => textAt(column, key) === "");
+    const missingKeys = ["name", "jsonPath"].filter((key) => textAt(column, key) === "");
     return [
-      ...missing.map((key) => requiredValue(`${field}.${key}`)),
+      ...missingKeys.map((key) => requiredValue(`${field}.${key}`)),
       ...(COLUMN_TYPES.includes(type)
         ? []
         : [unsupportedValue(`${field}.type`, type, COLUMN_TYPES)]),
@@ -153,9 +154,9 @@ function versionCauses(version: Fields, index: number): Cause[] {
     return [requiredValue(`${field}.schema.openAPIV3Schema`, "schemas are required")];
   }
   const path = `${field}.schema.openAPIV3Schema`;
-  const structural = [...rootCauses(schema, path), ...schemaCauses(schema, path)];
+  const structuralCauses = [...rootCauses(schema, path), ...schemaCauses(schema, path)];
   return [
-    ...(structural.length > 0 ? structural : defaultCauses(schema, path)),
+    ...(structuralCauses.length > 0 ? structuralCauses : defaultCauses(schema, path)),
     ...columnCauses(version, field),
     ...scaleCauses(version, field),
   ];
@@ -174,7 +175,7 @@ function versionNameCauses(versions: readonly Fields[]): Cause[] {
     : faults;
 }
 
-/** Objects may still be stored in such a version. */
+/** Rejects the removal of a stored version, because objects may still be stored in it. */
 function storedCauses(definition: KubeObject, versions: readonly Fields[]): Cause[] {
   return asList(valueAt(definition, "status", "storedVersions")).flatMap((stored, index) =>
     versions.some((version) => version["name"] === stored)
@@ -227,11 +228,11 @@ function namesCauses(definition: KubeObject): Cause[] {
 export function definitionCauses(definition: KubeObject): Cause[] {
   const spec = asFields(definition["spec"]);
   const versions = asList(spec["versions"]).map(asFields);
-  const stored = versions.filter((version) => version["storage"] === true).length;
+  const storageVersionCount = versions.filter((version) => version["storage"] === true).length;
   return [
     ...namesCauses(definition),
     ...groupCauses(definition),
-    ...(stored === 1
+    ...(storageVersionCount === 1
       ? []
       : [
           invalidValue(
@@ -251,8 +252,8 @@ export function definitionCauses(definition: KubeObject): Cause[] {
 }
 
 export function definitionUpdateCauses(definition: KubeObject, current: KubeObject): Cause[] {
-  const immutable = [["scope"], ["group"], ["names", "kind"], ["names", "plural"]];
-  return immutable.flatMap((path) => {
+  const immutablePaths = [["scope"], ["group"], ["names", "kind"], ["names", "plural"]];
+  return immutablePaths.flatMap((path) => {
     const value = valueAt(definition, "spec", ...path);
     return value === valueAt(current, "spec", ...path)
       ? []

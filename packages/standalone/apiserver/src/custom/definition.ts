@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: apiextensions/v1.
+// Kind CustomResourceDefinition and its status. Source: apiextensions/v1.
 import { type Kind, defineKind } from "../kinds/kind.ts";
 import { type Fields, asFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
@@ -30,15 +30,15 @@ const NAME_CHECKS: readonly (readonly [string, string, "resource" | "kind"])[] =
   ["listKind", "ListKindConflict", "kind"],
 ];
 
-/** The last conflict, as Kubernetes reports it. Source: apiextensions/v1 "naming". */
+/** Returns the last conflict, like Kubernetes. Source: apiextensions/v1 "naming". */
 function nameConflict(
   definition: KubeObject,
   definitions: readonly KubeObject[],
 ): NameConflict | undefined {
-  const accepted = definitions.map(acceptedNames);
+  const usedNames = definitions.map(acceptedNames);
   const inUse = {
-    resource: new Set(accepted.flatMap(resourceNames)),
-    kind: new Set(accepted.flatMap((names) => [names["kind"], names["listKind"]])),
+    resource: new Set(usedNames.flatMap(resourceNames)),
+    kind: new Set(usedNames.flatMap((names) => [names["kind"], names["listKind"]])),
   };
   const names = asFields(valueAt(definition, "spec", "names"));
   return NAME_CHECKS.flatMap(([key, reason, nameType]) =>
@@ -83,14 +83,14 @@ interface Condition {
   readonly message: string;
 }
 
-/** An established definition stays established. */
+/** Builds the conditions. An established definition stays established. */
 function nameConditions(
   definition: KubeObject,
   definitions: readonly KubeObject[],
   wasEstablished: boolean,
 ): readonly Condition[] {
   const conflict = nameConflict(definition, sameGroupDefinitions(definition, definitions));
-  const established = wasEstablished || conflict === undefined;
+  const isEstablished = wasEstablished || conflict === undefined;
   return [
     {
       type: "NamesAccepted",
@@ -100,9 +100,11 @@ function nameConditions(
     },
     {
       type: "Established",
-      status: established ? "True" : "False",
-      reason: established ? "InitialNamesAccepted" : "NotAccepted",
-      message: established ? "the initial names have been accepted" : "not all names are accepted",
+      status: isEstablished ? "True" : "False",
+      reason: isEstablished ? "InitialNamesAccepted" : "NotAccepted",
+      message: isEstablished
+        ? "the initial names have been accepted"
+        : "not all names are accepted",
     },
   ];
 }
@@ -113,7 +115,7 @@ function findCondition(definition: KubeObject, type: string): unknown {
   );
 }
 
-/** Retains other conditions, and the transition times of unchanged ones. */
+/** Returns the new status. Retains other conditions, and the transition times of unchanged conditions. */
 export function withNameConditions(
   definition: KubeObject,
   definitions: readonly KubeObject[],
@@ -129,14 +131,14 @@ export function withNameConditions(
       lastTransitionTime: isUnchanged ? textAt(previous, "lastTransitionTime") : now,
     };
   });
-  const accepted = conditions[0]?.status === "True";
+  const areNamesAccepted = conditions[0]?.status === "True";
   const otherConditions = asList(status["conditions"]).filter(
     (condition) => !conditions.some(({ type }) => type === textAt(condition, "type")),
   );
   return {
     ...status,
     conditions: [...conditions, ...otherConditions],
-    acceptedNames: accepted
+    acceptedNames: areNamesAccepted
       ? asFields(valueAt(definition, "spec", "names"))
       : (status["acceptedNames"] ?? { plural: "", kind: "" }),
   };
@@ -150,8 +152,8 @@ function storageVersion(definition: KubeObject): string {
   );
 }
 
-function prepareCreate(definition: KubeObject, accepted: AcceptedDefinitions): void {
-  const definitions = accepted(textAt(definition, "spec", "group"));
+function prepareCreate(definition: KubeObject, listAccepted: AcceptedDefinitions): void {
+  const definitions = listAccepted(textAt(definition, "spec", "group"));
   definition.metadata.finalizers = [
     ...new Set([...(definition.metadata.finalizers ?? []), CLEANUP_FINALIZER]),
   ];
@@ -161,20 +163,20 @@ function prepareCreate(definition: KubeObject, accepted: AcceptedDefinitions): v
   };
 }
 
-function prepareUpdate(definition: KubeObject, accepted: AcceptedDefinitions): void {
-  const definitions = accepted(textAt(definition, "spec", "group"));
-  // No clock is available here, and names rarely change.
+function prepareUpdate(definition: KubeObject, listAccepted: AcceptedDefinitions): void {
+  const definitions = listAccepted(textAt(definition, "spec", "group"));
+  // No clock is available here. Names rarely change, so the creation time is used.
   const status = withNameConditions(
     definition,
     definitions,
     definition.metadata.creationTimestamp ?? "",
   );
-  const stored = asList(status["storedVersions"]);
-  status["storedVersions"] = [...new Set([...stored, storageVersion(definition)])];
+  const storedVersions = asList(status["storedVersions"]);
+  status["storedVersions"] = [...new Set([...storedVersions, storageVersion(definition)])];
   definition["status"] = status;
 }
 
-export function definitionKind(accepted: AcceptedDefinitions): Kind {
+export function definitionKind(listAccepted: AcceptedDefinitions): Kind {
   return defineKind({
     group: "apiextensions.k8s.io",
     version: "v1",
@@ -189,10 +191,10 @@ export function definitionKind(accepted: AcceptedDefinitions): Kind {
       allowsUnconditionalUpdate: false,
       applyDefaults,
       prepareCreate: (definition) => {
-        prepareCreate(definition, accepted);
+        prepareCreate(definition, listAccepted);
       },
       prepareUpdate: (definition) => {
-        prepareUpdate(definition, accepted);
+        prepareUpdate(definition, listAccepted);
       },
       validate: definitionCauses,
       validateUpdate: definitionUpdateCauses,

@@ -5,7 +5,7 @@ import type { Kind, Subresource } from "../kinds/kind.ts";
 import { type Fields, asList, textAt, valueAt, without } from "../objects/json.ts";
 import type { ServedGroup } from "./served-groups.ts";
 
-/** `/apis/<group>`. */
+/** Builds the response to `/apis/<group>`. */
 export function toApiGroup(group: ServedGroup): Fields {
   const versions = group.versions.map((version) => ({
     groupVersion: `${group.name}/${version}`,
@@ -20,13 +20,13 @@ export function toApiGroup(group: ServedGroup): Fields {
   };
 }
 
-/** `/apis`. */
+/** Builds the response to `/apis`. */
 export function toApiGroupList(groups: readonly ServedGroup[]): Fields {
   const items = groups.map((group) => without(toApiGroup(group), "kind", "apiVersion"));
   return { kind: "APIGroupList", apiVersion: "v1", groups: items };
 }
 
-/** `/api`. */
+/** Builds the response to `/api`. */
 export function toApiVersions(serverAddress: string): Fields {
   return {
     kind: "APIVersions",
@@ -58,7 +58,7 @@ function toResources(kind: Kind): Fields[] {
   return [resource, ...subresources];
 }
 
-/** `/apis/<group>/<version>`. */
+/** Builds the response to `/apis/<group>/<version>`. */
 export function toApiResourceList(groupVersion: string, kinds: readonly Kind[]): Fields {
   return {
     kind: "APIResourceList",
@@ -96,7 +96,7 @@ function toRemoteResource(resource: unknown, group: string, version: string): Fi
   };
 }
 
-/** A subresource without a listed parent gets a parent without verbs. */
+/** Converts the resources. A subresource without a listed parent gets a parent without verbs. */
 export function toRemoteResources(list: unknown, group: string, version: string): Fields[] {
   const resources = asList(valueAt(list, "resources"));
   const isSubresource = (resource: unknown) => textAt(resource, "name").includes("/");
@@ -167,15 +167,15 @@ function toResource(kind: Kind): Fields {
   };
 }
 
-interface Served {
+interface ServedVersions {
   readonly kinds: readonly Kind[];
-  /** Without the core group, in order of priority. */
+  /** Groups in order of priority, without the core group. */
   readonly groups: readonly ServedGroup[];
-  /** These take precedence over own kinds of the same version. */
+  /** Group versions of extension API servers, which take precedence over own kinds of the same version. */
   readonly remote: readonly RemoteVersion[];
 }
 
-function toVersion(served: Served, group: string, version: string): Fields {
+function toVersion(served: ServedVersions, group: string, version: string): Fields {
   const remote = served.remote.find((one) => one.group === group && one.version === version);
   if (remote === undefined) {
     const kinds = served.kinds.filter((kind) => kind.group === group && kind.version === version);
@@ -188,16 +188,16 @@ function toVersion(served: Served, group: string, version: string): Fields {
   };
 }
 
-function toGroup(served: Served, { name, versions }: ServedGroup): Fields {
+function toGroup(served: ServedVersions, { name, versions }: ServedGroup): Fields {
   return {
     metadata: name === "" ? {} : { name },
     versions: versions.map((version) => toVersion(served, name, version)),
   };
 }
 
-/** `/api` lists the core group, `/apis` all others. */
+/** Builds the response to `/api` (the core group) or `/apis` (all other groups). */
 export function toDiscoveryList(
-  served: Served,
+  served: ServedVersions,
   options: { readonly root: "/api" | "/apis"; readonly version: string },
 ): Fields {
   const groups = options.root === "/api" ? [{ name: "", versions: ["v1"] }] : served.groups;

@@ -13,36 +13,36 @@ function versionRank(version: string): readonly number[] {
   return [stage === undefined ? 0 : (stages[stage] ?? 2), -Number(major), -Number(minor)];
 }
 
-/** Source: Kubernetes "Version priority" of CustomResourceDefinitions. */
+/** Compares versions, preferred first. Source: Kubernetes "Version priority" of CustomResourceDefinitions. */
 export function compareVersions(left: string, right: string): number {
   const [a, b] = [versionRank(left), versionRank(right)];
   const position = a.findIndex((rank, index) => rank !== b[index]);
   return position < 0 ? left.localeCompare(right) : (a[position] ?? 0) - (b[position] ?? 0);
 }
 
-/** The preferred version is first. */
+/** A group with its versions, the preferred version first. */
 export interface ServedGroup {
   readonly name: string;
   readonly versions: readonly string[];
 }
 
-/** It has no APIService with a priority. */
+/** Group that is listed first. It has no APIService with a priority. */
 const FIRST_GROUP = "apiregistration.k8s.io";
 
 function groupRank(
   group: string,
   versions: readonly string[],
-  priorityOf: (group: string, version: string) => Priority,
+  findPriority: (group: string, version: string) => Priority,
 ): number {
   return group === FIRST_GROUP
     ? Number.MAX_SAFE_INTEGER
-    : Math.max(...versions.map((version) => priorityOf(group, version).group));
+    : Math.max(...versions.map((version) => findPriority(group, version).group));
 }
 
-/** Leaves out the core group. */
+/** Groups the versions, in order of priority. Leaves out the core group. */
 export function toServedGroups(
   groupVersions: Iterable<readonly [string, string]>,
-  priorityOf: (group: string, version: string) => Priority,
+  findPriority: (group: string, version: string) => Priority,
 ): readonly ServedGroup[] {
   const groups = new Map<string, Set<string>>();
   for (const [group, version] of groupVersions) {
@@ -54,10 +54,10 @@ export function toServedGroups(
     .filter(([name]) => name !== "")
     .map(([name, versions]) => ({
       name,
-      rank: groupRank(name, [...versions], priorityOf),
+      rank: groupRank(name, [...versions], findPriority),
       versions: [...versions].sort(
         (left, right) =>
-          priorityOf(name, right).version - priorityOf(name, left).version ||
+          findPriority(name, right).version - findPriority(name, left).version ||
           compareVersions(left, right),
       ),
     }))

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// CEL match conditions. Source: Kubernetes "Dynamic Admission Control", matching requests: matchConditions.
+// CEL match conditions of webhooks. Source: Kubernetes "Dynamic Admission Control", matchConditions.
 import { Environment } from "@marcbachmann/cel-js";
 import { messageOf } from "@patchbay/base";
 
-/** Missing objects are null. */
+/** Variables of an expression. Missing objects are null. */
 export interface Variables {
   readonly object: unknown;
   readonly oldObject: unknown;
-  /** An AdmissionRequest without its objects. */
+  /** AdmissionRequest without its objects. */
   readonly request: unknown;
 }
 
-/** Throws an Error if the evaluation fails. */
+/** Evaluates a condition. Throws an Error if the evaluation fails. */
 export type Condition = (variables: Variables) => boolean;
 
 const ENVIRONMENT = new Environment()
@@ -19,7 +19,7 @@ const ENVIRONMENT = new Environment()
   .registerVariable("oldObject", "dyn")
   .registerVariable("request", "dyn");
 
-/** A JavaScript number is a CEL double, so integers become bigint. */
+/** Converts integers to bigint, because a JavaScript number is a CEL double. */
 function toCel(value: unknown): unknown {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(toCel);
@@ -27,14 +27,14 @@ function toCel(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toCel(member)]));
 }
 
-/** @throws Error with a message of one line */
+/** Compiles a CEL expression. Throws an Error if it is invalid or not boolean. */
 export function compileCondition(expression: string): Condition {
   const evaluate = ENVIRONMENT.parse(expression);
   const { valid, type, error } = evaluate.check();
   if (!valid) throw new Error(`compilation failed: ${error?.message ?? "unknown"}`);
   if (type !== "bool" && type !== "dyn") throw new Error("must evaluate to bool");
   return ({ object, oldObject, request }) => {
-    // Converted on access: most expressions use only the request, the smallest of the three.
+    // Converts on access, because most expressions use only the request, which is the smallest variable.
     const result: unknown = evaluate({
       get object() {
         return toCel(object);

@@ -28,7 +28,7 @@ export function authenticatedUser(request: IncomingMessage): User {
   return user;
 }
 
-/** The authorized path must be the served path, so paths that URL parsing changes are rejected. */
+/** Parses the request line. Rejects paths that URL parsing changes, because the authorized path must be served. */
 function toRequestLine(request: Request): RequestLine {
   const { method, originalUrl } = request;
   const { pathname, searchParams } = new URL(originalUrl, "https://localhost");
@@ -48,7 +48,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const attributes = toAccessAttributes(toRequestLine(request));
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
-    deps.accessLog.record(user, attributes, allowed); // the log is compared with roles
+    deps.accessLog.record(user, attributes, allowed); // the log is compared with what roles allow
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);

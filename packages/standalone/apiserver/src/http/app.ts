@@ -35,7 +35,7 @@ import type { User } from "../auth/user.ts";
 import { OBJECT_MAX_LENGTH, ObjectTooLong } from "../storage/store.ts";
 
 export interface Aggregator {
-  /** Returns false if this server serves the path itself. */
+  /** Proxies the request. Returns false if this server serves the path itself. */
   serve(request: IncomingMessage, response: ServerResponse, user: User): Promise<boolean>;
 }
 
@@ -70,12 +70,12 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
     throw unknownPath();
   }
   const { received } = deps.quotas.forUser(user.name);
-  const amount = request.method === "GET" ? 0 : expectedBytes(request);
-  const served = await withReserved(received, amount, response, () =>
+  const bodyBytes = request.method === "GET" ? 0 : expectedBytes(request);
+  const dispatched = await withReserved(received, bodyBytes, response, () =>
     dispatch({ target, query: url.searchParams, user, request, response }, deps),
   );
-  if (served?.reply !== undefined) {
-    await sendReply(response, { call: served.call, reply: served.reply }, deps);
+  if (dispatched?.reply !== undefined) {
+    await sendReply(response, { call: dispatched.call, reply: dispatched.reply }, deps);
   }
 }
 
@@ -124,12 +124,12 @@ function sendError(
     response.end(`${printJson({ type: "ERROR", object: status.toBody() })}\n`);
     return;
   }
-  const retry = status.details?.retryAfterSeconds;
-  if (retry !== undefined) {
-    response.setHeader("retry-after", String(retry));
+  const retryAfterSeconds = status.details?.retryAfterSeconds;
+  if (retryAfterSeconds !== undefined) {
+    response.setHeader("retry-after", String(retryAfterSeconds));
   }
-  const yaml = (request.headers.accept ?? "").startsWith("application/yaml");
-  const representation = { format: yaml ? "yaml" : "json", as: "object", pretty: false } as const;
+  const isYaml = (request.headers.accept ?? "").startsWith("application/yaml");
+  const representation = { format: isYaml ? "yaml" : "json", as: "object", pretty: false } as const;
   const rendered = formatJson(printJson(status.toBody()), representation);
   void send(response, { code: status.code, ...rendered }, deps.limits);
 }

@@ -7,7 +7,7 @@ import { isTooLong, parseYaml } from "../objects/yaml.ts";
 import { decodeProtobuf } from "../protobuf/decode.ts";
 import { StatusError, badRequest, tooLarge, unsupportedMediaType } from "../meta/status.ts";
 
-/** Source: Kubernetes apiserver MaxRequestBodyBytes. */
+/** Maximum size of a body. Source: Kubernetes apiserver MaxRequestBodyBytes. */
 const BODY_MAX_BYTES = 3 * 1024 * 1024;
 
 const PROTOBUF = "application/vnd.kubernetes.protobuf";
@@ -21,7 +21,7 @@ export function expectedBytes({ headers }: Pick<IncomingMessage, "headers">): nu
 
 export interface Body {
   readonly text: string;
-  /** Lower case, without parameters; empty without the header. */
+  /** Media type in lower case, without parameters; empty if the header is missing. */
   readonly contentType: string;
 }
 
@@ -41,7 +41,7 @@ function decodeFields(received: Buffer): Fields | undefined {
   }
 }
 
-/** Throws a StatusError 413 if the body is too large. */
+/** Reads the body, and decodes protobuf. Throws a StatusError 400, 413 or 415. */
 export async function readBody(request: IncomingMessage): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -74,7 +74,7 @@ function checkSize(text: string, isYaml: boolean): void {
   }
 }
 
-/** Throws StatusErrors 400 and 413. */
+/** Parses JSON or YAML. Throws a StatusError 400 or 413. */
 export function parseText(text: string, contentType: string): unknown {
   const isYaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
   checkSize(text, isYaml);
@@ -85,7 +85,7 @@ export function parseText(text: string, contentType: string): unknown {
   }
 }
 
-/** Throws StatusErrors 400, 413 and 415. */
+/** Parses the body as an object. Throws a StatusError 400, 413 or 415. */
 export function parseObject(body: Body): Fields {
   if (body.contentType !== "" && !OBJECT_TYPES.includes(body.contentType)) {
     throw unsupportedMediaType(body.contentType, OBJECT_TYPES);

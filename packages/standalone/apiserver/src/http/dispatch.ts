@@ -28,7 +28,7 @@ import { setWarnings } from "./response/warnings.ts";
 
 export type DispatchDeps = VerbDeps & ReviewDeps & TokenRequestDeps & KubeletDeps;
 
-/** The user is authorized, and the body is not read yet. */
+/** A request whose user is authorized, and whose body is not read yet. */
 interface ResourceRequest {
   readonly target: Target;
   readonly query: URLSearchParams;
@@ -37,7 +37,7 @@ interface ResourceRequest {
   readonly response: ServerResponse;
 }
 
-/** Returns undefined if it has sent the response itself. */
+/** Handles a request. Returns undefined if it has sent the response itself. */
 type Handler = (
   call: Call,
   deps: DispatchDeps,
@@ -97,8 +97,8 @@ const VERBS: Readonly<Record<string, string>> = {
 
 function toVerb(method: string, target: Target, query: URLSearchParams): string {
   if (method === "GET") {
-    const listing = isWatchQuery(query) ? "watch" : "list";
-    return target.watch ? "watch" : target.name === "" ? listing : "get";
+    const collectionVerb = isWatchQuery(query) ? "watch" : "list";
+    return target.watch ? "watch" : target.name === "" ? collectionVerb : "get";
   }
   if (method === "DELETE") {
     return target.name === "" ? "deletecollection" : "delete";
@@ -118,28 +118,28 @@ function findHandler(kind: Kind, target: Target, method: string): Handler {
     }
     return handler;
   }
-  const serve = (target.name === "" ? COLLECTION_HANDLERS : OBJECT_HANDLERS)[method];
-  if (serve === undefined) {
+  const objectHandler = (target.name === "" ? COLLECTION_HANDLERS : OBJECT_HANDLERS)[method];
+  if (objectHandler === undefined) {
     throw methodNotAllowed();
   }
-  return serve;
+  return objectHandler;
 }
 
 function checkScope(kind: Kind, target: Target): void {
-  const missing = kind.namespaced && target.namespace === "" && target.name !== "";
-  if (missing || (!kind.namespaced && target.namespace !== "")) {
+  const lacksNamespace = kind.namespaced && target.namespace === "" && target.name !== "";
+  if (lacksNamespace || (!kind.namespaced && target.namespace !== "")) {
     throw unknownPath();
   }
 }
 
 function checkVerb(kind: Kind, verb: string, target: Target): void {
-  const allowed = target.subresource !== "" || kind.verbs.some((name) => name === verb);
-  const collective = verb === "create" || verb === "deletecollection";
-  const lacksNamespace = collective && kind.namespaced && target.namespace === "";
+  const isAllowed = target.subresource !== "" || kind.verbs.some((name) => name === verb);
+  const needsNamespace = verb === "create" || verb === "deletecollection";
+  const lacksNamespace = needsNamespace && kind.namespaced && target.namespace === "";
   if (lacksNamespace && kind.custom !== undefined) {
     throw unknownPath();
   }
-  if (!allowed || lacksNamespace) {
+  if (!isAllowed || lacksNamespace) {
     throw methodNotAllowed();
   }
 }
@@ -164,8 +164,8 @@ async function toCall(kind: Kind, resourceRequest: ResourceRequest, verb: string
   };
 }
 
-/** `reply` is undefined if the verb has sent the response itself. */
-export interface Served {
+/** `reply` is undefined if the handler has sent the response itself. */
+export interface DispatchResult {
   readonly call: Call;
   readonly reply: Reply | undefined;
 }
@@ -173,14 +173,14 @@ export interface Served {
 export async function dispatch(
   resourceRequest: ResourceRequest,
   deps: DispatchDeps,
-): Promise<Served> {
+): Promise<DispatchResult> {
   const { target, query, request, response } = resourceRequest;
   const kind = deps.registry.find(target.group, target.version, target.resource);
   if (kind === undefined) {
-    const refusal = explainMissingResource(target.group, target.resource);
-    throw refusal === undefined
+    const explanation = explainMissingResource(target.group, target.resource);
+    throw explanation === undefined
       ? unknownPath(findMissingFeature(target.group))
-      : badRequest(refusal);
+      : badRequest(explanation);
   }
   const method = request.method ?? "GET";
   const verb = toVerb(method, target, query);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes apiserver RequestInfo.
+// Targets of requests, parsed from their paths. Source: Kubernetes apiserver RequestInfo.
 
-/** Missing parts are empty. */
+/** Object or collection that a path names. Missing parts are empty. */
 export interface Target {
   readonly group: string;
   readonly version: string;
@@ -9,11 +9,11 @@ export interface Target {
   readonly resource: string;
   readonly name: string;
   readonly subresource: string;
-  /** The path itself requests a watch (deprecated form). */
+  /** Whether the path has the deprecated prefix `/watch`. */
   readonly watch: boolean;
 }
 
-/** Returns undefined if a segment has an invalid escape or an escaped slash. */
+/** Returns the decoded segments, or undefined if one has an invalid escape or an escaped slash. */
 function decodeSegments(path: string): string[] | undefined {
   try {
     const segments = path.split("/").slice(1).map(decodeURIComponent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds as data: everything that is particular to one kind is a member of `Kind` or of its `Strategy`.
+// Types that describe kinds. Everything that is particular to one kind is a member of `Kind` or of its `Strategy`.
 import type { Cause } from "../meta/status.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
@@ -29,7 +29,7 @@ export const ALL_VERBS: readonly Verb[] = [
 export interface Subresource {
   readonly name: string;
   readonly verbs: readonly Verb[];
-  /** Kind of the request body, when it differs from the parent's. */
+  /** Kind of the request body if it differs from the parent's. */
   readonly kind?: string;
   readonly group?: string;
   readonly version?: string;
@@ -41,60 +41,60 @@ export interface Column {
   readonly type: "string" | "integer" | "number" | "boolean" | "date";
   readonly format?: string;
   readonly description?: string;
-  /** 0: always shown; greater: only with `-o wide`. */
+  /** 0 for a column that is always shown, otherwise it is shown with `-o wide` only. */
   readonly priority?: number;
   readonly cell: (object: KubeObject, nowMs: number) => unknown;
 }
 
 export interface ClaimContext {
-  /** All other objects of the kind. Expensive, so call it only when a value must be allocated. */
+  /** Returns all other objects of the kind. This is expensive, so call it only if a value must be allocated. */
   readonly otherObjects: () => readonly KubeObject[];
-  /** Service network in CIDR form. */
+  /** Service network in CIDR notation. */
   readonly network: string;
-  /** From 0 up to but not including 1. */
+  /** Returns a number from 0 up to but not including 1. */
   readonly random: () => number;
 }
 
-/** What a kind does differently from other kinds. Unset members have the usual behavior. */
+/** Behavior that is particular to a kind. Unset members have the usual behavior. */
 export interface Strategy {
-  /** Writes to the main resource ignore status, and writes to `/status` ignore everything else. */
+  /** Whether writes to the main resource ignore status, and writes to `/status` ignore everything else. */
   readonly hasStatus: boolean;
   /** Whether `/status` writes also change labels and annotations, as for built-in kinds. */
   readonly statusWritesMetadata: boolean;
   readonly hasGeneration: boolean;
   readonly allowsUnconditionalUpdate: boolean;
   readonly allowsCreateOnUpdate: boolean;
-  /** Whether POST keeps the status: kubelets register their Node together with its status. */
+  /** Whether POST retains the status. Kubelets register their Node together with its status. */
   readonly acceptsStatusOnCreate?: boolean;
   /** Whether DELETE returns the deleted object instead of a Status. */
   readonly returnsDeleted?: boolean;
   readonly beginDeletion?: (object: KubeObject) => void;
   readonly allowsStrategicMerge: boolean;
-  /** Fills in defaults. Custom resources are also defaulted when they are read. Changes `object`. */
+  /** Sets defaults in `object`. Custom resources are also defaulted when they are read. */
   readonly applyDefaults?: (object: KubeObject) => void;
-  /** Paths of fields that are not in the schema and will be dropped. */
+  /** Returns the paths of fields that are not in the schema and will be dropped. */
   readonly unknownFields?: (object: KubeObject) => readonly string[];
-  /** Runs before the validation of a new object and resets fields that clients may not set. Changes `object`. */
+  /** Resets fields that clients may not set in a new object. Runs before the validation. Changes `object`. */
   readonly prepareCreate?: (object: KubeObject) => void;
-  /** Runs before the validation of an update and restores fields that clients may not change. Changes `object`. */
+  /** Restores fields that clients may not change in an update. Runs before the validation. Changes `object`. */
   readonly prepareUpdate?: (object: KubeObject, current: KubeObject) => void;
   readonly warnings?: (object: KubeObject) => readonly string[];
   readonly validate?: (object: KubeObject) => readonly Cause[];
-  /** Runs in addition to `validate`. */
+  /** Validates an update, in addition to `validate`. */
   readonly validateUpdate?: (object: KubeObject, current: KubeObject) => readonly Cause[];
-  /** Claims unique values such as IPs and ports in the write's transaction; returns all conflicts. Changes `object`. */
+  /** Claims unique values such as IPs and ports in the write's transaction. Changes `object`; returns all conflicts. */
   readonly claim?: (
     object: KubeObject,
     current: KubeObject | undefined,
     context: ClaimContext,
   ) => readonly Cause[];
-  /** Returns what is wrong with a name. Default: a name must be a DNS subdomain. */
+  /** Returns the fault of a name. By default, a name must be a DNS subdomain. */
   readonly validateName?: (name: string) => string | undefined;
   /** Fields that field selectors may use, in addition to metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
-  /** Grace period of a deletion in seconds; undefined deletes at once. `requested` is the client's gracePeriodSeconds. */
+  /** Returns a deletion's grace period in seconds; undefined deletes at once. `requested` is the client's period. */
   readonly graceSeconds?: (object: KubeObject, requested: number | undefined) => number | undefined;
-  /** Columns after Name. */
+  /** Columns of `kubectl get` after Name. */
   readonly columns: readonly Column[];
 }
 
@@ -111,43 +111,43 @@ export interface Kind {
   readonly verbs: readonly Verb[];
   readonly subresources: readonly Subresource[];
   readonly strategy: Strategy;
-  /** Field types of a built-in kind. Fields that are not in it are dropped. */
+  /** Field types of a built-in kind. Other fields are dropped. */
   readonly shape?: ObjectShape;
-  /** Unset when the kind has no scale subresource. */
+  /** Values of the scale subresource; unset if there is none. */
   readonly scale?: ScaleValues;
   readonly view?: StoredView;
   readonly custom?: CustomKind;
 }
 
 export interface CustomKind {
-  /** apiVersion under which objects are stored. */
+  /** The apiVersion under which objects are stored. */
   readonly storageApiVersion: string;
-  /** Objects with an older revision are pruned and defaulted again when they are read. */
+  /** Revision of the definition. Objects that are older are pruned and defaulted again when they are read. */
   readonly schemaRevision: number;
-  /** Text of the Warning header, for deprecated versions. */
+  /** Text of the Warning header for a deprecated version. */
   readonly deprecationWarning?: string;
-  /** Set while the definition is being deleted: creating objects is rejected. */
-  readonly terminating: boolean;
-  /** Structural schema (OpenAPI v3). */
+  /** Whether the definition is being deleted, so that new objects are rejected. */
+  readonly isTerminating: boolean;
+  /** Structural schema in OpenAPI v3. */
   readonly schema: Fields;
 }
 
-/** Where the scale subresource finds its values. Source: autoscaling/v1 Scale. */
+/** Locations of the values of the scale subresource. Source: autoscaling/v1 Scale. */
 export interface ScaleValues {
-  readonly spec: readonly string[];
-  readonly status: readonly string[];
-  /** The pods' label selector as text; empty when there is none. */
+  readonly specReplicasPath: readonly string[];
+  readonly statusReplicasPath: readonly string[];
+  /** Returns the pods' label selector as text; empty if there is none. */
   readonly selector: (object: KubeObject) => string;
 }
 
-/** Shows objects of another built-in kind as this kind. Both functions return new objects. */
+/** View that shows objects of another built-in kind. Both functions return new objects. */
 export interface StoredView {
   readonly bucket: string;
   readonly fromStored: (object: KubeObject) => KubeObject;
   readonly toStored: (object: KubeObject) => KubeObject;
 }
 
-/** The store's bucket for a kind. All versions of a kind share one. */
+/** Returns the store's bucket of a kind. All versions of a kind share one bucket. */
 export function bucketOf(kind: Pick<Kind, "group" | "resource" | "view">): string {
   return kind.view?.bucket ?? `${kind.group}/${kind.resource}`;
 }

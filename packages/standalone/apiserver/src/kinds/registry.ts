@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All kinds that are served: the built-in ones and those of stored CustomResourceDefinitions.
+// Registry of the served kinds: built-in kinds, and the kinds of stored CustomResourceDefinitions.
 import { DEFINITIONS_BUCKET, definitionKind } from "../custom/definition.ts";
 import { toKinds } from "../custom/custom-kind.ts";
 import { equalJson, textAt, valueAt } from "../objects/json.ts";
@@ -25,7 +25,7 @@ import { SERVICE } from "./network/service.ts";
 import { STORAGE_CLASS } from "./storage/storage-class.ts";
 import { WEBHOOK_CONFIGURATION_KINDS } from "./extension/webhook-configuration.ts";
 
-const BUILT_IN: readonly Kind[] = [
+const BUILT_IN_KINDS: readonly Kind[] = [
   API_SERVICE,
   CONFIG_MAP,
   ENDPOINTS,
@@ -50,10 +50,10 @@ const BUILT_IN: readonly Kind[] = [
 ];
 
 export class Registry {
-  readonly #builtIn: readonly Kind[];
-  readonly #custom = new Map<string, readonly Kind[]>();
-  #all: ReadonlyMap<string, Kind> = new Map();
-  #list: readonly Kind[] = [];
+  readonly #builtInKinds: readonly Kind[];
+  readonly #customKinds = new Map<string, readonly Kind[]>();
+  #kindsByPath: ReadonlyMap<string, Kind> = new Map();
+  #sortedKinds: readonly Kind[] = [];
 
   constructor(store: Store) {
     const definitions = (group: string) =>
@@ -61,7 +61,7 @@ export class Registry {
         .list({ bucket: DEFINITIONS_BUCKET })
         .map((stored) => stored.view())
         .filter((definition) => textAt(definition, "spec", "group") === group);
-    this.#builtIn = [...BUILT_IN, definitionKind(definitions)];
+    this.#builtInKinds = [...BUILT_IN_KINDS, definitionKind(definitions)];
     for (const stored of store.list({ bucket: DEFINITIONS_BUCKET })) {
       this.#define(stored, stored.revision);
     }
@@ -72,12 +72,12 @@ export class Registry {
   }
 
   find(group: string, version: string, resource: string): Kind | undefined {
-    return this.#all.get(`${group}/${version}/${resource}`);
+    return this.#kindsByPath.get(`${group}/${version}/${resource}`);
   }
 
-  /** All kinds, sorted by group, version and resource. Returns the same array until a definition changes. */
+  /** Returns all kinds, sorted by group, version and resource. The array is the same until a definition changes. */
   list(): readonly Kind[] {
-    return this.#list;
+    return this.#sortedKinds;
   }
 
   findByBucket(bucket: string): Kind | undefined {
@@ -97,7 +97,7 @@ export class Registry {
     );
     for (const change of definitionChanges) {
       if (change.type === "DELETED") {
-        this.#custom.delete(change.current.address.name);
+        this.#customKinds.delete(change.current.address.name);
       } else {
         this.#define(change.current, this.#schemaRevision(change));
       }
@@ -107,27 +107,28 @@ export class Registry {
     }
   }
 
-  /** Keeps the old revision if spec.versions is unchanged, so that objects are not pruned and defaulted again. */
+  /** Returns the old revision if spec.versions is unchanged, so that objects are not pruned and defaulted again. */
   #schemaRevision(change: Change): number {
-    const before = change.previous?.view();
-    const same = equalJson(
-      valueAt(before, "spec", "versions"),
+    const previous = change.previous?.view();
+    const isUnchanged = equalJson(
+      valueAt(previous, "spec", "versions"),
       valueAt(change.current.view(), "spec", "versions"),
     );
-    const known = this.#custom.get(change.current.address.name)?.[0]?.custom?.schemaRevision;
-    return same && known !== undefined ? known : change.revision;
+    const knownRevision = this.#customKinds.get(change.current.address.name)?.[0]?.custom
+      ?.schemaRevision;
+    return isUnchanged && knownRevision !== undefined ? knownRevision : change.revision;
   }
 
   #define(stored: StoredObject, schemaRevision: number): void {
-    this.#custom.set(stored.address.name, toKinds(stored.view(), schemaRevision));
+    this.#customKinds.set(stored.address.name, toKinds(stored.view(), schemaRevision));
   }
 
   #rebuild(): void {
-    const kinds = [...this.#builtIn, ...[...this.#custom.values()].flat()];
-    const keyed = kinds.map(
+    const kinds = [...this.#builtInKinds, ...[...this.#customKinds.values()].flat()];
+    const entries = kinds.map(
       (kind) => [`${kind.group}/${kind.version}/${kind.resource}`, kind] as const,
     );
-    this.#all = new Map(keyed.sort(([left], [right]) => (left < right ? -1 : 1)));
-    this.#list = [...this.#all.values()];
+    this.#kindsByPath = new Map(entries.sort(([left], [right]) => (left < right ? -1 : 1)));
+    this.#sortedKinds = [...this.#kindsByPath.values()];
   }
 }

@@ -10,7 +10,7 @@ import {
   MemoryConnections,
   type ReceivedAnswer,
   type SentRequest,
-  makeBehind,
+  makeBackendServer,
   upgradeInMemory,
 } from "../testing/memory-network.ts";
 import { aPod } from "../testing/objects.ts";
@@ -74,7 +74,7 @@ function message(answer: ReceivedAnswer): readonly [number, unknown] {
 
 /** Starts a kubelet that answers requests with `answer`. */
 async function startKubelet(answer: (request: IncomingMessage, response: ServerResponse) => void) {
-  const { server, received } = makeBehind(answer);
+  const { server, received } = makeBackendServer(answer);
   const connections = new MemoryConnections({ [KUBELET]: server });
   await start(connections);
   return { connections, received };
@@ -101,7 +101,7 @@ describe("a log", () => {
     expect(first?.request.headers.host).toBe(KUBELET);
     expect(first?.request.headers.authorization).toBeUndefined();
     const at = { host: "10.0.0.9", port: 10250 };
-    expect(connections.asked).toEqual([
+    expect(connections.attempts).toEqual([
       { at, peer: { addresses: [at], serverName: "n1", caPem: "CA" } },
     ]);
     expect(opened).toEqual(['{"user":"admin","resource":"pods/log","object":"default/p1"}']);
@@ -217,7 +217,7 @@ describe("a log", () => {
 
   test("counts among the watches of its user while it lasts", async () => {
     const waiting: ServerResponse[] = [];
-    const { server } = makeBehind((_request, response) => {
+    const { server } = makeBackendServer((_request, response) => {
       response.write("x");
       waiting.push(response);
     });
@@ -381,7 +381,7 @@ describe("a program", () => {
   test("is refused to a client that requests no upgrade", async () => {
     const connections = await startUpgrading(() => undefined);
     expect(message(await app.send(EXEC))).toEqual([400, "Upgrade request required"]);
-    expect([connections.asked, opened]).toEqual([[], []]);
+    expect([connections.attempts, opened]).toEqual([[], []]);
   });
 
   test.each([

@@ -31,13 +31,13 @@ import {
   toLogParameters,
 } from "./parameters.ts";
 
-/** Source: kubelet, default of `port`. */
+/** Port if the node's status has none. Source: kubelet, default of `port`. */
 const DEFAULT_KUBELET_PORT = 10250;
 
-/** In order of preference. Source: kubeadm, --kubelet-preferred-address-types. */
+/** Address types in order of preference. Source: kubeadm, --kubelet-preferred-address-types. */
 const PREFERRED_ADDRESS_TYPES: readonly string[] = ["InternalIP", "ExternalIP", "Hostname"];
 
-/** The certificate must be issued for the node's name. Throws StatusErrors 404 and 500. */
+/** Returns the node's kubelet. Its certificate must be issued for the node's name. Throws a StatusError 404 or 500. */
 export function findKubelet(store: Store, nodeName: string, caPem: string): Peer {
   const node = store.find({ bucket: "/nodes", namespace: "", name: nodeName })?.view();
   if (node === undefined) {
@@ -58,7 +58,7 @@ export function findKubelet(store: Store, nodeName: string, caPem: string): Peer
 
 interface Kubelets {
   readonly connections: Connections;
-  /** CA of the kubelets' certificates, PEM. */
+  /** CA of the kubelets' certificates, as PEM. */
   readonly caPem: string;
 }
 
@@ -72,13 +72,13 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** Kinds of the options for admission. */
+/** Kinds of the options for admission, by subresource. */
 const STREAM_OPTION_KINDS: Readonly<Record<string, string>> = {
   attach: "PodAttachOptions",
   exec: "PodExecOptions",
 };
 
-/** Source: Kubernetes registry/generic/rest, maxReadLength. */
+/** Maximum length of an error text from a kubelet. Source: Kubernetes registry/generic/rest, maxReadLength. */
 const ERROR_TEXT_MAX_BYTES = 50_000;
 
 export function isPodStream(url: string): boolean {
@@ -159,7 +159,7 @@ async function readErrorText(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8", 0, ERROR_TEXT_MAX_BYTES);
 }
 
-/** Source: Kubernetes registry/generic/rest, ResponseChecker. */
+/** Converts the kubelet's error. Source: Kubernetes registry/generic/rest, ResponseChecker. */
 function toStatusError(code: number, text: string, pod: string): StatusError {
   if (code === 400) {
     return badRequest(text.trimEnd());
@@ -176,7 +176,7 @@ function toStatusError(code: number, text: string, pod: string): StatusError {
   return new StatusError({ code, reason: code === 404 ? "NotFound" : "", message, details });
 }
 
-/** Uses the messages of Go's HTTP client. */
+/** Opens a log request. Throws a StatusError 500 with a message like that of Go's HTTP client. */
 async function openLogRequest(forwarding: Forwarding): Promise<ClientRequest> {
   try {
     return await openRequest(forwarding);

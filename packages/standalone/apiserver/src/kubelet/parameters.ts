@@ -7,7 +7,7 @@ import { parseTime } from "../objects/time.ts";
 
 const STREAM_FLAGS: readonly string[] = ["stdin", "stdout", "stderr", "tty"];
 
-/** Source: Kubernetes core/v1 ExecStdinParam and the like. */
+/** Parameters of the kubelet by name of the flag. Source: Kubernetes core/v1, ExecStdinParam and similar constants. */
 const KUBELET_PARAMETERS: Readonly<Record<string, string>> = {
   stdin: "input",
   stdout: "output",
@@ -19,7 +19,7 @@ function isSet(query: URLSearchParams, flag: string): boolean {
   return ["true", "1"].includes(query.get(flag) ?? "");
 }
 
-/** Source: Kubernetes core/v1 PodExecOptions. */
+/** Converts the query to options for admission. Source: Kubernetes core/v1 PodExecOptions. */
 export function toConnectOptions(query: URLSearchParams): Fields {
   const flags = STREAM_FLAGS.filter((name) => isSet(query, name)).map(
     (name) => [name, true] as const,
@@ -46,7 +46,7 @@ export function toExecParameters(query: URLSearchParams): URLSearchParams {
 
 const LOG_OPTIONS = { group: "", resource: "pods", kind: "PodLogOptions" };
 
-const LOG_NUMBERS: readonly (readonly [name: string, least: number])[] = [
+const LOG_NUMBERS: readonly (readonly [name: string, minimum: number])[] = [
   ["tailLines", 0],
   ["limitBytes", 1],
   ["sinceSeconds", 1],
@@ -59,7 +59,7 @@ function isFlagSet(query: URLSearchParams, name: string): boolean {
 }
 
 function numberCauses(query: URLSearchParams): readonly Cause[] {
-  return LOG_NUMBERS.flatMap(([name, least]) => {
+  return LOG_NUMBERS.flatMap(([name, minimum]) => {
     const text = query.get(name) ?? "";
     if (text === "") {
       return [];
@@ -67,8 +67,8 @@ function numberCauses(query: URLSearchParams): readonly Cause[] {
     if (!/^-?\d{1,15}$/.test(text)) {
       throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`);
     }
-    const message = least === 0 ? "must be greater than or equal to 0" : "must be greater than 0";
-    return Number(text) < least ? [invalidValue(name, Number(text), message)] : [];
+    const message = minimum === 0 ? "must be greater than or equal to 0" : "must be greater than 0";
+    return Number(text) < minimum ? [invalidValue(name, Number(text), message)] : [];
   });
 }
 
@@ -86,7 +86,7 @@ function timeCauses(query: URLSearchParams): readonly Cause[] {
     : [];
 }
 
-/** Source: Kubernetes core/v1 PodLogOptions and its validation. */
+/** Validates and converts the query. Source: Kubernetes core/v1 PodLogOptions and its validation. */
 export function toLogParameters(query: URLSearchParams, pod: string): URLSearchParams {
   const causes = [...numberCauses(query), ...timeCauses(query)];
   if (causes.length > 0) {
@@ -111,25 +111,25 @@ function containerNames(pod: KubeObject, list: string): readonly string[] {
 
 function ambiguousMessage(pod: KubeObject): string {
   const containers = containerNames(pod, "containers");
-  const initial = containerNames(pod, "initContainers");
-  const first = `a container name must be specified for pod ${pod.metadata.name}, choose one of: [${containers.join(" ")}]`;
-  return initial.length === 0
-    ? first
-    : `${first} or one of the init containers: [${initial.join(" ")}]`;
+  const initContainers = containerNames(pod, "initContainers");
+  const text = `a container name must be specified for pod ${pod.metadata.name}, choose one of: [${containers.join(" ")}]`;
+  return initContainers.length === 0
+    ? text
+    : `${text} or one of the init containers: [${initContainers.join(" ")}]`;
 }
 
-/** Source: Kubernetes registry core/pod, validateContainer. */
+/** Returns the requested or the only container. Source: Kubernetes registry core/pod, validateContainer. */
 export function chooseContainer(pod: KubeObject, requested: string): string {
   const containers = containerNames(pod, "containers");
   if (requested === "") {
-    const [only] = containers;
-    if (only === undefined || containers.length > 1) {
+    const [onlyContainer] = containers;
+    if (onlyContainer === undefined || containers.length > 1) {
       throw badRequest(ambiguousMessage(pod));
     }
-    return only;
+    return onlyContainer;
   }
-  const all = [...containers, ...containerNames(pod, "initContainers")];
-  if (!all.includes(requested)) {
+  const knownContainers = [...containers, ...containerNames(pod, "initContainers")];
+  if (!knownContainers.includes(requested)) {
     throw badRequest(`container ${requested} is not valid for pod ${pod.metadata.name}`);
   }
   return requested;

@@ -20,7 +20,7 @@ export class Budget {
     return this.#spent >= this.#maximum;
   }
 
-  /** Spends even more than is left, for amounts that cannot be refused. */
+  /** Spends the amount even above the maximum, for amounts that cannot be refused. */
   spend(amount: number): void {
     this.#spent += amount;
   }
@@ -30,26 +30,26 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /** An amount above the maximum waits until nothing else is spent. Returns false if `signal` is aborted first. */
+  /** Waits until the amount fits, or until nothing is spent. Returns false if `signal` is aborted first. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;
     }
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const waiting: Reservation = {
+    const reservation: Reservation = {
       amount,
       admit: () => {
         resolve(true);
       },
     };
     const cancel = (): void => {
-      if (this.#queue.delete(waiting)) {
+      if (this.#queue.delete(reservation)) {
         resolve(false);
         this.#admitWaiting();
       }
     };
     signal.addEventListener("abort", cancel);
-    this.#queue.add(waiting);
+    this.#queue.add(reservation);
     this.#admitWaiting();
     try {
       return await promise;
@@ -59,28 +59,28 @@ export class Budget {
   }
 
   #admitWaiting(): void {
-    for (const waiting of this.#queue) {
-      if (this.#spent > 0 && this.#spent + waiting.amount > this.#maximum) {
+    for (const reservation of this.#queue) {
+      if (this.#spent > 0 && this.#spent + reservation.amount > this.#maximum) {
         return;
       }
-      this.#queue.delete(waiting);
-      this.#spent += waiting.amount;
-      waiting.admit();
+      this.#queue.delete(reservation);
+      this.#spent += reservation.amount;
+      reservation.admit();
     }
   }
 }
 
-/** Smaller amounts are not reserved. */
-const UNCOUNTED_MAX = 16 * 1024;
+/** Amounts up to this maximum are not reserved. */
+const UNRESERVED_MAX = 16 * 1024;
 
-/** Returns undefined if the client disconnects before there is room. */
+/** Reserves the amount while `work` runs. Returns undefined if the client disconnects first. */
 export async function withReserved<T>(
   budget: Budget,
   amount: number,
   response: ServerResponse,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  if (amount <= UNCOUNTED_MAX) {
+  if (amount <= UNRESERVED_MAX) {
     return work();
   }
   const disconnected = new AbortController();

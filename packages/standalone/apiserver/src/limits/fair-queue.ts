@@ -6,7 +6,7 @@ export class FairQueue {
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
 
-  /** The next piece must start in the turn in which the promise resolves. */
+  /** Waits for the user's turn. The caller must start its work in the turn in which the promise resolves. */
   waitForTurn(user: string): Promise<undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const queue = this.#waiting.get(user);
@@ -30,11 +30,11 @@ export class FairQueue {
   }
 
   #resolveNext(): void {
-    const [next] = this.#waiting;
-    if (next === undefined) {
+    const [nextEntry] = this.#waiting;
+    if (nextEntry === undefined) {
       return;
     }
-    const [user, queue] = next;
+    const [user, queue] = nextEntry;
     const resolve = queue.shift();
     this.#waiting.delete(user);
     if (queue.length > 0) {
@@ -47,7 +47,7 @@ export class FairQueue {
   }
 }
 
-/** In characters. Shorter texts are processed without waiting. */
+/** Maximum length of texts that are processed without waiting, in characters. */
 const LIGHT_LENGTH = 16 * 1024;
 
 export function isHeavy(length: number): boolean {
@@ -56,12 +56,12 @@ export function isHeavy(length: number): boolean {
 
 const SLICE_MS = 10;
 
-/** The work checks `isOver` before each object, and then awaits `next`. */
+/** Time in which work may continue. The work checks `isUsedUp` at each object, and then awaits `waitForNext`. */
 export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;
   readonly #user: string;
-  #begunMs: number;
+  #startedMs: number;
 
   constructor(
     deps: { readonly clock: Pick<Clock, "monotonicMs">; readonly fairQueue: FairQueue },
@@ -70,15 +70,15 @@ export class TimeSlice {
     this.#clock = deps.clock;
     this.#fairQueue = deps.fairQueue;
     this.#user = user;
-    this.#begunMs = deps.clock.monotonicMs();
+    this.#startedMs = deps.clock.monotonicMs();
   }
 
   get isUsedUp(): boolean {
-    return this.#clock.monotonicMs() - this.#begunMs >= SLICE_MS;
+    return this.#clock.monotonicMs() - this.#startedMs >= SLICE_MS;
   }
 
   async waitForNext(): Promise<void> {
     await this.#fairQueue.waitForTurn(this.#user);
-    this.#begunMs = this.#clock.monotonicMs();
+    this.#startedMs = this.#clock.monotonicMs();
   }
 }

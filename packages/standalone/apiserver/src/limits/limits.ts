@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits for each user.
+// Limits for each user, and for connections that are not authenticated yet.
 import type { Socket } from "node:net";
 import { UnauthenticatedConnections } from "@patchbay/base";
 import { tooManyRequests } from "../meta/status.ts";
 import { Budget } from "./budget.ts";
 
 export interface Limits {
-  /** Deadline for the TLS handshake, and for the headers of a request. */
+  /** Deadline for the TLS handshake, and for the headers of a request, in milliseconds. */
   readonly headersMs: number;
   readonly requestMs: number;
-  /** Clients that read nothing for this long are disconnected. */
+  /** Time after which a client that reads nothing is disconnected, in milliseconds. */
   readonly unreadMs: number;
-  /** Unauthenticated connections. Above the limit, the oldest is closed. */
+  /** Maximum number of unauthenticated connections. Above it, the oldest is closed. */
   readonly unauthenticatedConnections: number;
   readonly connections: number;
   readonly watches: number;
-  /** Request bodies in progress. */
+  /** Maximum size of the request bodies in progress. */
   readonly receivedBytes: number;
-  /** Responses that are not read yet; the same again for watch events. */
+  /** Maximum size of responses that are not read yet; watch events have the same maximum again. */
   readonly unsentBytes: number;
 }
 
 const MIB = 1024 * 1024;
 
-/** Generous: Patchbay's busiest component has ten watches and a dozen connections. */
+/** Limits far above the usual load: Patchbay's busiest component has ten watches and a dozen connections. */
 export const LIMITS: Limits = {
   headersMs: 10_000,
   requestMs: 60_000,
@@ -38,7 +38,7 @@ export const LIMITS: Limits = {
 class UserQuota {
   readonly received: Budget;
   readonly responses: Budget;
-  /** Separate, so that unread watches do not block responses. */
+  /** Budget of watch events, which is separate so that unread watches do not block responses. */
   readonly events: Budget;
   readonly #limits: Limits;
   readonly #connections = new Set<Socket>();
@@ -51,7 +51,7 @@ class UserQuota {
     this.events = new Budget(limits.unsentBytes);
   }
 
-  /** Throws a StatusError 429 above the limit. */
+  /** Counts a connection until it closes. Throws a StatusError 429 above the limit. */
   addConnection(socket: Socket): void {
     if (this.#connections.has(socket) || socket.destroyed) {
       return;
@@ -63,7 +63,7 @@ class UserQuota {
     socket.once("close", () => this.#connections.delete(socket));
   }
 
-  /** Returns a function that ends the count. Throws a StatusError 429 above the limit. */
+  /** Counts a watch, and returns a function that ends the count. Throws a StatusError 429 above the limit. */
   addWatch(): () => void {
     if (this.#watches >= this.#limits.watches) {
       throw tooManyRequests("this user has too many watches");
@@ -89,7 +89,7 @@ export class UserQuotas {
     this.#unauthenticated.add(socket);
   }
 
-  /** Throws a StatusError 429 above the limit. */
+  /** Counts a connection of a user. Throws a StatusError 429 above the limit. */
   addConnection(user: string, socket: Socket): void {
     this.forUser(user).addConnection(socket);
     this.#unauthenticated.markAuthenticated(socket);

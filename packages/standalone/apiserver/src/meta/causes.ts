@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field errors of a 422. Source: Kubernetes util/validation/field.
+// Field errors of 422 responses. Source: Kubernetes util/validation/field.
 import type { Cause } from "./status.ts";
 import { printJson } from "../objects/json.ts";
 

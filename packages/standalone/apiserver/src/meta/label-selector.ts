@@ -32,7 +32,7 @@ class Tokens {
     this.#tokens = text.match(TOKEN_PATTERN) ?? [];
   }
 
-  get ended(): boolean {
+  get isAtEnd(): boolean {
     return this.#position >= this.#tokens.length;
   }
 
@@ -87,9 +87,9 @@ function takeRequirement(tokens: Tokens): Requirement {
     return { key: takeKey(tokens), operator: "!", values: [] };
   }
   const key = takeKey(tokens);
-  const set = tokens.takeIf("in", "notin");
-  if (set === "in" || set === "notin") {
-    return { key, operator: set, values: takeValueSet(tokens) };
+  const setOperator = tokens.takeIf("in", "notin");
+  if (setOperator === "in" || setOperator === "notin") {
+    return { key, operator: setOperator, values: takeValueSet(tokens) };
   }
   const operator = tokens.takeIf("=", "==", "!=", ">", "<");
   if (operator === undefined) {
@@ -101,7 +101,7 @@ function takeRequirement(tokens: Tokens): Requirement {
       `values[0]: Invalid value: "${value}": for 'Gt', 'Lt' operators, the value must be an integer`,
     );
   }
-  // the other tokens are operators of Requirement as they are
+  // The other tokens are members of Operator.
   return { key, operator: operator === "==" ? "=" : (operator as Operator), values: [value] };
 }
 
@@ -130,14 +130,14 @@ function isSatisfied(requirement: Requirement, labels: Readonly<Record<string, s
   return TESTS[operator](Object.hasOwn(labels, key) ? labels[key] : undefined, values);
 }
 
-/** Returns undefined for an empty selector, which matches everything. Throws a StatusError 400. */
+/** Parses a selector. Returns undefined if it is empty, which matches everything. Throws a StatusError 400. */
 export function parseLabelSelector(text: string): LabelMatcher | undefined {
   if (text.trim() === "") {
     return undefined;
   }
   const tokens = new Tokens(text);
   const requirements = [takeRequirement(tokens)];
-  while (!tokens.ended) {
+  while (!tokens.isAtEnd) {
     if (tokens.takeIf(",") === undefined) {
       tokens.fail("expected: ','");
     }

@@ -36,7 +36,7 @@ const OWNER_FIELDS: Readonly<Record<keyof OwnerReference, FieldType>> = {
   blockOwnerDeletion: "boolean",
 };
 
-/** The type's name in error messages of Go's JSON decoder. */
+/** Returns the type's name in error messages of Go's JSON decoder. */
 export function jsonTypeOf(value: unknown): string {
   if (Array.isArray(value)) {
     return "array";
@@ -87,7 +87,7 @@ function decodeOwners(value: unknown, field: string): Fields[] {
     if (!isFields(item)) {
       throw cannotUnmarshal(item, field, "v1.OwnerReference");
     }
-    return decodeKnown(item, OWNER_FIELDS, field);
+    return decodeKnownFields(item, OWNER_FIELDS, field);
   });
 }
 
@@ -112,7 +112,7 @@ function decodeScalar(
   return value;
 }
 
-function decodeKnown(
+function decodeKnownFields(
   value: Fields,
   known: Readonly<Record<string, FieldType>>,
   path: string,
@@ -141,29 +141,30 @@ function dropEmptyAndUnrecorded(meta: Fields): void {
   }
 }
 
-/** Drops unknown fields and managedFields. Throws a StatusError 400 for a value of the wrong type. */
+/** Decodes metadata. Drops unknown fields and managedFields. Throws a StatusError 400 for a value of the wrong type. */
 export function decodeMeta(value: unknown, kind: string): Meta {
   if (value !== undefined && value !== null && !isFields(value)) {
     throw cannotUnmarshal(value, `${kind}.metadata`, "v1.ObjectMeta");
   }
-  const decoded = decodeKnown(isFields(value) ? value : {}, META_FIELDS, "ObjectMeta");
+  const decoded = decodeKnownFields(isFields(value) ? value : {}, META_FIELDS, "ObjectMeta");
   dropEmptyAndUnrecorded(decoded);
-  // the fields were decoded by META_FIELDS, which lists Meta's fields and types
+  // META_FIELDS has the fields and types of Meta.
   return { name: "", ...decoded };
 }
 
-/** 256 KiB over all keys and values. Kubernetes has this limit for annotations only. */
+/** Maximum size of all keys and values, 256 KiB. Kubernetes has this limit for annotations only. */
 const MAP_MAX_BYTES = 262_144;
 
 const EVENT_OWNER_FORBIDDEN = "/v1, Kind=Event is disallowed from being an owner";
 const KNOWN_FINALIZERS = new Set(["orphan", "foregroundDeletion", "kubernetes"]);
 
 function nameCauses(kind: Kind, meta: Meta): Cause[] {
-  const faultOf = kind.strategy.validateName ?? subdomainFault;
+  const findFault = kind.strategy.validateName ?? subdomainFault;
   const { name, generateName = "" } = meta;
   // The prefix may end in "-" or ".", because generated characters follow.
-  const prefixFault = generateName === "" ? undefined : faultOf(generateName.replace(/[-.]$/, "a"));
-  const fault = faultOf(name);
+  const prefixFault =
+    generateName === "" ? undefined : findFault(generateName.replace(/[-.]$/, "a"));
+  const fault = findFault(name);
   return [
     ...(prefixFault === undefined
       ? []
@@ -221,14 +222,14 @@ function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[
   });
 }
 
-/** The two contradict each other: dependents are either deleted first or orphaned. */
+/** Rejects two finalizers that contradict each other: dependents are either deleted first or orphaned. */
 function propagationCauses(finalizers: readonly string[]): Cause[] {
   const hasBoth = finalizers.includes("orphan") && finalizers.includes("foregroundDeletion");
   const message = "finalizer orphan and foregroundDeletion cannot be both set";
   return hasBoth ? [invalidValue("metadata.finalizers", finalizers, message)] : [];
 }
 
-/** In the core group, an unqualified finalizer must be one that Kubernetes defines. */
+/** Checks the finalizers. In the core group, an unqualified one must be defined by Kubernetes. */
 function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
   return finalizers.flatMap((finalizer, index) => {
     const field = `metadata.finalizers[${String(index)}]`;
@@ -250,7 +251,7 @@ function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
 
 function ownerCauses(meta: Meta): Cause[] {
   const owners = meta.ownerReferences ?? [];
-  const missing = owners.flatMap((owner) => [
+  const referenceCauses = owners.flatMap((owner) => [
     ...(["apiVersion", "kind", "name", "uid"] as const)
       .filter(
         (field) => (owner as Partial<typeof owner>)[field] === undefined || owner[field] === "",
@@ -266,9 +267,9 @@ function ownerCauses(meta: Meta): Cause[] {
   const controllers = owners.filter((owner) => owner.controller === true);
   const names = controllers.slice(0, 2).map((owner) => `${owner.kind}/${owner.name}`);
   return controllers.length < 2
-    ? missing
+    ? referenceCauses
     : [
-        ...missing,
+        ...referenceCauses,
         invalidValue(
           "metadata.ownerReferences",
           owners,
@@ -295,14 +296,16 @@ export function validateMetaUpdate(object: KubeObject, current: KubeObject): Cau
   if (current.metadata.deletionTimestamp === undefined) {
     return [];
   }
-  const known = new Set(current.metadata.finalizers);
-  const added = (object.metadata.finalizers ?? []).filter((finalizer) => !known.has(finalizer));
-  return added.length === 0
+  const knownFinalizers = new Set(current.metadata.finalizers);
+  const addedFinalizers = (object.metadata.finalizers ?? []).filter(
+    (finalizer) => !knownFinalizers.has(finalizer),
+  );
+  return addedFinalizers.length === 0
     ? []
     : [
         forbiddenValue(
           "metadata.finalizers",
-          `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((name) => `"${name}"`).join(", ")}}`,
+          `no new finalizers can be added if the object is being deleted, found new finalizers []string{${addedFinalizers.map((name) => `"${name}"`).join(", ")}}`,
         ),
       ];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Syntax of names, labels and annotation keys. Each function returns what is wrong. Source: Kubernetes util/validation.
+// Syntax of names, labels and annotation keys. Each function returns the fault. Source: Kubernetes util/validation.
 
 const LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_LABEL = new RegExp(`^${LABEL}$`);
@@ -57,14 +57,14 @@ export function dns1035Fault(name: string): string | undefined {
       );
 }
 
-/** Names of RBAC objects must be usable as one segment of a URL path. */
+/** Checks names of RBAC objects, which must be usable as one segment of a URL path. */
 export function pathSegmentFault(name: string): string | undefined {
   return name === "." || name === ".." || /[/%]/.test(name)
     ? "may not be '.', '..' or contain '/' or '%'"
     : undefined;
 }
 
-/** Keys of labels and annotations, and finalizers. */
+/** Checks keys of labels and annotations, and finalizers. */
 export function qualifiedFault(key: string): string | undefined {
   const parts = key.split("/");
   const name = parts.at(-1) ?? "";

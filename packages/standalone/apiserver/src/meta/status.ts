@@ -2,7 +2,7 @@
 // Error responses: Kubernetes `Status` objects with the exact messages that clients parse.
 import type { Fields } from "../objects/json.ts";
 
-/** Source: Kubernetes metav1.StatusCause. */
+/** Reason for an error, usually about one field. Source: Kubernetes metav1.StatusCause. */
 export interface Cause {
   readonly reason:
     | "FieldValueRequired"
@@ -23,7 +23,7 @@ export interface Cause {
   readonly field?: string;
 }
 
-/** Source: Kubernetes metav1.StatusDetails. */
+/** Details of an error or a deletion. Source: Kubernetes metav1.StatusDetails. */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
@@ -97,7 +97,7 @@ export function notFound(ref: ResourceRef, name: string): StatusError {
   return new StatusError({ code: 404, reason: "NotFound", message, ...buildDetails(ref, name) });
 }
 
-/** 404 for a path that nothing serves. `feature` names the missing feature, when it is known. */
+/** Creates a 404 for a path that nothing serves. `feature` names the missing feature if it is known. */
 export function unknownPath(feature?: string): StatusError {
   const head = "the server could not find the requested resource";
   const message =
@@ -122,7 +122,7 @@ export function conflict(ref: ResourceRef, name: string, why: string): StatusErr
   return new StatusError({ code: 409, reason: "Conflict", message, ...buildDetails(ref, name) });
 }
 
-/** 409 for a stale resourceVersion. */
+/** Creates a 409 for a stale resourceVersion. */
 export function modified(ref: ResourceRef, name: string): StatusError {
   const why =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -139,11 +139,11 @@ export function tooManyRequests(message: string): StatusError {
   return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
 }
 
-/** Limits the length of the message. */
+/** Maximum number of reported causes, which limits the length of the message. */
 const CAUSES_MAX = 100;
 
-export function invalid(ref: ResourceRef, name: string, all: readonly Cause[]): StatusError {
-  const causes = all.slice(0, CAUSES_MAX);
+export function invalid(ref: ResourceRef, name: string, allCauses: readonly Cause[]): StatusError {
+  const causes = allCauses.slice(0, CAUSES_MAX);
   const lines = causes.map((cause) => `${cause.field ?? ""}: ${cause.message}`);
   const text = lines.length === 1 ? (lines[0] ?? "") : `[${lines.join(", ")}]`;
   const kind = ref.group === "" ? ref.kind : `${ref.kind}.${ref.group}`;
@@ -179,10 +179,10 @@ export function methodNotAllowed(): StatusError {
   return new StatusError({ code: 405, reason: "MethodNotAllowed", message, details: {} });
 }
 
-/** 410 for a compacted resourceVersion. With a token, the client may continue its list at the current revision. */
+/** Creates a 410 for a compacted resourceVersion. With a token, the client may continue at the current revision. */
 export function expired(message: string, continueToken?: string): StatusError {
-  const next = continueToken === undefined ? {} : { continueToken };
-  return new StatusError({ code: 410, reason: "Expired", message, ...next });
+  const tokenOption = continueToken === undefined ? {} : { continueToken };
+  return new StatusError({ code: 410, reason: "Expired", message, ...tokenOption });
 }
 
 export function unsupportedMediaType(
@@ -204,7 +204,7 @@ export function internalError(message: string): StatusError {
   });
 }
 
-/** 504 for a resourceVersion that the store has not reached. */
+/** Creates a 504 for a resourceVersion that the store has not reached. */
 export function tooLargeResourceVersion(requested: number, current: number): StatusError {
   const cause: Cause = { reason: "ResourceVersionTooLarge", message: "Too large resource version" };
   return new StatusError({

@@ -13,8 +13,8 @@ const FEATURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The message of a refusal other than 404. virtctl memory-dump --create-claim reads CDI's configuration first, and
- * continues after a 404. Any other error stops it before it creates a claim. Source: KubeVirt virtctl memorydump
+ * Returns the message of a 400 that replaces a 404. virtctl memory-dump --create-claim reads CDI's configuration first,
+ * and continues after a 404. Any other error stops it before it creates a claim. Source: KubeVirt virtctl memorydump
  * calcPVCNeededSize.
  */
 export function explainMissingResource(group: string, resource: string): string | undefined {
@@ -23,7 +23,7 @@ export function explainMissingResource(group: string, resource: string): string 
     : undefined;
 }
 
-/** Undefined when the group is unknown. A CustomResourceDefinition of the group takes precedence. */
+/** Returns undefined if the group is unknown. A CustomResourceDefinition of the group takes precedence. */
 export function findMissingFeature(group: string): string | undefined {
   return Object.hasOwn(FEATURES, group) ? FEATURES[group] : undefined;
 }

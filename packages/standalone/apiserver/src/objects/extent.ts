@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits on the depth and size of JSON, checked before it is parsed.
 
-/** Functions that walk JSON are recursive, so deeper objects could overflow the stack. */
+/** Maximum depth. Functions that walk JSON are recursive, so deeper objects could overflow the stack. */
 const DEPTH_MAX = 1000;
 /**
  * Maximum number of commas and opening brackets. Parsing, checking, copying and printing each value takes microseconds

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON without loss of integers beyond 2^53: they are parsed to bigint.
+// JSON without loss of integers beyond 2^53, which are parsed to bigint.
 
-/** Matches an integer of 16 or more digits. Only then the slower reviver is needed. */
+/** Matches integers of 16 or more digits, which need the slower reviver. */
 const LONG_INTEGER = /[:[,\s-]\d{16,}/;
 const INTEGER = /^-?\d+$/;
 
-/** ES2025 passes the source text to revivers. TypeScript's library does not declare it yet. */
+/** Reviver that gets the source text (ES2025), which TypeScript's library does not declare yet. */
 type SourceReviver = (
   key: string,
   value: unknown,
@@ -31,7 +31,7 @@ function reviveLongIntegers(
   return source !== undefined && INTEGER.test(source) ? BigInt(source) : value;
 }
 
-/** Integers that a number cannot hold are returned as bigint. Throws SyntaxError. */
+/** Parses JSON. Integers that a number cannot hold become bigint. Throws a SyntaxError. */
 export function parseJson(text: string): unknown {
   if (!LONG_INTEGER.test(text)) {
     return JSON.parse(text);
@@ -40,10 +40,10 @@ export function parseJson(text: string): unknown {
   return (JSON.parse as SourceParse)(text, reviveLongIntegers);
 }
 
-/** Replaces a scalar that Go would print differently. NaN equals nothing. */
+/** Stands for a scalar that Go would print differently. NaN equals nothing. */
 const NON_CANONICAL = NaN;
 
-/** Source: Go encoding/json, HTMLEscape. */
+/** Prints JSON with the escapes of Go. Source: Go encoding/json, HTMLEscape. */
 function printLikeGo(value: unknown): string {
   const escaped = (letter: string): string =>
     `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
@@ -78,7 +78,7 @@ export function printJson(value: unknown, indent?: number): string {
   }
 }
 
-/** Sets a field, also one that is named `__proto__`. */
+/** Sets a field, even one that is named `__proto__`. */
 export function setField(fields: Fields, key: string, value: unknown): void {
   if (key === "__proto__") {
     Object.defineProperty(fields, key, {
@@ -127,7 +127,7 @@ function equalRecords(
   );
 }
 
-/** Ignores the order of keys. */
+/** Compares JSON values. Ignores the order of keys. */
 export function equalJson(left: unknown, right: unknown): boolean {
   if (left === right) {
     return true;
@@ -144,12 +144,12 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value itself if it is an object, otherwise a new empty object. */
+/** Returns the value if it is an object, otherwise a new empty object. */
 export function asFields(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
-/** The value itself if it is an array, otherwise an empty one. */
+/** Returns the value if it is an array, otherwise an empty array. */
 export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
@@ -165,7 +165,7 @@ export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   return current;
 }
 
-/** The string at a path of keys, or an empty string. */
+/** Returns the string at a path of keys, or an empty string. */
 export function textAt(value: unknown, ...path: readonly string[]): string {
   const found = valueAt(value, ...path);
   return typeof found === "string" ? found : "";
@@ -175,7 +175,7 @@ export function without(fields: Fields, ...keys: readonly string[]): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([key]) => !keys.includes(key)));
 }
 
-/** Strings as they are, everything else as JSON. Null and undefined become empty. */
+/** Returns strings as they are, an empty string for null and undefined, and JSON for everything else. */
 export function asText(value: unknown): string {
   if (typeof value === "string") {
     return value;

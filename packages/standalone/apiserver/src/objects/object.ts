@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Fields, isFields } from "./json.ts";
 
-/** Source: Kubernetes metav1.OwnerReference. */
+/** Reference to an owner. Source: Kubernetes metav1.OwnerReference. */
 export interface OwnerReference {
   apiVersion: string;
   kind: string;
@@ -11,7 +11,7 @@ export interface OwnerReference {
   blockOwnerDeletion?: boolean;
 }
 
-/** Times are RFC 3339. Source: Kubernetes metav1.ObjectMeta. */
+/** Metadata of an object. Times are RFC 3339. Source: Kubernetes metav1.ObjectMeta. */
 export interface Meta {
   name: string;
   generateName?: string;
@@ -45,14 +45,14 @@ export function toFields(object: KubeObject): Fields {
   return object;
 }
 
-/** Identifies a stored object. `bucket` is `<group>/<resource>`; `namespace` is empty for cluster-scoped kinds. */
+/** Identity of a stored object. `bucket` is `<group>/<resource>`; `namespace` is empty for cluster-scoped kinds. */
 export interface Address {
   readonly bucket: string;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Lists are sorted by this text. */
+/** Returns the text by which lists are sorted. */
 export function printAddress(address: Address): string {
   return `${address.bucket}/${address.namespace}/${address.name}`;
 }

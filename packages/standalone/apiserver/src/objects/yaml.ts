@@ -6,31 +6,31 @@ import { extentFault } from "./extent.ts";
 import { parseJson } from "./json.ts";
 
 const require = createRequire(import.meta.url);
-let loaded: typeof Yaml | undefined;
+let library: typeof Yaml | undefined;
 
 function loadLibrary(): typeof Yaml {
   // the module has the exports that its types declare
-  loaded ??= require("yaml") as typeof Yaml;
-  return loaded;
+  library ??= require("yaml") as typeof Yaml;
+  return library;
 }
 
 /**
- * The library takes about a hundred times as long as JSON.parse, and quadratic time for some texts. At these limits the
- * slowest known text takes 0.14 s. kubectl converts YAML to JSON itself, so long YAML is not expected.
+ * Bounds the time of parsing: the library is about 100 times slower than JSON.parse, and quadratic for some texts. At
+ * these limits the slowest known text takes 0.14 s. kubectl converts YAML to JSON itself, so long YAML is rare.
  */
 const INDICATORS_MAX = 1500;
 const TEXT_MAX_LENGTH = 64 * 1024;
-/** The library recurses several times for each level; V8 may abort the process when the stack overflows. */
+/** Maximum depth. The library recurses several times for each level, and V8 may abort when the stack overflows. */
 const DEPTH_MAX = 100;
-/** Each alias multiplies the size of the result. */
+/** Maximum number of aliases, because each one multiplies the size of the result. */
 const ALIASES_MAX = 10;
-/** Longer or deeper objects are returned as JSON, which is valid YAML in flow style. */
+/** Maximum length of printed YAML. Longer or deeper objects are returned as JSON, which is valid YAML in flow style. */
 const PRINTED_MAX_LENGTH = 64 * 1024;
 
-/** Indicator characters, tabs and line breaks. Source: YAML 1.2.2, 5.3 Indicator Characters. */
+/** Matches indicator characters, tabs and line breaks. Source: YAML 1.2.2, 5.3 Indicator Characters. */
 const INDICATOR = /[\n\r\t,[\]{}&*!|>'"%@`\\?#:-]/g;
 
-/** Whether parsing would block the event loop for too long. */
+/** Returns whether parsing would block the event loop for too long. */
 export function isTooLong(text: string): boolean {
   if (text.length > TEXT_MAX_LENGTH) {
     return true;
@@ -52,7 +52,7 @@ function childTokens(token: Yaml.CST.Token): Yaml.CST.Token[] {
     return token.value === undefined ? [] : [token.value];
   }
   return "items" in token
-    ? token.items.flatMap(({ key, value }) => [key, value].filter((below) => isToken(below)))
+    ? token.items.flatMap(({ key, value }) => [key, value].filter((child) => isToken(child)))
     : [];
 }
 
@@ -60,7 +60,7 @@ function isToken(token: Yaml.CST.Token | null | undefined): token is Yaml.CST.To
   return token !== null && token !== undefined;
 }
 
-/** Iterative, because the stack must not overflow here. */
+/** Checks the depth iteratively, because the stack must not overflow here. */
 function checkDepth(tokens: readonly Yaml.CST.Token[]): void {
   let level = tokens;
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -71,7 +71,7 @@ function checkDepth(tokens: readonly Yaml.CST.Token[]): void {
   }
 }
 
-/** Throws an Error for invalid YAML, duplicate keys, and keys that are not strings. */
+/** Parses one document. Throws an Error for invalid YAML, duplicate keys, and keys that are not strings. */
 export function parseYaml(text: string): unknown {
   const { Composer, Parser } = loadLibrary();
   const tokens = [...new Parser().parse(text)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAPI documents: one for everything in v2, one for each group version in v3.
+// OpenAPI documents: one for all kinds in v2, one for each group version in v3.
 import { createHash } from "node:crypto";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import { type Fields, asFields, isFields, without } from "../objects/json.ts";
@@ -52,25 +52,25 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** OpenAPI v2 clients reject fields that are not in `properties`, so a schema that allows unknown fields gets none. */
+/** Returns whether to omit `properties`, because OpenAPI v2 clients reject fields that are not in it. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }
 
 function toOpenApi(schema: Fields, version: OpenApiVersion): Fields {
-  const open = allowsUnknownFields(schema, version);
+  const isOpen = allowsUnknownFields(schema, version);
   const members = Object.entries(schema).filter(
     ([key]) =>
       (SUPPORTED_KEYWORDS.has(key) || key.startsWith("x-kubernetes-")) &&
       !(version === "v2" && KEYWORDS_NOT_IN_V2.has(key)) &&
-      !(open && (key === "properties" || key === "required")),
+      !(isOpen && (key === "properties" || key === "required")),
   );
   return Object.fromEntries(
     members.map(([key, value]) => [key, convertMember(key, value, version)]),
   );
 }
 
-/** For example `io.k8s.api.coordination.v1.Lease`. */
+/** Returns, for example, `io.k8s.api.coordination.v1.Lease`. */
 function definitionName(kind: Kind): string {
   return kind.shape === undefined
     ? [...kind.group.split(".").reverse(), kind.version, kind.kind].join(".")
@@ -100,7 +100,7 @@ function customDefinition(kind: Kind, schema: Fields, version: OpenApiVersion): 
     properties: {
       ...typeMeta(kind),
       metadata,
-      // the server's schemas of these fields replace the definition's
+      // the server's schemas of these fields replace those of the definition
       ...without(asFields(properties), "apiVersion", "kind", "metadata"),
     },
     ...groupVersionKind(kind, kind.kind),
@@ -137,29 +137,32 @@ function rootShapes(kind: Kind): ObjectShape[] {
 }
 
 export function buildDefinitions(kinds: readonly Kind[], version: OpenApiVersion): Fields {
-  const typed = shapeDefinitions([OBJECT_META, LIST_META, ...kinds.flatMap(rootShapes)], version);
-  const custom = kinds.flatMap((kind) =>
+  const typeDefinitions = shapeDefinitions(
+    [OBJECT_META, LIST_META, ...kinds.flatMap(rootShapes)],
+    version,
+  );
+  const customDefinitions = kinds.flatMap((kind) =>
     kind.custom === undefined
       ? []
       : [[definitionName(kind), customDefinition(kind, kind.custom.schema, version)] as const],
   );
-  const lists = kinds
+  const listDefinitions = kinds
     .filter(({ verbs }) => verbs.includes("list"))
     .map((kind) => [`${definitionName(kind)}List`, listDefinition(kind, version)] as const);
-  return Object.fromEntries([...typed, ...custom, ...lists]);
+  return Object.fromEntries([...typeDefinitions, ...customDefinitions, ...listDefinitions]);
 }
 
 const INFO = { title: "Kubernetes", version: "v1.30.0" };
 
-/** `api/v1` or `apis/<group>/<version>`. */
+/** Returns `api/v1` or `apis/<group>/<version>`. */
 export function buildVersionPath(kind: Pick<Kind, "group" | "version">): string {
   return kind.group === "" ? `api/${kind.version}` : `apis/${apiVersionOf(kind)}`;
 }
 
-/** kubectl reads these to find out whether the server supports them. */
+/** Builds the parameters from which kubectl learns whether the server supports them. */
 function buildParameters(version: OpenApiVersion): Fields[] {
-  const typed = version === "v2" ? { type: "string" } : { schema: { type: "string" } };
-  return ["dryRun", "fieldValidation"].map((name) => ({ name, in: "query", ...typed }));
+  const typeFields = version === "v2" ? { type: "string" } : { schema: { type: "string" } };
+  return ["dryRun", "fieldValidation"].map((name) => ({ name, in: "query", ...typeFields }));
 }
 
 function buildOperation(kind: Kind, action: string, version: OpenApiVersion): Fields {
@@ -219,12 +222,12 @@ const HASHES = new WeakMap<Kind, { readonly kinds: readonly Kind[]; readonly has
 
 function hashDocument(kinds: readonly Kind[]): string {
   const [first] = kinds;
-  const known = first === undefined ? undefined : HASHES.get(first);
+  const cached = first === undefined ? undefined : HASHES.get(first);
   if (
-    known?.kinds.length === kinds.length &&
-    known.kinds.every((kind, index) => kind === kinds[index])
+    cached?.kinds.length === kinds.length &&
+    cached.kinds.every((kind, index) => kind === kinds[index])
   ) {
-    return known.hash;
+    return cached.hash;
   }
   const text = JSON.stringify(toOpenApi3(kinds));
   const hash = createHash("sha256").update(text).digest("hex").slice(0, 32).toUpperCase();
@@ -234,7 +237,7 @@ function hashDocument(kinds: readonly Kind[]): string {
   return hash;
 }
 
-/** The hash lets clients cache the document. */
+/** Returns the document's path with a hash, which lets clients cache the document. */
 export function documentAddress(path: string, kinds: readonly Kind[]): string {
   return `/openapi/v3/${path}?hash=${hashDocument(kinds)}`;
 }

@@ -16,7 +16,7 @@ function varint(value: number): Buffer {
   return Buffer.from([...bytes, remaining]);
 }
 
-/** Writes empty messages too, because a message without members has a meaning. */
+/** Encodes a message. Writes empty messages, too, because a message without members has a meaning. */
 function message(field: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([varint(field * 8 + LENGTH_DELIMITED), varint(content.length), content]);
@@ -28,13 +28,13 @@ function text(field: number, value: unknown): Buffer {
     : Buffer.alloc(0);
 }
 
-/** Writes the value as JSON, which is valid YAML. */
+/** Encodes the value as JSON, which is valid YAML. */
 function anyValue(field: number, value: unknown): Buffer {
   return message(field, text(2, printJson(value)));
 }
 
-function extensions(field: number, of: Fields): Buffer {
-  const extensionEntries = Object.entries(of).filter(([key]) => key.startsWith("x-"));
+function extensions(field: number, members: Fields): Buffer {
+  const extensionEntries = Object.entries(members).filter(([key]) => key.startsWith("x-"));
   return Buffer.concat(
     extensionEntries.map(([key, value]) => message(field, text(1, key), anyValue(2, value))),
   );
@@ -78,7 +78,7 @@ function responses(): Buffer {
   return message(9, message(1, text(1, "200"), message(2, response)));
 }
 
-/** Fields of message PathItem. */
+/** Field numbers of message PathItem. */
 const METHODS: Readonly<Record<string, number>> = { get: 2, put: 3, post: 4, delete: 5, patch: 8 };
 
 function pathItem(item: Fields): Buffer[] {

@@ -99,18 +99,18 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "storage.v1.StorageClass": "Provisioner of volumes for claims, and its settings.",
 };
 
-const BY_FIELD: Readonly<Record<string, string>> = {
+const DESCRIPTIONS_BY_FIELD: Readonly<Record<string, string>> = {
   apiVersion: API_VERSION_DESCRIPTION,
   kind: KIND_DESCRIPTION,
   spec: SPEC_DESCRIPTION,
   status: STATUS_DESCRIPTION,
 };
 
-/** `name` is a type (`core.v1.Pod`) or a field (`core.v1.Pod.spec`). */
+/** Returns the description of a type (`core.v1.Pod`) or a field (`core.v1.Pod.spec`). */
 export function findDescription(name: string): string | undefined {
   const [, , type = "", field = /Spec$|Status$/.exec(type)?.[0].toLowerCase() ?? ""] =
     name.split(".");
-  return DESCRIPTIONS[name] ?? BY_FIELD[field];
+  return DESCRIPTIONS[name] ?? DESCRIPTIONS_BY_FIELD[field];
 }
 
 export type OpenApiVersion = "v2" | "v3";
@@ -121,10 +121,10 @@ const PACKAGE_PREFIXES: Readonly<Record<string, string>> = {
   apiregistration: "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 };
 
-/** For example `io.k8s.api.core.v1.Pod`. */
+/** Returns, for example, `io.k8s.api.core.v1.Pod`. */
 export function typeDefinitionName(shape: ObjectShape): string {
-  const [home = "", ...rest] = shape.name.split(".");
-  return [PACKAGE_PREFIXES[home] ?? `io.k8s.api.${home}`, ...rest].join(".");
+  const [group = "", ...rest] = shape.name.split(".");
+  return [PACKAGE_PREFIXES[group] ?? `io.k8s.api.${group}`, ...rest].join(".");
 }
 
 export function reference(name: string, version: OpenApiVersion): Fields {
@@ -175,7 +175,7 @@ function mergeHints({ merge }: FieldShape): Fields {
   };
 }
 
-function describe(name: string): Fields {
+function descriptionField(name: string): Fields {
   const description = findDescription(name);
   return description === undefined ? {} : { description };
 }
@@ -186,13 +186,13 @@ function toDefinition(shape: ObjectShape, version: OpenApiVersion): Fields {
   const gvk = findKindByType(shape.name);
   return {
     type: "object",
-    ...describe(shape.name),
+    ...descriptionField(shape.name),
     ...(required.length === 0 ? {} : { required }),
     properties: Object.fromEntries(
       fields.map(([name, field]) => [
         name,
         {
-          ...describe(`${shape.name}.${name}`),
+          ...descriptionField(`${shape.name}.${name}`),
           ...toSchema(field.shape, version),
           ...mergeHints(field),
         },
@@ -219,11 +219,11 @@ export function shapeDefinitions(
   version: OpenApiVersion,
 ): readonly (readonly [string, Fields])[] {
   const found = new Set<ObjectShape>();
-  const waiting = [...roots];
-  for (let pending = waiting.pop(); pending !== undefined; pending = waiting.pop()) {
-    if (!found.has(pending)) {
-      found.add(pending);
-      waiting.push(...[...pending.fields.values()].flatMap(({ shape }) => referencedTypes(shape)));
+  const queue = [...roots];
+  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+    if (!found.has(next)) {
+      found.add(next);
+      queue.push(...[...next.fields.values()].flatMap(({ shape }) => referencedTypes(shape)));
     }
   }
   return [...found]

@@ -191,13 +191,13 @@ test("values of a set are ordered", () => {
 });
 
 test.each([
-  { type: "core.v1.PodSpec", field: "volumes", want: { by: "name" } },
+  { type: "core.v1.PodSpec", field: "volumes", want: { mergeKey: "name" } },
   { type: "meta.v1.ObjectMeta", field: "finalizers", want: "set" },
   { type: "core.v1.PodSpec", field: "tolerations", want: undefined },
   { type: "core.v1.PodSpec", field: "hostname", want: undefined },
   { type: "core.v1.PodSpec", field: "none", want: undefined },
 ])("the list $field of $type is merged by $want", ({ type, field, want }) => {
-  expect(lookUpField(typeShape(type), field).list).toEqual(want);
+  expect(lookUpField(typeShape(type), field).listMerge).toEqual(want);
 });
 
 test("fields of maps have the form of their values, and fields of nothing have none", () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON patch. Source: RFC 6902.
+// JSON patches. Source: RFC 6902.
 import { type Operation, Pointer, applyPatch } from "rfc6902";
 import { StatusError, badRequest } from "../meta/status.ts";
 import { extentFault } from "../objects/extent.ts";
@@ -14,13 +14,13 @@ import {
 } from "../objects/json.ts";
 
 const OPERATIONS = new Set(["add", "remove", "replace", "move", "copy", "test"]);
-/** Prevents prototype pollution. */
+/** Keys that are rejected, to prevent prototype pollution. */
 const UNSAFE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
-/** Source: Kubernetes apiserver maxJSONPatchOperations. */
+/** Maximum number of operations. Source: Kubernetes apiserver maxJSONPatchOperations. */
 const OPERATIONS_MAX = 10_000;
-/** Sum over all copy operations. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
+/** Maximum size of all copied values together. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
 const COPIED_MAX_BYTES = 3 * 1024 * 1024;
-/** More copies could nest too deep to print. */
+/** Maximum number of copies, because more copies could nest too deep to print. */
 const COPIES_MAX = 1000;
 
 function isPointer(value: unknown): value is string {
@@ -40,20 +40,20 @@ function isOperation(value: unknown): boolean {
   );
 }
 
-/** Source: evanphx/json-patch, lazyNode.equal. */
+/** Replaces the values of test operations by canonical values. Source: evanphx/json-patch, lazyNode.equal. */
 function withCanonicalTests(operations: readonly Operation[], text: string): readonly Operation[] {
   if (!operations.some(({ op }) => op === "test")) {
     return operations;
   }
-  const written = asList(parseCanonical(text));
+  const canonicalOperations = asList(parseCanonical(text));
   return operations.map((operation, index) =>
     operation.op === "test"
-      ? { ...operation, value: asFields(written[index])["value"] }
+      ? { ...operation, value: asFields(canonicalOperations[index])["value"] }
       : operation,
   );
 }
 
-/** `text` is the source of `patch`. Throws StatusErrors 400 and 413. */
+/** Parses the operations. `text` is the source of `patch`. Throws a StatusError 400 or 413. */
 export function parseOperations(patch: unknown, text: string): readonly Operation[] {
   if (!Array.isArray(patch)) {
     throw badRequest(
@@ -78,7 +78,7 @@ function invalidPatch(why: string): StatusError {
 
 const MISSING = Symbol("missing");
 
-/** Looks at own properties only, unlike the library, which also finds properties of the prototype. */
+/** Returns a value at own properties only. The library also finds properties of the prototype. */
 function findValue(target: unknown, tokens: readonly string[]): unknown {
   let value = target;
   for (const token of tokens) {
@@ -95,8 +95,8 @@ function resolvePointer(target: unknown, pointer: string): unknown {
 }
 
 function hasParent(target: unknown, pointer: string): boolean {
-  const into = findValue(target, Pointer.fromJSON(pointer).tokens.slice(1, -1));
-  return Array.isArray(into) || isFields(into);
+  const parent = findValue(target, Pointer.fromJSON(pointer).tokens.slice(1, -1));
+  return Array.isArray(parent) || isFields(parent);
 }
 
 function countCopiedBytes(target: unknown, operation: Operation): number {
@@ -108,15 +108,15 @@ function countCopiedBytes(target: unknown, operation: Operation): number {
 }
 
 function checkPaths(target: unknown, operation: Operation): string | undefined {
-  const leads =
+  const pathsExist =
     operation.op === "remove" || operation.op === "replace"
       ? resolvePointer(target, operation.path) !== MISSING
       : hasParent(target, operation.path) &&
         (!("from" in operation) || resolvePointer(target, operation.from) !== MISSING);
-  return leads ? undefined : "MissingError";
+  return pathsExist ? undefined : "MissingError";
 }
 
-function perform(target: unknown, operation: Operation): string | undefined {
+function applyOperation(target: unknown, operation: Operation): string | undefined {
   if (operation.op === "test") {
     return equalJson(resolvePointer(target, operation.path), operation.value)
       ? undefined
@@ -125,24 +125,24 @@ function perform(target: unknown, operation: Operation): string | undefined {
   return checkPaths(target, operation) ?? applyPatch(target, [copyJson(operation)])[0]?.name;
 }
 
-/** Does not change the target. Throws a StatusError 422. */
+/** Applies the operations to a copy of the target. Throws a StatusError 422. */
 export function applyJsonPatch(target: unknown, operations: readonly Operation[]): unknown {
   const result = copyJson(target);
   if (operations.filter(({ op }) => op === "copy").length > COPIES_MAX) {
     throw invalidPatch(`more than ${String(COPIES_MAX)} copies`);
   }
-  let copied = 0;
+  let copiedBytes = 0;
   for (const operation of operations) {
-    copied += countCopiedBytes(result, operation);
-    if (copied > COPIED_MAX_BYTES) {
+    copiedBytes += countCopiedBytes(result, operation);
+    if (copiedBytes > COPIED_MAX_BYTES) {
       throw invalidPatch(`copies add more than ${String(COPIED_MAX_BYTES)} bytes`);
     }
-    const error = perform(result, operation);
+    const error = applyOperation(result, operation);
     if (error !== undefined) {
       throw invalidPatch(`${error}: ${printJson(operation.path)}`);
     }
   }
-  if (copied > 0 && extentFault(printJson(result)) !== undefined) {
+  if (copiedBytes > 0 && extentFault(printJson(result)) !== undefined) {
     throw invalidPatch("copies nest too deep or add too much");
   }
   return result;

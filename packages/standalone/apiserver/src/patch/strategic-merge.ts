@@ -4,20 +4,20 @@ import { badRequest } from "../meta/status.ts";
 import { type Fields, asFields, isFields, asList, printJson } from "../objects/json.ts";
 import type { Shape } from "../shapes/shape.ts";
 
-/** A list is merged by a key of its items, or as a set of scalars. */
-type ListMerge = { readonly by: string } | "set";
+/** Merge of a list, by a key of its items or as a set of scalars. */
+type ListMerge = { readonly mergeKey: string } | "set";
 
 interface PatchedField {
   readonly shape: Shape | undefined;
-  readonly list: ListMerge | undefined;
+  readonly listMerge: ListMerge | undefined;
 }
 
-/** Without a shape, objects are merged and lists are replaced. */
-const UNKNOWN_FIELD: PatchedField = { shape: undefined, list: undefined };
+/** Field without a shape: objects are merged and lists are replaced. */
+const UNKNOWN_FIELD: PatchedField = { shape: undefined, listMerge: undefined };
 
 export function lookUpField(shape: Shape | undefined, name: string): PatchedField {
   if (shape?.type === "map") {
-    return { shape: shape.items, list: undefined };
+    return { shape: shape.items, listMerge: undefined };
   }
   const field = shape?.type === "object" ? shape.fields.get(name) : undefined;
   if (field === undefined) {
@@ -25,9 +25,12 @@ export function lookUpField(shape: Shape | undefined, name: string): PatchedFiel
   }
   const { merge } = field;
   if (field.shape.type !== "list" || merge === undefined) {
-    return { shape: field.shape, list: undefined };
+    return { shape: field.shape, listMerge: undefined };
   }
-  return { shape: field.shape, list: merge.key === undefined ? "set" : { by: merge.key } };
+  return {
+    shape: field.shape,
+    listMerge: merge.key === undefined ? "set" : { mergeKey: merge.key },
+  };
 }
 
 const DIRECTIVE = "$patch";
@@ -47,13 +50,13 @@ function withoutDirectives(patch: Fields): Fields {
   );
 }
 
-/** Identifies a list item: the value of its merge key, or the item itself, as JSON. Empty when the key is missing. */
+/** Returns the merge key's value of a list item, or the item itself, as JSON; empty if the key is missing. */
 function printIdentity(item: unknown, mergeKey: string | undefined): string {
   const value = mergeKey === undefined ? item : asFields(item)[mergeKey];
   return value === undefined ? "" : printJson(value);
 }
 
-/** Sorts items as the patch demands. Items that the patch does not name keep their positions. */
+/** Sorts items in the order of the patch. Items that the patch does not name keep their positions. */
 function reorder(
   items: readonly unknown[],
   order: readonly unknown[],
@@ -68,15 +71,15 @@ function reorder(
     item,
     rank: ranks.get(printIdentity(item, mergeKey)) ?? -1,
   }));
-  const ranked = withRanks.filter(({ rank }) => rank >= 0);
-  ranked.sort((left, right) => left.rank - right.rank);
-  let next = 0;
+  const rankedItems = withRanks.filter(({ rank }) => rank >= 0);
+  rankedItems.sort((left, right) => left.rank - right.rank);
+  let placedCount = 0;
   return withRanks.map(({ item, rank }) => {
     if (rank < 0) {
       return item;
     }
-    next += 1;
-    return ranked[next - 1]?.item;
+    placedCount += 1;
+    return rankedItems[placedCount - 1]?.item;
   });
 }
 
@@ -117,8 +120,11 @@ function mergeItems(
 }
 
 function mergeSet(target: readonly unknown[], patch: readonly unknown[]): unknown[] {
-  const known = collectIdentities(target);
-  return [...target, ...patch.filter((item) => !known.has(printIdentity(item, undefined)))];
+  const knownIdentities = collectIdentities(target);
+  return [
+    ...target,
+    ...patch.filter((item) => !knownIdentities.has(printIdentity(item, undefined))),
+  ];
 }
 
 function collectIdentities(values: readonly unknown[]): ReadonlySet<string> {
@@ -136,14 +142,16 @@ function mergeList(
   }
   return merge === "set"
     ? mergeSet(asList(target), patch)
-    : mergeItems(asList(target), patch, { mergeKey: merge.by, shape });
+    : mergeItems(asList(target), patch, { mergeKey: merge.mergeKey, shape });
 }
 
 function mergeField(target: unknown, value: unknown, field: PatchedField): unknown {
-  const { shape, list } = field;
+  const { shape, listMerge } = field;
   if (Array.isArray(value)) {
     const items = shape?.type === "list" ? shape.items : undefined;
-    return list === undefined ? value : mergeList(target, value, { merge: list, shape: items });
+    return listMerge === undefined
+      ? value
+      : mergeList(target, value, { merge: listMerge, shape: items });
   }
   return isFields(value) ? mergeMap(asFields(target), value, shape) : value;
 }
@@ -152,9 +160,9 @@ function applyDeletions(result: Fields, patch: Fields): void {
   for (const [key, values] of Object.entries(patch)) {
     if (key.startsWith(DELETE_PREFIX)) {
       const field = key.slice(DELETE_PREFIX.length);
-      const deleted = collectIdentities(asList(values));
+      const deletedIdentities = collectIdentities(asList(values));
       result[field] = asList(result[field]).filter(
-        (item) => !deleted.has(printIdentity(item, undefined)),
+        (item) => !deletedIdentities.has(printIdentity(item, undefined)),
       );
     }
   }
@@ -164,8 +172,9 @@ function applyOrders(result: Fields, patch: Fields, shape: Shape | undefined): v
   for (const [key, order] of Object.entries(patch)) {
     if (key.startsWith(ORDER_PREFIX)) {
       const field = key.slice(ORDER_PREFIX.length);
-      const { list } = lookUpField(shape, field);
-      const mergeKey = list === undefined || list === "set" ? undefined : list.by;
+      const { listMerge } = lookUpField(shape, field);
+      const mergeKey =
+        listMerge === undefined || listMerge === "set" ? undefined : listMerge.mergeKey;
       if (Array.isArray(result[field])) {
         result[field] = reorder(asList(result[field]), asList(order), mergeKey);
       }
@@ -176,8 +185,8 @@ function applyOrders(result: Fields, patch: Fields, shape: Shape | undefined): v
 function retainKeys(result: Fields, patch: Fields): void {
   const { [RETAIN_KEYS]: keys } = patch;
   if (Array.isArray(keys)) {
-    const retained = new Set<unknown>(keys);
-    for (const key of Object.keys(result).filter((name) => !retained.has(name))) {
+    const retainedKeys = new Set<unknown>(keys);
+    for (const key of Object.keys(result).filter((name) => !retainedKeys.has(name))) {
       Reflect.deleteProperty(result, key);
     }
   }
@@ -208,7 +217,7 @@ function mergeMap(target: Fields, patch: Fields, shape: Shape | undefined): Fiel
   return result;
 }
 
-/** Does not change the target. Throws a StatusError 400. */
+/** Applies the patch to a copy of the target. Throws a StatusError 400. */
 export function applyStrategicMerge(
   target: Fields,
   patch: unknown,

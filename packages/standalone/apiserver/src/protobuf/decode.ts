@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoder for Kubernetes' protobuf encoding, which kubectl from 1.32 on uses for built-in kinds.
+// Decoder for Kubernetes' protobuf encoding, which kubectl since 1.32 uses for built-in kinds.
 import { tooLarge } from "../meta/status.ts";
 import { VALUES_MAX } from "../objects/extent.ts";
 import { type Fields, setField } from "../objects/json.ts";
@@ -7,10 +7,10 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Field, FieldType, Message } from "./fields.ts";
 import { MESSAGES } from "./messages.ts";
 
-/** A map entry has three protobuf fields: the entry, its key and its value. */
+/** Maximum number of fields. A map entry has three protobuf fields: the entry, its key and its value. */
 const FIELDS_MAX = 3 * VALUES_MAX;
 
-/** Source: Kubernetes runtime/serializer/protobuf. */
+/** Prefix of encoded bodies. Source: Kubernetes runtime/serializer/protobuf. */
 const MAGIC = Buffer.from("k8s\0");
 
 const TYPE_META_MESSAGE: Message = {
@@ -18,7 +18,7 @@ const TYPE_META_MESSAGE: Message = {
   2: { name: "kind", type: "text" },
 };
 
-/** How many more fields the body may have. The depth is limited by the tables, because no message contains itself. */
+/** Number of fields that the body may still have. The tables limit the depth, because no message contains itself. */
 interface FieldBudget {
   remaining: number;
 }
@@ -35,11 +35,11 @@ interface WireField {
 
 function readVarint(
   bytes: Buffer,
-  from: number,
+  start: number,
 ): { readonly value: bigint; readonly next: number } {
   let value = 0n;
   for (
-    let position = from, shift = 0n;
+    let position = start, shift = 0n;
     position < bytes.length && shift < 70n;
     position += 1, shift += 7n
   ) {
@@ -54,7 +54,7 @@ function readVarint(
 
 const FIXED_SIZE_BYTES: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
 
-/** Throws a StatusError 413 when the body has too many fields. */
+/** Reads the fields of a message. Throws a StatusError 413 if the body has too many fields. */
 function readFields(bytes: Buffer, budget: FieldBudget): WireField[] {
   const fields: WireField[] = [];
   let position = 0;
@@ -64,16 +64,18 @@ function readFields(bytes: Buffer, budget: FieldBudget): WireField[] {
       throw tooLarge("the object has too many fields");
     }
     const { value: tag, next } = readVarint(bytes, position);
-    const wire = Number(tag & 7n);
+    const wireType = Number(tag & 7n);
     const number = Number(tag >> 3n);
-    if (wire === 0) {
-      const read = readVarint(bytes, next);
-      fields.push({ number, value: read.value });
-      position = read.next;
+    if (wireType === 0) {
+      const varint = readVarint(bytes, next);
+      fields.push({ number, value: varint.value });
+      position = varint.next;
       continue;
     }
     const length =
-      wire === 2 ? readVarint(bytes, next) : { value: BigInt(FIXED_SIZE_BYTES[wire] ?? -1), next };
+      wireType === 2
+        ? readVarint(bytes, next)
+        : { value: BigInt(FIXED_SIZE_BYTES[wireType] ?? -1), next };
     const end = length.next + Number(length.value);
     if (length.value < 0n || end > bytes.length) {
       throw new SyntaxError("protobuf: a field is truncated");
@@ -99,14 +101,14 @@ function readParts(
   return new Map(readFields(toBytes(value), budget).map((field) => [field.number, field.value]));
 }
 
-/** Returns undefined for the zero time. */
-function printTime(parts: ReturnType<typeof readParts>, micro: boolean): string | undefined {
+/** Prints a time, or returns undefined for the zero time. */
+function printTime(parts: ReturnType<typeof readParts>, hasMicros: boolean): string | undefined {
   if (parts.size === 0) {
     return undefined;
   }
   const text = rfc3339(toInteger(parts.get(1)) * 1000);
   const micros = String(Math.floor(toInteger(parts.get(2)) / 1000)).padStart(6, "0");
-  return micro ? text.replace("Z", `.${micros}Z`) : text;
+  return hasMicros ? text.replace("Z", `.${micros}Z`) : text;
 }
 
 function readIntOrString(value: bigint | Buffer, budget: FieldBudget): number | string {
@@ -142,20 +144,20 @@ function readValue(value: bigint | Buffer, type: FieldType, budget: FieldBudget)
     : readMessage(toBytes(value), MESSAGES[type.message] ?? {}, budget);
 }
 
-/** Go writes unset strings as empty strings. */
+/** Returns whether the value is unset. Go writes unset strings as empty strings. */
 function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** The body has a field that is in no table, so decoding would lose it. */
+/** Error for a field that is in no table, so decoding would lose it. */
 class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }
 
 /**
- * Go writes empty strings and messages for unset fields that are not pointers. A number is rejected even if it is 0:
- * all numbers that are not pointers are in the tables, and a pointer to 0 or false may differ from the default, as
- * `hostUsers` does.
+ * Rejects a field that is set. Go writes empty strings and messages for unset fields that are not pointers. A number is
+ * rejected even if it is 0: all numbers that are not pointers are in the tables, and a pointer to 0 or false may differ
+ * from the default, as in `hostUsers`.
  */
 function checkEmpty(value: bigint | Buffer): void {
   if (typeof value === "bigint" || value.length > 0) {
@@ -163,10 +165,10 @@ function checkEmpty(value: bigint | Buffer): void {
   }
 }
 
-/** A new object's status has empty messages nested this deep. */
+/** Maximum depth of the empty messages in a new object's status. */
 const EMPTY_DEPTH_MAX = 4;
 
-/** Go writes the empty status of a new object as nested zeros, empty strings and empty messages. */
+/** Returns whether a message is empty. Go writes an empty status as nested zeros, empty strings and empty messages. */
 function isEmptyMessage(value: bigint | Buffer, budget: FieldBudget, depth = 0): boolean {
   if (typeof value === "bigint") return value === 0n;
   return (
@@ -175,7 +177,7 @@ function isEmptyMessage(value: bigint | Buffer, budget: FieldBudget, depth = 0):
   );
 }
 
-/** The field may be a string, which cannot be parsed as a message. Such a field is not empty. */
+/** Rejects a field that is not an empty message. A string, which cannot be parsed as a message, is not empty. */
 function checkEmptyMessage(value: bigint | Buffer, budget: FieldBudget): void {
   try {
     if (isEmptyMessage(value, budget)) return;
@@ -185,22 +187,22 @@ function checkEmptyMessage(value: bigint | Buffer, budget: FieldBudget): void {
   throw new UnknownFieldError();
 }
 
-/** Appends in place, because copying a long list for each item would take quadratic time. */
+/** Adds a value in place, because copying a long list for each item would take quadratic time. */
 function addValue(result: Fields, value: bigint | Buffer, { field, budget }: ReadContext): void {
-  const { name, type, repeated } = field;
-  if (repeated === "list") {
-    // `result` has only values that this function wrote
+  const { name, type, collection } = field;
+  if (collection === "list") {
+    // `result` has only values that this function wrote.
     const list = (result[name] ??= []) as unknown[];
     list.push(readValue(value, type, budget));
-  } else if (repeated === "map") {
+  } else if (collection === "map") {
     const entry = readParts(value, budget);
     const map = (result[name] ??= {}) as Fields;
     const key = toBytes(entry.get(1) ?? 0n).toString("utf8");
     setField(map, key, readValue(entry.get(2) ?? Buffer.alloc(0), type, budget));
   } else {
-    const read = readValue(value, type, budget);
-    if (!isUnset(read)) {
-      result[name] = read;
+    const decoded = readValue(value, type, budget);
+    if (!isUnset(decoded)) {
+      result[name] = decoded;
     }
   }
 }
@@ -220,7 +222,7 @@ function readMessage(bytes: Buffer, message: Message, budget: FieldBudget): Fiel
   return result;
 }
 
-/** Returns undefined for an unknown kind or field. Throws SyntaxError, and StatusError 413 for too many fields. */
+/** Decodes a body. Returns undefined for an unknown kind or field. Throws a SyntaxError or a StatusError 413. */
 export function decodeProtobuf(body: Buffer): Fields | undefined {
   try {
     return decodeEnvelope(body);

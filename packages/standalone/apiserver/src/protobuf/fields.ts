@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vocabulary for the tables of protobuf messages.
+// Types and builders for the tables of protobuf messages.
 
 export type FieldType =
   | "text"
-  /** Bytes, base64 in JSON. */
+  /** Bytes, which are base64 in JSON. */
   | "bytes"
   | "integer"
   | "boolean"
@@ -15,40 +15,40 @@ export type FieldType =
   | "microTime"
   | "integerOrText"
   | "quantity"
-  /** Skipped, because the server sets the field itself. */
+  /** A field that is skipped, because the server sets it. */
   | "ignored"
-  /** No table describes the content. A body in which the field is not empty is rejected with 415. */
+  /** A message without a table. A body in which the field is not empty is rejected with 415. */
   | "empty"
   | { readonly message: string };
 
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
-  readonly repeated?: "list" | "map";
+  readonly collection?: "list" | "map";
 }
 
 export type Message = Readonly<Record<number, Field>>;
 
-export function one(name: string, type: FieldType = "text"): Field {
+export function single(name: string, type: FieldType = "text"): Field {
   return { name, type };
 }
 
 export function list(name: string, type: FieldType = "text"): Field {
-  return { name, type, repeated: "list" };
+  return { name, type, collection: "list" };
 }
 
 export function map(name: string, type: FieldType = "text"): Field {
-  return { name, type, repeated: "map" };
+  return { name, type, collection: "map" };
 }
 
 export function message(name: string): FieldType {
   return { message: name };
 }
 
-export const METADATA: Field = one("metadata", message("ObjectMeta"));
+export const METADATA: Field = single("metadata", message("ObjectMeta"));
 
-/** Without a table for the status, only an empty status is accepted. */
+/** Builds a message with a spec. Without a table for the status, only an empty status is accepted. */
 export function withSpec(spec: string, status?: string): Message {
   const statusType = status === undefined ? "empty" : message(status);
-  return { 1: METADATA, 2: one("spec", message(spec)), 3: one("status", statusType) };
+  return { 1: METADATA, 2: single("spec", message(spec)), 3: single("status", statusType) };
 }

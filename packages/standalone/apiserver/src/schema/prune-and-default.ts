@@ -16,18 +16,18 @@ const NO_KEYS: ReadonlySet<string> = new Set();
 interface UnknownField {
   readonly owner: Fields;
   readonly key: string;
-  /** For example `spec.tags[1].x`. */
+  /** Path of the field, for example `spec.tags[1].x`. */
   readonly path: string;
 }
 
 interface PruneContext {
   readonly path: string;
-  readonly known: ReadonlySet<string>;
+  readonly knownKeys: ReadonlySet<string>;
 }
 
 function findUnknownFields(value: Fields, schema: Schema, context: PruneContext): UnknownField[] {
   return Object.keys(value)
-    .filter((key) => !context.known.has(key))
+    .filter((key) => !context.knownKeys.has(key))
     .flatMap((key) => {
       const property = propertySchema(schema, key);
       const path = context.path === "" ? key : `${context.path}.${key}`;
@@ -45,13 +45,13 @@ function findUnknownBelow(value: unknown, schema: Schema, path: string): Unknown
       ? []
       : value.flatMap((item, index) => findUnknownBelow(item, items, `${path}[${String(index)}]`));
   }
-  const known = schema[EMBEDDED_RESOURCE] === true ? OBJECT_KEYS : NO_KEYS;
-  return isFields(value) ? findUnknownFields(value, schema, { path, known }) : [];
+  const knownKeys = schema[EMBEDDED_RESOURCE] === true ? OBJECT_KEYS : NO_KEYS;
+  return isFields(value) ? findUnknownFields(value, schema, { path, knownKeys }) : [];
 }
 
-/** apiVersion, kind and metadata are always known. */
+/** Returns unknown fields. apiVersion, kind and metadata are always known. */
 export function unknownFields(object: Fields, schema: Schema): readonly UnknownField[] {
-  return findUnknownFields(object, schema, { path: "", known: OBJECT_KEYS });
+  return findUnknownFields(object, schema, { path: "", knownKeys: OBJECT_KEYS });
 }
 
 export function pruneObject(object: Fields, schema: Schema): void {
@@ -77,7 +77,7 @@ function addDefaults(value: Fields, schema: Schema): void {
   }
 }
 
-/** Also drops nulls of fields that are not nullable. Changes the value. */
+/** Sets defaults, and drops nulls of fields that are not nullable. Changes the value. */
 export function applyDefaults(value: unknown, schema: Schema): void {
   if (Array.isArray(value)) {
     const items = itemSchema(schema);

@@ -4,7 +4,7 @@ import { type Fields, asFields, isFields, asList } from "../objects/json.ts";
 import type { Cause } from "../meta/status.ts";
 import { forbiddenValue, invalidValue, requiredValue, unsupportedValue } from "../meta/causes.ts";
 
-/** A schema as the client wrote it: its members may have the wrong type. */
+/** A schema as the client wrote it, so its members may have the wrong type. */
 export type Schema = Fields;
 
 const PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields";
@@ -40,8 +40,8 @@ const LIST_TYPES: readonly string[] = ["atomic", "map", "set"];
 
 function typeCauses(schema: Schema, path: string): Cause[] {
   const { type } = schema;
-  const typed = typeof type === "string" && type !== "";
-  return typed || schema[INT_OR_STRING] === true || schema[PRESERVE_UNKNOWN] === true
+  const hasType = typeof type === "string" && type !== "";
+  return hasType || schema[INT_OR_STRING] === true || schema[PRESERVE_UNKNOWN] === true
     ? []
     : [requiredValue(`${path}.type`, "must not be empty for specified object fields")];
 }
@@ -56,9 +56,9 @@ const FORBIDDEN_KEYWORDS: readonly string[] = [
 ];
 
 function keywordCauses(schema: Schema, path: string): Cause[] {
-  const used = FORBIDDEN_KEYWORDS.filter((key) => schema[key] !== undefined);
+  const usedKeywords = FORBIDDEN_KEYWORDS.filter((key) => schema[key] !== undefined);
   return [
-    ...used.map((key) => forbiddenValue(`${path}.${key}`, `${key} is not supported`)),
+    ...usedKeywords.map((key) => forbiddenValue(`${path}.${key}`, `${key} is not supported`)),
     ...(schema["uniqueItems"] === true
       ? [
           forbiddenValue(

@@ -50,9 +50,9 @@ function duplicateCauses(list: readonly unknown[], schema: Schema, path: string)
 export function listCauses(value: unknown, schema: Schema, path: string): Cause[] {
   if (Array.isArray(value)) {
     const items = itemSchema(schema);
-    const unique = schema[LIST_TYPE] === "set" || schema[LIST_TYPE] === "map";
+    const isUnique = schema[LIST_TYPE] === "set" || schema[LIST_TYPE] === "map";
     return [
-      ...(unique ? duplicateCauses(value, schema, path) : []),
+      ...(isUnique ? duplicateCauses(value, schema, path) : []),
       ...(items === undefined
         ? []
         : value.flatMap((item, index) => listCauses(item, items, `${path}[${String(index)}]`))),
@@ -63,8 +63,8 @@ export function listCauses(value: unknown, schema: Schema, path: string): Cause[
   }
   return Object.entries(value).flatMap(([key, field]) => {
     const property = propertySchema(schema, key);
-    const below = path === "" ? key : `${path}.${key}`;
-    return property === undefined ? [] : listCauses(field, property, below);
+    const childPath = path === "" ? key : `${path}.${key}`;
+    return property === undefined ? [] : listCauses(field, property, childPath);
   });
 }
 
@@ -95,7 +95,7 @@ function jsonSchemaType(schema: Schema): unknown {
   return typeof type === "string" && isNullable(schema) ? [type, "null"] : type;
 }
 
-/** Draft 4 has boolean exclusive limits. */
+/** Converts the exclusive limits, which are booleans in draft 4. */
 function exclusiveLimits(schema: Schema): Fields {
   return {
     ...(schema["exclusiveMinimum"] === true ? { exclusiveMinimum: schema["minimum"] } : {}),
@@ -124,7 +124,7 @@ function childSchemas(schema: Schema): Fields {
 }
 
 function combinationSchemas(schema: Schema): Fields {
-  // The anyOf that spells out int-or-string repeats the type.
+  // The anyOf of an int-or-string only repeats the type.
   const usedKeywords = COMBINATIONS.filter(
     (key) => schema[key] !== undefined && !(key === "anyOf" && schema[INT_OR_STRING] === true),
   );
@@ -136,7 +136,7 @@ function combinationSchemas(schema: Schema): Fields {
   );
 }
 
-/** Leaves out defaults, because objects are defaulted before. */
+/** Converts a schema to JSON Schema. Leaves out defaults, because objects are defaulted before their validation. */
 export function toJsonSchema(schema: Schema): Fields {
   const result: Fields = {};
   const type = jsonSchemaType(schema);
@@ -180,7 +180,7 @@ function libraries(): Libraries {
   };
 }
 
-/** One instance for each schema, because an instance caches every schema that it has compiled. */
+/** Creates an instance for one schema, because an instance caches every schema that it compiles. */
 function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
   const ajv = new library.Ajv({
     strict: false,
@@ -199,10 +199,10 @@ function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
 
 let metaSchemaAjv: Ajv | undefined;
 
-/** Shared by all schemas, because compiling the meta-schema takes 10 ms. Throws for an invalid schema. */
+/** Throws for an invalid schema. All schemas share the instance, because compiling the meta-schema takes 10 ms. */
 function checkSchema(schema: object): void {
   metaSchemaAjv ??= makeAjv(libraries());
-  // with `true`, it throws instead of returning a result
+  // with `true`, validateSchema throws instead of returning a result
   void metaSchemaAjv.validateSchema(schema, true);
 }
 
@@ -324,7 +324,7 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
   }),
 };
 
-/** Errors in branches of oneOf, anyOf and allOf are covered by the error of the combination. */
+/** Matches schema paths in branches of oneOf, anyOf, not and allOf. The combination's own error covers their errors. */
 const IN_BRANCH = /\/(oneOf|anyOf|not|allOf)\/\d+\//;
 
 function toCause(error: ErrorObject, root: unknown): Cause {
@@ -335,7 +335,7 @@ function toCause(error: ErrorObject, root: unknown): Cause {
     : buildMessage(error, field);
 }
 
-/** Ajv does not support bigint. */
+/** Converts bigints to numbers, because Ajv does not support bigint. */
 function withoutBigints(value: unknown): unknown {
   if (typeof value === "bigint") {
     return Number(value);
@@ -355,22 +355,22 @@ function containsBigint(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.values(value).some(containsBigint);
 }
 
-/** Metadata is validated in the same way for all kinds. */
+/** Removes metadata, which is validated in the same way for all kinds. */
 function withoutMetadata(schema: Schema): Schema {
   const properties = { ...asFields(schema["properties"]) };
   delete properties["metadata"];
   return { ...schema, properties };
 }
 
-/** Compiles the schema on first use. Throws for an invalid schema. */
+/** Creates a validator, which compiles the schema on first use. It throws for an invalid schema. */
 export function makeValidator(schema: Schema): Validator {
   const schemaWithoutMetadata = withoutMetadata(schema);
-  let compiled: ValidateFunction | undefined;
+  let validate: ValidateFunction | undefined;
   return (value) => {
-    compiled ??= compile(toJsonSchema(schemaWithoutMetadata));
+    validate ??= compile(toJsonSchema(schemaWithoutMetadata));
     const data = containsBigint(value) ? asFields(withoutBigints(value)) : value;
-    compiled(data);
-    const causes = (compiled.errors ?? [])
+    validate(data);
+    const causes = (validate.errors ?? [])
       .filter((error) => !IN_BRANCH.test(error.schemaPath))
       .map((error) => toCause(error, data));
     return [...causes, ...listCauses(data, schemaWithoutMetadata, "")];

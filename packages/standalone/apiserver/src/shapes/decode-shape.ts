@@ -5,11 +5,11 @@ import { READERS, wrongType } from "./scalar.ts";
 import type { ObjectShape, Scalar, Shape } from "./shape.ts";
 
 interface DecodeContext {
-  /** The Go struct and the path below it, for example `PodSpec.spec.containers`. */
+  /** Go struct and the path below it, for example `PodSpec.spec.containers`. */
   readonly field: string;
-  /** For example `spec.containers`. */
+  /** Path without indexes, for example `spec.containers`. */
   readonly fieldPath: string;
-  /** For example `spec.containers[0]`. */
+  /** Path with indexes, for example `spec.containers[0]`. */
   readonly path: string;
   readonly unknown: string[];
 }
@@ -41,7 +41,7 @@ function goType(shape: Shape): string {
   }
 }
 
-/** Go's zero value, which replaces null in lists and maps. */
+/** Returns Go's zero value, which replaces null in lists and maps. */
 function zeroValue(shape: Shape): unknown {
   switch (shape.type) {
     case "scalar":
@@ -62,28 +62,33 @@ function readObject(value: Fields, shape: ObjectShape, context: DecodeContext): 
   const struct = shape.name.slice(shape.name.lastIndexOf(".") + 1);
   const result: Fields = {};
   for (const [key, field] of Object.entries(value)) {
-    const known = shape.fields.get(key);
+    const fieldShape = shape.fields.get(key);
     const path = context.path === "" ? key : `${context.path}.${key}`;
-    if (known === undefined) {
+    if (fieldShape === undefined) {
       context.unknown.push(path);
     } else if (field !== null && field !== undefined) {
       const fieldPath = context.fieldPath === "" ? key : `${context.fieldPath}.${key}`;
-      const below = { field: `${struct}.${fieldPath}`, fieldPath, path, unknown: context.unknown };
-      result[key] = readShape(field, known.shape, below);
+      const childContext = {
+        field: `${struct}.${fieldPath}`,
+        fieldPath,
+        path,
+        unknown: context.unknown,
+      };
+      result[key] = readShape(field, fieldShape.shape, childContext);
     }
   }
   return result;
 }
 
 function readMap(value: Fields, itemShape: Shape, context: DecodeContext): Fields {
-  const read: Fields = {};
+  const result: Fields = {};
   for (const [key, item] of Object.entries(value)) {
     // Paths are needed for objects only, and a map of scalars may be long.
-    const below =
+    const childContext =
       itemShape.type === "scalar" ? context : { ...context, path: `${context.path}.${key}` };
-    setField(read, key, readItem(item, itemShape, below));
+    setField(result, key, readItem(item, itemShape, childContext));
   }
-  return read;
+  return result;
 }
 
 function readList(value: readonly unknown[], itemShape: Shape, context: DecodeContext): unknown[] {
@@ -107,15 +112,15 @@ function readShape(value: unknown, shape: Shape, context: DecodeContext): unknow
     : readMap(value, shape.items, context);
 }
 
-/** `unknown` has the paths of dropped fields. */
+/** A decoded object. `unknown` has the paths of dropped fields. */
 export interface DecodedShape {
   readonly fields: Fields;
   readonly unknown: readonly string[];
 }
 
-/** `at` is the path of `value`, empty for a whole object. Throws DecodeErrors. */
-export function decodeShape(value: Fields, shape: ObjectShape, at = ""): DecodedShape {
+/** Decodes a value. `basePath` is its path, or empty for a whole object. Throws DecodeErrors. */
+export function decodeShape(value: Fields, shape: ObjectShape, basePath = ""): DecodedShape {
   const unknown: string[] = [];
-  const fields = readObject(value, shape, { field: "", fieldPath: "", path: at, unknown });
+  const fields = readObject(value, shape, { field: "", fieldPath: "", path: basePath, unknown });
   return { fields, unknown };
 }

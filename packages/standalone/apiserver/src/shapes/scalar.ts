@@ -6,12 +6,12 @@ import type { Scalar } from "./shape.ts";
 
 const DECIMAL_SUFFIXES: readonly string[] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/** Values are rounded up to 10^-9. */
+/** Number of decimal places. Values are rounded up to 10^-9. */
 const NANO_DIGITS = 9;
 const NANO = 10n ** BigInt(NANO_DIGITS);
 const EXPONENT_MAX = 30;
 
-/** BigInt arithmetic takes nearly quadratic time. */
+/** Maximum length, because BigInt arithmetic takes nearly quadratic time. */
 const QUANTITY_MAX_LENGTH = 256;
 
 const QUANTITY_PATTERN = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
@@ -27,14 +27,16 @@ function scaleUp(digits: string, fraction: string, power: bigint): bigint {
   return (value + divisor - 1n) / divisor;
 }
 
-/** The suffix's factor in units of 10^-9; undefined when it is out of range. */
+/** Returns the suffix's factor in units of 10^-9, or undefined if it is out of range. */
 function suffixFactor(exponent: string | undefined, suffix: string): bigint | undefined {
   if (suffix.endsWith("i")) {
     return 1024n ** BigInt(BINARY_SUFFIXES.indexOf(suffix)) * NANO;
   }
-  const tens =
+  const powerOfTen =
     exponent === undefined ? 3 * DECIMAL_SUFFIXES.indexOf(suffix) - NANO_DIGITS : Number(exponent);
-  return Math.abs(tens) > EXPONENT_MAX ? undefined : 10n ** BigInt(Math.max(0, tens + NANO_DIGITS));
+  return Math.abs(powerOfTen) > EXPONENT_MAX
+    ? undefined
+    : 10n ** BigInt(Math.max(0, powerOfTen + NANO_DIGITS));
 }
 
 function suffixFamily(exponent: string | undefined, suffix: string): ParsedQuantity["family"] {
@@ -66,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** The number of factors of 1,000 that a suffix can express. Exponents have no limit. */
+/** Returns the number of factors of 1,000 that a suffix can express. Exponents have no limit. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }
@@ -98,7 +100,7 @@ export class DecodeError extends Error {
   override readonly name = "DecodeError";
 }
 
-/** `field` is the Go struct and the path, or empty. */
+/** Creates an error. `field` is the Go struct and the path, or empty. */
 export function wrongType(value: unknown, field: string, type: string): DecodeError {
   const where = field === "" ? "Go value" : `Go struct field ${field}`;
   const isNumber = typeof value === "number" || typeof value === "bigint";
@@ -120,23 +122,23 @@ function readBytes(value: unknown, field: string): string {
     throw wrongType(value, field, "[]uint8");
   }
   const text = value.replace(/[\r\n]/g, "");
-  const good = BASE64.exec(text)?.[0].length ?? 0;
-  if (good !== text.length) {
-    const bad = text.slice(good).search(/[^A-Za-z0-9+/]/);
+  const validLength = BASE64.exec(text)?.[0].length ?? 0;
+  if (validLength !== text.length) {
+    const invalidOffset = text.slice(validLength).search(/[^A-Za-z0-9+/]/);
     throw new DecodeError(
-      `illegal base64 data at input byte ${String(bad < 0 ? text.length : good + bad)}`,
+      `illegal base64 data at input byte ${String(invalidOffset < 0 ? text.length : validLength + invalidOffset)}`,
     );
   }
   return text;
 }
 
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+const TIME_PATTERN = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
 function readTime(value: unknown, layout: string): { ms: number; fraction: string } {
   if (typeof value !== "string") {
     throw wrongType(value, "", "string");
   }
-  const match = TIME.exec(value);
+  const match = TIME_PATTERN.exec(value);
   const ms = match === null ? NaN : parseTime(value);
   if (match === null || Number.isNaN(ms)) {
     throw new DecodeError(

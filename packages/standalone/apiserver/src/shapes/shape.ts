@@ -8,22 +8,22 @@ export type Scalar =
   | "int64"
   | "double"
   | "boolean"
-  /** Base64. */
+  /** Binary data in base64. */
   | "bytes"
-  /** RFC 3339 with seconds. */
+  /** Time in RFC 3339 with seconds. */
   | "time"
-  /** RFC 3339 with microseconds. */
+  /** Time in RFC 3339 with microseconds. */
   | "micro-time"
   | "int-or-string"
   | "quantity"
   /** Any JSON value. */
   | "any";
 
-/** How a strategic merge patch treats a field. Source: Kubernetes patchStrategy tags. */
+/** Treatment of a field in a strategic merge patch. Source: Kubernetes patchStrategy tags. */
 export interface FieldMerge {
-  /** For example `merge,retainKeys`. */
+  /** Patch strategy, for example `merge,retainKeys`. */
   readonly strategy: string;
-  /** The merge key of list items. */
+  /** Merge key of list items. */
   readonly key?: string;
 }
 
@@ -33,7 +33,7 @@ export interface FieldShape {
   readonly merge?: FieldMerge;
 }
 
-/** `name` is `<package>.<version>.<type>`. */
+/** Type of an object. `name` is `<package>.<version>.<type>`. */
 export interface ObjectShape {
   readonly type: "object";
   readonly name: string;
@@ -55,9 +55,9 @@ function parseShape(notation: string): Shape {
   if (notation.includes(".") && /^\w/.test(notation)) {
     return typeShape(notation);
   }
-  const known = shapesByNotation.get(notation);
-  if (known !== undefined) {
-    return known;
+  const cached = shapesByNotation.get(notation);
+  if (cached !== undefined) {
+    return cached;
   }
   const prefix = notation.slice(0, 2);
   const parsed: Shape =
@@ -99,9 +99,9 @@ function readType(name: string): ObjectShape {
 }
 
 export function typeShape(name: string): ObjectShape {
-  const known = shapesByType.get(name) ?? readType(name);
-  shapesByType.set(name, known);
-  return known;
+  const cached = shapesByType.get(name) ?? readType(name);
+  shapesByType.set(name, cached);
+  return cached;
 }
 
 export function kindShape(apiVersion: string, kind: string): ObjectShape | undefined {
@@ -125,7 +125,7 @@ const KINDS_BY_TYPE: ReadonlyMap<string, GroupVersionKind> = new Map(
   Object.entries(KINDS).map(([key, name]) => [name, toGroupVersionKind(key)]),
 );
 
-/** Undefined for a type that is only part of kinds. */
+/** Returns the kind that has the type, or undefined for a type that is only part of kinds. */
 export function findKindByType(name: string): GroupVersionKind | undefined {
   return KINDS_BY_TYPE.get(name);
 }

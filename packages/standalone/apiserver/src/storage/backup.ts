@@ -8,10 +8,10 @@ import type { Store } from "./store.ts";
 import { extractFacts } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/** How far revisions jump at a restore. Must exceed the number of revisions since the backup. */
+/** Increase of the revision at a restore. Must exceed the number of revisions since the backup. */
 const REVISION_GAP = 1_000_000_000;
 
-/** The backup is of the moment at which the first line is read. The last line marks it as complete. */
+/** Yields the state of the moment at which the first line is read. The last line marks the backup as complete. */
 export function* backupLines(store: Store): Generator<string> {
   const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
   yield `${printJson({ format: FORMAT, revision: store.revision() })}\n`;
@@ -32,7 +32,7 @@ function toRow(line: string): LogRow {
     revision: Number(valueAt(parsed, "revision")),
     key: parts.join("/"),
     deleted: false,
-    previous: 0,
+    previousRevision: 0,
     facts: extractFacts(object),
     text: printJson(object),
   };
@@ -60,18 +60,18 @@ export function restoreStore(
   storePath: string,
   backup: { readonly path: string; readonly text: string },
 ): { readonly objects: number; readonly revision: number } {
-  let read: ReturnType<typeof readBackup>;
+  let content: ReturnType<typeof readBackup>;
   try {
-    read = readBackup(backup.text);
+    content = readBackup(backup.text);
   } catch (error) {
     const details = { path: backup.path, reason: messageOf(error) };
     throw new AppError("STORE_BACKUP_INVALID", details, { cause: error });
   }
   const log = new RevisionLog(storePath);
   try {
-    const revision = Math.max(log.lastRevision(), read.revision) + REVISION_GAP;
-    log.replace(read.rows, revision);
-    return { objects: read.rows.length, revision };
+    const revision = Math.max(log.lastRevision(), content.revision) + REVISION_GAP;
+    log.replace(content.rows, revision);
+    return { objects: content.rows.length, revision };
   } finally {
     log.close();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutations that are committed together. Each sees the writes of earlier ones, and a failed one is undone alone.
+// Mutations that are committed together. Each sees the writes of earlier mutations; a failed one is undone alone.
 import { printJson } from "../objects/json.ts";
 import { type Address, type KubeObject, parseAddress, printAddress } from "../objects/object.ts";
 import type { ObjectIndex } from "./object-index.ts";
@@ -12,14 +12,14 @@ import {
 } from "./store.ts";
 import { type TextCache, TextObject, extractFacts } from "./text-object.ts";
 
-/** Number and total length of changes after which a commit ends, so that other requests are served between commits. */
+/** Number and length of changes at which a batch is full, so that other requests are served between commits. */
 const CHANGES_MAX = 250;
 const CHANGES_MAX_LENGTH = 1024 * 1024;
 
-/** Upper bound of what the server adds to an object when it is deleted, characters. */
+/** Maximum length of the text that a deletion mark adds to an object, in characters. */
 const DELETION_MARK_MAX_LENGTH = 1024;
 
-/** By how much an update may grow an object while the disk is full: enough for a status or a deletion mark. */
+/** Maximum growth of an object on a full disk, in characters. It is enough for a status or a deletion mark. */
 const GROWTH_MAX_LENGTH = 4096;
 
 export interface BatchChange extends Change {
@@ -56,11 +56,11 @@ export class Batch implements Transaction {
 
   find(address: Address): TextObject | undefined {
     const key = printAddress(address);
-    const pending = this.#pending.findLast(
+    const pendingChange = this.#pending.findLast(
       (change) => printAddress(change.current.address) === key,
     );
-    if (pending !== undefined) {
-      return pending.type === "DELETED" ? undefined : pending.current;
+    if (pendingChange !== undefined) {
+      return pendingChange.type === "DELETED" ? undefined : pendingChange.current;
     }
     return this.#states.has(key) ? this.#states.get(key) : this.#index.find(address);
   }
@@ -105,8 +105,8 @@ export class Batch implements Transaction {
     const previous = this.find(address);
     this.#revision += 1;
     object.metadata.resourceVersion = String(this.#revision);
-    const at = {
-      // shares the strings of a known address
+    const identity = {
+      // reuses the strings of the previous address
       address: previous?.address ?? { ...address },
       revision: this.#revision,
       facts: extractFacts(object),
@@ -118,7 +118,7 @@ export class Batch implements Transaction {
       throw new ObjectTooLong();
     }
     this.#length += text.length;
-    const current = new TextObject(at, this.#texts, text);
+    const current = new TextObject(identity, this.#texts, text);
     this.#pending.push({ type, revision: this.#revision, current, previous });
     return object;
   }

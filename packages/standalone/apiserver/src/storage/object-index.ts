@@ -3,7 +3,7 @@ import { type Address, printAddress } from "../objects/object.ts";
 import { type Scope, keyRange } from "./store.ts";
 import type { TextObject } from "./text-object.ts";
 
-/** Index of the first key that is not less than `key`. */
+/** Returns the index of the first key that is not less than `key`. */
 function lowerBound(keys: readonly string[], key: string): number {
   const last = keys.at(-1);
   if (last === undefined || last < key) {
@@ -25,7 +25,7 @@ function lowerBound(keys: readonly string[], key: string): number {
 
 interface Bucket {
   readonly objects: Map<string, TextObject>;
-  /** Keys of `objects`, sorted. */
+  /** Sorted keys of `objects`. */
   readonly keys: string[];
 }
 
@@ -72,9 +72,9 @@ export class ObjectIndex {
   }
 
   #getOrCreateBucket(name: string): Bucket {
-    const known = this.#buckets.get(name);
-    if (known !== undefined) {
-      return known;
+    const existing = this.#buckets.get(name);
+    if (existing !== undefined) {
+      return existing;
     }
     const created: Bucket = { objects: new Map(), keys: [] };
     this.#buckets.set(name, created);

@@ -12,24 +12,24 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** Enough for thousands of typical writes; less on a small disk. */
+/** Size of the reserve, which is enough for thousands of typical writes. It is less on a small disk. */
 const RESERVE_BYTES = 16 * 2 ** 20;
 const MAX_DISK_FRACTION = 0.05;
-/** Small, because the process that filled the disk may take the space that the store does not use. */
+/** Size of a release. It is small, because the process that filled the disk may take the unused part. */
 const RELEASE_STEP_BYTES = 256 * 1024;
 const PRIVATE_MODE = 0o600;
 
 export interface Reserve {
   /** Whether the file has its full size. If not, the disk is or was full. */
   readonly isFullSize: boolean;
-  /** Frees one step; returns false when nothing is left. */
+  /** Frees one step of space. Returns false if nothing is left. */
   release(): boolean;
-  /** Grows the file to its full size if as much again stays free. */
+  /** Grows the file to its full size, if the disk then still has as much free space. */
   refill(): void;
   close(): void;
 }
 
-/** For a store in memory, and for a disk that was full from the start. */
+/** Reserve of a store in memory, and of a disk that was full from the start. */
 const NO_RESERVE: Reserve = {
   isFullSize: true,
   release: () => false,
@@ -74,9 +74,9 @@ class ReserveFile implements Reserve {
     if (bsize * bavail < this.#targetBytes - this.#bytes + this.#targetBytes) return;
     try {
       while (this.#bytes < this.#targetBytes) {
-        const piece = Math.min(RELEASE_STEP_BYTES, this.#targetBytes - this.#bytes);
+        const pieceBytes = Math.min(RELEASE_STEP_BYTES, this.#targetBytes - this.#bytes);
         // Random data, because file systems may not allocate blocks for zeros.
-        this.#bytes += writeSync(this.#file, randomFillSync(Buffer.alloc(piece)));
+        this.#bytes += writeSync(this.#file, randomFillSync(Buffer.alloc(pieceBytes)));
       }
     } catch (error) {
       if (!isDiskFull(error)) throw error; // another process took the space, so refill later

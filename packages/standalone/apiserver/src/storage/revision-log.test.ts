@@ -21,7 +21,7 @@ function row(revision: number, key: string, change: Partial<LogRow> = {}): LogRo
     revision,
     key,
     deleted: false,
-    previous: 0,
+    previousRevision: 0,
     facts: { uid: "u", owners: [], deleting: false },
     text: `text ${String(revision)}`,
     ...change,
@@ -31,8 +31,8 @@ function row(revision: number, key: string, change: Partial<LogRow> = {}): LogRo
 /** `a` was made, changed and deleted; `c` was made in between. */
 function appendLife(): void {
   log.append([row(2, "/b/a"), row(3, "/b/c", { text: "c" })]);
-  log.append([row(4, "/b/a", { previous: 2 })]);
-  log.append([row(5, "/b/a", { previous: 4, deleted: true })]);
+  log.append([row(4, "/b/a", { previousRevision: 2 })]);
+  log.append([row(5, "/b/a", { previousRevision: 4, deleted: true })]);
 }
 
 function keysAt(revision: number): readonly string[] {
@@ -45,10 +45,10 @@ test("an empty log has no revision", () => {
 
 test("changes are read with their facts and the text before", () => {
   const facts = { uid: "u1", owners: ["o1", "o2"], deleting: true };
-  log.append([row(2, "/b/a"), row(3, "/b/a", { previous: 2, facts })]);
+  log.append([row(2, "/b/a"), row(3, "/b/a", { previousRevision: 2, facts })]);
   expect(log.readChanges(ALL, 1, MANY)).toEqual([
     { ...row(2, "/b/a"), previousText: undefined },
-    { ...row(3, "/b/a", { previous: 2, facts }), previousText: "text 2" },
+    { ...row(3, "/b/a", { previousRevision: 2, facts }), previousText: "text 2" },
   ]);
   expect(log.readStates(ALL, 3)).toEqual([{ revision: 3, key: "/b/a", facts }]);
   expect(log.lastRevision()).toBe(3);
@@ -87,14 +87,14 @@ test("a text is read by its revision", () => {
 describe("compaction", () => {
   test("forgets what was superseded, and deletions, up to a revision", () => {
     appendLife();
-    log.append([row(6, "/b/c", { previous: 3 })], [0, 5]);
+    log.append([row(6, "/b/c", { previousRevision: 3 })], [0, 5]);
     expect(log.readChanges(ALL, 0, MANY).map(({ revision }) => revision)).toEqual([3, 6]);
     expect([log.compactedRevision(), log.lastRevision()]).toEqual([5, 6]);
   });
 
   test("leaves what was forgotten before out of account", () => {
     appendLife();
-    log.append([row(6, "/b/c", { previous: 3 })], [4, 4]);
+    log.append([row(6, "/b/c", { previousRevision: 3 })], [4, 4]);
     expect(log.readChanges(ALL, 0, MANY).map(({ revision }) => revision)).toEqual([2, 3, 4, 5, 6]);
   });
 });

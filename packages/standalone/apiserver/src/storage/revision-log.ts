@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of revisions in SQLite. A write is durable when the call returns.
+// Log of revisions in SQLite. A write is durable when the call returns.
 import { type SQLOutputValue, type StatementSync, DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/base";
 import { type Reserve, openReserve } from "./reserve.ts";
@@ -8,10 +8,10 @@ import type { StoredFacts } from "./store.ts";
 /** "pBay" in the file header identifies a store. */
 const APPLICATION_ID = 0x70_42_61_79;
 const VERSION = 1;
-/** After this time, another server must hold the lock. */
+/** Maximum time to wait for the lock. After this time, another server must hold it. */
 const LOCK_WAIT_MS = 2000;
 
-// The text is the last column, so that SQLite can read the others without it.
+// The text is the last column, so that SQLite can read the other columns without it.
 const TABLES = `
   CREATE TABLE IF NOT EXISTS revisions (
     revision INTEGER PRIMARY KEY,
@@ -30,7 +30,7 @@ const TABLES = `
   PRAGMA user_version = ${String(VERSION)};
 `;
 
-/** Version 0 had no columns for facts. */
+/** Migration from version 0, which had no columns for facts. */
 const MIGRATE_FROM_VERSION_0 = `
   INSERT INTO revisions SELECT revision, key, deleted, previous,
     coalesce(text ->> '$.metadata.uid', ''),
@@ -47,17 +47,17 @@ function prepareTables(database: DatabaseSync): void {
     throw new Error(`it was written by a newer version (${String(version)})`);
   }
   if (version === VERSION) {
-    // No write here, so that the server starts on a full disk.
+    // Nothing is written here, so that the server starts on a full disk.
     return;
   }
   database.exec(TABLES);
-  const old = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'log'").get();
-  if (old !== undefined) {
+  const oldTable = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'log'").get();
+  if (oldTable !== undefined) {
     database.exec(MIGRATE_FROM_VERSION_0);
   }
 }
 
-/** Locks the file until this process ends. Throws AppError STORE_UNUSABLE. */
+/** Opens the database, and locks it until this process ends. Throws an AppError STORE_UNUSABLE. */
 function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
@@ -82,7 +82,7 @@ interface LogEntry {
 export interface LogRow extends LogEntry {
   readonly deleted: boolean;
   /** Revision of the previous state; 0 for a new object. */
-  readonly previous: number;
+  readonly previousRevision: number;
   readonly text: string;
 }
 
@@ -90,18 +90,18 @@ export interface LogChange extends LogRow {
   readonly previousText: string | undefined;
 }
 
-/** `to` is exclusive. */
+/** First key, and first key after the range. */
 export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Deletes rows that a revision in the range replaced, and rows of deletions. */
+/** Delete rows that a revision in the range replaced, and rows of deletions. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
 ];
 
-/** Source: SQLite, SQLITE_FULL. */
+/** Error code of a full disk. Source: SQLite, SQLITE_FULL. */
 const DISK_FULL = 13;
 
 function isDiskFull(error: unknown): boolean {
@@ -137,48 +137,48 @@ function toChange(row: Row): LogChange {
   return {
     ...toEntry(row),
     deleted: row["deleted"] === 1,
-    previous: Number(row["previous"]),
+    previousRevision: Number(row["previous"]),
     text: String(row["text"]),
     previousText: typeof previousText === "string" ? previousText : undefined,
   };
 }
 
-/** All calls are synchronous. A failed append changes nothing. */
+/** Log of revisions. All calls are synchronous. A failed append changes nothing. */
 export class RevisionLog {
   readonly #database: DatabaseSync;
   readonly #reserve: Reserve;
   readonly #insert: StatementSync;
-  readonly #text: StatementSync;
-  readonly #states: StatementSync;
-  readonly #changes: StatementSync;
-  readonly #compact: readonly StatementSync[];
-  readonly #mark: StatementSync;
+  readonly #selectText: StatementSync;
+  readonly #selectStates: StatementSync;
+  readonly #selectChanges: StatementSync;
+  readonly #compactStatements: readonly StatementSync[];
+  readonly #updateMark: StatementSync;
 
-  /** `:memory:` persists nothing. Throws AppError STORE_UNUSABLE. */
+  /** Opens the log. `:memory:` persists nothing. Throws an AppError STORE_UNUSABLE. */
   constructor(path: string) {
     const database = openDatabase(path);
     this.#database = database;
     this.#reserve = openReserveOrFail(path, database);
     this.#insert = database.prepare("INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-    this.#text = database.prepare("SELECT text FROM revisions WHERE revision = ?");
-    this.#states = database.prepare(
+    this.#selectText = database.prepare("SELECT text FROM revisions WHERE revision = ?");
+    this.#selectStates = database.prepare(
       `SELECT revision, key, uid, owners, deleting FROM (${SELECT_LATEST}) JOIN revisions USING (key, revision) WHERE deleted = 0 ORDER BY key`,
     );
-    this.#changes = database.prepare(
+    this.#selectChanges = database.prepare(
       `SELECT it.*, before.text AS previousText FROM revisions AS it LEFT JOIN revisions AS before ON before.revision = it.previous
        WHERE it.revision > ? AND it.key >= ? AND it.key < ? ORDER BY it.revision LIMIT ?`,
     );
-    this.#compact = COMPACT_STATEMENTS.map((statement) => database.prepare(statement));
-    this.#mark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
+    this.#compactStatements = COMPACT_STATEMENTS.map((statement) => database.prepare(statement));
+    this.#updateMark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Whether the disk is full. The rest of the reserve is then for writes that enlarge nothing. */
+  /** Returns whether the disk is full. The rest of the reserve is then for writes that enlarge nothing. */
   isDiskShort(): boolean {
     if (!this.#reserve.isFullSize) this.#reserve.refill();
     return !this.#reserve.isFullSize;
   }
 
-  /** The highest revision that was ever committed. */
+  /** Returns the highest revision that was ever committed. */
   lastRevision(): number {
     const row = this.#database
       .prepare(
@@ -188,23 +188,21 @@ export class RevisionLog {
     return Number(row?.["last"] ?? 0);
   }
 
-  /** Changes up to this revision are no longer available. */
+  /** Returns the revision up to which changes are no longer available. */
   compactedRevision(): number {
     const row = this.#database.prepare("SELECT revision FROM marks WHERE name = 'compacted'").get();
     return Number(row?.["revision"] ?? 0);
   }
 
-  /**
-   * Appends rows and compacts revisions in `compact`, in one durable transaction. Throws AppError STORE_WRITE_FAILED.
-   */
-  append(rows: readonly LogRow[], compact?: readonly [after: number, upTo: number]): void {
+  /** Appends rows and compacts `compactRange`, in one durable transaction. Throws an AppError STORE_WRITE_FAILED. */
+  append(rows: readonly LogRow[], compactRange?: readonly [after: number, upTo: number]): void {
     this.#runTransaction(() => {
       rows.forEach((row) => {
         this.#write(row);
       });
-      if (compact !== undefined) {
-        this.#compact.forEach((statement) => statement.run(...compact));
-        this.#mark.run(compact[1], "compacted");
+      if (compactRange !== undefined) {
+        this.#compactStatements.forEach((statement) => statement.run(...compactRange));
+        this.#updateMark.run(compactRange[1], "compacted");
       }
     });
   }
@@ -219,13 +217,13 @@ export class RevisionLog {
       for (const row of rows) {
         this.#write(row);
       }
-      this.#mark.run(revision, "last");
-      this.#mark.run(revision, "compacted");
+      this.#updateMark.run(revision, "last");
+      this.#updateMark.run(revision, "compacted");
     });
   }
 
   readText(revision: number): string {
-    const row = this.#text.get(revision);
+    const row = this.#selectText.get(revision);
     if (row === undefined) {
       throw new RangeError(`revision ${String(revision)} is compacted`);
     }
@@ -233,10 +231,10 @@ export class RevisionLog {
   }
 
   readStates([from, to]: KeyRange, revision: number): LogEntry[] {
-    return this.#states.all(from, to, revision).map(toEntry);
+    return this.#selectStates.all(from, to, revision).map(toEntry);
   }
 
-  /** Rows after a revision in order: at most `limit`, and no more than one beyond `length` characters. */
+  /** Returns rows after a revision in order: at most `limit`, and no more than one beyond `length` characters. */
   readChanges(
     [from, to]: KeyRange,
     revision: number,
@@ -244,7 +242,7 @@ export class RevisionLog {
   ): LogChange[] {
     const changes: LogChange[] = [];
     let length = 0;
-    for (const row of this.#changes.iterate(revision, from, to, limits.limit)) {
+    for (const row of this.#selectChanges.iterate(revision, from, to, limits.limit)) {
       const change = toChange(row);
       changes.push(change);
       length += change.text.length;
@@ -260,11 +258,11 @@ export class RevisionLog {
     this.#reserve.close();
   }
 
-  /** On a full disk, retries as long as the reserve can free space. */
+  /** Runs the transaction. On a full disk, retries as long as the reserve can free space. */
   #runTransaction(work: () => void): void {
     try {
       while (!this.#tryTransaction(work)) {
-        // retried with more free space
+        // The reserve has freed space.
       }
     } catch (error) {
       throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
@@ -287,9 +285,18 @@ export class RevisionLog {
     }
   }
 
-  #write({ revision, key, deleted, previous, facts, text }: LogRow): void {
+  #write({ revision, key, deleted, previousRevision, facts, text }: LogRow): void {
     const { uid, owners, deleting } = facts;
     const flags = [deleted, deleting].map(Number) as [number, number];
-    this.#insert.run(revision, key, flags[0], previous, uid, owners.join(" "), flags[1], text);
+    this.#insert.run(
+      revision,
+      key,
+      flags[0],
+      previousRevision,
+      uid,
+      owners.join(" "),
+      flags[1],
+      text,
+    );
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store. Mutations are queued, run one after the other, and committed in groups.
+// Store on top of the log. Mutations are queued, run one after the other, and committed in batches.
 import { AppError, messageOf } from "@patchbay/base";
 import { type Address, parseAddress, printAddress } from "../objects/object.ts";
 import { type BatchChange, Batch } from "./batch.ts";
@@ -19,53 +19,53 @@ import {
 import { TextCache, TextObject } from "./text-object.ts";
 
 export class ChangeListeners {
-  readonly #all = new Set<Listener>();
-  /** By the first key of the scope's range. */
-  readonly #scoped = new Map<string, Set<Listener>>();
+  readonly #globalListeners = new Set<Listener>();
+  /** Listeners of scopes, by the first key of the scope's range. */
+  readonly #scopeListeners = new Map<string, Set<Listener>>();
   readonly #onError: (error: unknown) => void;
 
-  /** `onError` receives what a listener throws; other listeners are called all the same. */
+  /** `onError` receives the errors that listeners throw. The other listeners are called nevertheless. */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
 
   subscribe(listener: Listener): () => void {
-    this.#all.add(listener);
+    this.#globalListeners.add(listener);
     return () => {
-      this.#all.delete(listener);
+      this.#globalListeners.delete(listener);
     };
   }
 
   follow(scope: Scope, listener: Listener): () => void {
     const [key] = keyRange(scope);
-    const listeners = this.#scoped.get(key) ?? new Set();
-    this.#scoped.set(key, listeners.add(listener));
+    const listeners = this.#scopeListeners.get(key) ?? new Set();
+    this.#scopeListeners.set(key, listeners.add(listener));
     return () => {
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#scoped.get(key) === listeners) {
-        this.#scoped.delete(key);
+      if (listeners.size === 0 && this.#scopeListeners.get(key) === listeners) {
+        this.#scopeListeners.delete(key);
       }
     };
   }
 
-  /** All listeners of a scope receive the same array, so that they can cache by it. */
+  /** Calls the listeners. Those of one scope receive the same array, so that they can cache by it. */
   notify(changes: readonly Change[]): void {
-    this.#call(this.#all, changes);
+    this.#call(this.#globalListeners, changes);
     for (const [key, scopedChanges] of this.#groupByScope(changes)) {
-      this.#call(this.#scoped.get(key) ?? [], scopedChanges);
+      this.#call(this.#scopeListeners.get(key) ?? [], scopedChanges);
     }
   }
 
   clear(): void {
-    this.#all.clear();
-    this.#scoped.clear();
+    this.#globalListeners.clear();
+    this.#scopeListeners.clear();
   }
 
   #groupByScope(changes: readonly Change[]): ReadonlyMap<string, readonly Change[]> {
     const groups = new Map<string, Change[]>();
-    for (const change of this.#scoped.size === 0 ? [] : changes) {
-      for (const key of scopeKeys(change.current.address).filter((each) =>
-        this.#scoped.has(each),
+    for (const change of this.#scopeListeners.size === 0 ? [] : changes) {
+      for (const key of scopeKeys(change.current.address).filter((scopeKey) =>
+        this.#scopeListeners.has(scopeKey),
       )) {
         const group = groups.get(key) ?? [];
         group.push(change);
@@ -87,19 +87,19 @@ export class ChangeListeners {
   }
 }
 
-/** Limits of the buffer: characters and changes. */
+/** Maximum length of the buffer in characters, and maximum number of changes. */
 const RECENT_MAX_LENGTH = 8 * 1024 * 1024;
 const RECENT_MAX_COUNT = 1000;
 
-/** A buffer of the last changes. Watches that are slightly behind read from it instead of from the log. */
+/** Buffer of the last changes. Watches that are slightly behind read from it instead of from the log. */
 export class RecentChanges {
   #changes: Change[] = [];
   #length = 0;
-  /** All changes after this revision are in the buffer. */
-  #after: number;
+  /** Revision after which all changes are in the buffer. */
+  #startRevision: number;
 
   constructor(revision: number) {
-    this.#after = revision;
+    this.#startRevision = revision;
   }
 
   add(changes: readonly Change[]): void {
@@ -107,26 +107,29 @@ export class RecentChanges {
       this.#changes.push(change);
       this.#length += change.current.text.length;
     }
-    let dropped = 0;
-    while (this.#length > RECENT_MAX_LENGTH || this.#changes.length - dropped > RECENT_MAX_COUNT) {
-      const oldest = this.#changes[dropped];
+    let droppedCount = 0;
+    while (
+      this.#length > RECENT_MAX_LENGTH ||
+      this.#changes.length - droppedCount > RECENT_MAX_COUNT
+    ) {
+      const oldest = this.#changes[droppedCount];
       if (oldest === undefined) {
         break;
       }
       this.#length -= oldest.current.text.length;
-      this.#after = oldest.revision;
-      dropped += 1;
+      this.#startRevision = oldest.revision;
+      droppedCount += 1;
     }
-    this.#changes = dropped === 0 ? this.#changes : this.#changes.slice(dropped);
+    this.#changes = droppedCount === 0 ? this.#changes : this.#changes.slice(droppedCount);
   }
 
-  /** Stops at `limit` changes or after `length` characters. Undefined if the buffer does not reach back so far. */
+  /** Returns changes up to both limits, or undefined if the buffer does not reach back to `revision`. */
   findAfter(
     scope: Scope,
     revision: number,
     limits: { readonly limit: number; readonly length: number },
   ): readonly Change[] | undefined {
-    if (revision < this.#after) {
+    if (revision < this.#startRevision) {
       return undefined;
     }
     const [from, to] = keyRange(scope);
@@ -147,11 +150,11 @@ export class RecentChanges {
   }
 }
 
-/** Revisions that remain readable for watches and pages. */
+/** Number of revisions that remain readable for watches and pages. */
 const RETAINED_REVISIONS = 10_000;
-/** Revisions that are compacted together, in the commit that makes them too old. */
+/** Number of revisions that are compacted together, in the commit that makes them too old. */
 const COMPACTION_STEP = 500;
-/** Characters of current objects in memory. Other texts are read from the file on demand. */
+/** Maximum length of the texts in memory, in characters. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
 const READ_MAX_LENGTH = 256 * 1024;
 const DISK_FULL_MESSAGE =
@@ -159,7 +162,7 @@ const DISK_FULL_MESSAGE =
 const LAST_KEY = "\u{10ffff}";
 
 interface Job {
-  /** Runs the mutation and returns a callback for when its writes are durable. */
+  /** Runs the mutation, and returns a callback for when its writes are durable. */
   readonly run: (transaction: Transaction) => () => void;
   readonly reject: (reason: unknown) => void;
 }
@@ -169,7 +172,7 @@ function toLogRow({ type, revision, current, previous }: Change): LogRow {
     revision,
     key: printAddress(current.address),
     deleted: type === "DELETED",
-    previous: previous?.revision ?? 0,
+    previousRevision: previous?.revision ?? 0,
     facts: current,
     text: current.text,
   };
@@ -180,12 +183,12 @@ class SqliteStore implements Store {
   readonly #texts: TextCache;
   readonly #index = new ObjectIndex();
   readonly #listeners: ChangeListeners;
-  readonly #recent: RecentChanges;
+  readonly #recentChanges: RecentChanges;
   #queue: Job[] = [];
-  #scheduled: Promise<void> | undefined;
-  #closed = false;
+  #scheduledFlush: Promise<void> | undefined;
+  #isClosed = false;
   #revision: number;
-  #compacted: number;
+  #compactedRevision: number;
 
   constructor(path: string, onListenerError: (error: unknown) => void) {
     this.#listeners = new ChangeListeners(onListenerError);
@@ -194,8 +197,8 @@ class SqliteStore implements Store {
       this.#texts = new TextCache(this.#log, CACHED_TEXT_LENGTH);
       // Revision 0 means "any" in the API, so an empty store has revision 1.
       this.#revision = Math.max(1, this.#log.lastRevision());
-      this.#compacted = this.#log.compactedRevision();
-      this.#recent = new RecentChanges(this.#revision);
+      this.#compactedRevision = this.#log.compactedRevision();
+      this.#recentChanges = new RecentChanges(this.#revision);
       this.#readIndex();
     } catch (error) {
       this.#log.close();
@@ -220,22 +223,23 @@ class SqliteStore implements Store {
   }
 
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined {
-    return revision < this.#compacted
+    return revision < this.#compactedRevision
       ? undefined
       : this.#log
           .readStates(keyRange(scope), revision)
           .map(
-            ({ key, ...at }) => new TextObject({ ...at, address: parseAddress(key) }, this.#log),
+            ({ key, ...identity }) =>
+              new TextObject({ ...identity, address: parseAddress(key) }, this.#log),
           );
   }
 
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined {
-    if (revision < this.#compacted) {
+    if (revision < this.#compactedRevision) {
       return undefined;
     }
     const limits = { limit, length: READ_MAX_LENGTH };
     return (
-      this.#recent.findAfter(scope, revision, limits) ??
+      this.#recentChanges.findAfter(scope, revision, limits) ??
       this.#log
         .readChanges(keyRange(scope), revision, limits)
         .map((change) => this.#toChange(change))
@@ -243,7 +247,7 @@ class SqliteStore implements Store {
   }
 
   write<T>(mutation: (transaction: Transaction) => T): Promise<T> {
-    if (this.#closed) {
+    if (this.#isClosed) {
       return Promise.reject(new AppError("STORE_WRITE_FAILED", { reason: "the store is closed" }));
     }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -267,49 +271,53 @@ class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    while (this.#scheduled !== undefined) {
-      await this.#scheduled;
+    this.#isClosed = true;
+    while (this.#scheduledFlush !== undefined) {
+      await this.#scheduledFlush;
     }
     this.#listeners.clear();
     this.#log.close();
   }
 
-  /** Shares the strings of buckets and namespaces to save memory. */
+  /** Fills the index. Shares the strings of buckets and namespaces to save memory. */
   #readIndex(): void {
-    const shared = new Map<string, string>();
+    const sharedStrings = new Map<string, string>();
     const share = (text: string): string => {
-      const known = shared.get(text) ?? text;
-      shared.set(known, known);
+      const known = sharedStrings.get(text) ?? text;
+      sharedStrings.set(known, known);
       return known;
     };
-    for (const { key, ...at } of this.#log.readStates(["", LAST_KEY], this.#revision)) {
+    for (const { key, ...identity } of this.#log.readStates(["", LAST_KEY], this.#revision)) {
       const { bucket, namespace, name } = parseAddress(key);
       const address = { bucket: share(bucket), namespace: share(namespace), name };
-      this.#index.set(new TextObject({ ...at, address }, this.#texts));
+      this.#index.set(new TextObject({ ...identity, address }, this.#texts));
     }
   }
 
   #toChange(row: LogChange): Change {
-    const at = { address: parseAddress(row.key), facts: row.facts };
+    const identity = { address: parseAddress(row.key), facts: row.facts };
     const previous =
       row.previousText === undefined
         ? undefined
-        : new TextObject({ ...at, revision: row.previous }, this.#log, row.previousText);
-    const existing: ChangeType = previous === undefined ? "ADDED" : "MODIFIED";
+        : new TextObject(
+            { ...identity, revision: row.previousRevision },
+            this.#log,
+            row.previousText,
+          );
+    const writeType: ChangeType = previous === undefined ? "ADDED" : "MODIFIED";
     return {
-      type: row.deleted ? "DELETED" : existing,
+      type: row.deleted ? "DELETED" : writeType,
       revision: row.revision,
-      current: new TextObject({ ...at, revision: row.revision }, this.#log, row.text),
+      current: new TextObject({ ...identity, revision: row.revision }, this.#log, row.text),
       previous,
     };
   }
 
   /** Commits all mutations of one turn of the event loop together, up to the limits of a batch. */
   #schedule(): void {
-    this.#scheduled ??= new Promise((resolve) => {
+    this.#scheduledFlush ??= new Promise((resolve) => {
       setImmediate(() => {
-        this.#scheduled = undefined;
+        this.#scheduledFlush = undefined;
         try {
           this.#flush();
         } finally {
@@ -354,24 +362,27 @@ class SqliteStore implements Store {
     }
   }
 
-  /** Readers and listeners see the changes only after they are durable. */
+  /** Commits the changes. Readers and listeners see them only after they are durable. */
   #commit(changes: readonly BatchChange[]): void {
     const last = changes.at(-1);
     if (last === undefined) {
       return;
     }
-    const isCompactionDue = last.revision - this.#compacted > RETAINED_REVISIONS + COMPACTION_STEP;
-    const compacted = isCompactionDue ? last.revision - RETAINED_REVISIONS : this.#compacted;
+    const isCompactionDue =
+      last.revision - this.#compactedRevision > RETAINED_REVISIONS + COMPACTION_STEP;
+    const compactedRevision = isCompactionDue
+      ? last.revision - RETAINED_REVISIONS
+      : this.#compactedRevision;
     this.#log.append(
       changes.map(toLogRow),
-      isCompactionDue ? [this.#compacted, compacted] : undefined,
+      isCompactionDue ? [this.#compactedRevision, compactedRevision] : undefined,
     );
-    this.#compacted = compacted;
+    this.#compactedRevision = compactedRevision;
     this.#revision = last.revision;
     changes.forEach((change) => {
       this.#apply(change);
     });
-    this.#recent.add(changes);
+    this.#recentChanges.add(changes);
     this.#listeners.notify(changes);
   }
 
@@ -389,7 +400,7 @@ class SqliteStore implements Store {
 }
 
 /**
- * `:memory:` persists nothing. `onListenerError` receives what a listener throws.
+ * Opens a store. `:memory:` persists nothing. `onListenerError` receives the errors that listeners throw.
  * @throws AppError with STORE_UNUSABLE when it cannot be opened, is damaged, or another process has it.
  */
 export function openStore(path: string, onListenerError: (error: unknown) => void): Store {

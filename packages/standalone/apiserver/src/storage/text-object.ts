@@ -14,7 +14,7 @@ export function extractFacts({ metadata }: KubeObject): StoredFacts {
   return { uid: metadata.uid ?? "", owners, deleting: metadata.deletionTimestamp !== undefined };
 }
 
-/** An object at one revision. It is parsed on demand, and the result is kept as long as memory allows. */
+/** An object at one revision. It is parsed on demand, and the parsed object is cached as long as memory allows. */
 export class TextObject implements StoredObject {
   readonly address: Address;
   readonly revision: number;
@@ -22,27 +22,27 @@ export class TextObject implements StoredObject {
   readonly owners: readonly string[];
   readonly deleting: boolean;
   /** Whether the text was read since the cache last visited this object. */
-  used = false;
+  wasRead = false;
   #text: string | undefined;
   #view: WeakRef<KubeObject> | undefined;
   readonly #source: TextCache | TextSource;
 
   constructor(
-    at: { readonly address: Address; readonly revision: number; readonly facts: StoredFacts },
+    identity: { readonly address: Address; readonly revision: number; readonly facts: StoredFacts },
     source: TextCache | TextSource,
     text?: string,
   ) {
-    this.address = at.address;
-    this.revision = at.revision;
-    this.uid = at.facts.uid;
-    this.owners = at.facts.owners.length === 0 ? NO_OWNERS : at.facts.owners;
-    this.deleting = at.facts.deleting;
+    this.address = identity.address;
+    this.revision = identity.revision;
+    this.uid = identity.facts.uid;
+    this.owners = identity.facts.owners.length === 0 ? NO_OWNERS : identity.facts.owners;
+    this.deleting = identity.facts.deleting;
     this.#source = source;
     this.#text = text;
   }
 
   get text(): string {
-    this.used = true;
+    this.wasRead = true;
     if (this.#text !== undefined) {
       return this.#text;
     }
@@ -73,7 +73,7 @@ export class TextObject implements StoredObject {
     this.#text = this.text;
   }
 
-  /** Frees the text. It is read again on demand. */
+  /** Frees the text, which is read again on demand. */
   freeText(): void {
     this.#text = undefined;
   }
@@ -83,11 +83,11 @@ export class TextObject implements StoredObject {
   }
 }
 
-/** Texts of current objects in memory, up to a number of characters. */
+/** Cache for texts of current objects, up to a number of characters. */
 export class TextCache {
   readonly #source: TextSource;
   readonly #maxLength: number;
-  readonly #cached = new Set<TextObject>();
+  readonly #cachedObjects = new Set<TextObject>();
   #length = 0;
 
   constructor(source: TextSource, maxLength: number) {
@@ -100,29 +100,29 @@ export class TextCache {
   }
 
   add(object: TextObject, text: string): void {
-    this.#cached.add(object);
+    this.#cachedObjects.add(object);
     this.#length += text.length;
     this.#evict();
   }
 
-  /** Loads the text of a replaced object, because readers may still have it when the log compacts it. */
+  /** Loads the text of a replaced object, because readers may still need it when the log compacts it. */
   release(object: TextObject): void {
     object.loadText();
-    if (this.#cached.delete(object)) {
+    if (this.#cachedObjects.delete(object)) {
       this.#length -= object.cachedLength;
     }
   }
 
-  /** Second-chance eviction: a text that was read since the last visit stays once more. */
+  /** Evicts by second chance: a text that was read since the last visit stays once more. */
   #evict(): void {
-    for (const object of this.#cached) {
+    for (const object of this.#cachedObjects) {
       if (this.#length <= this.#maxLength) {
         return;
       }
-      this.#cached.delete(object);
-      if (object.used) {
-        object.used = false;
-        this.#cached.add(object);
+      this.#cachedObjects.delete(object);
+      if (object.wasRead) {
+        object.wasRead = false;
+        this.#cachedObjects.add(object);
       } else {
         this.#length -= object.cachedLength;
         object.freeText();

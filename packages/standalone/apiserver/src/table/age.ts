@@ -12,24 +12,24 @@ const YEAR = 365 * DAY;
 interface AgeFormat {
   readonly unit: number;
   readonly letter: string;
-  /** The smaller unit that is also printed, unless it is 0. */
+  /** Smaller unit that is also printed, unless its number is 0. */
   readonly smallerUnit?: readonly [number, string];
 }
 
 interface AgeStep extends AgeFormat {
-  /** Upper bound in seconds, exclusive. */
-  readonly below: number;
+  /** Upper bound of the age in seconds, exclusive. */
+  readonly limitSeconds: number;
 }
 
 const STEPS: readonly AgeStep[] = [
-  { below: 2 * MINUTE, unit: SECOND, letter: "s" },
-  { below: 10 * MINUTE, unit: MINUTE, letter: "m", smallerUnit: [SECOND, "s"] },
-  { below: 3 * HOUR, unit: MINUTE, letter: "m" },
-  { below: 8 * HOUR, unit: HOUR, letter: "h", smallerUnit: [MINUTE, "m"] },
-  { below: 2 * DAY, unit: HOUR, letter: "h" },
-  { below: 8 * DAY, unit: DAY, letter: "d", smallerUnit: [HOUR, "h"] },
-  { below: 2 * YEAR, unit: DAY, letter: "d" },
-  { below: 8 * YEAR, unit: YEAR, letter: "y", smallerUnit: [DAY, "d"] },
+  { limitSeconds: 2 * MINUTE, unit: SECOND, letter: "s" },
+  { limitSeconds: 10 * MINUTE, unit: MINUTE, letter: "m", smallerUnit: [SECOND, "s"] },
+  { limitSeconds: 3 * HOUR, unit: MINUTE, letter: "m" },
+  { limitSeconds: 8 * HOUR, unit: HOUR, letter: "h", smallerUnit: [MINUTE, "m"] },
+  { limitSeconds: 2 * DAY, unit: HOUR, letter: "h" },
+  { limitSeconds: 8 * DAY, unit: DAY, letter: "d", smallerUnit: [HOUR, "h"] },
+  { limitSeconds: 2 * YEAR, unit: DAY, letter: "d" },
+  { limitSeconds: 8 * YEAR, unit: YEAR, letter: "y", smallerUnit: [DAY, "d"] },
 ];
 const YEARS_FORMAT: AgeFormat = { unit: YEAR, letter: "y" };
 
@@ -38,16 +38,16 @@ function humanDuration(ms: number): string {
   if (seconds < 0) {
     return "0s";
   }
-  const step = STEPS.find((candidate) => seconds < candidate.below) ?? YEARS_FORMAT;
+  const step = STEPS.find((candidate) => seconds < candidate.limitSeconds) ?? YEARS_FORMAT;
   const printed = `${String(Math.floor(seconds / step.unit))}${step.letter}`;
   const [unit, letter] = step.smallerUnit ?? [0, ""];
-  const rest = unit === 0 ? 0 : Math.floor((seconds % step.unit) / unit);
-  return rest === 0 ? printed : `${printed}${String(rest)}${letter}`;
+  const smallerCount = unit === 0 ? 0 : Math.floor((seconds % step.unit) / unit);
+  return smallerCount === 0 ? printed : `${printed}${String(smallerCount)}${letter}`;
 }
 
 export function printAge(text: unknown, nowMs: number): string {
-  const since = typeof text === "string" ? parseTime(text) : NaN;
-  return Number.isNaN(since) ? "<unknown>" : humanDuration(nowMs - since);
+  const timeMs = typeof text === "string" ? parseTime(text) : NaN;
+  return Number.isNaN(timeMs) ? "<unknown>" : humanDuration(nowMs - timeMs);
 }
 
 export const AGE: Column = {

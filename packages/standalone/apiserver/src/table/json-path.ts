@@ -57,7 +57,7 @@ function parseSteps(path: string): Step[] {
   return steps;
 }
 
-/** An invalid path finds nothing. */
+/** Parses a path. An invalid path finds nothing. */
 export function parsePath(path: string): (value: unknown) => readonly unknown[] {
   const steps = parseSteps(path.replace(/^\$?\{?/, "").replace(/\}$/, ""));
   return (value) => {

@@ -59,7 +59,7 @@ test("a kind that places its name itself has it once, a custom one in front", ()
   const custom = {
     storageApiVersion: "v1",
     schemaRevision: 1,
-    terminating: false,
+    isTerminating: false,
     schema: {},
   };
   expect(namesOf({ ...EVENT, custom }).filter((name) => name === "Name")).toHaveLength(2);

@@ -10,7 +10,7 @@ export interface TableOptions {
   readonly kind: Kind;
   readonly include: IncludeObject;
   readonly nowMs: number;
-  /** Whether to include column definitions. A watch has them in its first event only. */
+  /** Whether to include column definitions, which a watch sends in its first event only. */
   readonly headers: boolean;
 }
 
@@ -32,7 +32,7 @@ function toDefinition(column: Column): Fields {
   };
 }
 
-/** Source: metav1.PartialObjectMetadata. */
+/** Converts an object to its metadata. Source: metav1.PartialObjectMetadata. */
 export function toPartial(object: KubeObject): Fields {
   return {
     kind: "PartialObjectMetadata",
@@ -41,7 +41,7 @@ export function toPartial(object: KubeObject): Fields {
   };
 }
 
-/** Name is the first column, unless the kind has a column of that name itself, as events do. */
+/** Returns the columns. Name is the first one, unless the kind has a column of that name, as events do. */
 function listColumns(kind: Kind): readonly Column[] {
   const kindColumns = kind.strategy.columns;
   const hasNameColumn =
@@ -52,12 +52,12 @@ function listColumns(kind: Kind): readonly Column[] {
 export function toRow(object: KubeObject, options: TableOptions): Fields {
   const columns = listColumns(options.kind);
   const cells = columns.map((column) => column.cell(object, options.nowMs) ?? null);
-  const shown: Readonly<Record<IncludeObject, Fields>> = {
+  const rowObject: Readonly<Record<IncludeObject, Fields>> = {
     None: {},
     Object: { object },
     Metadata: { object: toPartial(object) },
   };
-  return { cells, ...shown[options.include] };
+  return { cells, ...rowObject[options.include] };
 }
 
 export function toTable(

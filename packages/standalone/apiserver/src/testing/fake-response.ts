@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 
-/** One line of a watch. */
+/** An event, which is one line of a watch. */
 export interface WatchEvent {
   readonly type: string;
   readonly object: Readonly<Record<string, unknown>> & {
@@ -11,10 +11,10 @@ export interface WatchEvent {
   };
 }
 
-/** Its client reads everything at once, or only when `read` is called. */
+/** A response whose client reads everything at once, or only when `read` is called. */
 export class FakeResponse extends Writable {
   readonly head: { code?: number; headers: Record<string, unknown> } = { headers: {} };
-  /** Timeout after which an unread response is cut off, milliseconds. */
+  /** Timeout after which an unread response is cut off, in milliseconds. */
   unreadMs: number | undefined;
   headersSent = false;
   /** Lengths of the written chunks. */
@@ -39,7 +39,7 @@ export class FakeResponse extends Writable {
       .map((line) => JSON.parse(line) as WatchEvent);
   }
 
-  /** Reads what was written to a slow client so far. */
+  /** Reads everything that was written to a slow client. */
   read(): void {
     for (const take of this.#unread.splice(0)) take();
   }

@@ -4,19 +4,19 @@ import type { Admission, AdmissionRequest, Mutation } from "../admission/admissi
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
-/** One recorded request, with copies of its objects. */
+/** A recorded request, with copies of its objects. */
 export interface RecordedRequest {
   readonly phase: "mutate" | "validate" | "delete";
   readonly request: AdmissionRequest;
 }
 
-/** Accepts everything unless a test sets a member. */
+/** Webhooks that accept everything unless a test sets a member. */
 export class FakeWebhooks implements Admission {
   readonly recorded: RecordedRequest[] = [];
   /** Changes the object of each write. */
   change: ((object: KubeObject, request: AdmissionRequest) => void) | undefined;
-  /** Runs in each phase before the request is accepted. May throw to reject it. */
-  before: ((recorded: RecordedRequest) => Promise<void> | void) | undefined;
+  /** Runs in each phase before the request is accepted. May throw to reject the request. */
+  onRequest: ((recorded: RecordedRequest) => Promise<void> | void) | undefined;
 
   async mutate(
     request: Mutation,
@@ -48,6 +48,6 @@ export class FakeWebhooks implements Admission {
       },
     };
     this.recorded.push(recorded);
-    await this.before?.(recorded);
+    await this.onRequest?.(recorded);
   }
 }

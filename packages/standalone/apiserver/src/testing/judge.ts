@@ -7,7 +7,7 @@ import { type Fields, copyJson, asFields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { toRow, toTable } from "../table/table.ts";
 
-/** `fields` may include metadata. */
+/** Builds an object. `fields` may include metadata. */
 export function objectOf(kind: Kind, fields: Fields = {}): KubeObject {
   const { metadata, ...rest } = copyJson(fields);
   return {
@@ -24,14 +24,14 @@ export function withDefaults(kind: Kind, fields: Fields): KubeObject {
   return object;
 }
 
-/** The object as it is stored after a POST. */
+/** Returns the object as it is stored after a POST. */
 export function created(kind: Kind, fields: Fields = {}): KubeObject {
   const object = withDefaults(kind, fields);
   kind.strategy.prepareCreate?.(object);
   return object;
 }
 
-/** Each cause as `field: message`. */
+/** Prints each cause as `field: message`. */
 export function printCauses(causes: readonly Cause[]): readonly string[] {
   return causes.map(({ field = "", message }) => `${field}: ${message}`);
 }
@@ -40,13 +40,13 @@ export function refusals(kind: Kind, fields: Fields): readonly string[] {
   return printCauses(kind.strategy.validate?.(withDefaults(kind, fields)) ?? []);
 }
 
-/** Causes of an update, without those of a new object. */
+/** Returns the causes of an update, without the causes of a new object. */
 export function changeRefusals(kind: Kind, before: Fields, after: Fields): readonly string[] {
   const current = withDefaults(kind, before);
   return printCauses(kind.strategy.validateUpdate?.(withDefaults(kind, after), current) ?? []);
 }
 
-/** Cells of `kubectl get -o wide` by column name. */
+/** Returns the cells of `kubectl get -o wide` by column name. */
 export function cellsOf(kind: Kind, fields: Fields, nowMs = 0): Fields {
   const options = { kind, include: "None", nowMs, headers: true } as const;
   const { columnDefinitions } = toTable([], {}, options);

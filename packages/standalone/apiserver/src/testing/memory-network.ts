@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-memory connections: HTTP between a client and a server of one process.
+// In-memory HTTP connections between a client and a server in one process.
 import {
   type IncomingMessage,
   type Server,
@@ -13,18 +13,18 @@ import type { Duplex } from "node:stream";
 import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
 import type { HostPort } from "../backend/service-address.ts";
 
-/** One end of a connection. What is written to it is read at the other end. */
+/** One end of a connection. Writes to it are read at the other end. */
 export class MemorySocket extends Socket {
   #other: MemorySocket | undefined;
-  /** Holds back writes, as if the other end did not read. */
+  /** Whether writes are held back, as if the other end did not read. */
   isStuck = false;
   readonly #waiting: (() => void)[] = [];
 
   static pair(): readonly [MemorySocket, MemorySocket] {
-    const [one, other] = [new MemorySocket(), new MemorySocket()];
-    one.#other = other;
-    other.#other = one;
-    return [one, other];
+    const [left, right] = [new MemorySocket(), new MemorySocket()];
+    left.#other = right;
+    right.#other = left;
+    return [left, right];
   }
 
   /** Delivers the held-back writes. */
@@ -34,7 +34,7 @@ export class MemorySocket extends Socket {
   }
 
   override _read(): void {
-    // writes are pushed at once
+    // The other end pushes its writes at once.
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
@@ -63,11 +63,11 @@ export class MemorySocket extends Socket {
 // Corking would pass chunks to a method that only network sockets have.
 Object.defineProperty(MemorySocket.prototype, "_writev", { value: undefined });
 
-/** Returns the client's end. */
+/** Connects to the server, and returns the client's end. */
 export function connectInMemory(server: Server): MemorySocket {
-  const [near, far] = MemorySocket.pair();
-  server.emit("connection", far);
-  return near;
+  const [clientEnd, serverEnd] = MemorySocket.pair();
+  server.emit("connection", serverEnd);
+  return clientEnd;
 }
 
 /** A request as a client sends it. */
@@ -93,7 +93,7 @@ async function read(answer: IncomingMessage): Promise<ReceivedAnswer> {
   return { code, headers, trailers, bytes, text: bytes.toString() };
 }
 
-/** Rejects when the connection breaks. */
+/** Sends a request. Rejects when the connection breaks. */
 export function requestInMemory(
   server: Server,
   path: string,
@@ -148,17 +148,17 @@ export function upgradeInMemory(
 }
 
 /** A server behind the API server. */
-export interface Behind {
+export interface BackendServer {
   readonly server: Server;
-  /** Requests with their bodies. */
+  /** Received requests with their bodies. */
   readonly received: { readonly request: IncomingMessage; readonly body: string }[];
 }
 
-/** Starts a server that records each request and answers with `answer`. */
-export function makeBehind(
+/** Creates a server that records each request and responds with `answer`. */
+export function makeBackendServer(
   answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
-): Behind {
-  const received: Behind["received"] = [];
+): BackendServer {
+  const received: BackendServer["received"] = [];
   const server = createServer((request, response) => {
     void read(request).then(
       ({ text }) => {
@@ -172,17 +172,17 @@ export function makeBehind(
 }
 
 /** A server, or the error code with which connecting fails. */
-export type Reached = Server | string;
+export type ConnectTarget = Server | string;
 
-/** Connections to servers by `host:port`. Others are refused. */
+/** Connections to servers by `host:port`. Other connections are refused. */
 export class MemoryConnections {
   /** Connection attempts of the API server, in order. */
-  readonly asked: { readonly peer: Peer; readonly at: HostPort }[] = [];
+  readonly attempts: { readonly peer: Peer; readonly at: HostPort }[] = [];
   readonly sockets: MemorySocket[] = [];
-  readonly #reached: Readonly<Record<string, Reached>>;
+  readonly #reached: Readonly<Record<string, ConnectTarget>>;
 
-  constructor(reached: Readonly<Record<string, Reached>>) {
-    this.#reached = reached;
+  constructor(target: Readonly<Record<string, ConnectTarget>>) {
+    this.#reached = target;
   }
 
   get asConnections(): Connections {
@@ -190,7 +190,7 @@ export class MemoryConnections {
   }
 
   requestOptions(peer: Peer, at: HostPort): RequestOptions {
-    this.asked.push({ peer, at });
+    this.attempts.push({ peer, at });
     return { host: at.host, port: at.port, createConnection: () => this.#connect(at) };
   }
 
@@ -199,14 +199,14 @@ export class MemoryConnections {
   }
 
   #connect(at: HostPort): MemorySocket {
-    const reached = this.#reached[printHostPort(at)] ?? "ECONNREFUSED";
-    if (typeof reached === "string") {
+    const target = this.#reached[printHostPort(at)] ?? "ECONNREFUSED";
+    if (typeof target === "string") {
       const socket = new MemorySocket();
-      const error = Object.assign(new Error(`failed: ${reached}`), { code: reached });
+      const error = Object.assign(new Error(`failed: ${target}`), { code: target });
       setImmediate(() => socket.destroy(error));
       return socket;
     }
-    const socket = connectInMemory(reached);
+    const socket = connectInMemory(target);
     this.sockets.push(socket);
     setImmediate(() => socket.emit("secureConnect"));
     return socket;

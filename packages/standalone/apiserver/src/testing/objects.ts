@@ -4,7 +4,7 @@ import { POD } from "../kinds/workload/pod.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
-/** ConfigMap `m` in namespace `default`. */
+/** Builds ConfigMap `m` in namespace `default`. */
 export function aConfigMap(metadata: Fields = {}, data: Fields = { k: "1" }): KubeObject {
   return {
     apiVersion: "v1",
@@ -14,7 +14,7 @@ export function aConfigMap(metadata: Fields = {}, data: Fields = { k: "1" }): Ku
   };
 }
 
-/** A running and ready pod on node `n1` in namespace `default`. */
+/** Builds a running and ready pod on node `n1` in namespace `default`. */
 export function aPod(
   name: string,
   change: { readonly metadata?: Fields; readonly spec?: Fields; readonly status?: Fields } = {},
@@ -62,7 +62,7 @@ const WIDGET_SCHEMA = {
   },
 };
 
-/** An established definition of `widgets.test.io`: stored as v1, served as v1 and v2 with the same fields. */
+/** Builds an established definition of `widgets.test.io`: stored as v1, served as v1 and v2 with the same fields. */
 export function widgetDefinition(change: Fields = {}): KubeObject {
   const version = {
     served: true,

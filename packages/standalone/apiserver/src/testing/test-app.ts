@@ -15,8 +15,8 @@ const TOKENS = [
   { token: "t-bob", user: "bob", groups: [] },
 ];
 
-/** `far.io/v1`, served by another server. */
-const AGGREGATED = {
+/** API `far.io/v1`, which another server serves. */
+const AGGREGATED_API_SERVICE = {
   apiVersion: "apiregistration.k8s.io/v1",
   kind: "APIService",
   metadata: { name: "v1.far.io", uid: "uid-far" },
@@ -41,7 +41,7 @@ export class TestApp {
   readonly http: Server;
   readonly remote: RemoteDiscovery;
   /** Users and paths of requests that were forwarded to the other server. */
-  readonly passed: string[] = [];
+  readonly forwarded: string[] = [];
 
   constructor(server: TestServer, change: Partial<AppDeps> = {}) {
     const { deps } = server;
@@ -55,7 +55,7 @@ export class TestApp {
       aggregator: {
         serve: (request, response, user) => {
           if (request.url?.startsWith("/apis/far.io") !== true) return Promise.resolve(false);
-          this.passed.push(`${user.name} ${request.url}`);
+          this.forwarded.push(`${user.name} ${request.url}`);
           response.end("from afar");
           return Promise.resolve(true);
         },
@@ -66,18 +66,18 @@ export class TestApp {
     serveUpgrades(this.http, app);
   }
 
-  /** Sends as the administrator unless the headers name another user. */
+  /** Sends a request as the administrator, unless the headers name another user. */
   readonly send = (path: string, sent: SentRequest = {}): Promise<ReceivedAnswer> => {
     const headers: Headers = { authorization: "Bearer t-admin", ...sent.headers };
     return requestInMemory(this.http, path, { ...sent, headers });
   };
 }
 
-/** The store has pod `p1` and the definition of widgets; the other server has been discovered. */
+/** Starts an app whose store has pod `p1` and the definition of widgets, and which has discovered the other server. */
 export async function startTestApp(change: Partial<AppDeps> = {}): Promise<TestApp> {
   const server = await startTestServer();
   await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());
-  await server.put("apiregistration.k8s.io/apiservices", AGGREGATED);
+  await server.put("apiregistration.k8s.io/apiservices", AGGREGATED_API_SERVICE);
   await server.put("pods", aPod("p1"));
   const app = new TestApp(server, change);
   app.remote.cache("v1.far.io", {

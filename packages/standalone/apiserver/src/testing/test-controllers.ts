@@ -8,7 +8,7 @@ import {
   startTestServer,
 } from "./test-server.ts";
 
-/** A server on which a test starts controllers. They end with the test. */
+/** A server on which a test starts controllers, which end with the test. */
 export class ControllerTest {
   readonly server: TestServer;
   readonly #stop = new AbortController();
@@ -17,13 +17,13 @@ export class ControllerTest {
     this.server = server;
   }
 
-  /** Starts a controller with the server's deps and `more`. */
+  /** Starts a controller with the server's dependencies and `extraDeps`. */
   async start<Deps extends VerbDeps>(
     start: (deps: Deps, stop: AbortSignal) => void | Promise<void>,
-    more: Omit<Deps, keyof VerbDeps> = {} as Omit<Deps, keyof VerbDeps>,
+    extraDeps: Omit<Deps, keyof VerbDeps> = {} as Omit<Deps, keyof VerbDeps>,
   ): Promise<void> {
-    // the server has what verbs need, and `more` has the rest
-    await start({ ...this.server.deps, ...more } as unknown as Deps, this.#stop.signal);
+    // the server has what verbs need, and `extraDeps` has the rest
+    await start({ ...this.server.deps, ...extraDeps } as unknown as Deps, this.#stop.signal);
     await runTurns(20);
   }
 

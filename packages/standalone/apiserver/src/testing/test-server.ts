@@ -10,7 +10,7 @@ import { makeAccess } from "../auth/access.ts";
 import type { User } from "../auth/user.ts";
 import { Connections } from "../backend/connections.ts";
 import { renderReply } from "../http/response/render.ts";
-import { type DispatchDeps, type Served, dispatch } from "../http/dispatch.ts";
+import { type DispatchDeps, type DispatchResult, dispatch } from "../http/dispatch.ts";
 import { parseTarget } from "../http/target.ts";
 import { Registry } from "../kinds/registry.ts";
 import { LIMITS, type Limits, UserQuotas } from "../limits/limits.ts";
@@ -23,22 +23,22 @@ import { LENIENT_WATCH_BEHAVIOR } from "../strict/watch-behavior.ts";
 import { FakeResponse } from "./fake-response.ts";
 import { FakeWebhooks } from "./fake-webhooks.ts";
 
-/** May do everything. */
+/** User who may do everything. */
 export const ADMIN: User = { name: "admin", groups: ["system:masters", "system:authenticated"] };
 
-/** Turns of the event loop after which a test gives up. */
+/** Number of turns of the event loop after which a test gives up. */
 const TURNS_MAX = 2000;
 
-/** A text body is sent as it is, others as JSON. */
+/** Content of a request. A text body is sent as it is, other bodies as JSON. */
 export interface Sent {
   readonly body?: unknown;
-  /** Default: a merge patch for PATCH, else JSON. */
+  /** Media type of the body; by default a merge patch for PATCH, otherwise JSON. */
   readonly contentType?: string;
   readonly accept?: string;
   readonly user?: User;
 }
 
-/** Fields that tests read, without checks that they exist. */
+/** Fields that tests read without checking that they exist. */
 export interface AnswerBody extends Omit<KubeObject, "metadata"> {
   readonly metadata: Meta & { readonly continue?: string; readonly remainingItemCount?: number };
   readonly items: readonly KubeObject[];
@@ -56,22 +56,22 @@ export interface Answer {
 export interface OpenWatch {
   readonly response: FakeResponse;
   /** Resolves when the verb has returned. */
-  readonly done: Promise<Served>;
+  readonly done: Promise<DispatchResult>;
 }
 
-/** Unset members are as in production. */
+/** Options of a test server. Unset members are as in production. */
 export type TestServerOptions = Partial<
   Pick<DispatchDeps, "watchBehavior" | "random"> & { readonly limits: Partial<Limits> }
 >;
 
-/** Runs everything that does not wait for the clock. */
+/** Runs turns of the event loop, so that everything runs that does not wait for the clock. */
 export async function runTurns(count = 5): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** Resolves when `condition` holds. After many turns of the event loop, throws with `what`. */
+/** Resolves when `condition` holds. Throws with `what` after many turns of the event loop. */
 export async function until(what: string, condition: () => boolean): Promise<void> {
   for (let turn = 0; turn < TURNS_MAX; turn += 1) {
     if (condition()) return;
@@ -96,15 +96,15 @@ function bodyText(body: unknown): string {
 
 function toRequest(method: string, sent: Sent): IncomingMessage {
   const text = bodyText(sent.body);
-  const usual = method === "PATCH" ? "application/merge-patch+json" : "application/json";
+  const defaultType = method === "PATCH" ? "application/merge-patch+json" : "application/json";
   const request = Object.assign(Readable.from(text === "" ? [] : [Buffer.from(text)]), {
     method,
     headers: {
-      ...(text === "" ? {} : { "content-type": sent.contentType ?? usual }),
+      ...(text === "" ? {} : { "content-type": sent.contentType ?? defaultType }),
       accept: sent.accept ?? "application/json",
     },
   });
-  // verbs read only its method, headers and body
+  // verbs read only the method, the headers and the body
   return request as unknown as IncomingMessage;
 }
 
@@ -159,7 +159,7 @@ export class TestServer {
     return this.deps.store.find({ bucket, namespace, name })?.copy();
   }
 
-  /** Errors are returned as answers. */
+  /** Sends a request. Errors are returned as answers. */
   async send(method: string, path: string, sent: Sent = {}): Promise<Answer> {
     const response = new FakeResponse();
     try {
@@ -195,17 +195,17 @@ export class TestServer {
   #dispatch(
     method: string,
     path: string,
-    given: { readonly sent: Sent; readonly response: FakeResponse },
-  ): Promise<Served> {
+    exchange: { readonly sent: Sent; readonly response: FakeResponse },
+  ): Promise<DispatchResult> {
     const url = new URL(path, "https://test");
     const target = parseTarget(url.pathname);
     if (target === undefined) throw new Error(`${path} is the path of no resource`);
     const request = {
       target,
       query: url.searchParams,
-      user: given.sent.user ?? ADMIN,
-      request: toRequest(method, given.sent),
-      response: given.response.asServerResponse,
+      user: exchange.sent.user ?? ADMIN,
+      request: toRequest(method, exchange.sent),
+      response: exchange.response.asServerResponse,
     };
     return dispatch(request, this.deps);
   }
@@ -225,7 +225,7 @@ export class TestServer {
   }
 }
 
-/** The server has the namespaces `default` and `other` with their default service accounts. */
+/** Starts a server with the namespaces `default` and `other` and their default service accounts. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const server = new TestServer(options);
   for (const namespace of ["default", "other"]) {

@@ -7,12 +7,12 @@ import { Registry } from "../kinds/registry.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { openStore } from "../storage/sqlite-store.ts";
-import { MemoryConnections, type Reached, makeBehind } from "./memory-network.ts";
+import { MemoryConnections, type ConnectTarget, makeBackendServer } from "./memory-network.ts";
 
 const MAPS = defineKind({ group: "", version: "v1", resource: "configmaps", kind: "ConfigMap" });
 export const GROUP = "admissionregistration.k8s.io";
 
-/** Creates ConfigMap `m`. */
+/** Builds a request that creates ConfigMap `m`. */
 export function admissionRequest(change: Partial<Mutation> = {}): Mutation {
   return {
     kind: MAPS,
@@ -30,7 +30,7 @@ export function admissionRequest(change: Partial<Mutation> = {}): Mutation {
   };
 }
 
-/** A webhook for ConfigMaps at host `name`. */
+/** Builds a webhook for ConfigMaps at host `name`. */
 export function hook(name: string, change: Fields = {}): Fields {
   return {
     name,
@@ -46,12 +46,12 @@ interface Review {
   readonly request: { readonly uid: string; readonly [name: string]: unknown };
 }
 
-/** A webhook that answers with `response` and the uid of the request. */
-export function answering(response: Fields | ((review: Review) => Fields)) {
-  return makeBehind((_request, sent, body) => {
+/** Creates a webhook that responds with `response` and the uid of the request. */
+export function makeWebhookServer(response: Fields | ((review: Review) => Fields)) {
+  return makeBackendServer((_request, sent, body) => {
     const review = JSON.parse(body) as Review;
-    const given = typeof response === "function" ? response(review) : response;
-    const answer = { uid: review.request.uid, allowed: true, ...given };
+    const responseFields = typeof response === "function" ? response(review) : response;
+    const answer = { uid: review.request.uid, allowed: true, ...responseFields };
     sent.end(
       JSON.stringify({
         apiVersion: "admission.k8s.io/v1",
@@ -62,7 +62,7 @@ export function answering(response: Fields | ((review: Review) => Fields)) {
   });
 }
 
-/** The part of a response with a patch. */
+/** Builds the part of a response that has a patch. */
 export function patchOf(...operations: readonly Fields[]): Fields {
   return {
     patchType: "JSONPatch",
@@ -70,14 +70,17 @@ export function patchOf(...operations: readonly Fields[]): Fields {
   };
 }
 
-/** The part of a response that adds a label. */
+/** Builds the part of a response that adds a label. */
 export const label = (name: string): Fields =>
   patchOf({ op: "add", path: "/metadata/labels", value: { [name]: "1" } });
 
-/** Admission with one configuration of each kind. */
+/** Creates admission with one webhook configuration of each kind. */
 export async function makeAdmission(
-  reached: Readonly<Record<string, Reached>>,
-  given: { readonly mutating?: readonly Fields[]; readonly validating?: readonly Fields[] },
+  targets: Readonly<Record<string, ConnectTarget>>,
+  configurations: {
+    readonly mutating?: readonly Fields[];
+    readonly validating?: readonly Fields[];
+  },
 ) {
   const store = openStore(":memory:", (error) => {
     throw error;
@@ -90,13 +93,21 @@ export async function makeAdmission(
     );
     return object;
   };
-  put("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", given.mutating ?? []);
-  put("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", given.validating ?? []);
+  put(
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    configurations.mutating ?? [],
+  );
+  put(
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    configurations.validating ?? [],
+  );
   await store.write(() => undefined);
   const logger = {
     warn: (message: string, fields: object) => warned.push(`${message} ${JSON.stringify(fields)}`),
   };
-  const connections = new MemoryConnections(reached);
+  const connections = new MemoryConnections(targets);
   const admission = makeWebhookAdmission({
     store,
     registry: new Registry(store),
@@ -107,5 +118,5 @@ export async function makeAdmission(
   return { admission, connections, warned, store };
 }
 
-/** Completes nothing. */
+/** Returns the object as it is, without completing it. */
 export const same = (object: KubeObject): KubeObject => object;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request for a resource, and a verb's reply.
+// A call of a verb for a resource, and the verb's reply.
 import type { Body } from "../http/body.ts";
 import type { Representation } from "../http/response/accept.ts";
 import type { ResourceRef } from "../meta/status.ts";
@@ -13,9 +13,9 @@ import type { VerbDeps } from "./deps.ts";
 
 export interface Call {
   readonly kind: Kind;
-  /** Empty for cluster-scoped kinds and for all namespaces. */
+  /** Namespace of the object; empty for cluster-scoped kinds and for all namespaces. */
   readonly namespace: string;
-  /** Empty for collections. */
+  /** Name of the object; empty for collections. */
   readonly name: string;
   readonly subresource: string;
   readonly query: URLSearchParams;
@@ -25,7 +25,7 @@ export interface Call {
   readonly warnings: string[];
 }
 
-/** A stored object is sent as its text if nothing has to be converted. */
+/** Object of a reply. A stored object is sent as its text if nothing has to be converted. */
 export type ReplyObject = StoredObject | KubeObject;
 
 export type Reply =
@@ -51,7 +51,7 @@ export function isDryRun(query: URLSearchParams): boolean {
   return query.getAll("dryRun").includes("All");
 }
 
-/** Queues work on large objects fairly, so that other users are served meanwhile. Returns at once for small ones. */
+/** Waits for the user's turn before work on large texts, so that other users are served meanwhile. */
 export async function queueIfHeavy(
   call: Pick<Call, "user">,
   deps: Pick<VerbDeps, "fairQueue">,

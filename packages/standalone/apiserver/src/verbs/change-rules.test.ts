@@ -103,7 +103,7 @@ describe("webhooks", () => {
   test.each(["mutate", "validate"] as const)(
     "refuse in %s, and nothing is written",
     async (phase) => {
-      server.webhooks.before = (asked) => {
+      server.webhooks.onRequest = (asked) => {
         if (asked.phase === phase) throw badRequest("no");
       };
       const answer = await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: "2" } } });

@@ -195,7 +195,7 @@ describe("races", () => {
   /** Changes the object between the read and the write of the first `count` attempts. */
   function disturb(count: number): () => number {
     let attempts = 0;
-    server.webhooks.before = async ({ phase }) => {
+    server.webhooks.onRequest = async ({ phase }) => {
       if (phase !== "validate") return;
       attempts += 1;
       if (attempts <= count) await putMap({ labels: { attempt: String(attempts) } });
@@ -267,7 +267,7 @@ describe("races", () => {
 
   test("an object that is deleted meanwhile is not found", async () => {
     await putMap();
-    server.webhooks.before = async ({ phase }) => {
+    server.webhooks.onRequest = async ({ phase }) => {
       if (phase === "validate") await server.send("DELETE", `${MAPS}/m`);
     };
     const answer = await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: "2" } } });

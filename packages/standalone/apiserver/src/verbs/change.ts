@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of one object: the rules that PUT, PATCH, subresources and controllers share.
-import { type GroupVersionKind, writeOptions } from "../admission/admission.ts";
+import { type GroupVersionKind, toWriteOptions } from "../admission/admission.ts";
 import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/metadata.ts";
@@ -13,29 +13,29 @@ import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./conversion.ts";
 
-/** After this many conflicts, an update without a resourceVersion fails too. */
+/** Number of conflicts after which even an update without a resourceVersion fails. */
 const MAX_ATTEMPTS = 1000;
 
 export type ChangedPart = "main" | "status" | "all";
 
 export interface ObjectChange {
   readonly part: ChangedPart;
-  /** Returns the new object. It may change `current`. Throws StatusErrors. */
+  /** Returns the new object. May change `current`. May throw a StatusError. */
   readonly edit: (current: KubeObject) => KubeObject;
-  /** What admission sees instead of the object. */
+  /** Representation that admission sees instead of the object. */
   readonly body?: ChangeBody;
 }
 
-/** A representation of the object, such as a Scale. */
+/** Representation of an object, such as a Scale. */
 export interface ChangeBody {
   readonly kind: GroupVersionKind;
-  readonly from: (object: KubeObject) => KubeObject;
-  readonly into: (object: KubeObject, body: KubeObject) => KubeObject;
+  readonly toBody: (object: KubeObject) => KubeObject;
+  readonly applyBody: (object: KubeObject, body: KubeObject) => KubeObject;
 }
 
 function restoreServerMeta(next: KubeObject, current: KubeObject): void {
   const { metadata } = next;
-  const fixed = [
+  const serverKeys = [
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
@@ -44,7 +44,7 @@ function restoreServerMeta(next: KubeObject, current: KubeObject): void {
     "namespace",
     "resourceVersion",
   ] as const;
-  for (const key of fixed) {
+  for (const key of serverKeys) {
     const value = current.metadata[key];
     if (value === undefined) {
       Reflect.deleteProperty(metadata, key);
@@ -56,15 +56,15 @@ function restoreServerMeta(next: KubeObject, current: KubeObject): void {
   next.kind = current.kind;
 }
 
-function copyField(next: KubeObject, from: KubeObject, field: string): void {
-  if (from[field] === undefined) {
+function copyField(next: KubeObject, source: KubeObject, field: string): void {
+  if (source[field] === undefined) {
     Reflect.deleteProperty(next, field);
   } else {
-    next[field] = from[field];
+    next[field] = source[field];
   }
 }
 
-function statusOnly(kind: Kind, next: KubeObject, current: KubeObject): KubeObject {
+function withNextStatus(kind: Kind, next: KubeObject, current: KubeObject): KubeObject {
   const result: KubeObject = { ...current };
   copyField(result, next, "status");
   if (kind.strategy.statusWritesMetadata) {
@@ -80,7 +80,7 @@ function restrictToPart(
 ): KubeObject {
   const { next, current } = pair;
   if (part === "status") {
-    return statusOnly(kind, next, current);
+    return withNextStatus(kind, next, current);
   }
   if (part === "main" && kind.strategy.hasStatus) {
     copyField(next, current, "status");
@@ -102,18 +102,18 @@ function updateGeneration(kind: Kind, next: KubeObject, current: KubeObject): vo
   }
 }
 
-/** Ignores causes that the stored object has too, so that rules added later do not block unrelated changes. */
+/** Returns causes that the stored object does not have, so that new rules do not block unrelated changes. */
 function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly Cause[] {
   const causes = kind.strategy.validate?.(next) ?? [];
   if (causes.length === 0) {
     return causes;
   }
-  const printed = ({ field = "", message }: Cause): string => `${field}: ${message}`;
-  const stored = new Set((kind.strategy.validate?.(current) ?? []).map(printed));
-  return causes.filter((cause) => !stored.has(printed(cause)));
+  const printCause = ({ field = "", message }: Cause): string => `${field}: ${message}`;
+  const storedCauses = new Set((kind.strategy.validate?.(current) ?? []).map(printCause));
+  return causes.filter((cause) => !storedCauses.has(printCause(cause)));
 }
 
-/** Updates by the server itself (`all`) skip validateUpdate. */
+/** Validates a change. Updates by the server itself (`all`) skip validateUpdate. */
 function validateChange(
   kind: Kind,
   part: ChangedPart,
@@ -131,7 +131,7 @@ function validateChange(
   }
 }
 
-/** Whether an object that is being deleted may be removed now. */
+/** Returns whether an object that is being deleted may be removed now. */
 function isReleased(object: KubeObject): boolean {
   const { metadata } = object;
   return (
@@ -174,7 +174,7 @@ async function admit(
 ): Promise<KubeObject> {
   const { change, current } = step;
   const { body } = change;
-  const toBody = body?.from ?? ((object: KubeObject) => object);
+  const toBody = body?.toBody ?? ((object: KubeObject) => object);
   const request = {
     kind: call.kind,
     ...(body === undefined ? {} : { bodyKind: body.kind }),
@@ -183,7 +183,7 @@ async function admit(
     namespace: call.namespace,
     name: current.metadata.name,
     oldObject: toBody(current),
-    options: writeOptions("UpdateOptions", call.query),
+    options: toWriteOptions("UpdateOptions", call.query),
     user: call.user,
     dryRun: isDryRun(call.query),
     warnings: call.warnings,
@@ -193,14 +193,14 @@ async function admit(
     (changed) =>
       body === undefined ? decodeMutated(call, change, { next: changed, current }) : changed,
   );
-  const next = body === undefined ? mutated : body.into(step.next, mutated);
+  const next = body === undefined ? mutated : body.applyBody(step.next, mutated);
   updateGeneration(call.kind, next, current);
   validateChange(call.kind, change.part, { next, current });
   await deps.admission.validate({ ...request, object: toBody(next) });
   return next;
 }
 
-/** Returns undefined after a conflict. */
+/** Writes the object. Returns undefined after a conflict. */
 function commit(
   call: Call,
   deps: VerbDeps,
@@ -228,13 +228,13 @@ function commit(
   });
 }
 
-/** Ignores managedFields. Source: Kubernetes fieldmanager, ignoreManagedFieldsTimestamps. */
+/** Compares objects without managedFields. Source: Kubernetes fieldmanager, ignoreManagedFieldsTimestamps. */
 function isUnchanged(next: KubeObject, current: KubeObject): boolean {
-  const comparable = ({ metadata, ...rest }: KubeObject): Fields => ({
+  const toComparable = ({ metadata, ...rest }: KubeObject): Fields => ({
     ...rest,
     metadata: without({ ...metadata }, "managedFields"),
   });
-  return equalJson(comparable(next), comparable(current));
+  return equalJson(toComparable(next), toComparable(current));
 }
 
 async function tryChange(
@@ -269,7 +269,7 @@ async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Pr
   throw modified(toResourceRef(call.kind), call.name);
 }
 
-/** After a conflict, runs `edit` again on the newer object. Throws StatusErrors 404, 409 and 422. */
+/** Changes an object. After a conflict, runs `edit` on the newer object. Throws a StatusError 404, 409 or 422. */
 export async function changeObject(
   call: Call,
   deps: VerbDeps,
@@ -279,7 +279,7 @@ export async function changeObject(
   if (changed !== undefined) {
     return changed;
   }
-  // After a conflict, writers take turns. Otherwise they would mostly conflict again.
+  // After a conflict, writers run one after the other. Otherwise they would mostly conflict again.
   const key = printAddress(toAddress(call));
   return deps.mutex.runExclusive(key, () => retryChange(call, deps, change));
 }

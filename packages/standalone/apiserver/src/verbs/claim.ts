@@ -14,7 +14,7 @@ export interface PendingWrite {
   readonly current?: KubeObject;
 }
 
-/** Changes the object. Throws a StatusError 422. */
+/** Claims the values, and changes the object. Throws a StatusError 422. */
 export function claimUniqueValues(
   { kind, address, object, current }: PendingWrite,
   transaction: Transaction,

@@ -5,7 +5,7 @@ import { copyJson, printJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 
-/** Whether the stored text can be sent without conversion. */
+/** Returns whether the stored text can be sent without conversion. */
 function isCurrent(kind: Kind, stored: StoredObject): boolean {
   const { custom } = kind;
   if (custom === undefined) {
@@ -14,7 +14,7 @@ function isCurrent(kind: Kind, stored: StoredObject): boolean {
   return stored.revision > custom.schemaRevision && custom.storageApiVersion === apiVersionOf(kind);
 }
 
-function converted(kind: Kind, object: KubeObject): KubeObject {
+function convert(kind: Kind, object: KubeObject): KubeObject {
   if (kind.view !== undefined) {
     return kind.view.fromStored(object);
   }
@@ -23,18 +23,18 @@ function converted(kind: Kind, object: KubeObject): KubeObject {
   return object;
 }
 
-/** The caller may change the object. */
+/** Returns an object that the caller may change. */
 export function readObject(kind: Kind, stored: StoredObject): KubeObject {
-  return isCurrent(kind, stored) ? stored.copy() : converted(kind, stored.copy());
+  return isCurrent(kind, stored) ? stored.copy() : convert(kind, stored.copy());
 }
 
-/** The caller must not change the object. */
+/** Returns an object that the caller must not change. */
 export function viewObject(kind: Kind, stored: StoredObject): KubeObject {
-  return isCurrent(kind, stored) ? stored.view() : converted(kind, stored.copy());
+  return isCurrent(kind, stored) ? stored.view() : convert(kind, stored.copy());
 }
 
 export function readText(kind: Kind, stored: StoredObject): string {
-  return isCurrent(kind, stored) ? stored.text : printJson(converted(kind, stored.copy()));
+  return isCurrent(kind, stored) ? stored.text : printJson(convert(kind, stored.copy()));
 }
 
 export function toStorage(kind: Kind, object: KubeObject): KubeObject {

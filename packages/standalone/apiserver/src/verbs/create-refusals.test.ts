@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  server.webhooks.before = undefined;
+  server.webhooks.onRequest = undefined;
 });
 
 afterAll(async () => {
@@ -224,7 +224,7 @@ describe("refusals", () => {
       kind: "Namespace",
       metadata: { name: "brief" },
     });
-    server.webhooks.before = async ({ phase }) => {
+    server.webhooks.onRequest = async ({ phase }) => {
       if (phase !== "validate") return;
       await server.put("namespaces", {
         apiVersion: "v1",

@@ -19,7 +19,7 @@ beforeAll(async () => {
 beforeEach(() => {
   server.webhooks.recorded.length = 0;
   server.webhooks.change = undefined;
-  server.webhooks.before = undefined;
+  server.webhooks.onRequest = undefined;
 });
 
 afterAll(async () => {

@@ -7,7 +7,7 @@ import {
   invalid,
   notFound,
 } from "../meta/status.ts";
-import { writeOptions } from "../admission/admission.ts";
+import { toWriteOptions } from "../admission/admission.ts";
 import { forbiddenTo } from "../auth/forbidden.ts";
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
@@ -22,8 +22,8 @@ import { toObject } from "./decode.ts";
 import { readRequestObject } from "./options/field-validation.ts";
 import { toStorage } from "./conversion.ts";
 
-/** The limit is 63 characters, of which 5 are random. Source: Kubernetes names.SimpleNameGenerator. */
-const GENERATED_BASE_MAX = 58;
+/** Names have up to 63 characters, of which 5 are random. Source: Kubernetes names.SimpleNameGenerator. */
+const GENERATED_BASE_MAX_LENGTH = 58;
 
 function checkNamespaceField(call: Call, object: KubeObject): void {
   const namespace = object.metadata.namespace ?? "";
@@ -57,7 +57,7 @@ function resetMeta(call: Call, object: KubeObject): void {
 function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   const { metadata } = object;
   if (metadata.name === "" && metadata.generateName !== undefined) {
-    metadata.name = `${metadata.generateName.slice(0, GENERATED_BASE_MAX)}${deps.random.suffix()}`;
+    metadata.name = `${metadata.generateName.slice(0, GENERATED_BASE_MAX_LENGTH)}${deps.random.suffix()}`;
   }
   metadata.uid = deps.random.uid();
   metadata.creationTimestamp = rfc3339(deps.clock.now());
@@ -69,14 +69,14 @@ function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
 function namespaceTerminating(kind: Kind, object: KubeObject): StatusError {
   const namespace = object.metadata.namespace ?? "";
   const message = `unable to create new content in namespace ${namespace} because it is being terminated`;
-  const refusal = forbidden(toResourceRef(kind), object.metadata.name, message);
+  const error = forbidden(toResourceRef(kind), object.metadata.name, message);
   const cause = {
     reason: "NamespaceTerminating",
     message: `namespace ${namespace} is being terminated`,
     field: "metadata.namespace",
   } as const;
-  Object.assign(refusal.details ?? {}, { causes: [cause] });
-  return refusal;
+  Object.assign(error.details ?? {}, { causes: [cause] });
+  return error;
 }
 
 export function checkNamespace(kind: Kind, object: KubeObject, store: Pick<Store, "find">): void {
@@ -125,7 +125,7 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
     namespace: call.namespace,
     name: object.metadata.name,
     oldObject: undefined,
-    options: writeOptions("CreateOptions", call.query),
+    options: toWriteOptions("CreateOptions", call.query),
     user: call.user,
     dryRun,
     warnings: call.warnings,
@@ -168,7 +168,7 @@ export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   return { type: "object", code: 201, object: created };
 }
 
-/** A PUT that creates an object needs the right to create it. Throws a StatusError 403. */
+/** Checks the right to create the object, which a PUT needs if it creates one. Throws a StatusError 403. */
 function checkCreateRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;

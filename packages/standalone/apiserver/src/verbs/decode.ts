@@ -11,7 +11,7 @@ import { DecodeError, wrongType } from "../shapes/scalar.ts";
 import { OBJECT_META } from "../shapes/shape.ts";
 import { toResourceRef } from "./call.ts";
 
-/** `unknown` has the paths of fields that are not in the schema. */
+/** A decoded object. `unknown` has the paths of fields that are not in the schema. */
 export interface Decoded {
   readonly object: KubeObject;
   readonly unknown: readonly string[];
@@ -26,7 +26,7 @@ function checkApiVersion(kind: Kind, apiVersion: string): void {
   }
 }
 
-/** A built-in kind may omit apiVersion and kind. */
+/** Checks a built-in kind, which may omit apiVersion and kind. */
 function checkBuiltIn(kind: Kind, apiVersion: string, name: string): void {
   if (apiVersion !== "") {
     checkApiVersion(kind, apiVersion);
@@ -40,11 +40,11 @@ function checkBuiltIn(kind: Kind, apiVersion: string, name: string): void {
 
 function checkCustom(kind: Kind, fields: Fields, name: string): void {
   const apiVersion = asText(fields["apiVersion"]);
-  for (const [member, given] of [
+  for (const [member, value] of [
     ["Kind", name],
     ["apiVersion", apiVersion],
   ] as const) {
-    if (given === "") {
+    if (value === "") {
       throw badRequest(`Object '${member}' is missing in '${printJson(fields)}'`);
     }
   }
@@ -65,7 +65,7 @@ function checkTypeMeta(kind: Kind, fields: Fields): void {
   }
 }
 
-/** Decodes only the metadata of a custom resource. Its schema validates the rest. */
+/** Decodes only the metadata of a custom resource, because its schema validates the rest. */
 function readCustom(fields: Fields): DecodedShape {
   const { metadata } = fields;
   if (metadata === undefined || metadata === null) {
@@ -74,8 +74,8 @@ function readCustom(fields: Fields): DecodedShape {
   if (!isFields(metadata)) {
     throw wrongType(metadata, ".metadata", "v1.ObjectMeta");
   }
-  const read = decodeShape(metadata, OBJECT_META, "metadata");
-  return { fields: { ...fields, metadata: read.fields }, unknown: read.unknown };
+  const decoded = decodeShape(metadata, OBJECT_META, "metadata");
+  return { fields: { ...fields, metadata: decoded.fields }, unknown: decoded.unknown };
 }
 
 function readFields(kind: Kind, fields: Fields): DecodedShape {
@@ -92,20 +92,23 @@ function readFields(kind: Kind, fields: Fields): DecodedShape {
   }
 }
 
-/** Takes ownership of `fields`. Throws StatusErrors 400 and 422. */
+/** Decodes an object. Takes ownership of `fields`. Throws a StatusError 400 or 422. */
 export function decodeObject(kind: Kind, fields: Fields): Decoded {
   checkTypeMeta(kind, fields);
-  const read = readFields(kind, fields);
+  const decoded = readFields(kind, fields);
   const object: KubeObject = {
     apiVersion: apiVersionOf(kind),
     kind: kind.kind,
-    metadata: decodeMeta(read.fields["metadata"], kind.kind),
-    ...without(read.fields, "apiVersion", "kind", "metadata"),
+    metadata: decodeMeta(decoded.fields["metadata"], kind.kind),
+    ...without(decoded.fields, "apiVersion", "kind", "metadata"),
   };
-  return { object, unknown: [...read.unknown, ...(kind.strategy.unknownFields?.(object) ?? [])] };
+  return {
+    object,
+    unknown: [...decoded.unknown, ...(kind.strategy.unknownFields?.(object) ?? [])],
+  };
 }
 
-/** Ignores unknown fields. Throws StatusErrors 400 and 422. */
+/** Decodes an object, and ignores unknown fields. Throws a StatusError 400 or 422. */
 export function toObject(kind: Kind, fields: Fields): KubeObject {
   return decodeObject(kind, fields).object;
 }

@@ -67,9 +67,9 @@ test("options that are refused delete nothing", async () => {
 });
 
 test("an object that another client deletes first is no failure", async () => {
-  server.webhooks.before = async ({ request }) => {
+  server.webhooks.onRequest = async ({ request }) => {
     if (request.name !== "a") return;
-    server.webhooks.before = undefined;
+    server.webhooks.onRequest = undefined;
     await server.send("DELETE", `${MAPS}/a`);
   };
   const answer = await server.send("DELETE", MAPS);
@@ -77,7 +77,7 @@ test("an object that another client deletes first is no failure", async () => {
 });
 
 test("a refusal of one object is the answer", async () => {
-  server.webhooks.before = ({ request }) => {
+  server.webhooks.onRequest = ({ request }) => {
     if (request.name === "b") {
       throw forbidden({ group: "", resource: "configmaps", kind: "ConfigMap" }, "b", "no");
     }

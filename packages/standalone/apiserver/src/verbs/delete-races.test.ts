@@ -46,7 +46,7 @@ describe("admission", () => {
 
   test("refuses, and the object stays", async () => {
     await putMap();
-    server.webhooks.before = () => {
+    server.webhooks.onRequest = () => {
       throw badRequest("no");
     };
     expect((await server.send("DELETE", MAP)).code).toBe(400);
@@ -92,7 +92,7 @@ describe("races", () => {
   ])("$name", async ({ times, code, message }) => {
     await putMap();
     let count = 0;
-    server.webhooks.before = async () => {
+    server.webhooks.onRequest = async () => {
       count += 1;
       if (count <= times) await putMap({ labels: { count: String(count) } });
     };

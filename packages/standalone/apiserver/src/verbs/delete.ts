@@ -17,11 +17,11 @@ import {
 import { readObject, toStorage } from "./conversion.ts";
 import { listObjects } from "./list.ts";
 
-/** After this many conflicts, a deletion fails. */
+/** Number of conflicts after which a deletion fails. */
 const MAX_ATTEMPTS = 1000;
-const FOREGROUND = "foregroundDeletion";
-const ORPHAN = "orphan";
-/** Source: Kubernetes NamespaceLifecycle admission. */
+const FOREGROUND_FINALIZER = "foregroundDeletion";
+const ORPHAN_FINALIZER = "orphan";
+/** Namespaces that cannot be deleted. Source: Kubernetes NamespaceLifecycle admission. */
 const PROTECTED_NAMESPACES: ReadonlySet<string> = new Set([
   "default",
   "kube-public",
@@ -41,26 +41,28 @@ function checkPreconditions(kind: Kind, object: KubeObject, options: DeleteOptio
   }
 }
 
-/** The finalizers for the requested propagation. Undefined keeps the object's finalizers. */
+/** Returns the finalizers for the requested propagation, or undefined to retain the object's finalizers. */
 function propagationFinalizers(kind: Kind, options: DeleteOptions): readonly string[] | undefined {
   const { propagationPolicy, orphanDependents } = options;
   if (kind.resource === "events" || (propagationPolicy === "" && orphanDependents === undefined)) {
     return undefined;
   }
   if (orphanDependents === true || propagationPolicy === "Orphan") {
-    return [ORPHAN];
+    return [ORPHAN_FINALIZER];
   }
-  return propagationPolicy === "Foreground" ? [FOREGROUND] : [];
+  return propagationPolicy === "Foreground" ? [FOREGROUND_FINALIZER] : [];
 }
 
 function applyPropagation(kind: Kind, object: KubeObject, options: DeleteOptions): void {
-  const requested = propagationFinalizers(kind, options);
-  if (requested === undefined) {
+  const requestedFinalizers = propagationFinalizers(kind, options);
+  if (requestedFinalizers === undefined) {
     return;
   }
   const { finalizers = [] } = object.metadata;
-  const otherFinalizers = finalizers.filter((name) => name !== FOREGROUND && name !== ORPHAN);
-  const next = [...otherFinalizers, ...requested];
+  const otherFinalizers = finalizers.filter(
+    (name) => name !== FOREGROUND_FINALIZER && name !== ORPHAN_FINALIZER,
+  );
+  const next = [...otherFinalizers, ...requestedFinalizers];
   if (next.length === 0) {
     delete object.metadata.finalizers;
   } else if (!equalJson(finalizers.toSorted(), next.toSorted())) {
@@ -76,17 +78,17 @@ function incrementGeneration({ metadata }: KubeObject): void {
 
 /** Reduces the grace period, which counts from the first request. */
 function shortenGrace({ metadata }: KubeObject, grace: number): void {
-  const saved = (metadata.deletionGracePeriodSeconds ?? 0) - grace;
-  const newTimestampMs = parseTime(metadata.deletionTimestamp ?? "") - saved * 1000;
+  const savedSeconds = (metadata.deletionGracePeriodSeconds ?? 0) - grace;
+  const newTimestampMs = parseTime(metadata.deletionTimestamp ?? "") - savedSeconds * 1000;
   metadata.deletionTimestamp = rfc3339(newTimestampMs);
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** `none`: no grace period is left. `pending`: the current one is short enough. */
+/** Returns `none` without a grace period, `pending` if the current one is short enough, or `begun` after a change. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,
-  at: { readonly requested: number | undefined; readonly nowMs: number },
+  timing: { readonly requested: number | undefined; readonly nowMs: number },
 ): "none" | "pending" | "begun" {
   const { graceSeconds } = kind.strategy;
   const { metadata } = object;
@@ -94,8 +96,8 @@ function applyGrace(
     return "none";
   }
   if (metadata.deletionTimestamp === undefined) {
-    const grace = graceSeconds(object, at.requested) ?? 0;
-    metadata.deletionTimestamp = rfc3339(at.nowMs + grace * 1000);
+    const grace = graceSeconds(object, timing.requested) ?? 0;
+    metadata.deletionTimestamp = rfc3339(timing.nowMs + grace * 1000);
     metadata.deletionGracePeriodSeconds = grace;
     incrementGeneration(object);
     return "begun";
@@ -104,10 +106,10 @@ function applyGrace(
   if (current === 0) {
     return "none";
   }
-  if (at.requested === undefined || at.requested >= current) {
+  if (timing.requested === undefined || timing.requested >= current) {
     return "pending";
   }
-  shortenGrace(object, at.requested);
+  shortenGrace(object, timing.requested);
   return "begun";
 }
 
@@ -132,8 +134,8 @@ function hasFinalizers(object: KubeObject): boolean {
 
 interface DeletionResult {
   readonly object: KubeObject;
-  /** False if the object is only marked for deletion. */
-  readonly removed: boolean;
+  /** Whether the object is removed, and not only marked for deletion. */
+  readonly isRemoved: boolean;
 }
 
 interface DeletionStep {
@@ -143,13 +145,13 @@ interface DeletionStep {
   readonly nowMs: number;
 }
 
-/** Kinds with a grace period are always marked first, so that watches see the mark. */
-function planDeletion(step: DeletionStep): DeletionResult & { readonly changed: boolean } {
+/** Plans a deletion. Kinds with a grace period are always marked first, so that watches see the mark. */
+function planDeletion(step: DeletionStep): DeletionResult & { readonly isChanged: boolean } {
   const { kind, options, stored, nowMs } = step;
   const object = readObject(kind, stored);
   const grace = applyGrace(kind, object, { requested: options.graceSeconds, nowMs });
   if (grace === "pending") {
-    return { object, removed: false, changed: false };
+    return { object, isRemoved: false, isChanged: false };
   }
   applyPropagation(kind, object, options);
   const isProtected = hasFinalizers(object);
@@ -157,26 +159,26 @@ function planDeletion(step: DeletionStep): DeletionResult & { readonly changed: 
     markForDeletion(kind, object, nowMs);
   }
   const isInGracePeriod = (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
-  const changed = !equalJson(object, readObject(kind, stored));
-  return { object, removed: !isProtected && !isInGracePeriod, changed };
+  const isChanged = !equalJson(object, readObject(kind, stored));
+  return { object, isRemoved: !isProtected && !isInGracePeriod, isChanged };
 }
 
 function applyDeletion(transaction: Transaction, step: DeletionStep): DeletionResult {
   const { kind, options, stored } = step;
-  const { object, removed, changed } = planDeletion(step);
-  const write = (written: KubeObject) => {
+  const { object, isRemoved, isChanged } = planDeletion(step);
+  const adoptRevision = (written: KubeObject) => {
     object.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
   };
-  if (!options.dryRun && changed) {
-    write(transaction.put(stored.address, toStorage(kind, object)));
+  if (!options.dryRun && isChanged) {
+    adoptRevision(transaction.put(stored.address, toStorage(kind, object)));
   }
-  if (!options.dryRun && removed) {
-    write(transaction.remove(stored.address, toStorage(kind, object)));
+  if (!options.dryRun && isRemoved) {
+    adoptRevision(transaction.remove(stored.address, toStorage(kind, object)));
   }
-  return { object, removed };
+  return { object, isRemoved };
 }
 
-/** Marks the object if finalizers or a grace period delay its removal. Throws StatusErrors 404 and 409. */
+/** Deletes an object, or marks it if finalizers or a grace period delay this. Throws a StatusError 404 or 409. */
 export async function deleteOne(
   call: Call,
   deps: VerbDeps,
@@ -227,10 +229,10 @@ function checkNotProtected({ kind, name }: Call): void {
 export async function deleteObject(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseDeleteOptions(call);
   checkNotProtected(call);
-  const { object, removed } = await deleteOne(call, deps, options);
-  if (!removed || call.kind.strategy.returnsDeleted === true) {
-    const accepted = !removed && options.orphanDependents === false;
-    return { type: "object", code: accepted ? 202 : 200, object };
+  const { object, isRemoved } = await deleteOne(call, deps, options);
+  if (!isRemoved || call.kind.strategy.returnsDeleted === true) {
+    const isAccepted = !isRemoved && options.orphanDependents === false;
+    return { type: "object", code: isAccepted ? 202 : 200, object };
   }
   const { name, uid = "" } = object.metadata;
   const { group, resource } = call.kind;
@@ -254,7 +256,7 @@ async function deleteStored(
   }
 }
 
-/** Deletes the objects of the list with the same query. With a limit, deletes one page. Returns that list. */
+/** Deletes the objects that a list with the same query returns, which is one page with a limit. Returns that list. */
 export async function deleteCollection(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseDeleteOptions(call);
   const reply = await listObjects(call, deps);

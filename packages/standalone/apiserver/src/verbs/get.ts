@@ -5,7 +5,7 @@ import { type Call, type Reply, toResourceRef, toAddress } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { checkReached, parseRevision } from "./options/list-options.ts";
 
-/** Throws a StatusError 404. */
+/** Returns the stored object. Throws a StatusError 400, 404 or 504. */
 export function getStored(call: Call, deps: VerbDeps): StoredObject {
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, deps.store.revision());
   const stored = deps.store.find(toAddress(call));

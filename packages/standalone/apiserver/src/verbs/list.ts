@@ -17,7 +17,7 @@ import { type Selection, parseSelection, selectMatching } from "./options/select
 
 type ListReply = Extract<Reply, { type: "list" }>;
 
-/** The content of a continue token. */
+/** Content of a continue token. */
 interface Continuation {
   /** Revision of the first page; -1 means the current revision. */
   readonly revision: number;
@@ -27,8 +27,8 @@ interface Continuation {
 interface ListOptions {
   readonly limit: number;
   readonly continuation: Continuation | undefined;
-  /** Revision that the list must have; undefined means the current one. */
-  readonly exact: number | undefined;
+  /** Revision that the list must have; undefined means the current revision. */
+  readonly requiredRevision: number | undefined;
 }
 
 function printContinuation(continuation: Continuation): string {
@@ -54,14 +54,14 @@ function parseContinuation(token: string): Continuation | undefined {
   throw badRequest("continue key is not valid: the token was not issued by this server");
 }
 
-function checkRevision(query: URLSearchParams, continued: boolean): void {
+function checkRevision(query: URLSearchParams, isContinued: boolean): void {
   checkRevisionMatch(query, false);
-  if (continued && !["", "0"].includes(query.get("resourceVersion") ?? "")) {
+  if (isContinued && !["", "0"].includes(query.get("resourceVersion") ?? "")) {
     throw badRequest("specifying resource version is not allowed when using continue");
   }
 }
 
-/** Without resourceVersionMatch, a list with a limit is exact and a whole list may be newer. Source: kube-apiserver. */
+/** Returns the exact revision. Without resourceVersionMatch, only a limited list is exact. Source: kube-apiserver. */
 function exactRevision(match: string, requested: number, limit: number): number | undefined {
   const isExact = match === "Exact" || (match === "" && limit > 0 && requested > 0);
   return isExact ? requested : undefined;
@@ -78,11 +78,11 @@ function parseOptions({ query }: Call): ListOptions {
   return {
     limit: ignoresLimit ? 0 : limit,
     continuation,
-    exact: exactRevision(match, parseRevision(revision) ?? 0, limit),
+    requiredRevision: exactRevision(match, parseRevision(revision) ?? 0, limit),
   };
 }
 
-/** 410. For a started list, the response has a token with which the client can continue inconsistently. */
+/** Creates a 410. For a started list, it has a token with which the client can continue inconsistently. */
 function expiredList(continuation: Continuation | undefined): StatusError {
   return continuation === undefined
     ? expired("The resourceVersion for the provided list is too old.")
@@ -95,14 +95,14 @@ function expiredList(continuation: Continuation | undefined): StatusError {
 function listStates(
   deps: VerbDeps,
   selection: Selection,
-  at: { readonly revision: number; readonly continuation: Continuation | undefined },
+  position: { readonly revision: number; readonly continuation: Continuation | undefined },
 ): readonly StoredObject[] {
-  if (at.revision === deps.store.revision()) {
+  if (position.revision === deps.store.revision()) {
     return deps.store.list(selection.scope);
   }
-  const states = deps.store.listAt(selection.scope, at.revision);
+  const states = deps.store.listAt(selection.scope, position.revision);
   if (states === undefined) {
-    throw expiredList(at.continuation);
+    throw expiredList(position.continuation);
   }
   return states;
 }
@@ -119,7 +119,7 @@ async function buildPage(
 ): Promise<ListReply> {
   const { limit, continuation, revision, timeSlice } = options;
   const remaining = states.slice(indexAfter(states, continuation?.after ?? ""));
-  // One more than is returned, to find out whether there are more.
+  // Selects one object more than is returned, to find out whether there are more.
   const selectLimit = limit === 0 ? Infinity : limit + 1;
   const matching = await selectMatching(remaining, selection, { timeSlice, limit: selectLimit });
   if (limit === 0 || matching.length <= limit) {
@@ -143,7 +143,7 @@ export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   const current = deps.store.revision();
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, current);
   const { continuation } = options;
-  const requested = continuation?.revision ?? options.exact ?? current;
+  const requested = continuation?.revision ?? options.requiredRevision ?? current;
   const revision = requested < 0 ? current : requested;
   const selection = parseSelection(call);
   const states = listStates(deps, selection, { revision, continuation });

@@ -264,7 +264,7 @@ describe("versions and uids in a patch", () => {
   ])("a race: $name", async ({ contentType, code, attempts }) => {
     const current = (await server.send("GET", MAP)).body;
     let count = 0;
-    server.webhooks.before = async ({ phase }) => {
+    server.webhooks.onRequest = async ({ phase }) => {
       if (phase !== "validate") return;
       count += 1;
       if (count > 1) return;

@@ -20,7 +20,7 @@ import { decodeObject } from "./decode.ts";
 import { checkFields, addKindWarnings } from "./options/field-validation.ts";
 import { checkAddress } from "./update.ts";
 
-/** Does not change the target. */
+/** Applies the patch to a copy of the target. */
 export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isFields(patch)) {
     return patch;
@@ -49,8 +49,8 @@ type Patcher = (current: Fields) => unknown;
 
 export function parsePatch(call: Call): Patcher {
   const { contentType, text } = call.body;
-  const strategic = call.kind.strategy.allowsStrategicMerge;
-  const supported = [JSON_PATCH, MERGE_PATCH, ...(strategic ? [STRATEGIC_MERGE_PATCH] : [])];
+  const allowsStrategic = call.kind.strategy.allowsStrategicMerge;
+  const supported = [JSON_PATCH, MERGE_PATCH, ...(allowsStrategic ? [STRATEGIC_MERGE_PATCH] : [])];
   if (!supported.includes(contentType)) {
     throw unsupportedMediaType(contentType, supported);
   }
@@ -67,7 +67,7 @@ export function parsePatch(call: Call): Patcher {
     : (current) => applyStrategicMerge(current, patch, call.kind.shape);
 }
 
-/** Rejects a patch that changes the uid or has a stale resourceVersion. Controllers rely on 422 for another uid. */
+/** Rejects a patch that changes the uid or has a stale resourceVersion. Controllers rely on a 422 for another uid. */
 function checkPatched(call: Call, patched: KubeObject, current: KubeObject): void {
   const { metadata } = patched;
   const ref = toResourceRef(call.kind);
@@ -85,7 +85,7 @@ function checkPatched(call: Call, patched: KubeObject, current: KubeObject): voi
   }
 }
 
-/** Reports errors of the patched object as errors of the patch. Source: Kubernetes jsonPatcher. */
+/** Decodes the patched object. Reports its errors as errors of the patch. Source: Kubernetes jsonPatcher. */
 function decodePatched(call: Call, patched: Fields): KubeObject {
   try {
     const { object, unknown } = decodeObject(call.kind, patched);
@@ -112,7 +112,7 @@ export async function patchObject(
   const object = await changeObject(call, deps, {
     part,
     edit: (current) => {
-      // a patch may leave something that is not an object
+      // the result of a patch may not be an object
       const decoded = decodePatched(call, asFields(patch(toFields(current))));
       checkPatched(call, decoded, current);
       return decoded;

@@ -12,8 +12,8 @@ import { type Call, type Reply, toResourceRef } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { readRequestObject } from "./options/field-validation.ts";
 
-const SELF = "SelfSubjectAccessReview";
-const LOCAL = "LocalSubjectAccessReview";
+const SELF_REVIEW = "SelfSubjectAccessReview";
+const LOCAL_REVIEW = "LocalSubjectAccessReview";
 
 function parseAttributes(spec: Fields): AccessAttributes {
   const resourceAttribute = (key: string) => textAt(spec, "resourceAttributes", key);
@@ -45,7 +45,7 @@ function parseSubject(spec: Fields): User {
   };
 }
 
-/** Exactly one kind of attributes must be set. */
+/** Checks that exactly one kind of attributes is set. */
 function attributeCauses(spec: Fields): Cause[] {
   const setsBoth = isFields(spec["resourceAttributes"]) && isFields(spec["nonResourceAttributes"]);
   const setsNeither =
@@ -66,9 +66,9 @@ function attributeCauses(spec: Fields): Cause[] {
 }
 
 function subjectCauses(spec: Fields): Cause[] {
-  const named = textAt(spec, "user") !== "" || asList(spec["groups"]).length > 0;
+  const hasSubject = textAt(spec, "user") !== "" || asList(spec["groups"]).length > 0;
   const message = "at least one of user or group must be specified";
-  return named ? [] : [invalidValue("spec.user", "", message)];
+  return hasSubject ? [] : [invalidValue("spec.user", "", message)];
 }
 
 function metadataCauses(review: KubeObject, isLocal: boolean): Cause[] {
@@ -82,17 +82,17 @@ function metadataCauses(review: KubeObject, isLocal: boolean): Cause[] {
 }
 
 function localCauses(spec: Fields, namespace: string): Cause[] {
-  const other = textAt(spec, "resourceAttributes", "namespace");
-  const isOtherNamespace = isFields(spec["resourceAttributes"]) && other !== namespace;
-  const path = isFields(spec["nonResourceAttributes"])
+  const requestedNamespace = textAt(spec, "resourceAttributes", "namespace");
+  const isOtherNamespace = isFields(spec["resourceAttributes"]) && requestedNamespace !== namespace;
+  const pathCauses = isFields(spec["nonResourceAttributes"])
     ? [forbiddenValue("spec.nonResourceAttributes", "disallowed on this kind of request")]
     : [];
   const message = "must match metadata.namespace";
   return [
     ...(isOtherNamespace
-      ? [invalidValue("spec.resourceAttributes.namespace", other, message)]
+      ? [invalidValue("spec.resourceAttributes.namespace", requestedNamespace, message)]
       : []),
-    ...path,
+    ...pathCauses,
   ];
 }
 
@@ -101,15 +101,15 @@ function reviewCauses(review: KubeObject, call: Call): Cause[] {
   const { kind } = call.kind;
   return [
     ...attributeCauses(spec),
-    ...(kind === SELF ? [] : subjectCauses(spec)),
-    ...metadataCauses(review, kind === LOCAL),
-    ...(kind === LOCAL ? localCauses(spec, call.namespace) : []),
+    ...(kind === SELF_REVIEW ? [] : subjectCauses(spec)),
+    ...metadataCauses(review, kind === LOCAL_REVIEW),
+    ...(kind === LOCAL_REVIEW ? localCauses(spec, call.namespace) : []),
   ];
 }
 
 function checkNamespace(review: KubeObject, call: Call): void {
   const { namespace = "" } = review.metadata;
-  if (call.kind.kind === LOCAL && namespace !== "" && namespace !== call.namespace) {
+  if (call.kind.kind === LOCAL_REVIEW && namespace !== "" && namespace !== call.namespace) {
     throw badRequest(
       "the namespace of the provided object does not match the namespace sent on the request",
     );
@@ -127,12 +127,12 @@ function reviewAccess(
     throw invalid(toResourceRef(call.kind), "", causes);
   }
   const spec = asFields(review["spec"]);
-  const user = call.kind.kind === SELF ? call.user : parseSubject(spec);
+  const user = call.kind.kind === SELF_REVIEW ? call.user : parseSubject(spec);
   const { allowed, reason } = authorizer.authorize(user, parseAttributes(spec));
-  const local = call.namespace === "" ? {} : { namespace: call.namespace };
+  const namespaceField = call.namespace === "" ? {} : { namespace: call.namespace };
   return {
     ...review,
-    metadata: { ...local, creationTimestamp: null },
+    metadata: { ...namespaceField, creationTimestamp: null },
     status: { allowed, ...(reason === "" ? {} : { reason }) },
   };
 }
@@ -144,9 +144,9 @@ async function reviewToken(review: KubeObject, authentication: Authentication): 
   }
   const audiences = asList(valueAt(review, "spec", "audiences")).map(String);
   try {
-    const found = await authentication.authenticateToken(token, audiences);
-    const user = toUserInfo(found.user);
-    return { authenticated: true, user, audiences: found.audiences };
+    const tokenUser = await authentication.authenticateToken(token, audiences);
+    const user = toUserInfo(tokenUser.user);
+    return { authenticated: true, user, audiences: tokenUser.audiences };
   } catch (error) {
     if (error instanceof TokenRejected) {
       return { user: {}, error: error.message };
@@ -168,7 +168,7 @@ function reviewSelf(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   return { ...review, metadata, status: { userInfo: toUserInfo(call.user) } };
 }
 
-/** All rules that apply to the user. Incomplete if a binding refers to a missing role. */
+/** Returns all rules that apply to the user. They are incomplete if a binding refers to a missing role. */
 function reviewRules(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   const namespace = textAt(review, "spec", "namespace");
   if (namespace === "") {

@@ -168,7 +168,7 @@ test("a lease is created by PUT", async () => {
 
 test("a PUT without a version, of a kind that needs none, is made again after a lost race", async () => {
   let attempts = 0;
-  server.webhooks.before = async ({ phase }) => {
+  server.webhooks.onRequest = async ({ phase }) => {
     if (phase !== "validate") return;
     attempts += 1;
     if (attempts > 1) return;

@@ -58,8 +58,8 @@ export async function updateObject(
 ): Promise<Reply> {
   const input = await readRequestObject(call, deps);
   checkAddress(call, input);
-  const absent = deps.store.find(toAddress(call)) === undefined;
-  if (absent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
+  const isAbsent = deps.store.find(toAddress(call)) === undefined;
+  if (isAbsent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
     return createByUpdate(call, deps, input);
   }
   const object = await changeObject(call, deps, {
@@ -72,7 +72,7 @@ export async function updateObject(
   return { type: "object", code: 200, object };
 }
 
-/** The only way to change spec.finalizers. Removes a terminating namespace when none are left. */
+/** Updates spec.finalizers, which no other request can change. Removes a terminating namespace without finalizers. */
 export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Reply> {
   const input = toObject(call.kind, parseObject(call.body));
   checkAddress(call, input);

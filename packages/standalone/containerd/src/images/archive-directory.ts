@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a reproducible OCI image with one layer. Source: OCI image specification 1.0.
+// Reproducible OCI images with one layer. Source: OCI image specification 1.0.
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { runSourceProgram } from "./run-on-source.ts";
 
 interface Blob {
-  /** `sha256:…` */
+  /** Digest such as `sha256:…`. */
   readonly digest: string;
   readonly bytes: number;
 }
 
 type LayoutFiles = Readonly<Record<string, string>>;
 
-const MEDIA = "application/vnd.oci.image";
+const MEDIA_TYPE_PREFIX = "application/vnd.oci.image";
 
 function blobPath(digest: string): string {
   return `blobs/${digest.replace(":", "/")}`;
 }
 
-function describe(kind: string, { digest, bytes }: Blob): object {
-  return { mediaType: `${MEDIA}.${kind}`, digest, size: bytes };
+function toDescriptor(kind: string, { digest, bytes }: Blob): object {
+  return { mediaType: `${MEDIA_TYPE_PREFIX}.${kind}`, digest, size: bytes };
 }
 
-/** Excludes the layer, which the caller stores at {@link blobPath}. */
+/** Builds the files of a layout. Excludes the layer, which the caller stores at {@link blobPath}. */
 export function buildLayoutFiles(
   layer: Blob,
   architecture: string,
   computeDigest: (text: string) => string,
 ): LayoutFiles {
-  const blobOf = (text: string): Blob => ({
+  const toBlob = (text: string): Blob => ({
     digest: computeDigest(text),
     bytes: new TextEncoder().encode(text).length,
   });
@@ -41,11 +41,11 @@ export function buildLayoutFiles(
   });
   const manifest = JSON.stringify({
     schemaVersion: 2,
-    mediaType: `${MEDIA}.manifest.v1+json`,
-    config: describe("config.v1+json", blobOf(config)),
-    layers: [describe("layer.v1.tar", layer)],
+    mediaType: `${MEDIA_TYPE_PREFIX}.manifest.v1+json`,
+    config: toDescriptor("config.v1+json", toBlob(config)),
+    layers: [toDescriptor("layer.v1.tar", layer)],
   });
-  const manifests = [describe("manifest.v1+json", blobOf(manifest))];
+  const manifests = [toDescriptor("manifest.v1+json", toBlob(manifest))];
   return {
     "oci-layout": JSON.stringify({ imageLayoutVersion: "1.0.0" }),
     "index.json": JSON.stringify({ schemaVersion: 2, manifests }),
@@ -56,7 +56,7 @@ export function buildLayoutFiles(
 
 const TEXT_MODE = 0o644;
 
-/** Only names, contents and the executable bit count. */
+/** Flags for tar, with which only names, contents and the executable bit count. */
 const REPRODUCIBLE_FLAGS = [
   "--sort=name",
   "--mtime=@0",
@@ -68,13 +68,13 @@ const REPRODUCIBLE_FLAGS = [
 ];
 
 interface DirectoryImage {
-  /** Absolute; its content becomes the root of the image. */
+  /** Absolute path of the directory whose content becomes the root of the image. */
   readonly source: string;
-  /** Absolute; must not exist. The caller removes it. */
+  /** Absolute path of a directory that must not exist yet. The caller removes it. */
   readonly workDirectory: string;
-  /** In Go's notation, for example `amd64`. */
+  /** Architecture in Go's notation, for example `amd64`. */
   readonly architecture: string;
-  /** Defaults to root. */
+  /** User and group id of the files; 0 by default. */
   readonly owner?: number;
 }
 
@@ -88,20 +88,20 @@ async function createLayer(
   { source, owner = 0 }: DirectoryImage,
   file: string,
 ): Promise<Blob> {
-  const owned = [`--owner=${String(owner)}`, `--group=${String(owner)}`];
+  const ownerFlags = [`--owner=${String(owner)}`, `--group=${String(owner)}`];
   await runSourceProgram(deps, source, [
     "tar",
     ...REPRODUCIBLE_FLAGS,
-    ...owned,
+    ...ownerFlags,
     "-cf",
     file,
     "-C",
     source,
     ".",
   ]);
-  const sum = await runSourceProgram(deps, source, ["sha256sum", "--zero", file]);
+  const checksum = await runSourceProgram(deps, source, ["sha256sum", "--zero", file]);
   const bytes = Number(await runSourceProgram(deps, source, ["stat", "--format=%s", file]));
-  return { digest: `sha256:${sum.split(" ")[0] ?? ""}`, bytes };
+  return { digest: `sha256:${checksum.split(" ")[0] ?? ""}`, bytes };
 }
 
 function computeDigest(text: string): string {
@@ -124,8 +124,8 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }
   const archive = join(workDirectory, "image.tar");
-  // A disk image may need most of the free space.
-  const moved = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
-  await runSourceProgram(deps, source, ["tar", "-cf", archive, ...moved]);
+  // The files are moved, because a disk image may need most of the free space.
+  const moveFlags = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
+  await runSourceProgram(deps, source, ["tar", "-cf", archive, ...moveFlags]);
   return archive;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read-only mounts of images' files. Each uses its own snapshot, which is named by the mount's path.
+// Read-only mounts of images' files. Each mount uses its own snapshot, which is named by the mount's path.
 import { AppError, isAppError } from "@patchbay/base";
 import { ctr } from "../ctr.ts";
 import { isMountPoint } from "../leftovers/mounts.ts";
@@ -7,14 +7,14 @@ import { findImage, readSnapshotter, type ImageDeps } from "./images.ts";
 import { fullReference } from "./reference.ts";
 
 const TIMEOUT_MS = 30_000;
-/** Source: KEP-4639. */
-const OPTIONS = "remount,bind,ro,nosuid,nodev,noexec";
-/** Protects a snapshot beyond ctr's lease of one day. Source: containerd, garbage collection. */
+/** Mount options. Source: KEP-4639. */
+const MOUNT_OPTIONS = "remount,bind,ro,nosuid,nodev,noexec";
+/** Label that protects a snapshot beyond ctr's lease of one day. Source: containerd, garbage collection. */
 const GC_ROOT_LABEL = "containerd.io/gc.root";
 
 export interface ImageViews {
   /**
-   * Idempotent; `path` must exist.
+   * Mounts an image at `path`, which must exist. Idempotent.
    * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_NAME_INVALID, CONTAINERD_FAILED
    */
   show(reference: string, path: string): Promise<void>;
@@ -32,7 +32,7 @@ function isMissing(error: unknown): boolean {
 
 class Views implements ImageViews {
   readonly #deps: ImageDeps;
-  /** Views that this process has completed; an earlier process may have left others half done. */
+  /** Paths of mounts that this process has completed. An earlier process may have left mounts half done. */
   readonly #completed = new Set<string>();
 
   constructor(deps: ImageDeps) {
@@ -70,10 +70,10 @@ class Views implements ImageViews {
     return isMountPoint(mountinfo, path);
   }
 
-  /** Mounts before it checks, because each check runs a program while a pod waits. */
+  /** Mounts the image before it checks anything, because each check runs a program while a pod waits. */
   async #mount(name: string, path: string): Promise<void> {
     const mount = async (): Promise<string> =>
-      ctr(this.#deps, ["images", "mount", ...(await this.#flags()), name, path]);
+      ctr(this.#deps, ["images", "mount", ...(await this.#snapshotterFlags()), name, path]);
     try {
       await mount();
     } catch {
@@ -86,7 +86,7 @@ class Views implements ImageViews {
   }
 
   async #finish(path: string): Promise<void> {
-    const argv = ["mount", "-o", OPTIONS, path] as const;
+    const argv = ["mount", "-o", MOUNT_OPTIONS, path] as const;
     const { exitCode, stderr } = await this.#deps.runner.run({ argv, timeoutMs: TIMEOUT_MS });
     if (exitCode !== 0) {
       throw new AppError("OS_PROGRAM_FAILED", { program: "mount", exitCode, stderr });
@@ -100,10 +100,10 @@ class Views implements ImageViews {
   }
 
   async #snapshots(...args: readonly string[]): Promise<void> {
-    await ctr(this.#deps, ["snapshots", ...(await this.#flags()), ...args]);
+    await ctr(this.#deps, ["snapshots", ...(await this.#snapshotterFlags()), ...args]);
   }
 
-  async #flags(): Promise<readonly string[]> {
+  async #snapshotterFlags(): Promise<readonly string[]> {
     return ["--snapshotter", await readSnapshotter(this.#deps.files, this.#deps.layout)];
   }
 

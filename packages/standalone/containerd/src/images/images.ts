@@ -6,7 +6,7 @@ import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
-/** CRI also adds a record named by the image's id. */
+/** Record of an image. CRI also adds a record whose name is the image's id. */
 interface ImageRecord {
   readonly name: string;
   /** Digest of the manifest or index. */
@@ -14,7 +14,7 @@ interface ImageRecord {
 }
 
 const RECORD_LINE = /^(\S+)\s+\S+\s+(sha256:[0-9a-f]{64})\s/;
-/** Name of an image by its id. Source: containerd, CRI plugin. */
+/** Matches names that are an image's id. Source: containerd, CRI plugin. */
 const IMAGE_ID = /^sha256:[0-9a-f]{64}$/;
 
 export function parseRecords(listing: string): readonly ImageRecord[] {
@@ -33,47 +33,54 @@ function pinnedName({ name }: ImageRecord): string | undefined {
   return digest === undefined ? undefined : head;
 }
 
-/** Omits ids, and omits names with a digest if the image has another name. */
+/** Omits ids, and names with a digest if the image has another name. */
 export function namedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
   const names = records.filter((record) => !isId(record));
-  const tagged = new Set(
+  const taggedDigests = new Set(
     names.filter((record) => pinnedName(record) === undefined).map(({ digest }) => digest),
   );
-  return names.filter((record) => pinnedName(record) === undefined || !tagged.has(record.digest));
+  return names.filter(
+    (record) => pinnedName(record) === undefined || !taggedDigests.has(record.digest),
+  );
 }
 
-/** Such ids would only retain unused layers. */
+/** Returns ids of images without a name, which only retain unused layers. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
-  const named = new Set(records.filter((record) => !isId(record)).map(({ digest }) => digest));
-  return records.filter((each) => isId(each) && !named.has(each.digest)).map(({ name }) => name);
+  const namedDigests = new Set(
+    records.filter((record) => !isId(record)).map(({ digest }) => digest),
+  );
+  return records
+    .filter((each) => isId(each) && !namedDigests.has(each.digest))
+    .map(({ name }) => name);
 }
 
-/** A pull by tag also adds the name by digest. */
+/** Returns the names to remove, because a pull by tag also adds the name by digest. */
 export function namesToRemove(records: readonly ImageRecord[], name: string): readonly string[] {
   const digest = records.find((record) => record.name === name)?.digest;
   if (digest === undefined) return [];
   const repository = parseRepository(name);
   const isOtherTag = (record: ImageRecord): boolean =>
     record.name !== name && record.digest === digest && record.name.startsWith(`${repository}:`);
-  const pinned = `${repository}@${digest}`;
-  const hasPinned = records.some((record) => record.name === pinned) && pinned !== name;
-  return hasPinned && !records.some(isOtherTag) ? [name, pinned] : [name];
+  const pinnedReference = `${repository}@${digest}`;
+  const hasPinned =
+    records.some((record) => record.name === pinnedReference) && pinnedReference !== name;
+  return hasPinned && !records.some(isOtherTag) ? [name, pinnedReference] : [name];
 }
 
-const LABEL = "patchbay.io/added";
+const ADDED_LABEL = "patchbay.io/added";
 
 async function markAdded(
   deps: CtrDeps,
   image: { readonly name: string; readonly digest: string },
 ): Promise<void> {
-  await ctr(deps, ["images", "label", image.name, `${LABEL}=${image.digest}`]);
+  await ctr(deps, ["images", "label", image.name, `${ADDED_LABEL}=${image.digest}`]);
 }
 
-/** A later pull of the name invalidates the label. */
+/** Returns labeled names. A later pull of the name invalidates the label. */
 export function parseMarkedNames(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [name = "", , digest = ""] = line.split(/\s+/);
-    return line.includes(`${LABEL}=${digest}`) && digest !== "" ? [name] : [];
+    return line.includes(`${ADDED_LABEL}=${digest}`) && digest !== "" ? [name] : [];
   });
 }
 
@@ -83,7 +90,7 @@ export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly 
   return parseMarkedNames(await ctr(deps, ["images", "ls", ...filter]));
 }
 
-/** Last line of the table: `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0, progress. */
+/** Matches the last line, `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0, progress. */
 const PROGRESS_LINE = /^elapsed: +([\d.]+) *s +total: +([\d.]+) (Ki|Mi|Gi|Ti)?/;
 
 /** Prints one line per second from the output of `ctr images pull`, which redraws a table ten times a second. */
@@ -112,15 +119,15 @@ export class PullProgress {
   }
 }
 
-/** For gigabytes on a slow disk or network. */
+/** Time limit for gigabytes on a slow disk or network. */
 const TRANSFER_TIMEOUT_MS = 3_600_000;
-/** No registry serves this host. */
+/** Host in temporary names, which no registry serves. */
 const IMPORT_BASE = "import.invalid";
 
 interface ImportSource {
-  /** Absolute. */
+  /** Absolute path of the archive. */
   readonly archive: string;
-  /** Distinguishes concurrent imports. */
+  /** Unique part of temporary names, which distinguishes concurrent imports. */
   readonly id: string;
 }
 
@@ -136,17 +143,17 @@ async function removeUnnamed(deps: CtrDeps): Promise<void> {
   await removeRecords(deps, findUnnamedIds(await listRecords(deps)));
 }
 
-/** Returns images with the names that users know, sorted. */
+/** Returns the images with the names that users know, sorted. */
 export async function listImages(deps: CtrDeps): Promise<readonly ImageRecord[]> {
   return namedRecords(await listRecords(deps)).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** `name` is a full reference. */
+/** Returns the image. `name` is a full reference. */
 export async function findImage(deps: CtrDeps, name: string): Promise<ImageRecord | undefined> {
   return (await listImages(deps)).find((image) => image.name === name);
 }
 
-/** Each call that unpacks layers must name the snapshotter. */
+/** Returns the snapshotter, which each call that unpacks layers must name. */
 export async function readSnapshotter(files: Files, layout: ImageDeps["layout"]): Promise<string> {
   const text = (await files.readText(layout.config)) ?? "";
   return /^snapshotter = "(\w+)"$/m.exec(text)?.[1] ?? "overlayfs";
@@ -161,7 +168,7 @@ export interface ImageDeps extends CtrDeps {
   readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
-/** Replaces an existing image of that name, and marks it as added by a user. */
+/** Gives the image `name`, replacing an existing image, and marks it as added by a user. */
 async function rename(deps: CtrDeps, from: string, name: string): Promise<void> {
   if (from !== name) await ctr(deps, ["images", "tag", "--force", from, name]);
   const image = await findImage(deps, name);
@@ -182,7 +189,7 @@ async function importRecords(deps: ImageDeps, base: string, archive: string): Pr
 }
 
 /**
- * Replaces an existing image of that name, and ignores names in the archive.
+ * Imports an archive as `name`. Replaces an existing image of that name, and ignores names in the archive.
  * @throws AppError with IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function importImage(
@@ -210,7 +217,7 @@ interface PullOptions {
 }
 
 /**
- * Both names are full references.
+ * Pulls `reference` as `name`. Both are full references.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function pullImage(
@@ -227,7 +234,7 @@ export async function pullImage(
   await removeUnnamed(deps);
 }
 
-/** Removes the name, and the image if it has no other. Idempotent. Layers in use remain. */
+/** Removes the name, and the image if it has no other name. Idempotent. Layers in use remain. */
 export async function removeImage(deps: CtrDeps, name: string): Promise<void> {
   await removeRecords(deps, namesToRemove(await listRecords(deps), name));
   await removeUnnamed(deps);

@@ -21,17 +21,17 @@ describe("a manifest", () => {
     {
       name: "of several machines tells which is ours",
       text: indexOf(["arm64", "a"], ["amd64", "b"]),
-      want: { kind: "index", manifest: "b" },
+      want: { kind: "index", manifestDigest: "b" },
     },
     {
       name: "of others has none for ours",
       text: indexOf(["arm64", "a"]),
-      want: { kind: "index", manifest: undefined },
+      want: { kind: "index", manifestDigest: undefined },
     },
     {
       name: "without a platform is for all",
       text: JSON.stringify({ manifests: [{ digest: "c" }] }),
-      want: { kind: "index", manifest: "c" },
+      want: { kind: "index", manifestDigest: "c" },
     },
     { name: "that is none is empty", text: "text", want: { kind: "image", bytes: 0 } },
   ])("$name", ({ text, want }) => {

@@ -2,16 +2,16 @@
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
-/** Source: OCI image specification, manifest, image index; docker schema 2 has the same members. */
+/** Facts of a manifest or index. Source: OCI image specification; docker schema 2 has the same members. */
 type ManifestFacts =
   | { readonly kind: "image"; readonly bytes: number }
-  | { readonly kind: "index"; readonly manifest: string | undefined };
+  | { readonly kind: "index"; readonly manifestDigest: string | undefined };
 
 function objectsIn(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-function isFor(manifest: JsonObject, architecture: string): boolean {
+function isForArchitecture(manifest: JsonObject, architecture: string): boolean {
   const platform = manifest["platform"];
   if (!isJsonObject(platform)) return true;
   return platform["os"] === "linux" && platform["architecture"] === architecture;
@@ -26,17 +26,17 @@ export function readManifest(text: string, architecture: string): ManifestFacts 
   const value = parseJson(text);
   const fields = isJsonObject(value) ? value : {};
   if (Array.isArray(fields["manifests"])) {
-    const digest = objectsIn(fields["manifests"]).find((each) => isFor(each, architecture))?.[
-      "digest"
-    ];
-    return { kind: "index", manifest: typeof digest === "string" ? digest : undefined };
+    const digest = objectsIn(fields["manifests"]).find((each) =>
+      isForArchitecture(each, architecture),
+    )?.["digest"];
+    return { kind: "index", manifestDigest: typeof digest === "string" ? digest : undefined };
   }
   const blobs = [...objectsIn([fields["config"]]), ...objectsIn(fields["layers"])];
   return { kind: "image", bytes: blobs.reduce((sum, blob) => sum + readSize(blob), 0) };
 }
 
 /**
- * Returns the compressed size in bytes; undefined when the image has no variant for Go's `architecture`.
+ * Returns the compressed size in bytes; undefined if the image has no variant for Go's `architecture`.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function measureImage(
@@ -46,7 +46,7 @@ export async function measureImage(
 ): Promise<number | undefined> {
   const facts = readManifest(await ctr(deps, ["content", "get", digest]), architecture);
   if (facts.kind === "image") return facts.bytes;
-  return facts.manifest === undefined
+  return facts.manifestDigest === undefined
     ? undefined
-    : measureImage(deps, facts.manifest, architecture);
+    : measureImage(deps, facts.manifestDigest, architecture);
 }

@@ -6,8 +6,8 @@ const DOMAIN = /^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+:\d+)$
 const PATH_PART = /^[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*$/;
 const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
-/** Without tag and digest. */
-const NAME_MAX = 255;
+/** Maximum length without tag and digest. */
+const NAME_MAX_LENGTH = 255;
 const DEFAULT_DOMAIN = "docker.io";
 const OFFICIAL_PATH = "library";
 
@@ -17,7 +17,7 @@ interface Parts {
   readonly digest: string | undefined;
 }
 
-function split(reference: string): Parts {
+function splitReference(reference: string): Parts {
   const [head = "", ...digests] = reference.split("@");
   const colon = head.lastIndexOf(":");
   const hasTag = colon > head.lastIndexOf("/");
@@ -40,11 +40,11 @@ function fullName(name: string): readonly string[] {
  * @throws AppError with IMAGE_NAME_INVALID
  */
 export function fullReference(reference: string): string {
-  const { name, tag, digest } = split(reference);
+  const { name, tag, digest } = splitReference(reference);
   const parts = fullName(name);
   const isValid =
     parts.slice(1).every((part) => PATH_PART.test(part)) &&
-    parts.join("/").length <= NAME_MAX &&
+    parts.join("/").length <= NAME_MAX_LENGTH &&
     (tag === undefined || TAG.test(tag)) &&
     (digest === undefined || DIGEST.test(digest));
   if (!isValid) throw new AppError("IMAGE_NAME_INVALID", { image: reference });
@@ -54,10 +54,10 @@ export function fullReference(reference: string): string {
 
 /** Returns a full reference without its tag and digest. */
 export function parseRepository(reference: string): string {
-  return split(reference).name;
+  return splitReference(reference).name;
 }
 
-/** Removes what {@link fullReference} adds. */
+/** Removes the parts that {@link fullReference} adds. */
 export function shortReference(reference: string): string {
   return reference
     .replace(new RegExp(`^${DEFAULT_DOMAIN.replace(".", "\\.")}/(${OFFICIAL_PATH}/)?`), "")

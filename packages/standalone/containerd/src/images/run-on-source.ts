@@ -2,11 +2,11 @@
 import { AppError } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 
-/** tar prints one of these after every error. Source: GNU tar, src/tar.c and lib/paxerror.c. */
-const ENDINGS =
+/** Matches the lines that tar prints after every error. Source: GNU tar, src/tar.c and lib/paxerror.c. */
+const FINAL_LINES =
   /^tar: (Error is not recoverable: exiting now|Exiting with failure status due to previous errors)$/;
-/** Source: strerror(3); GNU tar "Wrote only N of M bytes", "file changed as we read it". */
-const STEPS: readonly (readonly [RegExp, string])[] = [
+/** Next steps by error text. Source: strerror(3); GNU tar "Wrote only N of M bytes", "file changed as we read it". */
+const NEXT_STEPS: readonly (readonly [RegExp, string])[] = [
   [
     /No space left on device|Disk quota exceeded|Wrote only/,
     "the file system is full: free space on it, or remove unused images with: patchbay image remove NAME",
@@ -24,20 +24,20 @@ const STEPS: readonly (readonly [RegExp, string])[] = [
 export function describeFailure(stderr: string): string {
   const lines = stderr.split("\n").map((line) => line.trim());
   const [first = "no reason was given", ...more] = lines.filter(
-    (line) => line !== "" && !ENDINGS.test(line),
+    (line) => line !== "" && !FINAL_LINES.test(line),
   );
-  const step = STEPS.find(([pattern]) => pattern.test(stderr))?.[1];
+  const step = NEXT_STEPS.find(([pattern]) => pattern.test(stderr))?.[1];
   return [
     more.length === 0 ? first : `${first}, and ${String(more.length)} more`,
     ...(step === undefined ? [] : [step]),
   ].join("; ");
 }
 
-/** For gigabytes on a slow disk. */
+/** Time limit for gigabytes on a slow disk. */
 const TIMEOUT_MS = 3_600_000;
 
 /**
- * Blames a failure on `source`, named as the user named it.
+ * Runs a program. Its error names `source` as the user named it.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function runSourceProgram(

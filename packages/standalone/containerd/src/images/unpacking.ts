@@ -4,21 +4,21 @@ import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/base";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
-/** Source: containerd, pkg/snapshotters, TargetRefLabel. */
+/** Label with the image of a layer. Source: containerd, pkg/snapshotters, TargetRefLabel. */
 const IMAGE_LABEL = "containerd.io/snapshot/cri.image-ref";
-/** `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
-const KEY = /^(extract-\S+ \S+)/;
+/** Matches keys such as `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
+const KEY_PATTERN = /^(extract-\S+ \S+)/;
 
 export interface UnpackingLayer {
-  /** Unique for each attempt. */
+  /** Key of the snapshot, which is unique for each attempt. */
   readonly key: string;
-  /** Full reference of the image; undefined when the pull did not come from CRI. */
+  /** Full reference of the image; undefined if the pull did not come from CRI. */
   readonly reference: string | undefined;
   readonly bytes: number;
 }
 
 export function parseUnpackingKeys(listing: string): readonly string[] {
-  return listing.split("\n").flatMap((line) => KEY.exec(line)?.[1] ?? []);
+  return listing.split("\n").flatMap((line) => KEY_PATTERN.exec(line)?.[1] ?? []);
 }
 
 export function parseLayerImage(info: string): string | undefined {
@@ -29,22 +29,22 @@ export function parseLayerImage(info: string): string | undefined {
 }
 
 export function parseLayerBytes(usage: string): number {
-  const line = usage.split("\n").find((each) => KEY.test(each)) ?? "";
-  const [bytes = "0"] = line.replace(KEY, "").trim().split(/\s+/);
+  const line = usage.split("\n").find((each) => KEY_PATTERN.test(each)) ?? "";
+  const [bytes = "0"] = line.replace(KEY_PATTERN, "").trim().split(/\s+/);
   return Number(bytes);
 }
 
 async function readLayer(
   deps: CtrDeps,
-  snapshots: readonly string[],
+  snapshotsCommand: readonly string[],
   key: string,
 ): Promise<readonly UnpackingLayer[]> {
   try {
-    const reference = parseLayerImage(await ctr(deps, [...snapshots, "info", key]));
-    const bytes = parseLayerBytes(await ctr(deps, [...snapshots, "usage", "-b", key]));
+    const reference = parseLayerImage(await ctr(deps, [...snapshotsCommand, "info", key]));
+    const bytes = parseLayerBytes(await ctr(deps, [...snapshotsCommand, "usage", "-b", key]));
     return [{ key, reference, bytes }];
   } catch (error) {
-    if (isAppError(error, "CONTAINERD_FAILED")) return []; // no longer being unpacked
+    if (isAppError(error, "CONTAINERD_FAILED")) return []; // the layer is no longer being unpacked
     throw error;
   }
 }
@@ -57,8 +57,8 @@ export async function listUnpacking(
   deps: CtrDeps,
   snapshotter: string,
 ): Promise<readonly UnpackingLayer[]> {
-  const snapshots = ["snapshots", "--snapshotter", snapshotter];
-  const keys = parseUnpackingKeys(await ctr(deps, [...snapshots, "ls"]));
-  const layers = await Promise.all(keys.map((key) => readLayer(deps, snapshots, key)));
+  const snapshotsCommand = ["snapshots", "--snapshotter", snapshotter];
+  const keys = parseUnpackingKeys(await ctr(deps, [...snapshotsCommand, "ls"]));
+  const layers = await Promise.all(keys.map((key) => readLayer(deps, snapshotsCommand, key)));
   return layers.flat();
 }

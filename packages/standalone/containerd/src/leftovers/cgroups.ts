@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control groups that a runtime has left. It creates a group in every hierarchy, and never removes their parent.
+// Control groups that a runtime has left. It creates a group in every hierarchy, and never removes the parent group.
 import { join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 
 const TIMEOUT_MS = 10_000;
 
-/** Source: proc(5) mountinfo. */
+/** Returns the mount points of all hierarchies. Source: proc(5) mountinfo. */
 export function parseHierarchies(mountinfo: string): readonly string[] {
   const points = mountinfo.split("\n").flatMap((line) => {
     const [mount = "", filesystem = ""] = line.split(" - ");
@@ -24,7 +24,7 @@ async function findGroupDirectories({ files }: Deps, group: string): Promise<rea
   return parseHierarchies(mountinfo).map((hierarchy) => join(hierarchy, group));
 }
 
-/** Includes the kernel's files. */
+/** Returns the groups below `group`, and names of the kernel's files. */
 export async function listGroups(deps: Deps, group: string): Promise<readonly string[]> {
   const names = new Set<string>();
   for (const directory of await findGroupDirectories(deps, group)) {
@@ -33,7 +33,7 @@ export async function listGroups(deps: Deps, group: string): Promise<readonly st
   return [...names];
 }
 
-/** Removes `group` (for example `/patchbay`) and those below it, unless processes are in them. */
+/** Removes `group` (for example `/patchbay`) and the groups below it, unless processes are in them. */
 export async function removeGroups(deps: Deps, group: string): Promise<void> {
   const { files, runner } = deps;
   for (const directory of await findGroupDirectories(deps, group)) {

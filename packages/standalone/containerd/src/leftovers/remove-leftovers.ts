@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes what a containerd leaves behind: orphaned shims while it runs, and everything after it has ended.
+// Removal of what a containerd leaves behind: orphaned shims while it runs, and everything after it has ended.
 import { join, basename, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { ctr } from "../ctr.ts";
@@ -15,16 +15,16 @@ import {
 } from "./shims.ts";
 import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
 
-/** Source: containerd CRI plugin, identifiers of 32 bytes. */
-const GROUP = /^[0-9a-f]{64}$/;
-/** Source: containerd, runtime v2 and CRI's namespace. */
-const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
+/** Matches groups of containers. Source: containerd CRI plugin, identifiers of 32 bytes. */
+const CONTAINER_GROUP = /^[0-9a-f]{64}$/;
+/** Path of containers' bundles below the state. Source: containerd, runtime v2 and CRI's namespace. */
+const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
 
 interface OrphanDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
-  /** Waits for the process's end. Idempotent. */
+  /** Kills a process, and waits for its end. Idempotent. */
   readonly kill: (pid: number) => Promise<void>;
   readonly cgroupParent: string;
 }
@@ -32,27 +32,29 @@ interface OrphanDeps {
 /**
  * Ends shims whose container a crashed containerd has lost, and removes empty groups of such containers.
  * @returns the ids of the containers
- * @throws AppError with CONTAINERD_FAILED when containerd does not answer
+ * @throws AppError with CONTAINERD_FAILED when containerd does not respond
  */
 export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]> {
   const { files, layout, kill, cgroupParent } = deps;
-  const all = await listProcesses(files);
-  const shims = findShims(all, layout.socket);
-  const groups = (await listGroups(deps, cgroupParent)).filter((name) => GROUP.test(name));
+  const processes = await listProcesses(files);
+  const shims = findShims(processes, layout.socket);
+  const groups = (await listGroups(deps, cgroupParent)).filter((name) =>
+    CONTAINER_GROUP.test(name),
+  );
   if (shims.length + groups.length === 0) return [];
-  // Listed last: containerd records a container before its shim starts, and that before its group exists.
-  const known = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
+  // Listed last, because containerd records a container, then starts its shim, then creates its group.
+  const knownIds = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
   const ids: string[] = [];
   for (const shim of shims) {
-    const id = findContainerId(all, shim);
-    if (id === undefined || known.includes(id)) continue;
-    for (const pid of listDescendants(all, [shim]).toReversed()) await kill(pid);
-    await unmountBelow(deps, join(layout.state, BUNDLES, id));
+    const id = findContainerId(processes, shim);
+    if (id === undefined || knownIds.includes(id)) continue;
+    for (const pid of listDescendants(processes, [shim]).toReversed()) await kill(pid);
+    await unmountBelow(deps, join(layout.state, BUNDLES_PATH, id));
     await removeGroups(deps, join(cgroupParent, id));
     ids.push(id);
   }
   for (const name of groups) {
-    if (!known.includes(name)) await removeGroups(deps, join(cgroupParent, name));
+    if (!knownIds.includes(name)) await removeGroups(deps, join(cgroupParent, name));
   }
   return ids;
 }
@@ -64,7 +66,7 @@ interface LeftoverDeps {
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
   readonly bootId: string;
-  /** Waits for the process's end. Idempotent. */
+  /** Kills a process, and waits for its end. Idempotent. */
   readonly kill: (pid: number) => Promise<void>;
 }
 
@@ -84,7 +86,7 @@ async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<
 /** Kills the processes of a stopped containerd, and removes its mounts, sockets and state. Images remain. */
 export async function removeContainerdLeftovers(deps: LeftoverDeps): Promise<Leftovers> {
   const { files, layout, kill } = deps;
-  // Children first: a shim would have nobody to report its end to.
+  // Children are killed before their shims, which have no containerd to report to.
   const pids = listShimDescendants(await listProcesses(files), layout.socket).toReversed();
   for (const pid of pids) await kill(pid);
   const mounts = await unmountBelow(deps, layout.directory);

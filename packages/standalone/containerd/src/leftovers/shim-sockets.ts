@@ -8,12 +8,12 @@ import { messageOf, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
-/** Source: containerd, runtime v2 shim, SocketAddress. */
+/** Directory of the sockets. Source: containerd, runtime v2 shim, SocketAddress. */
 export const SHIM_SOCKETS = "/run/containerd/s";
-/** Source: containerd, runtime v2. */
-const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
-/** containerd 2 has a second socket. */
-const KINDS = ["", "/debug"];
+/** Path of containers' bundles below the state. Source: containerd, runtime v2. */
+const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
+/** Suffixes in the hashed names. containerd 2 has a second socket. */
+const SOCKET_SUFFIXES = ["", "/debug"];
 
 export interface ShimDeps {
   readonly files: Files;
@@ -22,21 +22,21 @@ export interface ShimDeps {
 }
 
 export function shimSocketPaths({ socket }: ContainerdLayout, id: string): readonly string[] {
-  return KINDS.map((kind) => {
-    const hash = createHash("sha256").update(`${socket}/k8s.io/${id}${kind}`).digest("hex");
+  return SOCKET_SUFFIXES.map((suffix) => {
+    const hash = createHash("sha256").update(`${socket}/k8s.io/${id}${suffix}`).digest("hex");
     return join(SHIM_SOCKETS, hash);
   });
 }
 
 function bundlesDirectory({ state }: ContainerdLayout): string {
-  return join(state, BUNDLES);
+  return join(state, BUNDLES_PATH);
 }
 
 async function readRecordedIds({ files, layout, bootId }: ShimDeps): Promise<readonly string[]> {
-  const recorded = parseJson(await files.readText(layout.shims));
-  if (!isJsonObject(recorded) || recorded["bootId"] !== bootId || !Array.isArray(recorded["ids"]))
+  const record = parseJson(await files.readText(layout.shims));
+  if (!isJsonObject(record) || record["bootId"] !== bootId || !Array.isArray(record["ids"]))
     return [];
-  return recorded["ids"].filter((id): id is string => typeof id === "string");
+  return record["ids"].filter((id): id is string => typeof id === "string");
 }
 
 async function removeSockets({ files, layout }: ShimDeps, ids: readonly string[]): Promise<void> {
@@ -45,15 +45,15 @@ async function removeSockets({ files, layout }: ShimDeps, ids: readonly string[]
 
 export async function sweepShimSockets(deps: ShimDeps): Promise<void> {
   const { files, layout, bootId } = deps;
-  const recorded = await readRecordedIds(deps);
+  const recordedIds = await readRecordedIds(deps);
   const ids = await files.list(bundlesDirectory(layout));
-  const ended = recorded.filter((id) => !ids.includes(id));
-  if (ended.length === 0 && ids.length === recorded.length) return;
-  await removeSockets(deps, ended);
+  const endedIds = recordedIds.filter((id) => !ids.includes(id));
+  if (endedIds.length === 0 && ids.length === recordedIds.length) return;
+  await removeSockets(deps, endedIds);
   await files.writeAtomic(layout.shims, `${JSON.stringify({ bootId, ids })}\n`);
 }
 
-/** For containers that no longer run. */
+/** Removes the sockets of containers that no longer run. */
 export async function removeShimSockets(deps: ShimDeps): Promise<void> {
   const ids = [
     ...(await readRecordedIds(deps)),
@@ -69,9 +69,9 @@ export function sweepShimSocketsOnChange(
   signal: AbortSignal,
 ): void {
   const { files, layout, log } = deps;
-  let sweeping: Promise<void> = Promise.resolve();
+  let lastSweep: Promise<void> = Promise.resolve();
   const sweep = (): void => {
-    sweeping = sweeping
+    lastSweep = lastSweep
       .then(() => sweepShimSockets(deps))
       .catch((error: unknown) => {
         log.warn("sockets of shims cannot be removed", { reason: messageOf(error), err: error });

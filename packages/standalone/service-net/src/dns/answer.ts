@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers DNS queries from names of Services, and forwards all others to the host's resolvers.
+// Answers to DNS queries: from the names of Services, or else from the host's resolvers.
 import {
   RCODE,
   readAnswers,
@@ -14,7 +14,7 @@ import {
 import type { ServiceCounters } from "../metrics.ts";
 import { lookUp, type Lookup, type Zone } from "./zone.ts";
 
-/** The answer's id is arbitrary. */
+/** Forwards a query. The id of the returned answer is arbitrary. */
 export type ForwardQuery = (
   question: Buffer,
   options: { readonly isTcp: boolean; readonly client: string },
@@ -23,7 +23,7 @@ export type ForwardQuery = (
 export interface AnswerDeps {
   readonly zone: Zone;
   readonly forwardQuery: ForwardQuery;
-  /** Rotates the addresses of answers. */
+  /** Returns the number by which to rotate the addresses of an answer. */
   readonly nextRotation: () => number;
   readonly countReply: ServiceCounters["countReply"];
 }
@@ -35,8 +35,8 @@ export interface DnsClient {
 
 const ALIASES_MAX = 8;
 
-function rotated<T>(items: readonly T[], nextRotation: number): readonly T[] {
-  const start = items.length === 0 ? 0 : nextRotation % items.length;
+function rotate<T>(items: readonly T[], rotation: number): readonly T[] {
+  const start = items.length === 0 ? 0 : rotation % items.length;
   return [...items.slice(start), ...items.slice(0, start)];
 }
 
@@ -78,18 +78,18 @@ function ownReply(query: Query, { records, name, lookup }: AliasChain, deps: Ans
   deps.countReply({ by: "own", result: lookup.kind === "found" ? "done" : "missing" });
   if (lookup.kind !== "found") return { rcode: RCODE.missing, records, domain };
   const matching = lookup.records.filter(({ type }) => type === query.type || query.type === "ANY");
-  const own = rotated(matching, deps.nextRotation()).map((record) => ({ name, record }));
-  return { rcode: RCODE.ok, records: [...records, ...own], domain };
+  const ownRecords = rotate(matching, deps.nextRotation()).map((record) => ({ name, record }));
+  return { rcode: RCODE.ok, records: [...records, ...ownRecords], domain };
 }
 
 export async function answerQuery(
   bytes: Buffer,
-  asker: DnsClient,
+  dnsClient: DnsClient,
   deps: AnswerDeps,
 ): Promise<Buffer | undefined> {
   const query = readQuery(bytes);
   if (query === undefined) return undefined;
-  const write = (reply: Reply): Buffer => writeReply(query, reply, asker.isTcp);
+  const write = (reply: Reply): Buffer => writeReply(query, reply, dnsClient.isTcp);
   if (!query.isStandard) {
     deps.countReply({ by: "nobody", result: "refused" });
     return write({ rcode: RCODE.notImplemented, records: [] });
@@ -97,8 +97,11 @@ export async function answerQuery(
   const chain = followAliases(query, deps.zone);
   if (chain.lookup.kind !== "foreign") return write(ownReply(query, chain, deps));
   if (chain.records.length > 0)
-    return write(await resolveAlias(query, chain, { ...deps, client: asker.address }));
-  const answer = await deps.forwardQuery(bytes, { isTcp: asker.isTcp, client: asker.address });
+    return write(await resolveAlias(query, chain, { ...deps, client: dnsClient.address }));
+  const answer = await deps.forwardQuery(bytes, {
+    isTcp: dnsClient.isTcp,
+    client: dnsClient.address,
+  });
   deps.countReply({ by: "others", result: answer === undefined ? "failed" : "done" });
   return answer === undefined
     ? write({ rcode: RCODE.failed, records: [] })

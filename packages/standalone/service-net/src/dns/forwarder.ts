@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards DNS queries to the host's resolvers. Each query has its own source port and id, against spoofed answers.
+// Forwarding of DNS queries to the host's resolvers. Each has its own source port and id, against spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
 import type { Clock } from "@patchbay/base";
@@ -7,16 +7,16 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { ForwardQuery } from "./answer.ts";
 import { isAnswerTo, readQuery, withId } from "./packets.ts";
 
-const RESOLVER = "/etc/resolv.conf";
+const RESOLVER_CONFIG = "/etc/resolv.conf";
 const PORT = 53;
-/** Clients give up after 5 s. Source: resolv.conf(5). */
+/** Time limit for each server. Clients give up after 5 s. Source: resolv.conf(5). */
 const TIMEOUT_MS = 2000;
-/** Source: resolv.conf(5), MAXNS */
+/** Maximum number of servers. Source: resolv.conf(5), MAXNS. */
 const SERVERS_MAX = 3;
-/** Limits of open queries: in total and per client. */
-const OPEN_MAX = 512;
-const OPEN_PER_CLIENT_MAX = 64;
-const LENGTH_BYTES = 2;
+/** Maximum number of open queries, in total and per client. */
+const OPEN_QUERIES_MAX = 512;
+const OPEN_QUERIES_PER_CLIENT_MAX = 64;
+const LENGTH_PREFIX_BYTES = 2;
 
 export function parseServers(text: string, ownAddress: string): readonly string[] {
   return text
@@ -74,7 +74,7 @@ function queryByTcp({
 }: ServerQuery): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
   const socket = createConnection({ host: server, port });
-  let read = Buffer.alloc(0);
+  let receivedBytes = Buffer.alloc(0);
   const finish = (answer?: Buffer): void => {
     resolve(answer);
     socket.destroy();
@@ -89,13 +89,16 @@ function queryByTcp({
     finish();
   });
   socket.on("data", (piece) => {
-    read = Buffer.concat([read, piece]);
-    const length = read.length < LENGTH_BYTES ? Infinity : read.readUInt16BE(0) + LENGTH_BYTES;
-    if (read.length < length) return;
-    const answer = read.subarray(LENGTH_BYTES, length);
+    receivedBytes = Buffer.concat([receivedBytes, piece]);
+    const length =
+      receivedBytes.length < LENGTH_PREFIX_BYTES
+        ? Infinity
+        : receivedBytes.readUInt16BE(0) + LENGTH_PREFIX_BYTES;
+    if (receivedBytes.length < length) return;
+    const answer = receivedBytes.subarray(LENGTH_PREFIX_BYTES, length);
     finish(isAnswer(answer) ? answer : undefined);
   });
-  const length = Buffer.alloc(LENGTH_BYTES);
+  const length = Buffer.alloc(LENGTH_PREFIX_BYTES);
   length.writeUInt16BE(bytes.length, 0);
   socket.write(Buffer.concat([length, bytes]));
   return promise;
@@ -104,10 +107,10 @@ function queryByTcp({
 interface ForwarderDeps {
   readonly files: Pick<Files, "readText">;
   readonly clock: Clock;
-  /** Unpredictable, from 0 to 65,535. */
+  /** Returns an unpredictable number from 0 to 65,535. */
   readonly randomId: () => number;
   readonly ownAddress: string;
-  /** Defaults to 53. */
+  /** Port of the servers; 53 by default. */
   readonly port?: number;
 }
 
@@ -118,21 +121,21 @@ async function queryInOrder(
 ): Promise<Buffer | undefined> {
   for (const server of servers) {
     const timeout = new AbortController();
-    const done = new AbortController();
-    clock.sleep(TIMEOUT_MS, done.signal).then(
+    const timerStop = new AbortController();
+    clock.sleep(TIMEOUT_MS, timerStop.signal).then(
       () => {
         timeout.abort();
       },
       () => undefined,
     );
     const answer = await queryServer(server, timeout.signal);
-    done.abort();
+    timerStop.abort();
     if (answer !== undefined) return answer;
   }
   return undefined;
 }
 
-/** resolv.conf changes with the host's network. */
+/** Creates a forwarder. It reads resolv.conf for each query, because the file changes with the host's network. */
 export function createForwarder({
   files,
   clock,
@@ -140,17 +143,21 @@ export function createForwarder({
   ownAddress,
   port = PORT,
 }: ForwarderDeps): ForwardQuery {
-  const open = new Map<string, number>();
-  let all = 0;
+  const openByClient = new Map<string, number>();
+  let openCount = 0;
   return async (question, { isTcp, client }) => {
     const query = readQuery(question);
-    const clientCount = open.get(client) ?? 0;
-    if (query === undefined || all >= OPEN_MAX || clientCount >= OPEN_PER_CLIENT_MAX)
+    const clientCount = openByClient.get(client) ?? 0;
+    if (
+      query === undefined ||
+      openCount >= OPEN_QUERIES_MAX ||
+      clientCount >= OPEN_QUERIES_PER_CLIENT_MAX
+    )
       return undefined;
-    open.set(client, clientCount + 1);
-    all += 1;
+    openByClient.set(client, clientCount + 1);
+    openCount += 1;
     try {
-      const servers = parseServers((await files.readText(RESOLVER)) ?? "", ownAddress);
+      const servers = parseServers((await files.readText(RESOLVER_CONFIG)) ?? "", ownAddress);
       return await queryInOrder(
         servers,
         (server, signal) => {
@@ -162,10 +169,10 @@ export function createForwarder({
         clock,
       );
     } finally {
-      all -= 1;
-      const remaining = (open.get(client) ?? 1) - 1;
-      if (remaining === 0) open.delete(client);
-      else open.set(client, remaining);
+      openCount -= 1;
+      const remaining = (openByClient.get(client) ?? 1) - 1;
+      if (remaining === 0) openByClient.delete(client);
+      else openByClient.set(client, remaining);
     }
   };
 }

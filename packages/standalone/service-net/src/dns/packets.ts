@@ -3,16 +3,16 @@
 import * as dns from "dns-packet";
 import type { ZoneRecord } from "./zone.ts";
 
-/** Endpoints of a Service change with its VMs. Source: CoreDNS, plugin kubernetes. */
+/** Time to cache an answer. Endpoints of a Service change with its VMs. Source: CoreDNS, plugin kubernetes. */
 const TTL_SECONDS = 5;
-/** Source: RFC 1035 section 4.2.1 */
-const UDP_MIN = 512;
-/** Fits every path MTU. Source: DNS flag day 2020. */
-const UDP_MAX = 1232;
-/** Source: RFC 1035 section 4.1.1 */
+/** Maximum size of a message without EDNS. Source: RFC 1035 section 4.2.1. */
+const UDP_MIN_BYTES = 512;
+/** Maximum size of a message with EDNS, which fits every path MTU. Source: DNS flag day 2020. */
+const UDP_MAX_BYTES = 1232;
+/** Position of the opcode in the flags. Source: RFC 1035 section 4.1.1. */
 const [OPCODE_SHIFT, OPCODE_MASK] = [11, 15];
 
-/** Source: RFC 1035 section 4.1.1 */
+/** Response codes. Source: RFC 1035 section 4.1.1. */
 export const RCODE = { ok: 0, failed: 2, missing: 3, notImplemented: 4 } as const;
 
 export interface Query {
@@ -23,18 +23,18 @@ export interface Query {
   readonly isRecursive: boolean;
   readonly hasEdns: boolean;
   readonly udpMax: number;
-  /** One name of class IN. */
+  /** Whether the query asks for one name of class IN. */
   readonly isStandard: boolean;
 }
 
 function computeUdpMax(opt: dns.Answer | undefined): number {
-  const payloadSize = opt?.type === "OPT" ? opt.udpPayloadSize : UDP_MIN;
-  return Math.min(UDP_MAX, Math.max(UDP_MIN, payloadSize));
+  const payloadSize = opt?.type === "OPT" ? opt.udpPayloadSize : UDP_MIN_BYTES;
+  return Math.min(UDP_MAX_BYTES, Math.max(UDP_MIN_BYTES, payloadSize));
 }
 
 function toQuery(packet: dns.DecodedPacket): Query | undefined {
   const { type, id = 0, flags = 0, questions = [], additionals = [] } = packet;
-  const [question, ...others] = questions;
+  const [question, ...otherQuestions] = questions;
   if (type !== "query" || question === undefined) return undefined;
   const opt = additionals.find((answer) => answer.type === "OPT");
   const isInternetClass = question.class === undefined || question.class === "IN";
@@ -47,11 +47,13 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
     hasEdns: opt !== undefined,
     udpMax: computeUdpMax(opt),
     isStandard:
-      others.length === 0 && isInternetClass && ((flags >> OPCODE_SHIFT) & OPCODE_MASK) === 0,
+      otherQuestions.length === 0 &&
+      isInternetClass &&
+      ((flags >> OPCODE_SHIFT) & OPCODE_MASK) === 0,
   };
 }
 
-/** Undefined packets get no answer. */
+/** Decodes a query. Returns undefined for packets that get no answer. */
 export function readQuery(bytes: Buffer): Query | undefined {
   try {
     return toQuery(dns.decode(bytes));
@@ -66,18 +68,18 @@ export interface NamedRecord {
 }
 
 function toAnswer({ name, record }: NamedRecord): dns.Answer {
-  const at = { name, ttl: TTL_SECONDS };
+  const commonFields = { name, ttl: TTL_SECONDS };
   switch (record.type) {
     case "A":
-      return { ...at, type: "A", data: record.address };
+      return { ...commonFields, type: "A", data: record.address };
     case "CNAME":
-      return { ...at, type: "CNAME", data: record.target };
+      return { ...commonFields, type: "CNAME", data: record.target };
     case "SRV":
-      return { ...at, type: "SRV", data: { target: record.target, port: record.port } };
+      return { ...commonFields, type: "SRV", data: { target: record.target, port: record.port } };
   }
 }
 
-/** Tells clients how long to cache a negative answer. Source: RFC 2308 */
+/** Builds a record that tells clients how long to cache a negative answer. Source: RFC 2308. */
 function buildSoa(domain: string): dns.Answer {
   const names = { mname: `ns.dns.${domain}`, rname: `hostmaster.${domain}` };
   const times = { serial: 1, refresh: 7200, retry: 1800, expire: 86_400, minimum: TTL_SECONDS };
@@ -88,11 +90,11 @@ export interface Reply {
   readonly rcode: number;
   readonly records: readonly NamedRecord[];
   readonly forwardedAnswers?: readonly dns.Answer[];
-  /** Unset when this server is not authoritative. */
+  /** Domain of the zone; unset if this server is not authoritative. */
   readonly domain?: string;
 }
 
-/** A truncated answer makes the client retry over TCP. */
+/** Encodes a reply. A truncated reply makes the client retry over TCP. */
 export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
   const answers = [...reply.records.map(toAnswer), ...(reply.forwardedAnswers ?? [])];
   const authoritative = reply.domain === undefined ? 0 : dns.AUTHORITATIVE_ANSWER;
@@ -116,7 +118,7 @@ export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
 const OPT: dns.Answer = {
   type: "OPT",
   name: ".",
-  udpPayloadSize: UDP_MAX,
+  udpPayloadSize: UDP_MAX_BYTES,
   extendedRcode: 0,
   ednsVersion: 0,
   flags: 0,
@@ -155,7 +157,7 @@ function questionText(bytes: Buffer): string | undefined {
   }
 }
 
-/** Anybody could have sent the message. */
+/** Returns whether the message answers the query, because any host could have sent it. */
 export function isAnswerTo(
   bytes: Buffer,
   { name, type }: { readonly name: string; readonly type: string },

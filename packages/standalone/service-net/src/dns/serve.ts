@@ -6,52 +6,56 @@ import { AppError, messageOf, type Logger } from "@patchbay/base";
 
 import type { DnsClient } from "./answer.ts";
 
-const LENGTH_BYTES = 2;
+const LENGTH_PREFIX_BYTES = 2;
 const CONNECTIONS_MAX = 128;
-/** Source: RFC 7766 section 6.2.3, "a few seconds". */
-const IDLE_MS = 10_000;
+/** Time after which an idle connection is closed. Source: RFC 7766 section 6.2.3, "a few seconds". */
+const IDLE_TIMEOUT_MS = 10_000;
 
 export interface NameServerDeps {
   readonly address: string;
-  /** 0 selects a free port. */
+  /** Port of the server; 0 selects a free port. */
   readonly port: number;
   readonly answer: (bytes: Buffer, dnsClient: DnsClient) => Promise<Buffer | undefined>;
   readonly log: Logger;
 }
 
-/** `read` starts with a length prefix. Returns the rest. */
-async function answerAll(socket: Socket, read: Buffer, deps: NameServerDeps): Promise<Buffer> {
-  let rest = read;
-  while (rest.length >= LENGTH_BYTES) {
-    const end = rest.readUInt16BE(0) + LENGTH_BYTES;
-    if (rest.length < end) break;
+/** Answers all complete queries. Each starts with a length prefix. Returns the remaining bytes. */
+async function answerAll(
+  socket: Socket,
+  receivedBytes: Buffer,
+  deps: NameServerDeps,
+): Promise<Buffer> {
+  let remainingBytes = receivedBytes;
+  while (remainingBytes.length >= LENGTH_PREFIX_BYTES) {
+    const end = remainingBytes.readUInt16BE(0) + LENGTH_PREFIX_BYTES;
+    if (remainingBytes.length < end) break;
     const dnsClient = { address: socket.remoteAddress ?? "", isTcp: true };
-    const answer = await deps.answer(rest.subarray(LENGTH_BYTES, end), dnsClient);
-    rest = rest.subarray(end);
+    const answer = await deps.answer(remainingBytes.subarray(LENGTH_PREFIX_BYTES, end), dnsClient);
+    remainingBytes = remainingBytes.subarray(end);
     if (answer === undefined) {
       socket.destroy();
       return Buffer.alloc(0);
     }
-    const length = Buffer.alloc(LENGTH_BYTES);
+    const length = Buffer.alloc(LENGTH_PREFIX_BYTES);
     length.writeUInt16BE(answer.length, 0);
     socket.write(Buffer.concat([length, answer]));
   }
-  return rest;
+  return remainingBytes;
 }
 
 function serveConnection(socket: Socket, deps: NameServerDeps): void {
-  socket.setTimeout(IDLE_MS, () => {
+  socket.setTimeout(IDLE_TIMEOUT_MS, () => {
     socket.destroy();
   });
   socket.on("error", () => {
     socket.destroy();
   });
   void (async () => {
-    let read = Buffer.alloc(0);
+    let receivedBytes = Buffer.alloc(0);
     for await (const piece of socket) {
       // a socket without an encoding yields buffers
-      read = Buffer.concat([read, piece as Buffer]);
-      read = Buffer.from(await answerAll(socket, read, deps));
+      receivedBytes = Buffer.concat([receivedBytes, piece as Buffer]);
+      receivedBytes = Buffer.from(await answerAll(socket, receivedBytes, deps));
     }
   })().catch(() => {
     socket.destroy();
@@ -59,7 +63,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
 }
 
 /**
- * Returns the port.
+ * Serves DNS over UDP and TCP until the signal is aborted. Returns the port.
  * @throws AppError with SERVICE_NAMES_FAILED
  */
 export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Promise<number> {
@@ -76,8 +80,9 @@ export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Pro
   try {
     tcp.listen(deps.port, address);
     await once(tcp, "listening");
-    const listening = tcp.address();
-    const port = typeof listening === "object" && listening !== null ? listening.port : deps.port;
+    const boundAddress = tcp.address();
+    const port =
+      typeof boundAddress === "object" && boundAddress !== null ? boundAddress.port : deps.port;
     udp.bind(port, address);
     await once(udp, "listening");
     udp.on("error", (error) => {

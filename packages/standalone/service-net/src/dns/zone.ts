@@ -8,7 +8,7 @@ export type ZoneRecord =
   | { readonly type: "CNAME"; readonly target: string }
   | { readonly type: "SRV"; readonly target: string; readonly port: number };
 
-/** `foreign` is a name of another zone, `missing` does not exist; otherwise all records of any type. */
+/** Result of a lookup: `foreign` is a name of another zone, `missing` does not exist, `found` has all its records. */
 export type Lookup =
   | { readonly kind: "foreign" | "missing" }
   | { readonly kind: "found"; readonly records: readonly ZoneRecord[] };
@@ -22,10 +22,10 @@ export interface Zone {
 }
 
 const MISSING: Lookup = { kind: "missing" };
-/** A name without records that has names below it. */
-const EMPTY: Lookup = { kind: "found", records: [] };
+/** Result for a name without records that has names below it. */
+const EMPTY_NAME: Lookup = { kind: "found", records: [] };
 
-function found(records: readonly ZoneRecord[]): Lookup {
+function toLookup(records: readonly ZoneRecord[]): Lookup {
   return records.length === 0 ? MISSING : { kind: "found", records };
 }
 
@@ -33,7 +33,7 @@ function isHeadless({ spec }: Service): boolean {
   return spec.clusterIP === "None";
 }
 
-/** The pod's hostname, or its address. */
+/** Returns the pod's hostname, or else its address with dashes. */
 function endpointLabel({ hostname }: Endpoint, address: string): string {
   return hostname?.toLowerCase() ?? address.replaceAll(".", "-");
 }
@@ -63,10 +63,10 @@ function listReadyEndpoints(
 function findServiceRecords(service: Service, zone: Zone): Lookup {
   const { type, externalName = "", clusterIP = "" } = service.spec;
   if (type === "ExternalName")
-    return found([{ type: "CNAME", target: externalName.toLowerCase().replace(/\.$/, "") }]);
+    return toLookup([{ type: "CNAME", target: externalName.toLowerCase().replace(/\.$/, "") }]);
   if (!isHeadless(service))
-    return clusterIP === "" ? EMPTY : found([{ type: "A", address: clusterIP }]);
-  return found(listReadyEndpoints(service, zone).map(({ address }) => ({ type: "A", address })));
+    return clusterIP === "" ? EMPTY_NAME : toLookup([{ type: "A", address: clusterIP }]);
+  return toLookup(listReadyEndpoints(service, zone).map(({ address }) => ({ type: "A", address })));
 }
 
 function findEndpointRecords(label: string, service: Service, zone: Zone): Lookup {
@@ -74,27 +74,29 @@ function findEndpointRecords(label: string, service: Service, zone: Zone): Looku
   const endpointRecords = listReadyEndpoints(service, zone).filter(
     (candidate) => candidate.label === label,
   );
-  return found(endpointRecords.map(({ address }) => ({ type: "A", address })));
+  return toLookup(endpointRecords.map(({ address }) => ({ type: "A", address })));
 }
 
-/** At the Service, or at each endpoint of a headless Service. */
+/** Returns one record at the Service, or one for each endpoint of a headless Service. */
 function findPortRecords(
   [portName, protocol]: readonly [string, string],
   service: Service,
   zone: Zone,
 ): Lookup {
   const { name, namespace = "" } = service.metadata;
-  const own = `${name}.${namespace}.svc.${zone.domain}`;
+  const serviceDomain = `${name}.${namespace}.svc.${zone.domain}`;
   const isNamedPort = (port: { readonly name?: string; readonly protocol?: string }): boolean =>
     (port.name ?? "") === portName && (port.protocol ?? "TCP").toLowerCase() === protocol;
   if (!isHeadless(service)) {
     const port = service.spec.ports?.find(isNamedPort);
-    return port === undefined ? MISSING : found([{ type: "SRV", target: own, port: port.port }]);
+    return port === undefined
+      ? MISSING
+      : toLookup([{ type: "SRV", target: serviceDomain, port: port.port }]);
   }
-  return found(
+  return toLookup(
     listReadyEndpoints(service, zone).flatMap(({ label, slice }): readonly ZoneRecord[] => {
       const port = slice.ports?.find(isNamedPort)?.port;
-      return port === undefined ? [] : [{ type: "SRV", target: `${label}.${own}`, port }];
+      return port === undefined ? [] : [{ type: "SRV", target: `${label}.${serviceDomain}`, port }];
     }),
   );
 }
@@ -107,17 +109,17 @@ function lookUpBelow(labels: readonly string[], service: Service, zone: Zone): L
   return isPort ? findPortRecords([first.slice(1), second.slice(1)], service, zone) : MISSING;
 }
 
-/** Case-insensitive. */
+/** Looks up a name, regardless of case. */
 export function lookUp(name: string, zone: Zone): Lookup {
   const lowerName = name.toLowerCase().replace(/\.$/, "");
-  if (lowerName === zone.domain) return EMPTY;
+  if (lowerName === zone.domain) return EMPTY_NAME;
   if (!lowerName.endsWith(`.${zone.domain}`)) return { kind: "foreign" };
   const labels = lowerName.slice(0, -zone.domain.length - 1).split(".");
   if (labels.pop() !== "svc") return MISSING;
   const namespace = labels.pop();
-  if (namespace === undefined) return EMPTY;
+  if (namespace === undefined) return EMPTY_NAME;
   const serviceName = labels.pop();
-  if (serviceName === undefined) return zone.hasNamespace(namespace) ? EMPTY : MISSING;
+  if (serviceName === undefined) return zone.hasNamespace(namespace) ? EMPTY_NAME : MISSING;
   const service = zone.findService(namespace, serviceName);
   return service === undefined ? MISSING : lookUpBelow(labels, service, zone);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the kernel's table of forwards: completely at the start, then only changes.
+// The kernel's table of forwards, which is written completely at the start, and then only changed.
 import { AppError, messageOf, type Logger } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import type { ServiceCounters } from "../metrics.ts";
@@ -15,8 +15,8 @@ interface ForwardTableDeps {
   readonly countWrite: ServiceCounters["countWrite"];
 }
 
-/** Atomic. */
-async function apply({ runner, countWrite }: ForwardTableDeps, stdin: string): Promise<void> {
+/** Applies the rules atomically. */
+async function applyRules({ runner, countWrite }: ForwardTableDeps, stdin: string): Promise<void> {
   const argv = ["nft", "-f", "-"] as const;
   const { exitCode, stderr } = await runner.run({ argv, stdin, timeoutMs: TIMEOUT_MS });
   if (exitCode === 0) return;
@@ -26,41 +26,41 @@ async function apply({ runner, countWrite }: ForwardTableDeps, stdin: string): P
 
 export class ForwardTable {
   readonly #deps: ForwardTableDeps;
-  /** Undefined when unknown. */
-  #written: readonly Forward[] | undefined;
+  /** Forwards in the kernel's table; undefined if unknown. */
+  #writtenForwards: readonly Forward[] | undefined;
 
   constructor(deps: ForwardTableDeps) {
     this.#deps = deps;
   }
 
   get count(): number {
-    return this.#written?.length ?? 0;
+    return this.#writtenForwards?.length ?? 0;
   }
 
   /**
-   * Existing connections continue.
+   * Writes the forwards. Existing connections continue.
    * @throws AppError with SERVICE_RULES_REFUSED
    */
   async write(forwards: readonly Forward[]): Promise<void> {
     const { log, settings, countWrite } = this.#deps;
-    const before = this.#written;
-    if (before !== undefined) {
-      const change = changeText(settings, before, forwards);
+    const previousForwards = this.#writtenForwards;
+    if (previousForwards !== undefined) {
+      const change = changeText(settings, previousForwards, forwards);
       if (change === "") return;
       try {
-        await apply(this.#deps, change);
-        this.#written = forwards;
+        await applyRules(this.#deps, change);
+        this.#writtenForwards = forwards;
         countWrite("changed");
         log.info("services changed", { count: forwards.length });
         return;
       } catch (error) {
         // Another program changed or flushed the table, so it is rewritten.
         log.warn("service rules are rewritten completely", { reason: messageOf(error) });
-        this.#written = undefined;
+        this.#writtenForwards = undefined;
       }
     }
-    await apply(this.#deps, tableText(settings, forwards));
-    this.#written = forwards;
+    await applyRules(this.#deps, tableText(settings, forwards));
+    this.#writtenForwards = forwards;
     countWrite("whole");
     log.info("services written", { count: forwards.length });
   }

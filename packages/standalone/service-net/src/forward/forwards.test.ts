@@ -3,7 +3,7 @@ import type { Endpoint, EndpointSlice, Service } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
 import { dropDuplicates, listForwards, type Forward } from "./forwards.ts";
-import { addressAt, contains, parseNetwork } from "./network.ts";
+import { addressAt, containsAddress, parseNetwork } from "./network.ts";
 
 const ONE: Endpoint = { addresses: ["10.88.0.5"] };
 const FORWARD = {
@@ -221,7 +221,7 @@ test.each([
 ])("address of %s at %i", (text, distance, want) => {
   const network = parseNetwork(text);
   expect(network === undefined ? "" : addressAt(network, distance)).toBe(want);
-  expect(network !== undefined && contains(network, want)).toBe(true);
+  expect(network !== undefined && containsAddress(network, want)).toBe(true);
 });
 
 test.each([
@@ -238,5 +238,5 @@ test.each([
 });
 
 test("what is no address is in no network", () => {
-  expect(contains(RANGES.services, "text")).toBe(false);
+  expect(containsAddress(RANGES.services, "text")).toBe(false);
 });

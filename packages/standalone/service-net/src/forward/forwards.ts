@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives the forwarding table from Services and EndpointSlices. Pure.
+// Forwards of Services, from their EndpointSlices. Pure.
 import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api";
-import { contains, type Network } from "./network.ts";
+import { containsAddress, type Network } from "./network.ts";
 
 export interface Forward {
-  /** `NAMESPACE/NAME:PORT/PROTOCOL`. */
+  /** Name such as `NAMESPACE/NAME:PORT/PROTOCOL`. */
   readonly name: string;
   readonly protocol: "tcp" | "udp";
   readonly address: string;
   readonly port: number;
   readonly nodePort?: number;
-  /** `ADDRESS . PORT`, sorted, at least one. */
+  /** Endpoints such as `ADDRESS . PORT`, sorted; at least one. */
   readonly endpoints: readonly string[];
-  /** A client then always reaches the same endpoint, while the endpoints are unchanged. */
+  /** Whether a client always reaches the same endpoint while the endpoints are unchanged. */
   readonly isSticky: boolean;
 }
 
 export interface Ranges {
   readonly services: Network;
-  /** No Service may use this address. */
+  /** Address of the name server, which no Service may use. */
   readonly dns: string;
 }
 
 const PORT_MAX = 65_535;
-/** Older objects may have ports outside this range. Source: kube-apiserver, default of --service-node-port-range. */
+/** Range of node ports. Older objects may have others. Source: kube-apiserver, default of --service-node-port-range. */
 const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
-/** This-host, loopback, link-local, multicast, reserved and broadcast addresses. */
+/** Matches this-host, loopback, link-local, multicast, reserved and broadcast addresses. */
 const NON_ENDPOINT = /^(?:0|127|169\.254|22[4-9]|23\d|24\d|25[0-5])\./;
 
 function isPort(port: number | undefined): port is number {
@@ -38,12 +38,12 @@ function parseProtocol(text = "TCP"): "tcp" | "udp" | undefined {
   return text === "UDP" ? "udp" : undefined;
 }
 
-/** Tenants can write any address. */
+/** Returns whether to forward to the address. Tenants can write any address. */
 export function isEndpoint(address: string, { services }: Ranges): boolean {
-  return isIPv4(address) && !NON_ENDPOINT.test(address) && !contains(services, address);
+  return isIPv4(address) && !NON_ENDPOINT.test(address) && !containsAddress(services, address);
 }
 
-/** Terminating endpoints may still serve. Source: KEP-1669. */
+/** Returns the addresses in a state. Terminating endpoints may still serve. Source: KEP-1669. */
 function selectAddresses({ endpoints = [] }: EndpointSlice, state: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;
@@ -61,11 +61,11 @@ function listEndpoints(
     slices
       .filter(({ addressType }) => addressType === "IPv4")
       .flatMap((slice) => {
-        const found = (slice.ports ?? []).find(
+        const slicePort = (slice.ports ?? []).find(
           (port) => (port.name ?? "") === name && (port.protocol ?? "TCP") === protocol,
         );
-        if (found === undefined || !isPort(found.port)) return [];
-        const { port } = found;
+        if (slicePort === undefined || !isPort(slicePort.port)) return [];
+        const { port } = slicePort;
         return selectAddresses(slice, state)
           .filter((address) => isEndpoint(address, ranges))
           .map((address) => `${address} . ${String(port)}`);
@@ -86,7 +86,7 @@ function isForwarded({ metadata, spec }: Service, { services, dns }: Ranges): bo
     metadata.deletionTimestamp === undefined &&
     spec.type !== "ExternalName" &&
     isIPv4(address) &&
-    contains(services, address) &&
+    containsAddress(services, address) &&
     address !== dns
   );
 }
@@ -118,7 +118,7 @@ export function listForwards(
   });
 }
 
-/** The API server never assigns an address or node port twice. */
+/** Drops forwards with the same address or node port, which the API server never assigns twice. */
 export function dropDuplicates(forwards: readonly Forward[]): readonly Forward[] {
   const seen = new Set<string>();
   const isNew = (...keys: readonly string[]): boolean => {
@@ -127,7 +127,7 @@ export function dropDuplicates(forwards: readonly Forward[]): readonly Forward[]
     return true;
   };
   return [...forwards]
-    .sort((one, other) => (one.name < other.name ? -1 : 1))
+    .sort((left, right) => (left.name < right.name ? -1 : 1))
     .filter(({ protocol, address, port, nodePort }) =>
       isNew(
         `${address} ${protocol} ${String(port)}`,

@@ -6,17 +6,21 @@ export interface Network {
   readonly text: string;
 }
 
-/** Prefix lengths, bits. Others are too small for Services, or too large for one machine. */
-const [LENGTH_MIN, LENGTH_MAX] = [8, 30];
+/** Range of prefix lengths in bits. Other networks are too small for Services, or too large for one machine. */
+const [PREFIX_LENGTH_MIN, PREFIX_LENGTH_MAX] = [8, 30];
 
 export function parseNetwork(text: string): Network | undefined {
   const prefix = parseIp(text);
-  if (prefix?.version !== 4 || prefix.length < LENGTH_MIN || prefix.length > LENGTH_MAX)
+  if (
+    prefix?.version !== 4 ||
+    prefix.length < PREFIX_LENGTH_MIN ||
+    prefix.length > PREFIX_LENGTH_MAX
+  )
     return undefined;
   return toNetworkAddress(prefix).value === prefix.value ? { prefix, text } : undefined;
 }
 
-export function contains({ prefix }: Network, address: string): boolean {
+export function containsAddress({ prefix }: Network, address: string): boolean {
   const parsed = parseIp(address);
   return parsed !== undefined && isWithin(parsed, prefix);
 }

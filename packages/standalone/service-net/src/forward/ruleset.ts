@@ -5,10 +5,10 @@ import type { Forward } from "./forwards.ts";
 
 export interface TableSettings {
   readonly table: string;
-  /** In CIDR form. */
+  /** Network of Services, in CIDR notation. */
   readonly serviceNetwork: string;
   readonly dns: string;
-  /** In CIDR form. */
+  /** Network of the pods, in CIDR notation. */
   readonly podNetwork: string;
   readonly bridge: string;
 }
@@ -48,17 +48,17 @@ function mapText(name: string, type: string, elements: readonly string[]): reado
   return [`map ${name} {`, `type ${type} : verdict`, ...list, "}"];
 }
 
-function baseChain(name: string, at: string, rules: readonly string[]): readonly string[] {
-  return [`chain ${name} {`, `type ${at}; policy accept;`, ...rules, "}"];
+function baseChain(name: string, hook: string, rules: readonly string[]): readonly string[] {
+  return [`chain ${name} {`, `type ${hook}; policy accept;`, ...rules, "}"];
 }
 
 /**
- * A pod would answer a neighbor directly over the bridge, past the host, which must translate the answer. So
- * connections from pods and this host are masqueraded.
+ * Builds the base chains, which masquerade connections from pods and this host. Otherwise a pod would answer a neighbor
+ * directly over the bridge, past the host, which must translate the answer.
  */
 function printBaseChains(settings: TableSettings): readonly string[] {
   const { serviceNetwork, podNetwork, dns, bridge } = settings;
-  const isDirect = `ip daddr ${podNetwork} ip saddr != ${podNetwork} fib saddr type != local`;
+  const directMatch = `ip daddr ${podNetwork} ip saddr != ${podNetwork} fib saddr type != local`;
   return [
     "chain services {",
     "ip daddr . meta l4proto . th dport vmap @addresses",
@@ -69,7 +69,7 @@ function printBaseChains(settings: TableSettings): readonly string[] {
     ...baseChain("postrouting", "nat hook postrouting priority srcnat - 1", [
       `meta mark & ${MARK} == 0x0 return`,
       `meta mark set meta mark ^ ${MARK}`,
-      `ct original ip daddr != ${serviceNetwork} ${isDirect} return`,
+      `ct original ip daddr != ${serviceNetwork} ${directMatch} return`,
       "masquerade",
     ]),
     "chain unanswered {",
@@ -87,7 +87,7 @@ function printBaseChains(settings: TableSettings): readonly string[] {
   ];
 }
 
-/** Replaces an existing table of that name. */
+/** Prints the whole table, which replaces an existing table of that name. */
 export function tableText(settings: TableSettings, forwards: readonly Forward[]): string {
   const head = `table ip ${settings.table}`;
   const addresses = forwards.map(
@@ -118,7 +118,7 @@ export function removalText(table: string): string {
   return `table ip ${table}\ndelete table ip ${table}\n`;
 }
 
-function elements(verb: "add" | "delete", table: string, forward: Forward): readonly string[] {
+function printElements(verb: "add" | "delete", table: string, forward: Forward): readonly string[] {
   const target = verb === "add" ? ` : goto ${chainName(forward)}` : "";
   const nodePort = nodePortElement(forward);
   return [
@@ -145,29 +145,37 @@ function mapByName(forwards: readonly Forward[]): ReadonlyMap<string, Forward> {
   return new Map(forwards.map((forward) => [forward.name, forward]));
 }
 
-/** Empty when nothing has changed. */
+/** Prints the changes of the table; empty if nothing has changed. */
 export function changeText(
   { table }: TableSettings,
-  before: readonly Forward[],
-  after: readonly Forward[],
+  currentForwards: readonly Forward[],
+  newForwards: readonly Forward[],
 ): string {
-  const [old, wanted] = [mapByName(before), mapByName(after)];
-  const inTable = `ip ${table}`;
-  const removed = before.filter((forward) => !hasSameElements(forward, wanted.get(forward.name)));
-  const added = after.filter((forward) => !hasSameElements(forward, old.get(forward.name)));
-  const changed = after.filter((forward) => !hasSameRules(forward, old.get(forward.name)));
-  const deleted = before.filter(({ name }) => !wanted.has(name));
+  const [oldByName, newByName] = [mapByName(currentForwards), mapByName(newForwards)];
+  const tableReference = `ip ${table}`;
+  const removedElements = currentForwards.filter(
+    (forward) => !hasSameElements(forward, newByName.get(forward.name)),
+  );
+  const addedElements = newForwards.filter(
+    (forward) => !hasSameElements(forward, oldByName.get(forward.name)),
+  );
+  const changedChains = newForwards.filter(
+    (forward) => !hasSameRules(forward, oldByName.get(forward.name)),
+  );
+  const deletedChains = currentForwards.filter(({ name }) => !newByName.has(name));
   const lines = [
-    ...removed.flatMap((forward) => elements("delete", table, forward)),
-    ...changed.flatMap((forward) => [
-      `add chain ${inTable} ${chainName(forward)}`,
-      `flush chain ${inTable} ${chainName(forward)}`,
-      ...printRules(forward).map((rule) => `add rule ${inTable} ${chainName(forward)} ${rule}`),
+    ...removedElements.flatMap((forward) => printElements("delete", table, forward)),
+    ...changedChains.flatMap((forward) => [
+      `add chain ${tableReference} ${chainName(forward)}`,
+      `flush chain ${tableReference} ${chainName(forward)}`,
+      ...printRules(forward).map(
+        (rule) => `add rule ${tableReference} ${chainName(forward)} ${rule}`,
+      ),
     ]),
-    ...added.flatMap((forward) => elements("add", table, forward)),
-    ...deleted.flatMap((forward) => [
-      `flush chain ${inTable} ${chainName(forward)}`,
-      `delete chain ${inTable} ${chainName(forward)}`,
+    ...addedElements.flatMap((forward) => printElements("add", table, forward)),
+    ...deletedChains.flatMap((forward) => [
+      `flush chain ${tableReference} ${chainName(forward)}`,
+      `delete chain ${tableReference} ${chainName(forward)}`,
     ]),
   ];
   return lines.map((line) => `${line}\n`).join("");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of nftables, a route, and the name server's address. They outlive this program, so that a restart interrupts
+// Table of nftables, route, and address of the name server. They outlive this program, so that a restart interrupts
 // nothing; `patchbay down` removes them.
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { addressAt, parseNetwork } from "../forward/network.ts";
 import { removalText } from "../forward/ruleset.ts";
 
 const TIMEOUT_MS = 10_000;
-/** The tenth address, as in kubeadm's clusters. */
+/** Offset in the Service network, as in kubeadm's clusters. */
 const DNS_DISTANCE = 10;
 
-/** Each machine on the host has its own network of Services, and so its own table. */
+/** Returns a name for the network. Each machine on the host has its own network of Services, and so its own table. */
 export function buildTableName(serviceNetwork: string): string {
   return `patchbay-services-${serviceNetwork.split("/")[0] ?? ""}`;
 }
@@ -19,14 +19,14 @@ export function findDnsAddress(serviceNetwork: string): string {
   return network === undefined ? "" : addressAt(network, DNS_DISTANCE);
 }
 
-/** The route only has to exist: the table redirects the packets before they reach the device. */
+/** Returns the route, which only has to exist: the table redirects packets before they reach the device. */
 function routeArguments(serviceNetwork: string): readonly string[] {
   return [serviceNetwork, "dev", "lo"];
 }
 
 /**
- * The kernel accepts a route only once, so two machines cannot claim the same network. Equivalent to:
- * `ip -4 route add NETWORK dev lo`.
+ * Returns whether this machine got the network. The kernel accepts a route only once, so two machines cannot claim the
+ * same network. Equivalent to: `ip -4 route add NETWORK dev lo`.
  */
 export async function claimServices(
   runner: ProcessRunner,
@@ -36,7 +36,7 @@ export async function claimServices(
   return (await runner.run({ argv, timeoutMs: TIMEOUT_MS })).exitCode === 0;
 }
 
-/** Idempotent. */
+/** Adds the address and the route. Idempotent. */
 export async function prepareHost(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   const dns = findDnsAddress(serviceNetwork);
   const commands = [
@@ -47,7 +47,7 @@ export async function prepareHost(runner: ProcessRunner, serviceNetwork: string)
     await runner.run({ argv: ["ip", "-4", ...args], timeoutMs: TIMEOUT_MS });
 }
 
-/** Idempotent. */
+/** Removes the route, the address and the table. Idempotent. */
 export async function removeServices(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   if (parseNetwork(serviceNetwork) === undefined) return;
   const commands = [

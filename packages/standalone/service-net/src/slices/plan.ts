@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the EndpointSlices and Endpoints of a Service with a selector. Pure.
+// Plans of the EndpointSlices and Endpoints of a Service with a selector. Pure.
 import {
   isPodFinished,
   type Endpoint,
@@ -17,7 +17,7 @@ import { isEqual } from "@patchbay/base";
 
 export const SLICE_WRITER = "service-net.patchbay.io";
 
-/** Other clients write the slices of a Service without selector. */
+/** Returns whether the Service has a selector. Other clients write the slices of a Service without one. */
 export function isSelecting({ spec }: Service): boolean {
   return Object.keys(spec.selector ?? {}).length > 0 && spec.type !== "ExternalName";
 }
@@ -34,8 +34,10 @@ function resolveTargetPort({ port, protocol = "TCP", targetPort = port }: Servic
   if (typeof targetPort === "number") return targetPort;
   return pod.spec.containers
     .flatMap(({ ports = [] }) => ports)
-    .find((known) => known.name === targetPort && (known.protocol ?? "TCP") === protocol)
-    ?.containerPort;
+    .find(
+      (containerPort) =>
+        containerPort.name === targetPort && (containerPort.protocol ?? "TCP") === protocol,
+    )?.containerPort;
 }
 
 function resolvePorts({ spec }: Service, pod: Pod): readonly EndpointPort[] {
@@ -83,7 +85,7 @@ export function buildSlices(service: Service, pods: readonly Pod[]): readonly En
   return slicesOfParts({ service, writer: SLICE_WRITER, stem }, parts);
 }
 
-/** Source: Kubernetes core/v1 IsHeadlessService. */
+/** Label of a headless Service. Source: Kubernetes core/v1 IsHeadlessService. */
 const HEADLESS_LABEL = "service.kubernetes.io/headless";
 
 interface EndpointsAction {
@@ -111,17 +113,19 @@ function sortedAddresses(endpoints: readonly Endpoint[]): readonly EndpointsAddr
 
 function toSubset(slices: readonly EndpointSlice[]): EndpointsSubset {
   const endpoints = slices.flatMap((slice) => slice.endpoints ?? []);
-  const ready = sortedAddresses(endpoints.filter(({ conditions }) => conditions?.ready === true));
-  // Only slices contain terminating endpoints.
-  const waiting = sortedAddresses(
+  const readyAddresses = sortedAddresses(
+    endpoints.filter(({ conditions }) => conditions?.ready === true),
+  );
+  // Endpoints contain no terminating addresses.
+  const notReadyAddresses = sortedAddresses(
     endpoints.filter(
       ({ conditions }) => conditions?.ready !== true && conditions?.terminating !== true,
     ),
   );
   const ports = slices[0]?.ports ?? [];
   return {
-    ...(ready.length > 0 && { addresses: ready }),
-    ...(waiting.length > 0 && { notReadyAddresses: waiting }),
+    ...(readyAddresses.length > 0 && { addresses: readyAddresses }),
+    ...(notReadyAddresses.length > 0 && { notReadyAddresses }),
     ...(ports.length > 0 && {
       ports: ports.map(({ name = "", port = 0, protocol = "TCP" }) => ({
         ...(name !== "" && { name }),
@@ -151,28 +155,28 @@ function buildEndpoints(service: Service, slices: readonly EndpointSlice[]): End
       name,
       namespace,
       labels: { ...labels, ...(isHeadless(service) && { [HEADLESS_LABEL]: "" }) },
-      // The API server deletes them with the Service.
+      // The API server deletes the Endpoints with the Service.
       ownerReferences: [{ apiVersion: "v1", kind: "Service", name, uid, controller: true }],
     },
     ...(subsets.length > 0 && { subsets }),
   };
 }
 
-function comparedFields({ metadata, subsets = [] }: Endpoints): unknown {
+function toComparedFields({ metadata, subsets = [] }: Endpoints): unknown {
   const { labels = {}, ownerReferences = [] } = metadata;
   return [labels, ownerReferences.map(({ uid }) => uid), subsets];
 }
 
-/** Older clients read Endpoints. Source: Kubernetes pkg/controller/endpoint/endpoints_controller.go. */
+/** Plans the Endpoints for older clients. Source: Kubernetes pkg/controller/endpoint/endpoints_controller.go. */
 export function planEndpoints(
   service: Service,
   slices: readonly EndpointSlice[],
-  known: Endpoints | undefined,
+  existing: Endpoints | undefined,
 ): EndpointsAction | undefined {
   const object = buildEndpoints(service, slices);
-  if (known === undefined) return { kind: "create", object };
-  if (isEqual(comparedFields(known), comparedFields(object))) return undefined;
-  const { resourceVersion = "" } = known.metadata;
+  if (existing === undefined) return { kind: "create", object };
+  if (isEqual(toComparedFields(existing), toComparedFields(object))) return undefined;
+  const { resourceVersion = "" } = existing.metadata;
   return {
     kind: "update",
     object: { ...object, metadata: { ...object.metadata, resourceVersion } },

@@ -6,7 +6,7 @@ import type { Store } from "@patchbay/core/interfaces";
 import { listSlices, type Objects } from "../objects.ts";
 import { planEndpoints, isSelecting, SLICE_WRITER, buildSlices } from "./plan.ts";
 
-/** The API server deletes slices and Endpoints with the Service. */
+/** Writes the slices and Endpoints of a Service. The API server deletes them with the Service. */
 export async function reconcileSlices(
   key: string,
   { services, pods, slices, endpoints }: Objects,
@@ -14,14 +14,14 @@ export async function reconcileSlices(
 ): Promise<Next> {
   const service = services.find(parseKey(key));
   if (service === undefined || service.metadata.deletionTimestamp !== undefined) return done();
-  const inNamespace = pods.listBy("namespace", service.metadata.namespace ?? "");
-  const wanted = buildSlices(service, inNamespace);
-  for (const { kind, slice } of planSlices(wanted, listSlices(slices, key), SLICE_WRITER)) {
+  const namespacePods = pods.listBy("namespace", service.metadata.namespace ?? "");
+  const wantedSlices = buildSlices(service, namespacePods);
+  for (const { kind, slice } of planSlices(wantedSlices, listSlices(slices, key), SLICE_WRITER)) {
     await performWrite(store, ENDPOINT_SLICES, { kind, object: slice });
   }
-  // Other clients also write the Endpoints.
+  // Other clients write the Endpoints of a Service without a selector.
   if (!isSelecting(service)) return done();
-  const change = planEndpoints(service, wanted, endpoints.find(parseKey(key)));
+  const change = planEndpoints(service, wantedSlices, endpoints.find(parseKey(key)));
   if (change !== undefined) await performWrite(store, ENDPOINTS, change);
   return done();
 }

@@ -16,10 +16,10 @@ export const RANGES: Ranges = {
   dns: "10.96.0.10",
 };
 
-/** Replaces default fields; undefined removes a field. */
+/** Changes of default fields; undefined removes a field. */
 type Change<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 
-/** Service `web` in namespace `blue`, port 80. */
+/** Builds Service `web` in namespace `blue`, with port 80. */
 export function aService(
   spec: Change<Service["spec"]> = {},
   metadata: Partial<Service["metadata"]> = {},
@@ -38,7 +38,7 @@ export function aService(
   };
 }
 
-/** A ready pod that `web` selects. */
+/** Builds a ready pod that `web` selects. */
 export function aPod(
   name: string,
   podIP: string,
@@ -73,7 +73,7 @@ export function aPod(
   };
 }
 
-/** A slice of `web`. */
+/** Builds a slice of `web`. */
 export function aSlice(
   endpoints: readonly Endpoint[],
   change: Change<EndpointSlice> = {},

@@ -22,7 +22,7 @@ export interface WebhookCallDeps {
 }
 
 interface Destination {
-  /** A string explains why there is no peer. */
+  /** Peer to call, or a text that explains why there is none. */
   readonly peer: Peer | string;
   readonly host: string;
   readonly path: string;
@@ -58,7 +58,7 @@ function findDestination(webhook: Webhook, store: Store): Destination {
     : urlDestination(textAt(webhook.clientConfig, "url"), caPem);
 }
 
-/** Messages of client-go. Source: Kubernetes api/errors NewGenericServerResponse. */
+/** Messages of client-go by status code. Source: Kubernetes api/errors NewGenericServerResponse. */
 const STATUS_MESSAGES: Readonly<Record<number, string>> = {
   400: "the server rejected our request for an unknown reason",
   401: "the server has asked for the client to provide credentials",
@@ -138,7 +138,7 @@ async function withContext<T>(context: string, step: () => T | Promise<T>): Prom
   }
 }
 
-/** Throws an Error if the call fails or the response is invalid. */
+/** Calls the webhook. Throws an Error if the call fails or the response is invalid. */
 export async function callWebhook(
   webhook: Webhook,
   request: AdmissionRequest,

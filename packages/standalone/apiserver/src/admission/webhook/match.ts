@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules, selectors and match conditions of webhooks.
+// Matching of requests against the rules, selectors and match conditions of webhooks.
 import { messageOf } from "@patchbay/base";
 import type { Variables } from "../../expressions/condition.ts";
 import type { Kind } from "../../kinds/kind.ts";
@@ -20,7 +20,7 @@ function includesOrWildcard(list: readonly string[], value: string): boolean {
   return list.includes("*") || list.includes(value);
 }
 
-/** `pods/*` also matches subresources; `*` matches every resource without subresources. */
+/** Returns whether a pattern matches: `pods/*` also matches subresources; `*` matches no subresources. */
 function matchesResource(
   resources: readonly string[],
   resource: string,
@@ -54,7 +54,7 @@ function storedNamespaceLabels(store: Store, name: string): Readonly<Record<stri
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/** A Namespace matches by its new labels, other objects by the stored labels of their namespace. */
+/** Tests the labels of the object's namespace. For a Namespace that is written, tests its new labels. */
 function matchesNamespace(webhook: Webhook, request: AdmissionRequest, store: Store): boolean {
   const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
@@ -96,7 +96,7 @@ function equivalentKinds(
   return [kind, ...others.filter((other) => other.version !== kind.version)];
 }
 
-/** Returns the kind in the version that the webhook wants. */
+/** Returns the kind in the version that the webhook wants, or undefined if the webhook does not match. */
 export function findMatchingKind(
   webhook: Webhook,
   request: AdmissionRequest,
@@ -129,7 +129,7 @@ function evaluateCondition(
   }
 }
 
-/** A false condition decides even if others fail to evaluate. Source: KEP-3716. */
+/** Returns false if a condition is false, even if others fail; otherwise the first error, or true. Source: KEP-3716. */
 export function evaluateConditions(
   { conditions }: Pick<Webhook, "conditions">,
   request: AdmissionRequest,

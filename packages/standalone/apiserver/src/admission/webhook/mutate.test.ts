@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { badRequest, invalid } from "../../meta/status.ts";
 import type { Fields } from "../../objects/json.ts";
 import {
-  answering,
+  makeWebhookServer,
   hook,
   label,
   makeAdmission,
@@ -15,8 +15,8 @@ import {
 
 describe("mutation", () => {
   test("goes from webhook to webhook, and warnings are collected", async () => {
-    const one = answering({ ...label("one"), warnings: ["w1"] });
-    const two = answering({
+    const one = makeWebhookServer({ ...label("one"), warnings: ["w1"] });
+    const two = makeWebhookServer({
       ...patchOf({ op: "add", path: "/data", value: { a: "b" } }),
       warnings: ["w2"],
     });
@@ -37,9 +37,9 @@ describe("mutation", () => {
   });
 
   test("asks a webhook again when a later one changed the object and it wants that", async () => {
-    const one = answering({});
-    const other = answering({});
-    const two = answering(label("two"));
+    const one = makeWebhookServer({});
+    const other = makeWebhookServer({});
+    const two = makeWebhookServer(label("two"));
     const { admission } = await makeAdmission(
       { "one:443": one.server, "other:443": other.server, "two:443": two.server },
       {
@@ -109,7 +109,7 @@ describe("mutation", () => {
     },
   ])("refuses $name", async ({ response, message }) => {
     const { admission } = await makeAdmission(
-      { "one:443": answering(response).server },
+      { "one:443": makeWebhookServer(response).server },
       { mutating: [hook("one")] },
     );
     await expect(admission.mutate(admissionRequest(), same)).rejects.toMatchObject({
@@ -122,7 +122,7 @@ describe("mutation", () => {
     { name: "another namespace", path: "/metadata/namespace", code: 400 },
     { name: "another name", path: "/metadata/name", code: 422 },
   ])("refuses $name", async ({ path, code }) => {
-    const one = answering(patchOf({ op: "replace", path, value: "x" }));
+    const one = makeWebhookServer(patchOf({ op: "replace", path, value: "x" }));
     const { admission } = await makeAdmission(
       { "one:443": one.server },
       { mutating: [hook("one")] },
@@ -132,7 +132,7 @@ describe("mutation", () => {
   });
 
   test("by a patch of nothing changes nothing", async () => {
-    const one = answering({
+    const one = makeWebhookServer({
       patchType: "JSONPatch",
       patch: Buffer.from("null").toString("base64"),
     });
@@ -145,7 +145,7 @@ describe("mutation", () => {
   });
 
   test("keeps the kind and the version of the object", async () => {
-    const one = answering(
+    const one = makeWebhookServer(
       patchOf(
         { op: "replace", path: "/kind", value: "Other" },
         { op: "replace", path: "/apiVersion", value: "other/v1" },
@@ -160,7 +160,7 @@ describe("mutation", () => {
   });
 
   test("of a body of its own keeps its kind, and may name another object", async () => {
-    const one = answering(
+    const one = makeWebhookServer(
       patchOf(
         { op: "replace", path: "/metadata/name", value: "x" },
         { op: "replace", path: "/metadata/namespace", value: "x" },
@@ -184,7 +184,7 @@ describe("mutation", () => {
     { name: "a missing namespace", path: "/metadata/namespace" },
     { name: "a missing name", path: "/metadata/name" },
   ])("takes $name as that of the request", async ({ path }) => {
-    const one = answering(patchOf({ op: "replace", path, value: "" }));
+    const one = makeWebhookServer(patchOf({ op: "replace", path, value: "" }));
     const { admission } = await makeAdmission(
       { "one:443": one.server },
       { mutating: [hook("one")] },
@@ -202,7 +202,7 @@ describe("mutation", () => {
     },
   ])("whose object has a fault $name is answered with $want", async ({ given, want }) => {
     const { admission } = await makeAdmission(
-      { "one:443": answering(label("x")).server },
+      { "one:443": makeWebhookServer(label("x")).server },
       { mutating: [hook("one")] },
     );
     const completing = admission.mutate(admissionRequest(), () => {
@@ -213,7 +213,7 @@ describe("mutation", () => {
 
   test("cannot change a deletion", async () => {
     const { admission } = await makeAdmission(
-      { "one:443": answering(label("x")).server },
+      { "one:443": makeWebhookServer(label("x")).server },
       { mutating: [hook("one")] },
     );
     await expect(

@@ -42,7 +42,7 @@ function optionalField(name: string, value: string): Fields {
   return value === "" ? {} : { [name]: value };
 }
 
-/** The namespace of a Namespace is its own name. */
+/** Builds an AdmissionReview. A Namespace's `namespace` is its own name. */
 export function toReview(
   request: AdmissionRequest,
   { wantedKind, uid, version }: ReviewOptions,
@@ -73,7 +73,7 @@ export function toReview(
 
 export interface Verdict {
   readonly denial: StatusError | undefined;
-  /** JSON text; empty if nothing changes. */
+  /** JSON text of the patch; empty if the webhook changes nothing. */
   readonly patch: string;
   readonly patchType: string;
   readonly warnings: readonly string[];
@@ -93,7 +93,7 @@ function decodePatch(value: unknown): string {
   return Buffer.from(text, "base64").toString("utf8");
 }
 
-/** Status codes below 400 become 400, because a denial must not look like success. */
+/** Converts a denial to an error. Codes below 400 become 400, because a denial must not look like success. */
 function toDenial(webhook: string, status: Fields): StatusError {
   const code = Number(status["code"] ?? 0);
   const denied = `admission webhook "${webhook}" denied the request`;
@@ -146,7 +146,7 @@ function checkAllowedType(response: Fields): void {
   }
 }
 
-/** Throws an Error if the response is malformed. */
+/** Parses the webhook's response. Throws an Error if it is malformed. */
 export function parseReview(review: unknown, webhook: Webhook, uid: string): Verdict {
   const response = valueAt(review, "response");
   if (!isFields(response)) {
@@ -168,7 +168,7 @@ export function parseReview(review: unknown, webhook: Webhook, uid: string): Ver
   return {
     denial: allowed ? undefined : toDenial(webhook.name, asFields(response["status"])),
     patch: webhook.mutating ? patch : "",
-    // v1beta1 has no patchType.
+    // In v1beta1, every patch is a JSON patch.
     patchType: webhook.reviewVersion === "v1" ? textAt(response, "patchType") : "JSONPatch",
     warnings: asList(response["warnings"]).map(String),
   };

@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { defineKind } from "../../kinds/kind.ts";
 import type { Fields } from "../../objects/json.ts";
 import { SUBSET, endpoints, service } from "../../testing/far-api.ts";
-import { type Reached, makeBehind } from "../../testing/memory-network.ts";
+import { type ConnectTarget, makeBackendServer } from "../../testing/memory-network.ts";
 import {
   GROUP,
-  answering,
+  makeWebhookServer,
   hook,
   label,
   makeAdmission,
@@ -17,7 +17,7 @@ import {
 import type { Mutation } from "../admission.ts";
 
 test("a webhook receives the whole request", async () => {
-  const one = answering({});
+  const one = makeWebhookServer({});
   const { admission, connections } = await makeAdmission(
     { "one:443": one.server },
     { validating: [hook("one")] },
@@ -50,7 +50,7 @@ test("a webhook receives the whole request", async () => {
       options: { kind: "CreateOptions" },
     },
   });
-  expect(connections.asked[0]?.peer).toEqual({
+  expect(connections.attempts[0]?.peer).toEqual({
     addresses: [{ host: "one", port: 443 }],
     serverName: "one",
     caPem: "",
@@ -59,7 +59,7 @@ test("a webhook receives the whole request", async () => {
 
 describe("a refusal", () => {
   const text = (code: number, body: string) =>
-    makeBehind((_request, response) => response.writeHead(code).end(body)).server;
+    makeBackendServer((_request, response) => response.writeHead(code).end(body)).server;
   const failed = (why: string): string =>
     `Internal error occurred: failed calling webhook "one": failed to call webhook: ${why}`;
   const invalid = (why: string): string =>
@@ -71,7 +71,7 @@ describe("a refusal", () => {
 
   test.each<{
     name: string;
-    reached: Reached;
+    reached: ConnectTarget;
     hook?: Fields;
     asked?: Partial<Mutation>;
     code: number;
@@ -79,32 +79,34 @@ describe("a refusal", () => {
   }>([
     {
       name: "without a reason",
-      reached: answering({ allowed: false }).server,
+      reached: makeWebhookServer({ allowed: false }).server,
       code: 400,
       message: 'admission webhook "one" denied the request without explanation',
     },
     {
       name: "with a message and a code",
-      reached: answering({ allowed: false, status: { code: 409, message: "no", reason: "Taken" } })
-        .server,
+      reached: makeWebhookServer({
+        allowed: false,
+        status: { code: 409, message: "no", reason: "Taken" },
+      }).server,
       code: 409,
       message: 'admission webhook "one" denied the request: no',
     },
     {
       name: "with a reason alone",
-      reached: answering({ allowed: false, status: { code: 200, reason: "Taken" } }).server,
+      reached: makeWebhookServer({ allowed: false, status: { code: 200, reason: "Taken" } }).server,
       code: 400,
       message: 'admission webhook "one" denied the request: Taken',
     },
     {
       name: "with an empty status",
-      reached: answering({ allowed: false, status: {} }).server,
+      reached: makeWebhookServer({ allowed: false, status: {} }).server,
       code: 400,
       message: 'admission webhook "one" denied the request without explanation',
     },
     {
       name: "with the least code of a refusal",
-      reached: answering({ allowed: false, status: { code: 399, message: "no" } }).server,
+      reached: makeWebhookServer({ allowed: false, status: { code: 399, message: "no" } }).server,
       code: 400,
       message: 'admission webhook "one" denied the request: no',
     },
@@ -178,31 +180,31 @@ describe("a refusal", () => {
     },
     {
       name: "of another uid",
-      reached: answering({ uid: "x" }).server,
+      reached: makeWebhookServer({ uid: "x" }).server,
       code: 500,
       message: invalid('expected response.uid="uid-1", got "x"'),
     },
     {
       name: "of a word instead of a decision",
-      reached: answering({ allowed: "yes" }).server,
+      reached: makeWebhookServer({ allowed: "yes" }).server,
       code: 500,
       message: expect.stringContaining("cannot unmarshal string") as string,
     },
     {
       name: "of a patch while validating",
-      reached: answering(label("x")).server,
+      reached: makeWebhookServer(label("x")).server,
       code: 500,
       message: invalid("validating webhook may not return response.patch"),
     },
     {
       name: "of a patch type while validating",
-      reached: answering({ patchType: "JSONPatch" }).server,
+      reached: makeWebhookServer({ patchType: "JSONPatch" }).server,
       code: 500,
       message: invalid("validating webhook may not return response.patchType"),
     },
     {
       name: "of a dry run that it does not support",
-      reached: answering({}).server,
+      reached: makeWebhookServer({}).server,
       hook: { sideEffects: "Some" },
       asked: { dryRun: true },
       code: 400,
@@ -210,14 +212,14 @@ describe("a refusal", () => {
     },
     {
       name: "of a condition that fails",
-      reached: answering({}).server,
+      reached: makeWebhookServer({}).server,
       hook: { matchConditions: [{ name: "c", expression: "object.nope.x == 1" }] },
       code: 403,
       message: expect.stringContaining("matchConditions[c]") as string,
     },
     {
       name: "of a Service that is not there",
-      reached: answering({}).server,
+      reached: makeWebhookServer({}).server,
       hook: { clientConfig: { service: { namespace: "a", name: "b", path: "p" } } },
       code: 500,
       message: failed('Post "https://b.a.svc:443/p?timeout=10s": service "b" not found'),
@@ -246,7 +248,7 @@ describe("a refusal", () => {
 test("a refusal carries the details that the webhook gave", async () => {
   const status = { code: 403, message: "no", details: { name: "n", kind: "k" } };
   const { admission } = await makeAdmission(
-    { "one:443": answering({ allowed: false, status }).server },
+    { "one:443": makeWebhookServer({ allowed: false, status }).server },
     { validating: [hook("one")] },
   );
   await expect(admission.validate(admissionRequest())).rejects.toMatchObject({
@@ -257,7 +259,7 @@ test("a refusal carries the details that the webhook gave", async () => {
 
 describe("a webhook is reached", () => {
   test("at the port and the path of its URL", async () => {
-    const one = answering({});
+    const one = makeWebhookServer({});
     const { admission, connections } = await makeAdmission(
       { "[fd00::1]:8443": one.server },
       { validating: [hook("one", { clientConfig: { url: "https://[fd00::1]:8443/a/b" } })] },
@@ -265,7 +267,7 @@ describe("a webhook is reached", () => {
     await admission.validate(admissionRequest());
     expect(one.received[0]?.request.url).toBe("/a/b?timeout=10s");
     expect(one.received[0]?.request.headers.host).toBe("[fd00::1]:8443");
-    expect(connections.asked[0]?.peer).toEqual({
+    expect(connections.attempts[0]?.peer).toEqual({
       addresses: [{ host: "fd00::1", port: 8443 }],
       serverName: "fd00::1",
       caPem: "",
@@ -277,7 +279,7 @@ describe("a webhook is reached", () => {
     { path: "/a", port: 443, url: "/a", host: "far.default.svc:443" },
     { path: "a", port: 443, url: "/a", host: "far.default.svc:443" },
   ])("at the endpoints of its Service: $path", async ({ path, port, url, host }) => {
-    const one = answering({});
+    const one = makeWebhookServer({});
     const { admission, connections, store } = await makeAdmission(
       { "10.0.0.2:8443": one.server },
       {
@@ -302,7 +304,7 @@ describe("a webhook is reached", () => {
       `${url}?timeout=10s`,
       host,
     ]);
-    expect(connections.asked[0]?.peer).toEqual({
+    expect(connections.attempts[0]?.peer).toEqual({
       addresses: [
         { host: "10.0.0.1", port: 8443 },
         { host: "10.0.0.2", port: 8443 },
@@ -317,7 +319,7 @@ describe("the first version of reviews", () => {
   const first = { admissionReviewVersions: ["v2", "v1beta1", "v1"] };
 
   test("is used when the webhook prefers it, and needs neither uid nor type", async () => {
-    const one = makeBehind((_request, response) => {
+    const one = makeBackendServer((_request, response) => {
       const { patch } = label("one");
       response.end(JSON.stringify({ response: { allowed: true, patch } }));
     });
@@ -333,7 +335,7 @@ describe("the first version of reviews", () => {
   });
 
   test("does not let validation change anything", async () => {
-    const one = answering({ uid: "other", ...label("one") });
+    const one = makeWebhookServer({ uid: "other", ...label("one") });
     const { admission } = await makeAdmission(
       { "one:443": one.server },
       { validating: [hook("one", first)] },
@@ -343,7 +345,7 @@ describe("the first version of reviews", () => {
 });
 
 test("a review of a namespace names it as its own namespace", async () => {
-  const one = answering({});
+  const one = makeWebhookServer({});
   const rules = [{ operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["*/*"] }];
   const { admission } = await makeAdmission(
     { "one:443": one.server },
@@ -369,7 +371,7 @@ test("a review of a namespace names it as its own namespace", async () => {
 });
 
 test("a review of a body of its own shows it as it is", async () => {
-  const one = answering({});
+  const one = makeWebhookServer({});
   const rules = [
     { operations: ["*"], apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps/x"] },
   ];
@@ -448,7 +450,7 @@ describe("a webhook is not asked", () => {
       hook: { namespaceSelector: { matchExpressions: [{ key: "a", operator: "Exists" }] } },
     },
   ])("$name", async ({ hook: change = {}, asked = {} }) => {
-    const one = answering({ allowed: false });
+    const one = makeWebhookServer({ allowed: false });
     const { admission } = await makeAdmission(
       { "one:443": one.server },
       { validating: [hook("one", change)], mutating: [hook("one", change)] },

@@ -21,7 +21,7 @@ interface MutationResult {
   readonly changed: boolean;
 }
 
-/** A broken patch is an internal error, regardless of the webhook's failure policy. */
+/** Applies the patch. A broken patch is an internal error, regardless of the webhook's failure policy. */
 function applyPatch(object: KubeObject, patch: string): unknown {
   try {
     const operations = parseJson(patch);
@@ -61,7 +61,7 @@ function completeObject(object: KubeObject, complete: Complete): KubeObject {
   }
 }
 
-/** Throws StatusErrors 400, 422 and 500. */
+/** Applies the patch and completes the object. Throws a StatusError 400, 422 or 500. */
 function applyWebhookPatch(request: Mutation, patch: string, complete: Complete): MutationResult {
   const { object, kind, bodyKind } = request;
   const result = applyPatch(object, patch);
@@ -96,7 +96,7 @@ class WebhookAdmission implements Admission {
     const reinvocable: Webhook[] = [];
     const toReinvoke = new Set<Webhook>();
     const webhooks = this.#webhooks(MUTATING, request);
-    const first = await this.#mutateByAll(webhooks, request, {
+    const mutatedObject = await this.#mutateByAll(webhooks, request, {
       complete,
       onCalled: (webhook, changed) => {
         if (changed) {
@@ -107,7 +107,7 @@ class WebhookAdmission implements Admission {
         }
       },
     });
-    return this.#mutateByAll([...toReinvoke], { ...request, object: first }, { complete });
+    return this.#mutateByAll([...toReinvoke], { ...request, object: mutatedObject }, { complete });
   }
 
   async validate(request: AdmissionRequest): Promise<void> {
@@ -133,11 +133,11 @@ class WebhookAdmission implements Admission {
     await this.validate(request);
   }
 
-  /** Webhook configurations are exempt, so that a broken webhook can always be removed. */
+  /** Lists the webhooks. Webhook configurations are exempt, so that a broken webhook can always be removed. */
   #webhooks(resource: string, { kind }: AdmissionRequest): readonly Webhook[] {
-    const exempt =
+    const isExempt =
       kind.group === GROUP && (kind.resource === MUTATING || kind.resource === VALIDATING);
-    return exempt
+    return isExempt
       ? []
       : this.#deps.store.list({ bucket: `${GROUP}/${resource}` }).flatMap(parseWebhooks);
   }
@@ -152,10 +152,10 @@ class WebhookAdmission implements Admission {
   ): Promise<KubeObject> {
     let { object } = request;
     for (const webhook of webhooks) {
-      const mutated = await this.#mutateBy(webhook, { ...request, object }, options.complete);
-      if (mutated !== undefined) {
-        object = mutated.object;
-        options.onCalled?.(webhook, mutated.changed);
+      const mutation = await this.#mutateBy(webhook, { ...request, object }, options.complete);
+      if (mutation !== undefined) {
+        object = mutation.object;
+        options.onCalled?.(webhook, mutation.changed);
       }
     }
     return object;
@@ -175,7 +175,7 @@ class WebhookAdmission implements Admission {
       : applyWebhookPatch(request, verdict.patch, complete);
   }
 
-  /** Returns undefined if no rule matches, or if the webhook fails and its failure policy is Ignore. */
+  /** Returns undefined if no rule or condition matches, or if the webhook fails and its failure policy is Ignore. */
   async #review(webhook: Webhook, request: AdmissionRequest): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
     if (wantedKind === undefined) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: admissionregistration.k8s.io/v1.
+// Parsed webhook configurations. Source: admissionregistration.k8s.io/v1.
 import { compileCondition, type Condition } from "../../expressions/condition.ts";
 import { makeLabelMatcher } from "../../meta/label-selector.ts";
 import { type Fields, asFields, asList, textAt, valueAt } from "../../objects/json.ts";
@@ -11,7 +11,7 @@ export interface Rule {
   readonly groups: readonly string[];
   readonly versions: readonly string[];
   readonly resources: readonly string[];
-  /** `Cluster`, `Namespaced` or `*`. */
+  /** Scope of the resources: `Cluster`, `Namespaced` or `*`. */
   readonly scope: string;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users grant only rights that they hold, or need the verb `escalate` or `bind`.
+// Escalation check: users grant only rights that they hold, or need the verb `escalate` or `bind`.
 // Source: Kubernetes "Privilege escalation prevention and bootstrapping".
 import type { Kind } from "../../kinds/kind.ts";
 import { notFound, tooLarge } from "../../meta/status.ts";
@@ -19,9 +19,9 @@ import { forbiddenBecause, quoteAll } from "../forbidden.ts";
 import type { User } from "../user.ts";
 import { RBAC_GROUP, isSystemMaster } from "./rbac.ts";
 
-/** Bounds memory, because the lists of a rule multiply. The largest roles in use have a few thousand simple rules. */
+/** Bounds memory, because splitting multiplies a rule's lists. The largest roles have a few thousand simple rules. */
 const SIMPLE_RULES_MAX = 10_000;
-/** Bounds time: simple rules times the names in the held rules. */
+/** Bounds time. Maximum product of the requested simple rules and the names in the held rules. */
 const COMPARISONS_MAX = 10_000_000;
 
 const EMPTY_RULE: Omit<PolicyRule, "verbs"> = {
@@ -46,7 +46,7 @@ function splitResources(rule: PolicyRule, verb: string): PolicyRule[] {
   );
 }
 
-/** A simple rule has one verb on one resource or path. */
+/** Splits a rule into simple rules, which have one verb on one resource or path. */
 function splitRule(rule: PolicyRule): readonly PolicyRule[] {
   return rule.verbs.flatMap((verb) => [
     ...splitResources(rule, verb),
@@ -86,21 +86,21 @@ function checkCount(heldRules: readonly PolicyRule[], requestedRules: readonly P
   }
 }
 
-function coversSimpleRule(heldRules: PolicyRule, requestedRules: PolicyRule): boolean {
-  const [verb = ""] = requestedRules.verbs;
+function coversSimpleRule(heldRule: PolicyRule, simpleRule: PolicyRule): boolean {
+  const [verb = ""] = simpleRule.verbs;
   const coversNames =
-    heldRules.resourceNames.length === 0 ||
-    requestedRules.resourceNames.some((name) => heldRules.resourceNames.includes(name));
+    heldRule.resourceNames.length === 0 ||
+    simpleRule.resourceNames.some((name) => heldRule.resourceNames.includes(name));
   return (
-    includesOrWildcard(heldRules.verbs, verb) &&
-    requestedRules.apiGroups.every((group) => includesOrWildcard(heldRules.apiGroups, group)) &&
-    requestedRules.resources.every((resource) => matchesResource(heldRules.resources, resource)) &&
-    requestedRules.nonResourceURLs.every((url) => matchesPath(heldRules.nonResourceURLs, url)) &&
-    (requestedRules.nonResourceURLs.length > 0 || coversNames)
+    includesOrWildcard(heldRule.verbs, verb) &&
+    simpleRule.apiGroups.every((group) => includesOrWildcard(heldRule.apiGroups, group)) &&
+    simpleRule.resources.every((resource) => matchesResource(heldRule.resources, resource)) &&
+    simpleRule.nonResourceURLs.every((url) => matchesPath(heldRule.nonResourceURLs, url)) &&
+    (simpleRule.nonResourceURLs.length > 0 || coversNames)
   );
 }
 
-/** Returns the simple rules that `held` does not cover. Throws a StatusError 413 if there are too many. */
+/** Returns the requested simple rules that are not held. Throws a StatusError 413 if there are too many rules. */
 export function missingRules(
   heldRules: readonly PolicyRule[],
   requestedRules: readonly PolicyRule[],
@@ -111,12 +111,12 @@ export function missingRules(
     .filter((rule) => !heldRules.some((candidate) => coversSimpleRule(candidate, rule)));
 }
 
-/** Joins simple rules about the same resource. */
+/** Joins the verbs of simple rules about the same resource. */
 function compact(rules: readonly PolicyRule[]): readonly PolicyRule[] {
   const rulesByScope = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
-  return [...rulesByScope.values()].flatMap((same) => {
-    const [first] = same;
-    const verbs = [...new Set(same.flatMap((rule) => rule.verbs))];
+  return [...rulesByScope.values()].flatMap((sameScopeRules) => {
+    const [first] = sameScopeRules;
+    const verbs = [...new Set(sameScopeRules.flatMap((rule) => rule.verbs))];
     return first === undefined ? [] : [{ ...first, verbs }];
   });
 }
@@ -129,8 +129,8 @@ function printRule(rule: PolicyRule): string {
     ["ResourceNames", rule.resourceNames],
     ["Verbs", rule.verbs],
   ];
-  const shown = parts.filter(([, list]) => list.length > 0);
-  return `{${shown.map(([name, list]) => `${name}:${quoteAll(list)}`).join(", ")}}`;
+  const nonEmptyParts = parts.filter(([, list]) => list.length > 0);
+  return `{${nonEmptyParts.map(([name, list]) => `${name}:${quoteAll(list)}`).join(", ")}}`;
 }
 
 export function printRules(rules: readonly PolicyRule[]): string {
@@ -241,8 +241,8 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
 /** Throws a StatusError 403 if the write grants rights that its user does not hold. */
 export function checkEscalation(grant: Grant, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = grant;
-  const unchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);
-  if (kind.group !== RBAC_GROUP || isSystemMaster(user) || unchanged) {
+  const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);
+  if (kind.group !== RBAC_GROUP || isSystemMaster(user) || isUnchanged) {
     return;
   }
   if (kind.resource.endsWith("bindings")) {

@@ -24,7 +24,7 @@ const BINDING_BUCKETS: readonly string[] = ["clusterrolebindings", "rolebindings
 
 interface BoundRole {
   readonly name: string;
-  /** Empty for a ClusterRoleBinding. */
+  /** Namespace of the RoleBinding; empty for a ClusterRoleBinding. */
   readonly namespace: string;
   readonly roleRef: RoleRef;
   readonly subject: string;
@@ -80,7 +80,7 @@ function toEntries(stored: StoredObject): readonly IndexEntry[] {
   }));
 }
 
-/** Follows the store, so that a request reads only its own user's bindings. */
+/** Index of roles and bindings that follows the store, so that a request reads only its user's bindings. */
 class RbacIndex {
   readonly #roles = new Map<string, readonly PolicyRule[]>();
   readonly #bindings = new Map<string, Map<string, IndexEntry>>();
@@ -109,7 +109,7 @@ class RbacIndex {
     return this.#roles.get(`${roleNamespace}/${roleRef.name}`);
   }
 
-  /** Sorted by binding name. An empty namespace means ClusterRoleBindings. */
+  /** Returns the user's roles, sorted by binding name. An empty namespace means ClusterRoleBindings. */
   rolesBoundTo(user: User, namespace: string): readonly BoundRole[] {
     const keys = [
       userKey(namespace, user.name),
@@ -161,18 +161,18 @@ class RbacIndex {
   }
 }
 
-/** Members may do everything, regardless of roles. */
+/** Group whose members may do everything, regardless of roles. */
 const MASTERS_GROUP = "system:masters";
 
-/** Of users, and of namespaces for each. A full cache is cleared. */
-const CACHED_MAX = 1000;
+/** Maximum number of cached users, and of cached namespaces for each user. A full cache is cleared. */
+const CACHE_ENTRIES_MAX = 1000;
 
 const ALLOWED: AccessDecision = { allowed: true, reason: "" };
 const DENIED: AccessDecision = { allowed: false, reason: "" };
 
 interface Grant {
-  readonly bound: BoundRole;
-  /** Undefined if the role does not exist. */
+  readonly boundRole: BoundRole;
+  /** Rules of the role; undefined if the role does not exist. */
   readonly rules: readonly PolicyRule[] | undefined;
 }
 
@@ -194,8 +194,8 @@ function joinErrors(errors: readonly string[]): string {
 }
 
 function missingRoleMessages(grants: Grants): readonly string[] {
-  return grants.flatMap(({ bound, rules }) =>
-    rules === undefined ? [missingRoleMessage(bound)] : [],
+  return grants.flatMap(({ boundRole, rules }) =>
+    rules === undefined ? [missingRoleMessage(boundRole)] : [],
   );
 }
 
@@ -221,7 +221,7 @@ class Rbac implements Authorizer {
       ({ rules }) => rules?.some((rule) => ruleAllows(rule, attributes)) === true,
     );
     if (grant !== undefined) {
-      return { allowed: true, reason: `RBAC: allowed by ${printBinding(grant.bound)}` };
+      return { allowed: true, reason: `RBAC: allowed by ${printBinding(grant.boundRole)}` };
     }
     const errors = missingRoleMessages(grants);
     return errors.length === 0 ? DENIED : { allowed: false, reason: `RBAC: ${joinErrors(errors)}` };
@@ -239,30 +239,30 @@ class Rbac implements Authorizer {
     return this.#index.listRoleRules(roleRef, namespace);
   }
 
-  /** Cluster-wide grants come first. */
+  /** Returns the user's grants. Cluster-wide grants come first. */
   #grantsOf(user: User, namespace: string): Grants {
     const byNamespace = this.#grantsByNamespace(user);
     const cached = byNamespace.get(namespace);
     if (cached !== undefined) {
       return cached;
     }
-    if (byNamespace.size > CACHED_MAX) {
+    if (byNamespace.size > CACHE_ENTRIES_MAX) {
       byNamespace.clear();
     }
-    const bound = [
+    const boundRoles = [
       ...this.#index.rolesBoundTo(user, ""),
       ...(namespace === "" ? [] : this.#index.rolesBoundTo(user, namespace)),
     ];
-    const grants = bound.map((one) => ({
-      bound: one,
-      rules: this.#index.listRoleRules(one.roleRef, one.namespace),
+    const grants = boundRoles.map((boundRole) => ({
+      boundRole,
+      rules: this.#index.listRoleRules(boundRole.roleRef, boundRole.namespace),
     }));
     byNamespace.set(namespace, grants);
     return grants;
   }
 
   #grantsByNamespace(user: User): Map<string, Grants> {
-    if (this.#generation !== this.#index.generation || this.#grantCache.size > CACHED_MAX) {
+    if (this.#generation !== this.#index.generation || this.#grantCache.size > CACHE_ENTRIES_MAX) {
       this.#grantCache.clear();
       this.#generation = this.#index.generation;
     }

@@ -94,7 +94,10 @@ const ROWS = [
 
 test.each(ROWS)("a token $name", ({ after, bound, objects, want }) => {
   const account = anObject("sa", "sa-1");
-  const claims = toClaims({ account, audiences: ["a"], expiresInSeconds: 600, bound }, NOW);
+  const claims = toClaims(
+    { account, audiences: ["a"], expiresInSeconds: 600, boundObject: bound },
+    NOW,
+  );
   const given = { token: "t", claims, nowSeconds: NOW + after };
   expect(findUserByClaims(given, storeOf(objects))).toEqual(want);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes serviceaccount claims.
+// Service account tokens. Source: Kubernetes serviceaccount claims.
 import type { JWK } from "jose";
 import type { Clock } from "@patchbay/base";
 import { type Fields, asList, textAt, valueAt } from "../../objects/json.ts";
@@ -12,7 +12,7 @@ import { TokenSigner } from "./token-signer.ts";
 /** Issuer of tokens, and their default audience. */
 export const ISSUER = "https://kubernetes.default.svc.cluster.local";
 
-/** Issuer of tokens in Secrets. */
+/** Issuer of tokens that are stored in Secrets. */
 const SECRET_ISSUER = "kubernetes/serviceaccount";
 
 const SECRET_CLAIM_PREFIX = "kubernetes.io/serviceaccount/";
@@ -22,7 +22,7 @@ export interface ObjectLookup {
   find(address: Address): { view(): KubeObject } | undefined;
 }
 
-/** The token is valid only while this object exists. */
+/** Object that a token is bound to; the token is valid only while the object exists. */
 export interface BoundObject {
   readonly kind: "Pod" | "Secret";
   readonly name: string;
@@ -33,7 +33,7 @@ interface TokenSpec {
   readonly account: KubeObject;
   readonly audiences: readonly string[];
   readonly expiresInSeconds: number;
-  readonly bound: BoundObject | undefined;
+  readonly boundObject: BoundObject | undefined;
 }
 
 function toSubject(account: KubeObject): string {
@@ -42,10 +42,12 @@ function toSubject(account: KubeObject): string {
 }
 
 export function toClaims(spec: TokenSpec, nowSeconds: number): Fields {
-  const { account, audiences, expiresInSeconds, bound } = spec;
+  const { account, audiences, expiresInSeconds, boundObject } = spec;
   const { namespace, name, uid } = account.metadata;
   const reference =
-    bound === undefined ? {} : { [bound.kind.toLowerCase()]: { name: bound.name, uid: bound.uid } };
+    boundObject === undefined
+      ? {}
+      : { [boundObject.kind.toLowerCase()]: { name: boundObject.name, uid: boundObject.uid } };
   return {
     aud: audiences,
     exp: nowSeconds + expiresInSeconds,
@@ -57,7 +59,7 @@ export function toClaims(spec: TokenSpec, nowSeconds: number): Fields {
   };
 }
 
-/** The token has no expiry; it is valid as long as its Secret exists. */
+/** Builds claims without an expiry. The token is valid as long as its Secret exists. */
 function toSecretClaims(account: KubeObject, secret: string): Fields {
   const { namespace, name, uid } = account.metadata;
   return {
@@ -73,7 +75,7 @@ function toSecretClaims(account: KubeObject, secret: string): Fields {
 interface TokenFacts {
   readonly namespace: string;
   readonly account: { readonly name: string; readonly uid: string };
-  readonly bound: BoundObject | undefined;
+  readonly boundObject: BoundObject | undefined;
 }
 
 function readBoundObject(claims: unknown): BoundObject | undefined {
@@ -92,7 +94,7 @@ function readClaims(claims: Fields): TokenFacts {
   return {
     namespace: textAt(privateClaims, "namespace"),
     account: { name: account("name"), uid: account("uid") },
-    bound: readBoundObject(privateClaims),
+    boundObject: readBoundObject(privateClaims),
   };
 }
 
@@ -101,7 +103,7 @@ function readSecretClaims(claims: Fields): TokenFacts {
   return {
     namespace: claim("namespace"),
     account: { name: claim("service-account.name"), uid: claim("service-account.uid") },
-    bound: { kind: "Secret", name: claim("secret.name"), uid: "" },
+    boundObject: { kind: "Secret", name: claim("secret.name"), uid: "" },
   };
 }
 
@@ -117,7 +119,7 @@ function timeFault(claims: Fields, nowSeconds: number): string | undefined {
 
 function objectFault(
   store: ObjectLookup,
-  { namespace, account, bound }: TokenFacts,
+  { namespace, account, boundObject }: TokenFacts,
 ): string | undefined {
   const find = (bucket: string, name: string) =>
     store.find({ bucket, namespace, name })?.view().metadata;
@@ -128,31 +130,31 @@ function objectFault(
   if (accountMetadata.uid !== account.uid) {
     return `service account UID (${accountMetadata.uid ?? ""}) does not match claim (${account.uid})`;
   }
-  if (bound === undefined) {
+  if (boundObject === undefined) {
     return undefined;
   }
-  const holder = find(bound.kind === "Pod" ? "/pods" : "/secrets", bound.name);
-  const isSame = holder !== undefined && (bound.uid === "" || holder.uid === bound.uid);
+  const holder = find(boundObject.kind === "Pod" ? "/pods" : "/secrets", boundObject.name);
+  const isSame = holder !== undefined && (boundObject.uid === "" || holder.uid === boundObject.uid);
   return isSame ? undefined : `service account token has been invalidated`;
 }
 
 function isStoredInSecret(
   store: ObjectLookup,
-  { namespace, bound }: TokenFacts,
+  { namespace, boundObject }: TokenFacts,
   token: string,
 ): boolean {
-  const name = bound?.name ?? "";
+  const name = boundObject?.name ?? "";
   const secret = store.find({ bucket: "/secrets", namespace, name })?.view();
   return textAt(secret, "data", "token") === Buffer.from(token).toString("base64");
 }
 
-function toUser({ namespace, account, bound }: TokenFacts): User {
+function toUser({ namespace, account, boundObject }: TokenFacts): User {
   const extra =
-    bound?.kind === "Pod"
+    boundObject?.kind === "Pod"
       ? {
           extra: {
-            [`${EXTRA_KEY_PREFIX}pod-name`]: [bound.name],
-            [`${EXTRA_KEY_PREFIX}pod-uid`]: [bound.uid],
+            [`${EXTRA_KEY_PREFIX}pod-name`]: [boundObject.name],
+            [`${EXTRA_KEY_PREFIX}pod-uid`]: [boundObject.uid],
           },
         }
       : {};
@@ -168,12 +170,12 @@ function readAudiences(claims: Fields): readonly string[] {
   return claims["iss"] === SECRET_ISSUER ? [ISSUER] : asList(valueAt(claims, "aud")).map(String);
 }
 
-/** Returns a message if the account or the bound object no longer exists. */
+/** Returns the user, or a message if the token is no longer valid. */
 export function findUserByClaims(
-  presented: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
+  presentedToken: { readonly token: string; readonly claims: Fields; readonly nowSeconds: number },
   store: ObjectLookup,
 ): User | string {
-  const { token, claims, nowSeconds } = presented;
+  const { token, claims, nowSeconds } = presentedToken;
   if (claims["iss"] === SECRET_ISSUER) {
     const facts = readSecretClaims(claims);
     const isStored = isStoredInSecret(store, facts, token);
@@ -186,13 +188,13 @@ export function findUserByClaims(
 interface AccountTokensDeps {
   readonly store: Pick<Store, "find">;
   readonly clock: Clock;
-  /** P-256, PKCS #8 PEM. Unset: a new key is generated. Secret. */
+  /** Private P-256 key as PKCS #8 PEM, which is secret. If it is undefined, a new key is generated. */
   readonly keyPem: string | undefined;
 }
 
 export interface TokenUser {
   readonly user: User;
-  /** The requested audiences for which the token is valid. */
+  /** Requested audiences for which the token is valid. */
   readonly audiences: readonly string[];
 }
 
@@ -217,7 +219,7 @@ export class AccountTokens {
     return this.#signer.publicKeys();
   }
 
-  /** Returns a message if the token is no longer valid, and undefined if this server did not sign it. */
+  /** Returns the user, a message if the token is not valid, or undefined if this server did not sign it. */
   async authenticate(
     token: string,
     audiences: readonly string[],
@@ -231,8 +233,8 @@ export class AccountTokens {
     if (matching.length === 0) {
       return `token audiences ${quoteAll(tokenAudiences)} is invalid for the target audiences ${quoteAll(audiences)}`;
     }
-    const presented = { token, claims, nowSeconds: this.#nowSeconds() };
-    const user = findUserByClaims(presented, this.#deps.store);
+    const presentedToken = { token, claims, nowSeconds: this.#nowSeconds() };
+    const user = findUserByClaims(presentedToken, this.#deps.store);
     return typeof user === "string" ? user : { user, audiences: matching };
   }
 

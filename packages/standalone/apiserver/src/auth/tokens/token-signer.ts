@@ -12,7 +12,7 @@ import { type Fields, isFields } from "../../objects/json.ts";
 
 export const ALGORITHM = "ES256";
 
-/** A full cache is cleared. */
+/** Maximum number of verified tokens in the cache. A full cache is cleared. */
 const CACHED_TOKENS_MAX = 1000;
 
 const CURVE = "P-256";
@@ -55,7 +55,7 @@ export class TokenSigner {
   readonly #verified = new Map<string, Fields>();
 
   /**
-   * `keyPem`: P-256, PKCS #8. Unset: a new key is generated.
+   * Loads `keyPem` (P-256, PKCS #8), or generates a key if it is undefined.
    * @throws AppError APISERVER_TLS_INVALID for other keys
    */
   constructor(keyPem: string | undefined) {
@@ -73,7 +73,7 @@ export class TokenSigner {
       .sign(this.#privateKey);
   }
 
-  /** Returns undefined if the signature is invalid. */
+  /** Returns the claims, or undefined if the signature or the payload is invalid. */
   async verify(token: string): Promise<Fields | undefined> {
     const cached = this.#verified.get(token);
     if (cached !== undefined) {
@@ -89,7 +89,7 @@ export class TokenSigner {
     return claims;
   }
 
-  /** Source: RFC 7517. */
+  /** Returns the public keys as JWKs. Source: RFC 7517. */
   async publicKeys(): Promise<readonly Jose.JWK[]> {
     const { exportJWK } = await loadJose();
     const key = await exportJWK(this.#publicKey);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes "Alternate representations of resources".
+// Negotiation of representations. Source: Kubernetes "Alternate representations of resources".
 import { StatusError } from "../../meta/status.ts";
 
 export interface Representation {
@@ -62,7 +62,7 @@ function choose(accept: string, formats: readonly string[]) {
     .find((form) => form !== undefined && formats.includes(form.format));
 }
 
-/** Throws a StatusError 406 if no representation is acceptable. */
+/** Chooses the preferred representation. Throws a StatusError 406 if none is acceptable. */
 export function chooseRepresentation(accept: string, pretty: boolean): Representation {
   const form = choose(accept, ["json", "yaml"]);
   if (form === undefined) {
@@ -71,7 +71,7 @@ export function chooseRepresentation(accept: string, pretty: boolean): Represent
   return { ...form, pretty };
 }
 
-/** Watches support only JSON. Throws a StatusError 406. */
+/** Chooses the representation of a watch, which must be JSON. Throws a StatusError 406 if none is acceptable. */
 export function chooseStream(accept: string): Representation {
   const form = choose(accept, ["json"]);
   if (form === undefined) {
@@ -80,7 +80,7 @@ export function chooseStream(accept: string): Representation {
   return { ...form, pretty: false };
 }
 
-/** Source: Kubernetes apiserver isPrettyPrint. */
+/** Returns whether the client wants indented JSON. Source: Kubernetes apiserver isPrettyPrint. */
 export function wantsPrettyPrint(query: URLSearchParams, userAgent: string): boolean {
   const requested = query.get("pretty");
   return requested === null || requested === ""

@@ -20,8 +20,8 @@ export interface Rendered {
   readonly text: string;
 }
 
-function isStored(shown: ReplyObject): shown is StoredObject {
-  return typeof shown["view"] === "function";
+function isStored(replyObject: ReplyObject): replyObject is StoredObject {
+  return typeof replyObject["view"] === "function";
 }
 
 function parseIncludeObject(call: Call): IncludeObject {
@@ -29,18 +29,18 @@ function parseIncludeObject(call: Call): IncludeObject {
   return requested === "None" || requested === "Object" ? requested : "Metadata";
 }
 
-function toKubeObject(call: Call, shown: ReplyObject): KubeObject {
-  return isStored(shown) ? viewObject(call.kind, shown) : shown;
+function toKubeObject(call: Call, replyObject: ReplyObject): KubeObject {
+  return isStored(replyObject) ? viewObject(call.kind, replyObject) : replyObject;
 }
 
-function objectText(call: Call, shown: ReplyObject, nowMs: number): string {
+function objectText(call: Call, replyObject: ReplyObject, nowMs: number): string {
   switch (call.representation.as) {
     case "object":
-      return isStored(shown) ? readText(call.kind, shown) : printJson(shown);
+      return isStored(replyObject) ? readText(call.kind, replyObject) : printJson(replyObject);
     case "PartialObjectMetadata":
-      return printJson(toPartial(toKubeObject(call, shown)));
+      return printJson(toPartial(toKubeObject(call, replyObject)));
     case "Table": {
-      const object = toKubeObject(call, shown);
+      const object = toKubeObject(call, replyObject);
       const metadata = { resourceVersion: object.metadata.resourceVersion };
       const options = { kind: call.kind, include: parseIncludeObject(call), nowMs, headers: true };
       return printJson(toTable([object], metadata, options));
@@ -60,7 +60,7 @@ function listMetadata(reply: ListReply): Fields {
 
 interface ListForm {
   readonly head: Fields;
-  readonly items: string;
+  readonly itemsKey: string;
   readonly toText: (item: StoredObject) => string;
 }
 
@@ -71,7 +71,7 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
     case "object":
       return {
         head: { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata },
-        items: "items",
+        itemsKey: "items",
         toText: (item) => readText(kind, item),
       };
     case "PartialObjectMetadata":
@@ -81,14 +81,14 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
           apiVersion: "meta.k8s.io/v1",
           metadata,
         },
-        items: "items",
+        itemsKey: "items",
         toText: (item) => printJson(toPartial(viewObject(kind, item))),
       };
     case "Table": {
       const options = { kind, include: parseIncludeObject(call), nowMs, headers: true };
       return {
         head: without(toTable([], metadata, options), "rows"),
-        items: "rows",
+        itemsKey: "rows",
         toText: (item) => printJson(toRow(viewObject(kind, item), options)),
       };
     }
@@ -97,7 +97,7 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
 
 /** Renders one item at a time, to save memory and to serve other requests in between. */
 async function* listPieces(form: ListForm, items: readonly StoredObject[], timeSlice: TimeSlice) {
-  yield `${printJson(form.head).slice(0, -1)},"${form.items}":[`;
+  yield `${printJson(form.head).slice(0, -1)},"${form.itemsKey}":[`;
   let separator = "";
   for (const item of items) {
     yield `${separator}${form.toText(item)}`;
@@ -110,7 +110,7 @@ async function* listPieces(form: ListForm, items: readonly StoredObject[], timeS
 }
 
 function listText(form: ListForm, items: readonly StoredObject[]): string {
-  return `${printJson(form.head).slice(0, -1)},"${form.items}":[${items.map(form.toText).join(",")}]}`;
+  return `${printJson(form.head).slice(0, -1)},"${form.itemsKey}":[${items.map(form.toText).join(",")}]}`;
 }
 
 function isLong(items: readonly StoredObject[]): boolean {
@@ -121,7 +121,7 @@ function isLong(items: readonly StoredObject[]): boolean {
   });
 }
 
-/** Streams long lists, as compact JSON. Returns undefined if `renderReply` should render the reply. */
+/** Renders long lists in pieces, as compact JSON. Returns undefined if `renderReply` should render the reply. */
 export function streamReply(
   call: Call,
   reply: Reply,

@@ -2,9 +2,9 @@
 import type { ServerResponse } from "node:http";
 
 /** Disconnects a client that reads nothing while data is pending. */
-export function disconnectWhenUnread(response: ServerResponse, withinMs: number): void {
+export function disconnectWhenUnread(response: ServerResponse, timeoutMs: number): void {
   // Each write, and each byte that the client reads, restarts the timeout.
-  response.setTimeout(withinMs, () => {
+  response.setTimeout(timeoutMs, () => {
     if (response.writableLength > 0) {
       response.destroy();
     }
@@ -21,8 +21,8 @@ interface Pieces {
 }
 
 /**
- * Ends the response only after the client has read the rest. Otherwise Node.js pauses the parser of the connection, and
- * fails when the next request has a long body (HPE_PAUSED).
+ * Sends the pieces. Waits until the client reads before it ends the response. Otherwise Node.js pauses the parser of
+ * the connection, and fails when the next request has a long body (HPE_PAUSED).
  */
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
   response.writeHead(content.code, { "content-type": content.contentType });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Kubernetes apiserver filters/warning.go, RFC 7234 section 5.5.
+// Warning headers. Source: Kubernetes apiserver filters/warning.go, RFC 7234 section 5.5.
 import type { ServerResponse } from "node:http";
 
-/** In characters. Above this total, each warning is truncated. */
-const TOTAL_MAX = 4096;
-const TRUNCATED_MAX = 256;
+/** Maximum length of all warnings, in characters. Above it, each warning is truncated. */
+const TOTAL_MAX_LENGTH = 4096;
+const TRUNCATED_MAX_LENGTH = 256;
 
 const CONTROL = /\p{Cc}/u;
 
@@ -14,20 +14,20 @@ function truncate(text: string, maximum: number): string {
 
 function fitTotal(texts: readonly string[]): readonly string[] {
   const lengths = texts.map((text) => Array.from(text).length);
-  if (lengths.reduce((sum, length) => sum + length, 0) <= TOTAL_MAX) {
+  if (lengths.reduce((sum, length) => sum + length, 0) <= TOTAL_MAX_LENGTH) {
     return texts;
   }
-  let written = 0;
+  let writtenLength = 0;
   return texts
-    .map((text) => truncate(text, TRUNCATED_MAX))
+    .map((text) => truncate(text, TRUNCATED_MAX_LENGTH))
     .filter((text) => {
-      const hasRoom = written < TOTAL_MAX;
-      written += Array.from(text).length;
+      const hasRoom = writtenLength < TOTAL_MAX_LENGTH;
+      writtenLength += Array.from(text).length;
       return hasRoom;
     });
 }
 
-/** Leaves out warnings that a header cannot contain. */
+/** Converts warnings to header values. Leaves out warnings that a header cannot contain. */
 export function warningValues(warnings: readonly string[]): string[] {
   const texts = [...new Set(warnings)].filter((text) => text !== "" && !CONTROL.test(text));
   return fitTotal(texts).map((text) => {

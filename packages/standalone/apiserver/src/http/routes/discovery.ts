@@ -22,9 +22,9 @@ export interface DiscoveryDeps {
 export type SendFields = (request: Request, response: Response, fields: Fields) => void;
 
 function servedGroups(deps: DiscoveryDeps): readonly ServedGroup[] {
-  const own = deps.registry.list().map((kind) => [kind.group, kind.version] as const);
-  const remote = deps.remote.list().map(({ group, version }) => [group, version] as const);
-  return toServedGroups([...own, ...remote], deps.remote.priorities());
+  const ownVersions = deps.registry.list().map((kind) => [kind.group, kind.version] as const);
+  const remoteVersions = deps.remote.list().map(({ group, version }) => [group, version] as const);
+  return toServedGroups([...ownVersions, ...remoteVersions], deps.remote.priorities());
 }
 
 function resourceList(deps: DiscoveryDeps, group: string, version: string): Fields | undefined {

@@ -115,7 +115,7 @@ describe("documents", () => {
 
   test("discovery of an aggregated version is left to its server", async () => {
     expect((await send("/apis/far.io/v1")).text).toBe("from afar");
-    expect(app.passed.at(-1)).toBe("admin /apis/far.io/v1");
+    expect(app.forwarded.at(-1)).toBe("admin /apis/far.io/v1");
   });
 
   test("discovery comes in one piece for clients that accept that", async () => {

@@ -16,7 +16,7 @@ import {
 import { toProtobuf } from "../../openapi/protobuf.ts";
 import type { SendFields } from "./discovery.ts";
 
-/** Compression does not pay off below this size. */
+/** Minimum size at which compression pays off. */
 const GZIP_MIN_BYTES = 1024;
 
 function entityTag(content: Buffer): string {
@@ -42,13 +42,14 @@ function sendDocument(
     return;
   }
   response.setHeader("content-type", contentType);
-  const compress = content.length >= GZIP_MIN_BYTES && request.acceptsEncodings("gzip") === "gzip";
-  if (compress) {
+  const isCompressed =
+    content.length >= GZIP_MIN_BYTES && request.acceptsEncodings("gzip") === "gzip";
+  if (isCompressed) {
     response.setHeader("content-encoding", "gzip");
   }
-  const sent = compress ? gzipSync(content) : content;
-  response.setHeader("content-length", sent.length);
-  response.end(sent);
+  const body = isCompressed ? gzipSync(content) : content;
+  response.setHeader("content-length", body.length);
+  response.end(body);
 }
 
 interface OpenApiDeps {
@@ -56,7 +57,7 @@ interface OpenApiDeps {
   readonly remote: RemoteDiscovery;
 }
 
-const V3 = "/openapi/v3/";
+const V3_PREFIX = "/openapi/v3/";
 const PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 function listKindsAtPath(registry: Registry, path: string): readonly Kind[] {
@@ -92,10 +93,10 @@ function sendV2(request: Request, response: Response, kinds: readonly Kind[]): v
   }
 }
 
-/** Content with the right hash never changes; a wrong hash is redirected. */
+/** Sends a document, or redirects if the hash is wrong. Content with the right hash never changes. */
 function sendV3(request: Request, response: Response, kinds: readonly Kind[]): void {
   const { pathname, search } = requestUrl(request);
-  const address = documentAddress(pathname.slice(V3.length), kinds);
+  const address = documentAddress(pathname.slice(V3_PREFIX.length), kinds);
   if (search.includes("hash=") && `${pathname}${search}` !== address) {
     response.redirect(301, address);
     return;
@@ -106,7 +107,7 @@ function sendV3(request: Request, response: Response, kinds: readonly Kind[]): v
   sendJson(request, response, toOpenApi3(kinds));
 }
 
-/** Documents are built on request, because requests are rare and every definition changes them. */
+/** Adds routes that build documents on request, because requests are rare and every definition changes documents. */
 export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields): void {
   const { registry, remote } = deps;
   app.get("/openapi/v2", (request: Request, response: Response) => {
@@ -116,8 +117,8 @@ export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields):
     const { paths } = toIndex(registry.list());
     send(request, response, { paths: { ...asFields(paths), ...remotePaths(remote) } });
   });
-  const document = (request: Request, response: Response, next: NextFunction): void => {
-    const path = requestUrl(request).pathname.slice(V3.length);
+  const serveDocument = (request: Request, response: Response, next: NextFunction): void => {
+    const path = requestUrl(request).pathname.slice(V3_PREFIX.length);
     const kinds = listKindsAtPath(registry, path);
     const [, group = "", version = ""] = path.split("/");
     if (kinds.length === 0 || remote.has(group, version)) {
@@ -126,6 +127,6 @@ export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields):
       sendV3(request, response, kinds);
     }
   };
-  app.get("/openapi/v3/api/:version", document);
-  app.get("/openapi/v3/apis/:group/:version", document);
+  app.get("/openapi/v3/api/:version", serveDocument);
+  app.get("/openapi/v3/apis/:group/:version", serveDocument);
 }

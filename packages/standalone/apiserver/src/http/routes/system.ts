@@ -7,7 +7,7 @@ import { backupLines } from "../../storage/backup.ts";
 import type { Store } from "../../storage/store.ts";
 import { sendPieces } from "../response/send-pieces.ts";
 
-/** Clients choose their behavior by this version. */
+/** Version by which clients choose their behavior. */
 const VERSION = {
   major: "1",
   minor: "30",
@@ -20,7 +20,7 @@ const VERSION = {
   platform: "linux",
 };
 
-/** They pass while the server responds, because it listens only after the store is open. */
+/** Checks that pass while the server responds, because it listens only after the store is open. */
 const HEALTH_CHECKS: readonly string[] = ["ping", "log", "store"];
 
 function queryValues(request: Request, key: string): readonly string[] {
@@ -61,7 +61,7 @@ export function routeHealth(app: Express): void {
   });
 }
 
-/** Source: Prometheus exposition formats. */
+/** Media type of metrics. Source: Prometheus exposition formats. */
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 export interface MetricsDeps {
@@ -82,7 +82,7 @@ export function routeMetrics(app: Express, { readMetrics }: MetricsDeps): void {
 
 const KEYS_PATH = "/openid/v1/jwks";
 
-/** Source: OpenID Connect Discovery, RFC 7517. */
+/** Adds the routes to verify tokens. Source: OpenID Connect Discovery, RFC 7517. */
 export function routeOpenId(app: Express, tokens: AccountTokens): void {
   app.get("/.well-known/openid-configuration", (request: Request, response: Response) => {
     response.json({
@@ -99,7 +99,7 @@ export function routeOpenId(app: Express, tokens: AccountTokens): void {
   });
 }
 
-/** The response includes Secrets; access requires a role for this path. */
+/** Adds the backup route. The response includes Secrets; access requires a role for this path. */
 export function routeBackup(
   app: Express,
   { store, limits }: { readonly store: Store; readonly limits: Limits },

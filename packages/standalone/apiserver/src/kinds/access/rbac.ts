@@ -11,7 +11,7 @@ import { invalidValue, requiredValue, unsupportedValue } from "../../meta/causes
 const RBAC_GROUP = "rbac.authorization.k8s.io";
 const SUBJECT_KINDS: readonly string[] = ["ServiceAccount", "User", "Group"];
 
-/** The value is printed in Go syntax, as kube-apiserver prints it. */
+/** Creates a cause whose value is in Go syntax, as kube-apiserver prints it. */
 function invalidGoValue(field: string, value: string, message: string): Cause {
   return { reason: "FieldValueInvalid", field, message: `Invalid value: ${value}: ${message}` };
 }
@@ -36,16 +36,16 @@ function nonResourceUrlCauses(rule: unknown, field: string, isNamespaced: boolea
 }
 
 function ruleCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[] {
-  const required = (key: string, message: string) =>
+  const missingCauses = (key: string, message: string) =>
     isEmpty(rule, key) ? [requiredValue(`${field}.${key}`, message)] : [];
-  const verbs = required("verbs", "verbs must contain at least one value");
+  const verbs = missingCauses("verbs", "verbs must contain at least one value");
   if (!isEmpty(rule, "nonResourceURLs")) {
     return [...verbs, ...nonResourceUrlCauses(rule, field, isNamespaced)];
   }
   return [
     ...verbs,
-    ...required("apiGroups", "resource rules must supply at least one api group"),
-    ...required("resources", "resource rules must supply at least one resource"),
+    ...missingCauses("apiGroups", "resource rules must supply at least one api group"),
+    ...missingCauses("resources", "resource rules must supply at least one resource"),
   ];
 }
 
@@ -127,7 +127,7 @@ function clusterRoleBindingCauses(binding: KubeObject): Cause[] {
   ];
 }
 
-/** Immutable, because a user who may change subjects must not be able to grant another role. */
+/** Rejects changes, because a user who may change subjects must not be able to grant another role. */
 function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] {
   if (equalJson(binding["roleRef"], current["roleRef"])) {
     return [];
@@ -173,8 +173,8 @@ function subjectsCell(binding: KubeObject, kind: string): string {
     (subject) => textAt(subject, "kind") === kind,
   );
   const names = subjects.map((subject) => {
-    const home = kind === "ServiceAccount" ? `${textAt(subject, "namespace")}/` : "";
-    return `${home}${textAt(subject, "name")}`;
+    const namespacePrefix = kind === "ServiceAccount" ? `${textAt(subject, "namespace")}/` : "";
+    return `${namespacePrefix}${textAt(subject, "name")}`;
   });
   return names.join(", ");
 }

@@ -103,7 +103,7 @@ export const EVENT: Kind = defineKind({
   },
 });
 
-/** Field names in events.k8s.io and in the core group, in which events are stored. Other fields have the same name. */
+/** Pairs of field names: in events.k8s.io, and in the core group, in which events are stored. Others are equal. */
 const RENAMED_FIELDS: readonly (readonly [string, string])[] = [
   ["note", "message"],
   ["regarding", "involvedObject"],
@@ -125,30 +125,30 @@ function renameFields(
 }
 
 const TO_STORED = new Map(RENAMED_FIELDS);
-const FROM_STORED = new Map(RENAMED_FIELDS.map(([shown, stored]) => [stored, shown]));
+const FROM_STORED = new Map(RENAMED_FIELDS.map(([viewName, storedName]) => [storedName, viewName]));
 
 const REQUIRED_FIELDS = ["reportingController", "reportingInstance", "action", "reason"] as const;
 const EVENT_TYPES: readonly string[] = ["Normal", "Warning"];
 
-/** Core events are listed here too, so the required fields are checked only on writes to events.k8s.io. */
+/** Checks writes to events.k8s.io. Core events, which this kind also lists, may lack the required fields. */
 function validateNew(event: KubeObject): Cause[] {
   const type = textAt(event, "type");
-  const isOld = textAt(event, "deprecatedLastTimestamp") !== "";
-  return isOld || event["eventTime"] !== undefined
+  const isLegacy = textAt(event, "deprecatedLastTimestamp") !== "";
+  return isLegacy || event["eventTime"] !== undefined
     ? [
-        ...(isOld
+        ...(isLegacy
           ? []
           : REQUIRED_FIELDS.filter((key) => textAt(event, key) === "").map((key) =>
               requiredValue(key),
             )),
-        ...(isOld || EVENT_TYPES.includes(type)
+        ...(isLegacy || EVENT_TYPES.includes(type)
           ? []
           : [unsupportedValue("type", type, EVENT_TYPES)]),
       ]
     : [requiredValue("eventTime")];
 }
 
-/** A view of core events under the field names of events.k8s.io. */
+/** View of core events with the field names of events.k8s.io. */
 export const EVENTS_K8S_IO_EVENT: Kind = defineKind({
   group: "events.k8s.io",
   version: "v1",

@@ -14,7 +14,7 @@ function labelWithName(namespace: KubeObject): void {
   };
 }
 
-/** A namespace keeps its spec finalizer until everything in it is deleted, so DELETE never removes it at once. */
+/** Kind whose objects retain their spec finalizer until they are empty, so DELETE never removes them at once. */
 export const NAMESPACE: Kind = defineKind({
   group: "",
   version: "v1",
@@ -30,8 +30,8 @@ export const NAMESPACE: Kind = defineKind({
     prepareCreate: (namespace) => {
       labelWithName(namespace);
       const finalizers = asList(valueAt(namespace, "spec", "finalizers"));
-      const complete = finalizers.includes("kubernetes");
-      namespace["spec"] = { finalizers: complete ? finalizers : [...finalizers, "kubernetes"] };
+      const hasFinalizer = finalizers.includes("kubernetes");
+      namespace["spec"] = { finalizers: hasFinalizer ? finalizers : [...finalizers, "kubernetes"] };
       namespace["status"] = { phase: "Active" };
     },
     beginDeletion: (namespace) => {

@@ -6,7 +6,7 @@ import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 
-/** 1 MiB over all values. Source: Kubernetes core/v1 MaxSecretSize. */
+/** Maximum size of all values together, 1 MiB. Source: Kubernetes core/v1 MaxSecretSize. */
 const DATA_MAX_BYTES = 1_048_576;
 const KEY_PATTERN = /^[-._a-zA-Z0-9]+$/;
 

@@ -20,7 +20,7 @@ const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
   "kubernetes.io/ssh-auth": ["ssh-privatekey"],
 };
 
-/** stringData is write-only: its values are base64-encoded into data. */
+/** Encodes stringData, which is write-only, as base64 into data. */
 function applyDefaults(secret: KubeObject): void {
   const data = asFields(secret["data"]);
   for (const value of Object.values(data)) {
@@ -41,16 +41,16 @@ function applyDefaults(secret: KubeObject): void {
 }
 
 function accountAnnotationCauses(secret: KubeObject): Cause[] {
-  const named = textAt(secret, "metadata", "annotations", ACCOUNT_NAME_ANNOTATION) !== "";
-  return secret["type"] === TOKEN_SECRET_TYPE && !named
+  const hasAccountName = textAt(secret, "metadata", "annotations", ACCOUNT_NAME_ANNOTATION) !== "";
+  return secret["type"] === TOKEN_SECRET_TYPE && !hasAccountName
     ? [requiredValue(`metadata.annotations[${ACCOUNT_NAME_ANNOTATION}]`)]
     : [];
 }
 
 function validate(secret: KubeObject): Cause[] {
-  const needed = REQUIRED_KEYS[textAt(secret, "type")] ?? [];
+  const requiredKeys = REQUIRED_KEYS[textAt(secret, "type")] ?? [];
   const data = asFields(secret["data"]);
-  const missing = needed.filter((key) => !Object.hasOwn(data, key));
+  const missing = requiredKeys.filter((key) => !Object.hasOwn(data, key));
   return [
     ...accountAnnotationCauses(secret),
     ...missing.map((key) => requiredValue(`data[${key}]`)),
@@ -59,9 +59,9 @@ function validate(secret: KubeObject): Cause[] {
 }
 
 function validateUpdate(secret: KubeObject, current: KubeObject): Cause[] {
-  const changed = secret["type"] !== current["type"];
+  const isTypeChanged = secret["type"] !== current["type"];
   return [
-    ...(changed ? [invalidValue("type", secret["type"], "field is immutable")] : []),
+    ...(isTypeChanged ? [invalidValue("type", secret["type"], "field is immutable")] : []),
     ...immutableCauses(secret, current, ["data"]),
   ];
 }

@@ -94,7 +94,7 @@ function apiServiceCauses(object: KubeObject): Cause[] {
   ];
 }
 
-/** An APIService without a service is served by this server. */
+/** Kind APIService. If it has no service, this server serves the group version itself. */
 export const API_SERVICE: Kind = defineKind({
   group: "apiregistration.k8s.io",
   version: "v1",

@@ -6,7 +6,7 @@ import { subdomainFault } from "../../meta/names.ts";
 import { isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 
 const PORT_MAX = 65_535;
-const EXPECTED_URL = "; desired format: https://host[/path]";
+const URL_FORMAT_HINT = "; desired format: https://host[/path]";
 
 export function portCauses(service: unknown, field: string): Cause[] {
   const port = Number(valueAt(service, "port") ?? 443);
@@ -32,8 +32,10 @@ function pathCauses(path: string, field: string): Cause[] {
   if (path === "//") {
     return [invalidValue(field, path, "segment[0] may not be empty")];
   }
-  const start = path.startsWith("/") ? [] : [invalidValue(field, path, "must start with a '/'")];
-  const segments = splitPath(path).flatMap((segment, index) => {
+  const startCauses = path.startsWith("/")
+    ? []
+    : [invalidValue(field, path, "must start with a '/'")];
+  const segmentCauses = splitPath(path).flatMap((segment, index) => {
     const segmentName = `segment[${String(index)}]`;
     const fault = segment === "" ? undefined : subdomainFault(segment);
     if (segment === "") {
@@ -41,7 +43,7 @@ function pathCauses(path: string, field: string): Cause[] {
     }
     return fault === undefined ? [] : [invalidValue(field, path, `${segmentName}: ${fault}`)];
   });
-  return [...start, ...segments];
+  return [...startCauses, ...segmentCauses];
 }
 
 function serviceCauses(service: unknown, field: string): Cause[] {
@@ -60,17 +62,17 @@ function urlCauses(text: string, field: string): Cause[] {
   if (!URL.canParse(text) || text.includes(":///")) {
     const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1] ?? "";
     return scheme === "https"
-      ? [invalidValue(field, "", `host must be specified${EXPECTED_URL}`)]
-      : [invalidValue(field, scheme, `'https' is the only allowed URL scheme${EXPECTED_URL}`)];
+      ? [invalidValue(field, "", `host must be specified${URL_FORMAT_HINT}`)]
+      : [invalidValue(field, scheme, `'https' is the only allowed URL scheme${URL_FORMAT_HINT}`)];
   }
   const url = new URL(text);
   const checks: readonly (readonly [boolean, string, string])[] = [
     [
       url.protocol !== "https:",
       url.protocol.replace(/:$/, ""),
-      `'https' is the only allowed URL scheme${EXPECTED_URL}`,
+      `'https' is the only allowed URL scheme${URL_FORMAT_HINT}`,
     ],
-    [url.host === "", url.host, `host must be specified${EXPECTED_URL}`],
+    [url.host === "", url.host, `host must be specified${URL_FORMAT_HINT}`],
     [
       url.username !== "" || url.password !== "",
       [url.username, url.password].filter((part) => part !== "").join(":"),

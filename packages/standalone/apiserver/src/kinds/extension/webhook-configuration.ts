@@ -20,7 +20,7 @@ import { clientConfigCauses, stringItems } from "./client-config.ts";
 const OPERATIONS = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES = ["*", "Cluster", "Namespaced"];
 
-/** The list must not be empty, and `*` must be its only item. */
+/** Checks that the list is not empty and, if it has `*`, that this is the only item. */
 function listCauses(values: readonly string[], field: string, itemNoun: string): Cause[] {
   if (values.length === 0) {
     return [requiredValue(field)];
@@ -44,12 +44,12 @@ function overlapCauses(resources: readonly string[], field: string): Cause[] {
     if (subresource === undefined) {
       return [];
     }
-    const at = `${field}[${String(index)}]`;
+    const itemField = `${field}[${String(index)}]`;
     const causes = [
       ...(wholeResources.has(resource) ? [`${resource}/*`] : []),
       ...(wholeSubresources.has(subresource) ? [`*/${subresource}`] : []),
     ].map((wildcard) =>
-      invalidValue(at, pattern, `if '${wildcard}' is present, must not specify ${pattern}`),
+      invalidValue(itemField, pattern, `if '${wildcard}' is present, must not specify ${pattern}`),
     );
     if (subresource === "*") {
       wholeResources.add(resource);
@@ -108,7 +108,7 @@ function ruleCauses(rule: unknown, field: string): Cause[] {
 const REVIEW_VERSIONS = ["v1", "v1beta1"];
 const SIDE_EFFECTS = ["None", "NoneOnDryRun"];
 const TIMEOUT_MAX_SECONDS = 30;
-/** Source: Kubernetes admissionregistration validation. */
+/** Maximum number of match conditions. Source: Kubernetes admissionregistration validation. */
 const CONDITIONS_MAX = 64;
 const NAME_PARTS_MIN = 3;
 
@@ -161,12 +161,12 @@ function versionCauses(versions: readonly string[], field: string): Cause[] {
     return [requiredValue(field, `must specify one of ${REVIEW_VERSIONS.join(", ")}`)];
   }
   const causes = versions.flatMap((version, index) => {
-    const at = `${field}[${String(index)}]`;
+    const itemField = `${field}[${String(index)}]`;
     if (versions.indexOf(version) < index) {
-      return [invalidValue(at, version, "duplicate version")];
+      return [invalidValue(itemField, version, "duplicate version")];
     }
     const fault = dns1035Fault(version);
-    return fault === undefined ? [] : [invalidValue(at, version, fault)];
+    return fault === undefined ? [] : [invalidValue(itemField, version, fault)];
   });
   return versions.some((version) => REVIEW_VERSIONS.includes(version))
     ? causes
@@ -189,36 +189,38 @@ function conditionCauses(webhook: unknown, field: string): Cause[] {
   }
   const names = conditions.map((condition) => textAt(condition, "name"));
   return conditions.flatMap((condition, index) => {
-    const at = `${field}[${String(index)}]`;
+    const itemField = `${field}[${String(index)}]`;
     const name = names[index] ?? "";
     const fault = name === "" ? undefined : qualifiedFault(name);
     return [
-      ...expressionCauses(textAt(condition, "expression"), `${at}.expression`),
-      ...(name === "" ? [requiredValue(`${at}.name`)] : []),
-      ...(fault === undefined ? [] : [invalidValue(`${at}.name`, name, fault)]),
-      ...(name !== "" && names.indexOf(name) < index ? [duplicateValue(`${at}.name`, name)] : []),
+      ...expressionCauses(textAt(condition, "expression"), `${itemField}.expression`),
+      ...(name === "" ? [requiredValue(`${itemField}.name`)] : []),
+      ...(fault === undefined ? [] : [invalidValue(`${itemField}.name`, name, fault)]),
+      ...(name !== "" && names.indexOf(name) < index
+        ? [duplicateValue(`${itemField}.name`, name)]
+        : []),
     ];
   });
 }
 
 function webhookCauses(webhook: unknown, field: string): Cause[] {
-  const pathOf = (key: string) => `${field}.${key}`;
+  const fieldPath = (key: string) => `${field}.${key}`;
   return [
     ...versionCauses(
       stringItems(valueAt(webhook, "admissionReviewVersions")),
-      pathOf("admissionReviewVersions"),
+      fieldPath("admissionReviewVersions"),
     ),
-    ...nameCauses(textAt(webhook, "name"), pathOf("name")),
+    ...nameCauses(textAt(webhook, "name"), fieldPath("name")),
     ...asList(valueAt(webhook, "rules")).flatMap((rule, index) =>
-      ruleCauses(rule, `${pathOf("rules")}[${String(index)}]`),
+      ruleCauses(rule, `${fieldPath("rules")}[${String(index)}]`),
     ),
     ...allowedValueCauses(webhook, field),
-    ...sideEffectCauses(webhook, pathOf("sideEffects")),
-    ...timeoutCauses(webhook, pathOf("timeoutSeconds")),
-    ...selectorCauses(valueAt(webhook, "namespaceSelector"), pathOf("namespaceSelector")),
-    ...selectorCauses(valueAt(webhook, "objectSelector"), pathOf("objectSelector")),
-    ...clientConfigCauses(valueAt(webhook, "clientConfig"), pathOf("clientConfig")),
-    ...conditionCauses(webhook, pathOf("matchConditions")),
+    ...sideEffectCauses(webhook, fieldPath("sideEffects")),
+    ...timeoutCauses(webhook, fieldPath("timeoutSeconds")),
+    ...selectorCauses(valueAt(webhook, "namespaceSelector"), fieldPath("namespaceSelector")),
+    ...selectorCauses(valueAt(webhook, "objectSelector"), fieldPath("objectSelector")),
+    ...clientConfigCauses(valueAt(webhook, "clientConfig"), fieldPath("clientConfig")),
+    ...conditionCauses(webhook, fieldPath("matchConditions")),
   ];
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation of cluster IPs and node ports. The stored Services are the only record of what is in use.
+// Allocation of cluster IPs and node ports. The stored Services are the only record of allocated values.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { ClaimContext } from "../kind.ts";
 
-/** A headless Service has no cluster IP: its DNS name resolves to its endpoints. */
+/** Returns whether the Service has no cluster IP, so that its DNS name resolves to its endpoints. */
 export function isHeadless(spec: Fields): boolean {
   return textAt(spec, "clusterIP") === "None";
 }
@@ -25,12 +25,12 @@ export function portKey(port: unknown): string {
   return `${textAt(port, "protocol")}/${String(valueAt(port, "port"))}`;
 }
 
-/** 0 means that no node port is allocated. */
+/** Returns the node port, or 0 if none is allocated. */
 export function nodePortOf(port: unknown): number {
   return Number(valueAt(port, "nodePort") ?? 0);
 }
 
-/** Source: kube-apiserver, default of --service-node-port-range. */
+/** Range of node ports. Source: kube-apiserver, default of --service-node-port-range. */
 const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
 const NODE_PORTS: NumberRange = {
   min: NODE_PORT_MIN,
@@ -40,7 +40,7 @@ const NODE_PORTS: NumberRange = {
     max: 128,
   }),
 };
-/** Offsets of the API server's and the DNS server's address in the Service network, as in other clusters. */
+/** Offsets of the API server and the DNS server in the Service network, as in other clusters. */
 const RESERVED_OFFSETS: readonly number[] = [1, 10];
 
 function addressToNumber(address: string): number {
@@ -54,11 +54,11 @@ function numberToAddress(number: number): string {
 interface NumberRange {
   readonly min: number;
   readonly max: number;
-  /** Size of the lower part, which is for requested values; others are assigned from it when the rest is in use. */
+  /** Size of the lower part, for requested values. Other values are assigned from it only if the rest is in use. */
   readonly requestedCount: number;
 }
 
-/** Source: kube-apiserver, calculateRangeOffset: a fraction of the range, from 16 up to a limit; none in small ranges. */
+/** Returns a fraction of the range, from 16 to `max`; 0 if it is small. Source: kube-apiserver calculateRangeOffset. */
 function computeRequestedCount(
   size: number,
   { divisor, max }: { readonly divisor: number; readonly max: number },
@@ -68,8 +68,8 @@ function computeRequestedCount(
 }
 
 /**
- * Returns the first free number from a random start above the part for requested values, then of that part, or undefined
- * when all are in use.
+ * Returns the first free number after a random start above the part for requested values. If there is none, returns the
+ * first free number of that part, or undefined.
  */
 function findFree(
   { min, max, requestedCount }: NumberRange,
@@ -158,8 +158,8 @@ function allocateNodePorts(
   const inUse = new Set(
     otherObjects().flatMap((other) => portFields(asFields(other["spec"])).map(nodePortKey)),
   );
-  // Once a protocol has no free port, the remaining ports fail without another scan of the whole range.
-  const exhausted = new Set<string>();
+  // When a protocol has no free port, its other ports fail without another scan of the whole range.
+  const exhaustedProtocols = new Set<string>();
   const currentPorts = new Map(
     portFields(current).map((port) => [portKey(port), nodePortOf(port)]),
   );
@@ -169,9 +169,11 @@ function allocateNodePorts(
     if (nodePortOf(port) === 0 && currentPort !== 0) port["nodePort"] = currentPort;
     if (nodePortOf(port) === 0) {
       const protocol = textAt(port, "protocol");
-      const free = exhausted.has(protocol) ? undefined : findFreeNodePort(protocol, inUse, random);
+      const free = exhaustedProtocols.has(protocol)
+        ? undefined
+        : findFreeNodePort(protocol, inUse, random);
       if (free === undefined) {
-        exhausted.add(protocol);
+        exhaustedProtocols.add(protocol);
         return [invalidValue(field, 0, "no port of the node is free")];
       }
       port["nodePort"] = free;
@@ -184,7 +186,7 @@ function allocateNodePorts(
   });
 }
 
-/** Allocates the cluster IP and node ports of a Service, and returns all conflicts. Changes `service`. */
+/** Allocates the cluster IP and node ports of a Service. Changes `service`; returns all conflicts. */
 export function allocateForService(
   service: KubeObject,
   current: KubeObject | undefined,

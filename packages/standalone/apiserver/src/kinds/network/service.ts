@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services: defaults and validation. Source: Kubernetes core/v1 Service, without what this machine does not support.
+// Defaults and validation of Services. Source: Kubernetes core/v1 Service, without what this machine does not support.
 import { isIPv4 } from "node:net";
 import { dns1035Fault, subdomainFault } from "../../meta/names.ts";
 import {
@@ -113,7 +113,7 @@ function externalNameCauses(spec: Fields): readonly Cause[] {
   return fault === undefined ? [] : [invalidValue("spec.externalName", name, fault)];
 }
 
-/** With externalIPs, a user who may write Services could intercept traffic to any address (CVE-2020-8554). */
+/** Rejects externalIPs: a user who may write Services could intercept traffic to any address (CVE-2020-8554). */
 function externalIPCauses(spec: Fields): readonly Cause[] {
   if (asList(spec["externalIPs"]).length === 0) return [];
   const message = "this machine does not accept traffic for other addresses; use type NodePort";
@@ -149,7 +149,7 @@ function serviceCauses(service: KubeObject): readonly Cause[] {
   ];
 }
 
-/** The cluster IP is immutable unless the Service is or becomes an ExternalName. */
+/** Rejects a change of the cluster IP, unless the Service is or becomes an ExternalName. */
 function clusterIPChangeCauses(service: KubeObject, current: KubeObject): readonly Cause[] {
   const types = [service, current].map((object) => textAt(object, "spec", "type"));
   if (types.includes("ExternalName")) return [];
@@ -162,7 +162,7 @@ function clusterIPChangeCauses(service: KubeObject, current: KubeObject): readon
   });
 }
 
-/** Source: Kubernetes core/v1 ClientIPConfig. */
+/** Default timeout of session affinity. Source: Kubernetes core/v1 ClientIPConfig. */
 const AFFINITY_TIMEOUT_SECONDS = 10_800;
 /** Fields that an ExternalName Service does not have. */
 const CLUSTER_IP_FIELDS = [
@@ -206,18 +206,18 @@ function prepareCreate(service: KubeObject): void {
   defaultAddressFields(asFields(service["spec"]));
 }
 
-/** Drops node ports that the client copied from the old object when it changes the type. */
+/** Drops node ports that the client copied from the old object, if the new type has none. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
-  const old = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
+  const currentNodePorts = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
   for (const port of asList(spec["ports"]).filter(isFields)) {
-    if (old.includes(nodePortOf(port))) Reflect.deleteProperty(port, "nodePort");
+    if (currentNodePorts.includes(nodePortOf(port))) Reflect.deleteProperty(port, "nodePort");
   }
   if (valueAt(current, "spec", "externalTrafficPolicy") === spec["externalTrafficPolicy"])
     Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
-/** Fields that the client omits keep their value. */
+/** Restores fields that the client omits. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = asFields(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {
@@ -225,7 +225,7 @@ function prepareUpdate(service: KubeObject, current: KubeObject): void {
     if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
   }
   dropNodePorts(spec, current);
-  // A changed clusterIP is validated against the current one before clusterIPs is filled in.
+  // clusterIPs is not overwritten if it exists, so that validation can compare it with the current value.
   if (textAt(spec, "type") === "ExternalName" || spec["clusterIPs"] === undefined)
     defaultAddressFields(spec);
 }

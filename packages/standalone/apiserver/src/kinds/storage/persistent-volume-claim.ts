@@ -7,15 +7,15 @@ import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 import { setDefault } from "../workload/pod-defaults.ts";
 import {
-  CLAIM_PROTECTION,
+  CLAIM_PROTECTION_FINALIZER,
   addFinalizer,
   accessModeCauses,
   printAccessModes,
   volumeModeCauses,
 } from "./volume-fields.ts";
 
-/** May be set once, by the binder or by defaulting of the storage class. */
-const SET_ONCE = ["volumeName", "storageClassName"] as const;
+/** Fields that may be set once, by the binder or by defaulting of the storage class. */
+const SET_ONCE_FIELDS = ["volumeName", "storageClassName"] as const;
 
 export function defaultClaim(claim: Fields): void {
   const spec = asFields(claim["spec"]);
@@ -24,7 +24,7 @@ export function defaultClaim(claim: Fields): void {
 }
 
 function sizeCauses(spec: Fields): Cause[] {
-  const storage = textAt(spec, "resources", "requests", "storage"); // decoding has made the quantity canonical
+  const storage = textAt(spec, "resources", "requests", "storage"); // the quantity is canonical after decoding
   if (storage === "") {
     return [requiredValue("spec.resources[storage]")];
   }
@@ -42,17 +42,19 @@ function validate(claim: KubeObject): Cause[] {
   ];
 }
 
-function immutablePart(spec: Fields, before: Fields): Fields {
-  const settable = SET_ONCE.filter((key) => before[key] === undefined || before[key] === "");
-  return without(spec, "resources", "volumeAttributesClassName", ...settable);
+function immutablePart(spec: Fields, currentSpec: Fields): Fields {
+  const settableFields = SET_ONCE_FIELDS.filter(
+    (key) => currentSpec[key] === undefined || currentSpec[key] === "",
+  );
+  return without(spec, "resources", "volumeAttributesClassName", ...settableFields);
 }
 
-/** Volumes are never expanded on this machine. Source: Kubernetes PersistentVolumeClaimResize admission. */
-function resizeCauses(spec: Fields, before: Fields): Cause[] {
-  const [now, previous] = [spec, before].map((one) =>
-    valueAt(one, "resources", "requests", "storage"),
+/** Rejects resizing: volumes are never expanded here. Source: Kubernetes PersistentVolumeClaimResize admission. */
+function resizeCauses(spec: Fields, currentSpec: Fields): Cause[] {
+  const [size, currentSize] = [spec, currentSpec].map((claimSpec) =>
+    valueAt(claimSpec, "resources", "requests", "storage"),
   );
-  return equalJson(now, previous)
+  return equalJson(size, currentSize)
     ? []
     : [
         forbiddenValue(
@@ -63,8 +65,11 @@ function resizeCauses(spec: Fields, before: Fields): Cause[] {
 }
 
 function validateUpdate(claim: KubeObject, current: KubeObject): Cause[] {
-  const [spec, before] = [asFields(claim["spec"]), asFields(current["spec"])];
-  const isSame = equalJson(immutablePart(spec, before), immutablePart(before, before));
+  const [spec, currentSpec] = [asFields(claim["spec"]), asFields(current["spec"])];
+  const isSame = equalJson(
+    immutablePart(spec, currentSpec),
+    immutablePart(currentSpec, currentSpec),
+  );
   return [
     ...(isSame
       ? []
@@ -74,7 +79,7 @@ function validateUpdate(claim: KubeObject, current: KubeObject): Cause[] {
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
           ),
         ]),
-    ...resizeCauses(spec, before),
+    ...resizeCauses(spec, currentSpec),
   ];
 }
 
@@ -94,7 +99,7 @@ export const PERSISTENT_VOLUME_CLAIM: Kind = defineKind({
     applyDefaults: defaultClaim,
     prepareCreate: (claim) => {
       claim["status"] = { phase: "Pending" };
-      addFinalizer(claim, CLAIM_PROTECTION);
+      addFinalizer(claim, CLAIM_PROTECTION_FINALIZER);
     },
     validate,
     validateUpdate,

@@ -12,15 +12,15 @@ import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 import { setDefault } from "../workload/pod-defaults.ts";
 import {
-  VOLUME_PROTECTION,
+  VOLUME_PROTECTION_FINALIZER,
   addFinalizer,
   accessModeCauses,
   printAccessModes,
   volumeModeCauses,
 } from "./volume-fields.ts";
 
-const POLICIES: readonly string[] = ["Delete", "Recycle", "Retain"];
-/** Every other field of spec is a volume source. */
+const RECLAIM_POLICIES: readonly string[] = ["Delete", "Recycle", "Retain"];
+/** Fields of spec that are not volume sources. Every other field is one. */
 const NON_SOURCE_FIELDS: ReadonlySet<string> = new Set([
   "accessModes",
   "capacity",
@@ -52,18 +52,19 @@ function validate(volume: KubeObject): Cause[] {
     ...accessModeCauses(spec["accessModes"]),
     ...(valueAt(spec, "capacity", "storage") === undefined ? [requiredValue("spec.capacity")] : []),
     ...sourceCauses(spec),
-    ...(POLICIES.includes(policy)
+    ...(RECLAIM_POLICIES.includes(policy)
       ? []
-      : [unsupportedValue("spec.persistentVolumeReclaimPolicy", policy, POLICIES)]),
+      : [unsupportedValue("spec.persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES)]),
     ...volumeModeCauses(spec),
   ];
 }
 
 function validateUpdate(volume: KubeObject, current: KubeObject): Cause[] {
-  const [spec, before] = [asFields(volume["spec"]), asFields(current["spec"])];
-  const listSourceEntries = (of: Fields) => listSources(of).map((key) => [key, of[key]]);
+  const [spec, currentSpec] = [asFields(volume["spec"]), asFields(current["spec"])];
+  const listSourceEntries = (volumeSpec: Fields) =>
+    listSources(volumeSpec).map((key) => [key, volumeSpec[key]]);
   return [
-    ...(equalJson(listSourceEntries(spec), listSourceEntries(before))
+    ...(equalJson(listSourceEntries(spec), listSourceEntries(currentSpec))
       ? []
       : [
           forbiddenValue(
@@ -71,7 +72,7 @@ function validateUpdate(volume: KubeObject, current: KubeObject): Cause[] {
             "spec.persistentvolumesource is immutable after creation",
           ),
         ]),
-    ...(spec["volumeMode"] === before["volumeMode"]
+    ...(spec["volumeMode"] === currentSpec["volumeMode"]
       ? []
       : [invalidValue("spec.volumeMode", spec["volumeMode"], "field is immutable")]),
   ];
@@ -106,7 +107,7 @@ export const PERSISTENT_VOLUME: Kind = defineKind({
     },
     prepareCreate: (volume) => {
       volume["status"] = { phase: "Pending" };
-      addFinalizer(volume, VOLUME_PROTECTION);
+      addFinalizer(volume, VOLUME_PROTECTION_FINALIZER);
     },
     validate,
     validateUpdate,

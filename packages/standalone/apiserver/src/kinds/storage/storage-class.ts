@@ -13,8 +13,8 @@ import { type Kind, defineKind } from "../kind.ts";
 import { setDefault } from "../workload/pod-defaults.ts";
 
 const DEFAULT_ANNOTATION = "storageclass.kubernetes.io/is-default-class";
-const POLICIES: readonly string[] = ["Delete", "Retain"];
-const MODES: readonly string[] = ["Immediate", "WaitForFirstConsumer"];
+const RECLAIM_POLICIES: readonly string[] = ["Delete", "Retain"];
+const BINDING_MODES: readonly string[] = ["Immediate", "WaitForFirstConsumer"];
 
 export function isDefaultClass({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[DEFAULT_ANNOTATION] === "true";
@@ -25,8 +25,12 @@ function validate(storageClass: KubeObject): Cause[] {
   const mode = textAt(storageClass, "volumeBindingMode");
   return [
     ...(textAt(storageClass, "provisioner") === "" ? [requiredValue("provisioner")] : []),
-    ...(POLICIES.includes(policy) ? [] : [unsupportedValue("reclaimPolicy", policy, POLICIES)]),
-    ...(MODES.includes(mode) ? [] : [unsupportedValue("volumeBindingMode", mode, MODES)]),
+    ...(RECLAIM_POLICIES.includes(policy)
+      ? []
+      : [unsupportedValue("reclaimPolicy", policy, RECLAIM_POLICIES)]),
+    ...(BINDING_MODES.includes(mode)
+      ? []
+      : [unsupportedValue("volumeBindingMode", mode, BINDING_MODES)]),
   ];
 }
 
@@ -63,19 +67,28 @@ export const STORAGE_CLASS: Kind = defineKind({
         name: "Name",
         type: "string",
         format: "name",
-        cell: (one) => `${one.metadata.name}${isDefaultClass(one) ? " (default)" : ""}`,
+        cell: (storageClass) =>
+          `${storageClass.metadata.name}${isDefaultClass(storageClass) ? " (default)" : ""}`,
       },
-      { name: "Provisioner", type: "string", cell: (one) => textAt(one, "provisioner") },
-      { name: "ReclaimPolicy", type: "string", cell: (one) => textAt(one, "reclaimPolicy") },
+      {
+        name: "Provisioner",
+        type: "string",
+        cell: (storageClass) => textAt(storageClass, "provisioner"),
+      },
+      {
+        name: "ReclaimPolicy",
+        type: "string",
+        cell: (storageClass) => textAt(storageClass, "reclaimPolicy"),
+      },
       {
         name: "VolumeBindingMode",
         type: "string",
-        cell: (one) => textAt(one, "volumeBindingMode"),
+        cell: (storageClass) => textAt(storageClass, "volumeBindingMode"),
       },
       {
         name: "AllowVolumeExpansion",
         type: "boolean",
-        cell: (one) => one["allowVolumeExpansion"] === true,
+        cell: (storageClass) => storageClass["allowVolumeExpansion"] === true,
       },
       AGE,
     ],

@@ -13,19 +13,19 @@ const ACCESS_MODES: Readonly<Record<string, string>> = {
 };
 const SINGLE_POD_MODE = "ReadWriteOncePod";
 
-/** For example `RWO,RWX`. */
+/** Returns, for example, `RWO,RWX`. */
 export function printAccessModes(modes: unknown): string {
   return asList(modes)
     .map((mode) => ACCESS_MODES[String(mode)] ?? "")
     .join(",");
 }
 
-/** `missing` is the message for an empty list. */
-export function accessModeCauses(modes: unknown, missing = ""): Cause[] {
+/** Checks the modes. `missingMessage` is the message for an empty list. */
+export function accessModeCauses(modes: unknown, missingMessage = ""): Cause[] {
   const all = asList(modes);
   const known = Object.keys(ACCESS_MODES);
   return [
-    ...(all.length === 0 ? [requiredValue("spec.accessModes", missing)] : []),
+    ...(all.length === 0 ? [requiredValue("spec.accessModes", missingMessage)] : []),
     ...all
       .filter((mode) => !known.includes(String(mode)))
       .map((mode) => unsupportedValue("spec.accessModes", mode, known)),
@@ -49,10 +49,10 @@ export function volumeModeCauses(spec: Fields): Cause[] {
     : [unsupportedValue("spec.volumeMode", mode, VOLUME_MODES)];
 }
 
-/** Kept until no pod on a node uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
-export const CLAIM_PROTECTION = "kubernetes.io/pvc-protection";
-/** Kept until no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
-export const VOLUME_PROTECTION = "kubernetes.io/pv-protection";
+/** Finalizer that stays until no pod on a node uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
+export const CLAIM_PROTECTION_FINALIZER = "kubernetes.io/pvc-protection";
+/** Finalizer that stays until no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
+export const VOLUME_PROTECTION_FINALIZER = "kubernetes.io/pv-protection";
 
 export function addFinalizer({ metadata }: KubeObject, finalizer: string): void {
   const known = metadata.finalizers ?? [];

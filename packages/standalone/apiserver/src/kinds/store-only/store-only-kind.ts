@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds that no controller on this machine handles: their objects are only stored, and most writes return a warning.
+// Kinds that no controller on this machine handles. Objects are only stored, and most writes return a warning.
 import {
   type Fields,
   asText,
@@ -16,7 +16,7 @@ import { podSpecCauses } from "../workload/pod-validation.ts";
 import { defaultPodSpec, objectItems } from "../workload/pod-defaults.ts";
 import { toColumn } from "../../custom/custom-kind.ts";
 
-/** A column with the value at a JSON path such as `.spec.schedule`. */
+/** Creates a column with the value at a JSON path such as `.spec.schedule`. */
 export function column(name: string, jsonPath: string, type = "string"): Column {
   return toColumn({ name, type, jsonPath });
 }
@@ -29,7 +29,7 @@ export function countColumn(name: string, ...path: readonly string[]): Column {
   return { name, type: "integer", cell: (object) => valueAt(object, ...path) ?? 0 };
 }
 
-/** `done/desired`. The desired count defaults to 1. */
+/** Creates a column that shows `done/desired`. The desired count defaults to 1. */
 export function ratioColumn(name: string, doneKey: string, desiredKey: string): Column {
   const cell: Column["cell"] = (object) => {
     const done = asText(valueAt(object, "status", doneKey) ?? 0);
@@ -53,24 +53,24 @@ export interface StoreOnlyKindOptions
   extends
     Pick<Kind, "group" | "version" | "resource" | "kind">,
     Partial<Pick<Kind, "shortNames" | "categories" | "namespaced">> {
-  /** Advice in the warning on writes. Unset for kinds that need no warning. */
+  /** Advice in the warning on writes; unset for kinds that need no warning. */
   readonly advice?: string;
   readonly hasStatus?: boolean;
   readonly isScaled?: boolean;
   /** Defaults for unset fields that kubectl relies on. */
   readonly defaults?: Fields;
-  /** Path of the pod template. Its spec is defaulted and validated like a pod's. */
+  /** Path of the pod template, whose spec is defaulted and validated like a pod's. */
   readonly template?: readonly string[];
   readonly columns: readonly Column[];
 }
 
-function storeOnlyWarning(kind: string, instead: string): string {
-  return `no controller on this machine handles a ${kind}, it is only stored: ${instead}`;
+function storeOnlyWarning(kind: string, advice: string): string {
+  return `no controller on this machine handles a ${kind}, it is only stored: ${advice}`;
 }
 
 const REPLICAS_SCALE: ScaleValues = {
-  spec: ["spec", "replicas"],
-  status: ["status", "replicas"],
+  specReplicasPath: ["spec", "replicas"],
+  statusReplicasPath: ["status", "replicas"],
   selector: (object) => {
     const selector = asFields(valueAt(object, "spec", "selector"));
     // A ReplicationController's selector is a plain map of labels.
@@ -106,7 +106,7 @@ function makeValidate(template: readonly string[]) {
 
 export function defineStoreOnlyKind(options: StoreOnlyKindOptions): Kind {
   const {
-    advice: instead,
+    advice,
     hasStatus = false,
     isScaled = false,
     template,
@@ -120,9 +120,7 @@ export function defineStoreOnlyKind(options: StoreOnlyKindOptions): Kind {
       hasStatus,
       hasGeneration: true,
       applyDefaults: makeApplyDefaults(options),
-      ...(instead === undefined
-        ? {}
-        : { warnings: () => [storeOnlyWarning(options.kind, instead)] }),
+      ...(advice === undefined ? {} : { warnings: () => [storeOnlyWarning(options.kind, advice)] }),
       ...(template === undefined ? {} : { validate: makeValidate(template) }),
       columns,
     },

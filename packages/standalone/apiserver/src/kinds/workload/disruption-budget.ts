@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodDisruptionBudgets, and how many pods of one may be evicted now. Every pod that matches counts as expected, because
+// PodDisruptionBudgets, and the number of evictions that they allow. Every matching pod counts as expected, because
 // nothing on this machine scales Deployments. Source: Kubernetes policy/v1, disruption controller.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
@@ -26,7 +26,7 @@ export function isHealthy(pod: KubeObject): boolean {
   return textAt(ready, "status") === "True" && pod.metadata.deletionTimestamp === undefined;
 }
 
-/** Returns a predicate for pods of the budget's namespace, so that the selector is parsed once for many pods. */
+/** Creates a predicate for pods of the budget's namespace, so that the selector is parsed once for many pods. */
 export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean {
   const selector = valueAt(budget, "spec", "selector");
   if (selector === undefined) return () => false;
@@ -34,7 +34,7 @@ export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean
   return (pod) => matches(pod.metadata.labels ?? {});
 }
 
-/** A number, or a percentage of `whole`, rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent */
+/** Returns the number, or the percentage rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent. */
 function resolveAmount(value: unknown, total: number): number {
   if (typeof value === "number") return value;
   const percent = Number(String(value).replace("%", ""));
@@ -53,8 +53,8 @@ export function countDisruptions(
   pods: readonly KubeObject[],
 ): DisruptionCounts {
   const matchesBudget = makePodMatcher(budget);
-  const counted = pods.filter((pod) => matchesBudget(pod) && !hasEnded(pod));
-  const [expectedPods, currentHealthy] = [counted.length, counted.filter(isHealthy).length];
+  const countedPods = pods.filter((pod) => matchesBudget(pod) && !hasEnded(pod));
+  const [expectedPods, currentHealthy] = [countedPods.length, countedPods.filter(isHealthy).length];
   const desiredHealthy = Math.max(0, desiredHealthyCount(asFields(budget["spec"]), expectedPods));
   const disruptionsAllowed = Math.max(0, currentHealthy - desiredHealthy);
   return { expectedPods, currentHealthy, desiredHealthy, disruptionsAllowed };

@@ -5,9 +5,9 @@ import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../
 export const CONTAINER_LISTS = ["containers", "initContainers", "ephemeralContainers"] as const;
 export const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
 export const HOOKS = ["postStart", "preStop"] as const;
-/** 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
+/** File mode 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
 const FILE_MODE = 420;
-/** Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
+/** Default of projected tokens. Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
 const TOKEN_EXPIRATION_SECONDS = 3600;
 
 export function setDefault(fields: Fields, key: string, value: unknown): void {
@@ -26,10 +26,10 @@ function defaultPullPolicy(image: string): string {
 }
 
 function defaultHttpGet(handler: Fields): void {
-  const get = handler["httpGet"];
-  if (isFields(get)) {
-    setDefault(get, "path", "/");
-    setDefault(get, "scheme", "HTTP");
+  const httpGet = handler["httpGet"];
+  if (isFields(httpGet)) {
+    setDefault(httpGet, "path", "/");
+    setDefault(httpGet, "scheme", "HTTP");
   }
 }
 
@@ -140,7 +140,7 @@ export function defaultPodSpec(spec: Fields): void {
   }
 }
 
-/** Defaults that a pod has and a pod template does not. Changes `spec`. */
+/** Sets defaults that a pod has and a pod template does not. Changes `spec`. */
 export function defaultPodOnlyFields(spec: Fields): void {
   setDefault(spec, "enableServiceLinks", true);
   for (const container of CONTAINER_LISTS.flatMap((list) => objectItems(spec, list))) {

@@ -13,7 +13,7 @@ import { labelFault } from "../../meta/names.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import { CONTAINER_LISTS, HOOKS, PROBES, objectItems } from "./pod-defaults.ts";
 
-/** In validation order: sources after the first are rejected. Source: Kubernetes validateVolumeSource. */
+/** Volume sources in validation order; those after the first are rejected. Source: Kubernetes validateVolumeSource. */
 const VOLUME_SOURCES = [
   "emptyDir",
   "hostPath",
@@ -46,7 +46,7 @@ const VOLUME_SOURCES = [
   "ephemeral",
   "image",
 ];
-/** Source: Kubernetes validateHandler. */
+/** Actions of probes and hooks. Source: Kubernetes validateHandler. */
 const HANDLERS = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
 const MORE_THAN_ONE_FIELD = "may not have more than one field specified at a time";
@@ -99,12 +99,12 @@ function volumeSourceCauses(volume: Fields, path: string): Cause[] {
 }
 
 function valueFromCauses(variable: Fields, path: string): Cause[] {
-  const from = variable["valueFrom"];
-  if (!isFields(from)) {
+  const source = variable["valueFrom"];
+  if (!isFields(source)) {
     return [];
   }
   const field = `${path}.valueFrom`;
-  const count = Object.keys(from).length;
+  const count = Object.keys(source).length;
   if (count === 0) {
     const message =
       "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
@@ -172,7 +172,7 @@ function choiceCauses(
     .map(([key, allowed]) => unsupportedValue(`${path}.${key}`, textAt(fields, key), allowed));
 }
 
-/** Names are required, must be DNS labels, and must be unique. */
+/** Checks that the name is set, is a DNS label, and is unique. */
 function nameCauses(item: Fields, path: string, seen: Set<string>): Cause[] {
   const name = textAt(item, "name");
   const fault = labelFault(name);
@@ -199,12 +199,13 @@ function portCauses(container: Fields, path: string): Cause[] {
 }
 
 function environmentCauses(container: Fields, path: string): Cause[] {
-  const single = objectItems(container, "env").flatMap((variable, index) => {
+  const variableCauses = objectItems(container, "env").flatMap((variable, index) => {
     const field = `${path}.env[${String(index)}]`;
-    const unnamed = textAt(variable, "name") === "" ? [requiredValue(`${field}.name`)] : [];
-    return [...unnamed, ...valueFromCauses(variable, field)];
+    const missingNameCauses =
+      textAt(variable, "name") === "" ? [requiredValue(`${field}.name`)] : [];
+    return [...missingNameCauses, ...valueFromCauses(variable, field)];
   });
-  return [...single, ...envFromCauses(container, `${path}.envFrom`)];
+  return [...variableCauses, ...envFromCauses(container, `${path}.envFrom`)];
 }
 
 /** Volumes by name. A volume that a controller adds is an empty object, because only its name is known. */
@@ -213,15 +214,15 @@ type Volumes = ReadonlyMap<string, Fields>;
 function volumeUseCauses(
   volumeUse: Fields,
   pathField: string,
-  at: { field: string; volumes: Volumes },
+  context: { field: string; volumes: Volumes },
 ): Cause[] {
-  const { field, volumes } = at;
+  const { field, volumes } = context;
   const name = textAt(volumeUse, "name");
-  const unknown = volumes.has(name) ? [] : [notFoundValue(`${field}.name`, name)];
-  const named = name === "" ? [requiredValue(`${field}.name`)] : unknown;
+  const unknownCauses = volumes.has(name) ? [] : [notFoundValue(`${field}.name`, name)];
+  const causes = name === "" ? [requiredValue(`${field}.name`)] : unknownCauses;
   return textAt(volumeUse, pathField) === ""
-    ? [...named, requiredValue(`${field}.${pathField}`)]
-    : named;
+    ? [...causes, requiredValue(`${field}.${pathField}`)]
+    : causes;
 }
 
 function mountCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
@@ -233,9 +234,9 @@ function mountCauses(container: Fields, path: string, volumes: Volumes): Cause[]
   );
 }
 
-/** Only volumes from a claim can be block devices. Source: Kubernetes ValidateVolumeDevices. */
+/** Checks that block devices are volumes from claims. Source: Kubernetes ValidateVolumeDevices. */
 function deviceCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
-  const mounted = new Set(
+  const mountedNames = new Set(
     objectItems(container, "volumeMounts").map((mount) => textAt(mount, "name")),
   );
   return objectItems(container, "volumeDevices").flatMap((device, index) => {
@@ -246,7 +247,7 @@ function deviceCauses(container: Fields, path: string, volumes: Volumes): Cause[
     return [
       ...volumeUseCauses(device, "devicePath", { field, volumes }),
       ...(isClaim ? [] : [invalidValue(`${field}.name`, name, BLOCK_MODE_REQUIRES_CLAIM)]),
-      ...(mounted.has(name)
+      ...(mountedNames.has(name)
         ? [invalidValue(`${field}.name`, name, "must not already exist in volumeMounts")]
         : []),
     ];
@@ -258,37 +259,37 @@ interface KnownNames {
   readonly volumes: Volumes;
 }
 
-function containerCauses(container: Fields, path: string, known: KnownNames): Cause[] {
+function containerCauses(container: Fields, path: string, knownNames: KnownNames): Cause[] {
   return [
-    ...nameCauses(container, path, known.containers),
+    ...nameCauses(container, path, knownNames.containers),
     ...(textAt(container, "image") === "" ? [requiredValue(`${path}.image`)] : []),
     ...choiceCauses(container, CONTAINER_CHOICES, path),
     ...portCauses(container, path),
     ...environmentCauses(container, path),
     ...handlerCauses(container, path),
-    ...mountCauses(container, path, known.volumes),
-    ...deviceCauses(container, path, known.volumes),
+    ...mountCauses(container, path, knownNames.volumes),
+    ...deviceCauses(container, path, knownNames.volumes),
   ];
 }
 
 function deadlineCauses(spec: Fields, path: string): Cause[] {
-  const grace = valueAt(spec, "terminationGracePeriodSeconds");
-  const active = valueAt(spec, "activeDeadlineSeconds");
+  const gracePeriod = valueAt(spec, "terminationGracePeriodSeconds");
+  const activeDeadline = valueAt(spec, "activeDeadlineSeconds");
   return [
-    ...(Number(grace ?? 0) < 0
+    ...(Number(gracePeriod ?? 0) < 0
       ? [
           invalidValue(
             `${path}.terminationGracePeriodSeconds`,
-            grace,
+            gracePeriod,
             "must be greater than or equal to 0",
           ),
         ]
       : []),
-    ...(active !== undefined && Number(active) < 1
+    ...(activeDeadline !== undefined && Number(activeDeadline) < 1
       ? [
           invalidValue(
             `${path}.activeDeadlineSeconds`,
-            active,
+            activeDeadline,
             "must be between 1 and 2147483647, inclusive",
           ),
         ]
@@ -296,7 +297,7 @@ function deadlineCauses(spec: Fields, path: string): Cause[] {
   ];
 }
 
-/** `claims` are names of volumes that a controller adds to the pods. */
+/** Validates a pod spec. `claims` are names of volumes that a controller adds to the pods. */
 export function podSpecCauses(
   spec: Fields,
   path: string,
@@ -304,7 +305,7 @@ export function podSpecCauses(
 ): readonly Cause[] {
   const volumes = objectItems(spec, "volumes");
   const names = new Set<string>();
-  const known = {
+  const knownNames = {
     containers: new Set<string>(),
     volumes: new Map([
       ...claims.map((name) => [name, {}] as const),
@@ -321,7 +322,7 @@ export function podSpecCauses(
     ...missingContainers,
     ...CONTAINER_LISTS.flatMap((list) =>
       objectItems(spec, list).flatMap((container, index) =>
-        containerCauses(container, `${path}.${list}[${String(index)}]`, known),
+        containerCauses(container, `${path}.${list}[${String(index)}]`, knownNames),
       ),
     ),
     ...choiceCauses(spec, POD_CHOICES, path),

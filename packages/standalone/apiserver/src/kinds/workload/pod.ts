@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods: immutable spec, graceful deletion. Source: Kubernetes core/v1 Pod.
+// Kind Pod: immutable spec, graceful deletion. Source: Kubernetes core/v1 Pod.
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue } from "../../meta/causes.ts";
 import {
@@ -29,47 +29,49 @@ function computeQosClass(spec: Fields): string {
     });
   const limits = cpuAndMemory("limits");
   const requests = cpuAndMemory("requests");
-  const named = [...limits, ...requests].some(({ cpu, memory }) => (cpu ?? memory) !== undefined);
-  if (!named) {
+  const hasResources = [...limits, ...requests].some(
+    ({ cpu, memory }) => (cpu ?? memory) !== undefined,
+  );
+  if (!hasResources) {
     return "BestEffort";
   }
-  const full = limits.every(({ cpu, memory }) => cpu !== undefined && memory !== undefined);
-  const equal = requests.every(
+  const hasAllLimits = limits.every(({ cpu, memory }) => cpu !== undefined && memory !== undefined);
+  const requestsEqualLimits = requests.every(
     ({ cpu, memory }, index) =>
       (cpu === undefined || equalJson(cpu, limits[index]?.cpu)) &&
       (memory === undefined || equalJson(memory, limits[index]?.memory)),
   );
-  return full && equal ? "Guaranteed" : "Burstable";
+  return hasAllLimits && requestsEqualLimits ? "Guaranteed" : "Burstable";
 }
 
 function prepareCreate(pod: KubeObject): void {
   pod["status"] = { phase: "Pending", qosClass: computeQosClass(asFields(pod["spec"])) };
 }
 
-/** A copy of spec in which the mutable fields have the values of `like`. */
-function immutablePart(spec: Fields, like: Fields): Fields {
-  const fixed = copyJson(spec);
+/** Copies spec, but with the mutable fields of `mutableSource`. */
+function immutablePart(spec: Fields, mutableSource: Fields): Fields {
+  const copy = copyJson(spec);
   for (const list of CONTAINER_LISTS) {
-    asList(fixed[list]).forEach((container, index) => {
+    asList(copy[list]).forEach((container, index) => {
       if (isFields(container)) {
-        container["image"] = valueAt(asList(like[list])[index], "image");
+        container["image"] = valueAt(asList(mutableSource[list])[index], "image");
       }
     });
   }
   for (const key of ["activeDeadlineSeconds", "tolerations", "schedulingGates"]) {
-    fixed[key] = like[key];
+    copy[key] = mutableSource[key];
   }
-  return fixed;
+  return copy;
 }
 
 function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
-  // The stored pod may be older than a default, so it is defaulted before the comparison.
+  // The stored pod may be older than a default, so it gets the defaults before the comparison.
   const currentSpec = copyJson(asFields(current["spec"]));
   defaultPodSpec(currentSpec);
   defaultPodOnlyFields(currentSpec);
-  const fixed = immutablePart(asFields(pod["spec"]), currentSpec);
-  const before = immutablePart(currentSpec, currentSpec);
-  return equalJson(copyJson(fixed), copyJson(before))
+  const immutableFields = immutablePart(asFields(pod["spec"]), currentSpec);
+  const currentFields = immutablePart(currentSpec, currentSpec);
+  return equalJson(copyJson(immutableFields), copyJson(currentFields))
     ? []
     : [
         forbiddenValue(
@@ -79,14 +81,14 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
       ];
 }
 
-/** Deletes a pod without a node, or one that has ended, at once. Others are deleted by their node. */
+/** Returns undefined for pods that are deleted at once: those without a node, and those that have ended. */
 function graceSeconds(pod: KubeObject, requested: number | undefined): number | undefined {
   const phase = textAt(pod, "status", "phase");
   if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {
     return undefined;
   }
-  const specified = valueAt(pod, "spec", "terminationGracePeriodSeconds");
-  const grace = requested ?? (typeof specified === "number" ? specified : 30);
+  const specGrace = valueAt(pod, "spec", "terminationGracePeriodSeconds");
+  const grace = requested ?? (typeof specGrace === "number" ? specGrace : 30);
   return grace <= 0 ? undefined : grace;
 }
 
@@ -95,14 +97,14 @@ function statusCell(pod: KubeObject): string {
     return "Terminating";
   }
   const phase = textAt(pod, "status", "phase");
-  const waiting = asList(valueAt(pod, "status", "containerStatuses"))
+  const stateReason = asList(valueAt(pod, "status", "containerStatuses"))
     .map(
       (status) =>
         textAt(status, "state", "waiting", "reason") ||
         textAt(status, "state", "terminated", "reason"),
     )
     .find((reason) => reason !== "");
-  return waiting ?? (textAt(pod, "status", "reason") || phase || "Unknown");
+  return stateReason ?? (textAt(pod, "status", "reason") || phase || "Unknown");
 }
 
 function readyCell(pod: KubeObject): string {
@@ -154,7 +156,7 @@ export const POD: Kind = defineKind({
   subresources: [
     { name: "binding", verbs: ["create"], kind: "Binding", group: "", version: "v1" },
     { name: "eviction", verbs: ["create"], kind: "Eviction", group: "policy", version: "v1" },
-    // Listed in discovery because clients expect them; requests get an error that explains why they are not supported.
+    // portforward is listed because clients expect it; requests get an error that explains why it is not supported.
     { name: "attach", verbs: ["create", "get"], kind: "PodAttachOptions" },
     { name: "exec", verbs: ["create", "get"], kind: "PodExecOptions" },
     { name: "log", verbs: ["get"] },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: metav1.DeleteOptions.
+// Options of a deletion. Source: metav1.DeleteOptions.
 import { parseObject } from "../../http/body.ts";
 import { type Cause, badRequest } from "../../meta/status.ts";
 import { invalidValue, unsupportedValue } from "../../meta/causes.ts";
@@ -8,16 +8,16 @@ import { type Fields, isFields, textAt } from "../../objects/json.ts";
 import type { Call } from "../call.ts";
 import { dryRunCauses, rejectInvalidOptions } from "./write-options.ts";
 
-const POLICIES: readonly string[] = ["Foreground", "Background", "Orphan"];
+const PROPAGATION_POLICIES: readonly string[] = ["Foreground", "Background", "Orphan"];
 
 export interface DeleteOptions {
-  /** Never negative. */
+  /** Grace period in seconds, which is never negative. */
   readonly graceSeconds: number | undefined;
-  /** Precondition; empty for any. */
+  /** UID as a precondition; empty for any. */
   readonly uid: string;
-  /** Precondition; empty for any. */
+  /** The resourceVersion as a precondition; empty for any. */
   readonly resourceVersion: string;
-  /** Empty keeps the object's finalizers. */
+  /** Propagation policy; empty retains the object's finalizers. */
   readonly propagationPolicy: string;
   /** Deprecated predecessor of propagationPolicy. */
   readonly orphanDependents?: boolean;
@@ -61,11 +61,13 @@ function parseSeconds(text: string): number {
 
 function fromQuery(query: URLSearchParams): Fields {
   const grace = query.get("gracePeriodSeconds");
-  const orphan = query.get("orphanDependents");
+  const orphanDependents = query.get("orphanDependents");
   const policy = query.get("propagationPolicy");
   return {
     ...(grace === null ? {} : { gracePeriodSeconds: parseSeconds(grace) }),
-    ...(orphan === null ? {} : { orphanDependents: !/^(false|0)$/i.test(orphan) }),
+    ...(orphanDependents === null
+      ? {}
+      : { orphanDependents: !/^(false|0)$/i.test(orphanDependents) }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
   };
 }
@@ -76,9 +78,9 @@ function optionCauses(options: Fields, dryRun: readonly string[]): Cause[] {
   const message = "orphanDependents and deletionPropagation cannot be both set";
   return [
     ...(setsBoth ? [invalidValue("propagationPolicy", policy, message)] : []),
-    ...(POLICIES.some((known) => known === policy) || policy === undefined
+    ...(PROPAGATION_POLICIES.some((known) => known === policy) || policy === undefined
       ? []
-      : [unsupportedValue("propagationPolicy", policy, [...POLICIES, "nil"])]),
+      : [unsupportedValue("propagationPolicy", policy, [...PROPAGATION_POLICIES, "nil"])]),
     ...dryRunCauses(dryRun),
   ];
 }
@@ -91,21 +93,21 @@ function parseGrace(options: Fields): number | undefined {
   return grace < 0 ? 1 : grace;
 }
 
-/** From the body, or from the query if there is no body. dryRun may be in both. Throws StatusErrors 400 and 422. */
+/** Reads the options from the body, or else from the query; dryRun may be in both. Throws a StatusError 400 or 422. */
 export function parseDeleteOptions(call: Call): DeleteOptions {
   const options = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
   checkTypes(options);
-  // checkTypes has checked its type
-  const inBody = (options["dryRun"] ?? []) as readonly string[];
-  const dryRun = [...inBody, ...call.query.getAll("dryRun")];
+  // checkTypes has checked the type of dryRun
+  const bodyDryRun = (options["dryRun"] ?? []) as readonly string[];
+  const dryRun = [...bodyDryRun, ...call.query.getAll("dryRun")];
   rejectInvalidOptions("DeleteOptions", optionCauses(options, dryRun));
-  const orphan = options["orphanDependents"];
+  const orphanDependents = options["orphanDependents"];
   return {
     graceSeconds: parseGrace(options),
     uid: textAt(options, "preconditions", "uid"),
     resourceVersion: textAt(options, "preconditions", "resourceVersion"),
     propagationPolicy: textAt(options, "propagationPolicy"),
-    ...(typeof orphan === "boolean" ? { orphanDependents: orphan } : {}),
+    ...(typeof orphanDependents === "boolean" ? { orphanDependents } : {}),
     dryRun: dryRun.length > 0,
   };
 }

@@ -7,12 +7,12 @@ import { type Call, queueIfHeavy } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { decodeObject } from "../decode.ts";
 
-/** Strings and structural characters of JSON. */
+/** Matches strings and structural characters of JSON. */
 const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
 
 interface Frame {
   readonly path: string;
-  /** Keys so far; undefined for arrays. */
+  /** Keys that were read; undefined for arrays. */
   readonly keys: Set<string> | undefined;
   key: string;
   index: number;
@@ -40,14 +40,14 @@ function openFrame(token: string, parent: Frame | undefined): Frame {
   };
 }
 
-/** Returns the key's path if it is a duplicate. */
+/** Reads a key. Returns its path if it is a duplicate. */
 function readKey(frame: Frame, token: string): string | undefined {
   // The token is a complete JSON string; few keys have escapes.
   frame.key = token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
   frame.expectsKey = false;
-  const known = frame.keys?.has(frame.key) === true;
+  const isDuplicate = frame.keys?.has(frame.key) === true;
   frame.keys?.add(frame.key);
-  return known ? currentPath(frame) : undefined;
+  return isDuplicate ? currentPath(frame) : undefined;
 }
 
 function nextItem(frame: Frame | undefined): void {
@@ -57,7 +57,7 @@ function nextItem(frame: Frame | undefined): void {
   }
 }
 
-/** Paths of duplicate fields, for example `spec.tags[1].a`, in the order of the text, which must be JSON. */
+/** Returns paths of duplicate fields, such as `spec.tags[1].a`, in the order of the text, which must be JSON. */
 export function findDuplicateFields(text: string): readonly string[] {
   const found: string[] = [];
   const stack: Frame[] = [];
@@ -77,14 +77,14 @@ export function findDuplicateFields(text: string): readonly string[] {
   return found;
 }
 
-/** Source: Kubernetes apimachinery, which reports no more errors from a decoder. */
+/** Maximum number of errors that a decoder reports. Source: Kubernetes apimachinery. */
 const REPORTED_FIELDS_MAX = 100;
 /** Limits the response: a key may have a million characters and appear in the path of each error. */
 const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
 
-/** checkWriteOptions has validated the value. */
+/** Returns the mode. checkWriteOptions has validated the value. */
 function parseMode(call: Call): Mode {
   const mode = call.query.get("fieldValidation");
   return mode === "Ignore" || mode === "Strict" ? mode : "Warn";
@@ -99,19 +99,19 @@ function truncatePath(path: string): string {
   return path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}...` : path;
 }
 
-/** Rejects or reports `unknown` and duplicate fields, according to fieldValidation. Throws StatusErrors 400 and 422. */
+/** Rejects or reports `unknown` and duplicate fields, according to fieldValidation. Throws a StatusError 400. */
 export function checkFields(call: Call, unknown: readonly string[]): void {
   const mode = parseMode(call);
   if (mode === "Ignore") {
     return;
   }
   const problems = [
-    ...duplicatesInBody(call).map((path) => ({ what: "duplicate", path })),
-    ...unknown.map((path) => ({ what: "unknown", path })),
+    ...duplicatesInBody(call).map((path) => ({ fault: "duplicate", path })),
+    ...unknown.map((path) => ({ fault: "unknown", path })),
   ];
   const messages = problems
     .slice(0, REPORTED_FIELDS_MAX)
-    .map(({ what, path }) => `${what} field "${truncatePath(path)}"`);
+    .map(({ fault, path }) => `${fault} field "${truncatePath(path)}"`);
   if (mode !== "Strict") {
     call.warnings.push(...messages);
   } else if (messages.length > 0) {

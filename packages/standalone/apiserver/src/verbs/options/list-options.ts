@@ -4,7 +4,7 @@ import { type Cause, badRequest, tooLargeResourceVersion } from "../../meta/stat
 import { forbiddenValue, unsupportedValue } from "../../meta/causes.ts";
 import { rejectInvalidOptions } from "./write-options.ts";
 
-/** Undefined when not given. Throws a StatusError 400. */
+/** Returns undefined for a missing or empty text. Throws a StatusError 400 if the text is not a revision. */
 export function parseRevision(text: string | null): number | undefined {
   if (text === null || text === "") {
     return undefined;
@@ -24,7 +24,7 @@ export function checkReached(requested: number, current: number): void {
   }
 }
 
-/** 0 when not given. Throws a StatusError 400. */
+/** Returns 0 for a missing or empty text. Throws a StatusError 400 if the text is not a number. */
 export function parseCount(text: string | null): number {
   if (text !== null && text !== "" && !/^\d+$/.test(text)) {
     throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
@@ -32,7 +32,7 @@ export function parseCount(text: string | null): number {
   return Number(text ?? 0);
 }
 
-/** `1`, `true` and an empty value mean true. */
+/** Returns true for `1`, `true` and an empty value. */
 export function parseFlag(text: string | null): boolean {
   return text === "" || text === "1" || text === "true";
 }
@@ -47,13 +47,15 @@ function revisionMatchCauses(match: string, query: URLSearchParams, isWatch: boo
     [revision === "", `${MATCH_FIELD} is forbidden unless resourceVersion is provided`],
     [(query.get("continue") ?? "") !== "", `${MATCH_FIELD} is forbidden when continue is provided`],
   ];
-  const exactOfAny = match === "Exact" && revision === "0";
+  const isExactZero = match === "Exact" && revision === "0";
   return [
-    ...rules.filter(([broken]) => broken).map(([, why]) => forbiddenValue(MATCH_FIELD, why)),
+    ...rules
+      .filter(([isBroken]) => isBroken)
+      .map(([, message]) => forbiddenValue(MATCH_FIELD, message)),
     ...(KNOWN_MATCHES.includes(match)
       ? []
       : [unsupportedValue(MATCH_FIELD, match, [...KNOWN_MATCHES, ""])]),
-    ...(exactOfAny
+    ...(isExactZero
       ? [forbiddenValue(MATCH_FIELD, `${MATCH_FIELD} "exact" is forbidden for resourceVersion "0"`)]
       : []),
   ];

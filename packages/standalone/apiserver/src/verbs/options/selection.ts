@@ -13,7 +13,7 @@ type ObjectMatcher = (object: KubeObject) => boolean;
 
 interface FieldSelector {
   readonly matches: ObjectMatcher;
-  /** The value that metadata.name must have, so that `list` can look it up. */
+  /** Value that metadata.name must have, so that `list` can look it up. */
   readonly name: string | undefined;
 }
 
@@ -41,7 +41,7 @@ function parseTerm(text: string, kind: Kind): { field: string; negated: boolean;
   return { field, negated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };
 }
 
-/** Undefined for an empty selector. Throws a StatusError 400 for fields that the kind does not support. */
+/** Returns undefined for an empty selector. Throws a StatusError 400 for fields that the kind does not support. */
 export function parseFieldSelector(text: string, kind: Kind): FieldSelector | undefined {
   const terms = text
     .split(/(?<!\\),/)
@@ -62,7 +62,7 @@ export function parseFieldSelector(text: string, kind: Kind): FieldSelector | un
 
 export interface Selection {
   readonly scope: Scope;
-  /** Undefined if everything in the scope matches. */
+  /** Predicate for objects in the scope; undefined if all of them match. */
   readonly matches: ((stored: StoredObject) => boolean) | undefined;
   readonly name: string | undefined;
 }
@@ -81,7 +81,7 @@ function combineMatchers(
   };
 }
 
-/** The narrowest scope that contains all possible matches. */
+/** Returns the narrowest scope that contains all possible matches. */
 function narrowestScope({ kind, namespace }: Call, name: string | undefined): Scope {
   const bucket = bucketOf(kind);
   if (kind.namespaced && namespace === "") {
@@ -104,7 +104,7 @@ export function parseSelection(call: Call): Selection {
   };
 }
 
-/** Returns the first matches, at most `limit`. It yields to other requests, so the caller must not change `objects`. */
+/** Returns up to `limit` matches. Yields to other requests, so the caller must not change `objects`. */
 export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,
@@ -112,13 +112,13 @@ export async function selectMatching(
 ): Promise<readonly StoredObject[]> {
   const { matches, name } = selection;
   const { timeSlice, limit = Infinity } = options;
-  const named =
+  const namedObjects =
     name === undefined ? objects : objects.filter((object) => object.address.name === name);
   if (matches === undefined) {
-    return named.slice(0, limit);
+    return namedObjects.slice(0, limit);
   }
   const found: StoredObject[] = [];
-  for (const object of named) {
+  for (const object of namedObjects) {
     if (found.length >= limit) {
       break;
     }

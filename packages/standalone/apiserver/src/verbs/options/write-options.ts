@@ -3,7 +3,7 @@
 import { type Cause, invalid } from "../../meta/status.ts";
 import { forbiddenValue, invalidValue, tooLongValue, unsupportedValue } from "../../meta/causes.ts";
 
-/** Source: Kubernetes meta/v1 validation FieldManagerMaxLength. */
+/** Maximum length of a field manager. Source: Kubernetes meta/v1 validation FieldManagerMaxLength. */
 const MANAGER_MAX_BYTES = 128;
 const UNPRINTABLE = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
 const FIELD_VALIDATIONS: readonly string[] = ["", "Ignore", "Strict", "Warn"];
@@ -44,15 +44,15 @@ function managerCauses(manager: string): Cause[] {
   ];
 }
 
-/** Throws a StatusError 422. Does nothing for verbs other than create, update and patch. */
+/** Checks the options of create, update and patch. Throws a StatusError 422. */
 export function checkWriteOptions(verb: string, query: URLSearchParams, contentType: string): void {
   if (verb !== "create" && verb !== "update" && verb !== "patch") {
     return;
   }
   const validation = query.get("fieldValidation") ?? "";
-  const forced = verb === "patch" && query.has("force") && !contentType.includes("apply-patch");
+  const hasForce = verb === "patch" && query.has("force") && !contentType.includes("apply-patch");
   rejectInvalidOptions(OPTIONS_KINDS[verb], [
-    ...(forced ? [forbiddenValue("force", "may not be specified for non-apply patch")] : []),
+    ...(hasForce ? [forbiddenValue("force", "may not be specified for non-apply patch")] : []),
     ...managerCauses(query.get("fieldManager") ?? ""),
     ...dryRunCauses(query.getAll("dryRun")),
     ...(FIELD_VALIDATIONS.includes(validation)

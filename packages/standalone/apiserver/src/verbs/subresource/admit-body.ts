@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission of subresource bodies that are kinds of their own: Binding, Eviction, TokenRequest.
-import { type GroupVersionKind, writeOptions } from "../../admission/admission.ts";
+import { type GroupVersionKind, toWriteOptions } from "../../admission/admission.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, asFields, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -8,7 +8,7 @@ import { successBody } from "../../meta/status.ts";
 import { type Call, type Reply, isDryRun } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 
-/** The response to a Binding or Eviction, which is not stored. */
+/** Response to a Binding or an Eviction, which is not stored. */
 export const CREATED_REPLY: Reply = {
   type: "fields",
   code: 201,
@@ -18,7 +18,7 @@ export const CREATED_REPLY: Reply = {
 export interface SubresourceBody {
   readonly kind: GroupVersionKind;
   readonly body: Fields;
-  /** Unset means CREATE. */
+  /** Operation for admission; unset means CREATE. */
   readonly operation?: "CONNECT";
 }
 
@@ -43,7 +43,7 @@ export async function admitBody(
     namespace: call.namespace,
     name: call.name,
     oldObject: undefined,
-    options: operation === "CONNECT" ? null : writeOptions("CreateOptions", call.query),
+    options: operation === "CONNECT" ? null : toWriteOptions("CreateOptions", call.query),
     user: call.user,
     dryRun: isDryRun(call.query),
     warnings: call.warnings,

@@ -224,7 +224,7 @@ describe("finalize of a namespace", () => {
     const namespace = server.stored("namespaces", "other", "");
     const resourceVersion = namespace?.metadata.resourceVersion ?? "";
     let count = 0;
-    server.webhooks.before = async ({ phase }) => {
+    server.webhooks.onRequest = async ({ phase }) => {
       if (phase !== "validate" || namespace === undefined) return;
       count += 1;
       if (count === 1) await server.put("namespaces", namespace);

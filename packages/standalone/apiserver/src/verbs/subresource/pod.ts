@@ -45,9 +45,9 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
     {
       part: "all",
       edit: (pod) => {
-        const bound = textAt(pod, "spec", "nodeName");
-        if (bound !== "") {
-          const why = `pod ${pod.metadata.name} is already assigned to node "${bound}"`;
+        const currentNode = textAt(pod, "spec", "nodeName");
+        if (currentNode !== "") {
+          const why = `pod ${pod.metadata.name} is already assigned to node "${currentNode}"`;
           throw conflict({ ...toResourceRef(call.kind), resource: "pods/binding" }, call.name, why);
         }
         pod["spec"] = { ...asFields(pod["spec"]), nodeName: node };
@@ -69,7 +69,7 @@ const PODS = bucketOf(POD);
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
-/** The budgets that an eviction must respect. Pods that are pending, terminating or finished have none. */
+/** Returns budgets that an eviction must respect. Pods that are pending, terminating or finished have none. */
 function findBudgets(
   { store }: VerbDeps,
   pod: KubeObject,
@@ -87,7 +87,7 @@ function multipleBudgetsError(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Why the pod may not be evicted now. An unready pod may be evicted if enough other pods are healthy. */
+/** Returns why the pod may not be evicted now. An unhealthy pod may be evicted if enough pods are healthy. */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
   const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((found) => found.view());
   if (budget === undefined) return undefined;
@@ -109,7 +109,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = asFields(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
-  // Evictions of a namespace run one after the other, so that each counts the pods that the previous one left.
+  // Evictions of a namespace run one after the other, so that each counts the pods that remain.
   const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
   await deps.mutex.runExclusive(key, async () => {
     const pod = deps.store.find(toAddress(call))?.view();
@@ -120,7 +120,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   return CREATED_REPLY;
 }
 
-/** Port-forward is not supported. Admission runs first, as on a cluster's server. Throws StatusErrors 404 and 501. */
+/** Rejects port-forward requests, but only after admission, as a cluster does. Throws a StatusError 404 or 501. */
 export async function refusePortForward(call: Call, deps: VerbDeps): Promise<never> {
   const kind = { group: "", version: "v1", kind: "PodPortForwardOptions" };
   await admitBody(call, deps, { kind, body: {}, operation: "CONNECT" });

@@ -31,9 +31,9 @@ function toScale(kind: Kind, object: KubeObject): KubeObject {
     apiVersion: "autoscaling/v1",
     // undefined members are not printed
     metadata: metadata as KubeObject["metadata"],
-    spec: { replicas: valueAt(object, ...values.spec) ?? 0 },
+    spec: { replicas: valueAt(object, ...values.specReplicasPath) ?? 0 },
     status: {
-      replicas: valueAt(object, ...values.status) ?? 0,
+      replicas: valueAt(object, ...values.statusReplicasPath) ?? 0,
       ...(selector === "" ? {} : { selector }),
     },
   };
@@ -50,21 +50,21 @@ function setField(object: Fields, path: readonly string[], value: unknown): void
   setField(child, rest, value);
 }
 
-/** Changes `object`. */
+/** Sets the replicas of `object`, and returns it. */
 function setReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObject {
   const replicas = valueAt(scale, "spec", "replicas");
   if (typeof replicas !== "number") {
     throw badRequest("spec.replicas: Required value");
   }
-  setField(object, requireScale(kind).spec, replicas);
+  setField(object, requireScale(kind).specReplicasPath, replicas);
   return object;
 }
 
 function checkScaleName(call: Call, input: unknown): void {
-  const named = textAt(input, "metadata", "name");
-  if (named !== call.name) {
+  const bodyName = textAt(input, "metadata", "name");
+  if (bodyName !== call.name) {
     throw badRequest(
-      `the name of the object (${named}) does not match the name on the URL (${call.name})`,
+      `the name of the object (${bodyName}) does not match the name on the URL (${call.name})`,
     );
   }
 }
@@ -86,8 +86,8 @@ async function changeScale(
     edit: (object) => setReplicas(call.kind, object, edit(toScale(call.kind, object))),
     body: {
       kind: SCALE_KIND,
-      from: (object) => toScale(call.kind, object),
-      into: (object, scale) => setReplicas(call.kind, object, scale),
+      toBody: (object) => toScale(call.kind, object),
+      applyBody: (object, scale) => setReplicas(call.kind, object, scale),
     },
   });
   return { type: "object", code: 200, object: toScale(call.kind, changed) };

@@ -57,7 +57,7 @@ function checkUid(reference: unknown, kind: string, uid: string): void {
   }
 }
 
-/** A token bound to a pod must be for the pod's service account. */
+/** Checks that a token bound to a pod is for the pod's service account. */
 function checkAccount(account: string, pod: KubeObject): void {
   if (textAt(pod, "spec", "serviceAccountName") !== account) {
     throw badRequest(
@@ -76,7 +76,7 @@ function parseBoundKind(reference: unknown): BoundObject["kind"] {
   throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`);
 }
 
-function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): BoundObject {
+function findBoundObject(call: Call, deps: TokenRequestDeps, reference: unknown): BoundObject {
   const kind = parseBoundKind(reference);
   const resource = kind === "Pod" ? "pods" : "secrets";
   const name = textAt(reference, "name");
@@ -102,11 +102,16 @@ export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<
   const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: requestBody });
   const now = deps.clock.now();
   const expiresInSeconds = parseExpirationSeconds(request);
-  const requested = asList(valueAt(request, "spec", "audiences")).map(String);
-  const audiences = requested.length === 0 ? [ISSUER] : requested;
+  const requestedAudiences = asList(valueAt(request, "spec", "audiences")).map(String);
+  const audiences = requestedAudiences.length === 0 ? [ISSUER] : requestedAudiences;
   const reference = valueAt(request, "spec", "boundObjectRef");
-  const bound = isFields(reference) ? findBound(call, deps, reference) : undefined;
-  const token = await deps.accountTokens.issue({ account, audiences, expiresInSeconds, bound });
+  const boundObject = isFields(reference) ? findBoundObject(call, deps, reference) : undefined;
+  const token = await deps.accountTokens.issue({
+    account,
+    audiences,
+    expiresInSeconds,
+    boundObject,
+  });
   return {
     type: "fields",
     code: 201,

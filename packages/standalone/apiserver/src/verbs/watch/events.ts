@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watch events: which changes a watch sees, and in which representation.
+// Watch events: the changes that a watch sees, and their representation.
 import { type Kind, apiVersionOf } from "../../kinds/kind.ts";
 import { copyJson, printJson } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -10,10 +10,10 @@ import { readText, viewObject } from "../conversion.ts";
 import type { Selection } from "../options/selection.ts";
 
 export interface EventWriter {
-  added(stored: StoredObject): string;
-  /** Undefined if the watch sees none of the changes. */
-  changed(changes: readonly Change[]): Buffer | undefined;
-  bookmark(revision: number): string;
+  printAdded(stored: StoredObject): string;
+  /** Returns undefined if the watch sees none of the changes. */
+  printChanges(changes: readonly Change[]): Buffer | undefined;
+  printBookmark(revision: number): string;
 }
 
 type VisibleChange = { readonly type: ChangeType; readonly state: StoredObject } | undefined;
@@ -35,10 +35,10 @@ class SharedCache<Source extends object> {
 }
 
 const LINES_CACHE = new SharedCache<Change>();
-/** For whole commits, for watches without selectors. */
+/** Cache of the events of whole commits, for watches without selectors. */
 const COMMITS_CACHE = new SharedCache<readonly Change[]>();
 
-/** A watch with selectors sees an object that stops matching as DELETED, with its previous state. */
+/** Filters by selectors. An object that stops matching is seen as DELETED, with its previous state. */
 function filterChange(change: Change, matches: NonNullable<Selection["matches"]>): VisibleChange {
   const { current, previous, type } = change;
   const wasSelected = previous !== undefined && matches(previous);
@@ -61,14 +61,14 @@ function toVisibleChange(change: Change, selection: Selection): VisibleChange {
     : filterChange(change, matches);
 }
 
-/** For an object that stopped matching: its previous state gets the revision of that change. */
+/** Returns a copy with the revision of a change, which differs if the object stopped matching. */
 function withRevision(object: KubeObject, revision: number): KubeObject {
   const copy = copyJson(object);
   copy.metadata.resourceVersion = String(revision);
   return copy;
 }
 
-/** Does not copy a single line, because watches share it. */
+/** Joins lines. Does not copy a single line, because watches share it. */
 function joinLines(lines: readonly Buffer[]): Buffer {
   const [first] = lines;
   return first !== undefined && lines.length === 1 ? first : Buffer.concat(lines);
@@ -90,11 +90,11 @@ class WatchEventWriter implements EventWriter {
     this.#now = now;
   }
 
-  added(stored: StoredObject): string {
+  printAdded(stored: StoredObject): string {
     return toLine("ADDED", this.#printState(stored, stored.revision));
   }
 
-  changed(changes: readonly Change[]): Buffer | undefined {
+  printChanges(changes: readonly Change[]): Buffer | undefined {
     const { kind, representation } = this.#call;
     const print = () => changes.flatMap((change) => this.#printChange(change) ?? []);
     if (this.#selection.matches === undefined && representation.as !== "Table") {
@@ -104,7 +104,7 @@ class WatchEventWriter implements EventWriter {
     return lines.length === 0 ? undefined : joinLines(lines);
   }
 
-  bookmark(revision: number): string {
+  printBookmark(revision: number): string {
     const { kind } = this.#call;
     const object = {
       kind: kind.kind,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends events to one watch: from the log while the client is behind, and live otherwise.
+// Sending of events to one watch: from the log while the client is behind, and live otherwise.
 import type { TimeSlice } from "../../limits/fair-queue.ts";
 import { printJson } from "../../objects/json.ts";
 import type { Change, Scope, Store, StoredObject } from "../../storage/store.ts";
@@ -23,14 +23,14 @@ export function isTooOld(store: Store, scope: Scope, revision: number): boolean 
   );
 }
 
-/** Changes in one read of the log. */
+/** Maximum number of changes in one read of the log. */
 const LOG_READ_MAX_CHANGES = 200;
-/** Characters of objects in one write. */
+/** Maximum length of the objects in one write, in characters. */
 const CHUNK_MAX_LENGTH = 64 * 1024;
 /** Assumed size in bytes of one write, for the reservation. */
 const RESERVED_BYTES = 256 * 1024;
 
-/** A client may start at a future revision. */
+/** Drops changes that were already sent. A client may start at a future revision. */
 function dropSent(changes: readonly Change[], revision: number): readonly Change[] {
   const [first] = changes;
   return first !== undefined && first.revision > revision
@@ -65,25 +65,23 @@ export class WatchSender {
     this.#timeSlice = watch.timeSlice;
   }
 
-  /** Runs until the stream ends. 0 starts with every object as ADDED. */
-  async run(after: number): Promise<void> {
-    this.#sentRevision = after === 0 ? await this.#sendObjects() : after;
+  /** Runs until the stream ends. A `startRevision` of 0 starts with every object as ADDED. */
+  async run(startRevision: number): Promise<void> {
+    this.#sentRevision = startRevision === 0 ? await this.#sendObjects() : startRevision;
     while (!this.#stream.signal.aborted && (await this.#catchUp())) {
       await this.#sendLive();
     }
   }
 
-  /**
-   * Skipped before the initial objects are sent; with the strict behavior, also if nothing was sent since the last one.
-   */
-  bookmark(): void {
+  /** Sends a bookmark, but none before the initial objects are sent, and with the strict behavior none when idle. */
+  sendBookmark(): void {
     if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
       return;
     }
     this.#hasSentEvents = false;
     const revision = this.#isLive ? this.#deps.store.revision() : this.#sentRevision;
     if (revision > 0) {
-      this.#stream.write(this.#events.bookmark(revision));
+      this.#stream.write(this.#events.printBookmark(revision));
     }
   }
 
@@ -101,11 +99,11 @@ export class WatchSender {
     return revision;
   }
 
-  #writeObjects(objects: readonly StoredObject[], from: number): number {
+  #writeObjects(objects: readonly StoredObject[], start: number): number {
     let chunk = "";
-    let next = from;
-    for (const stored of objects.slice(from)) {
-      chunk += this.#events.added(stored);
+    let next = start;
+    for (const stored of objects.slice(start)) {
+      chunk += this.#events.printAdded(stored);
       next += 1;
       if (chunk.length > CHUNK_MAX_LENGTH) {
         break;
@@ -115,7 +113,7 @@ export class WatchSender {
     return next;
   }
 
-  /** Runs `work`, which writes, when the client has read enough and the user's turn has come. */
+  /** Runs `work`, which writes, when the client has read enough and it is the user's turn. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
       await this.#timeSlice.waitForNext();
@@ -125,10 +123,10 @@ export class WatchSender {
 
   #send(changes: readonly Change[]): void {
     this.#hasSentEvents ||= changes.length > 0;
-    this.#stream.write(this.#events.changed(changes) ?? "");
+    this.#stream.write(this.#events.printChanges(changes) ?? "");
   }
 
-  /** Sends changes from the log until the client is up to date; false if the stream has ended. */
+  /** Sends changes from the log until the client is up to date. Returns false if the stream has ended. */
   async #catchUp(): Promise<boolean> {
     while (this.#sentRevision < this.#deps.store.revision() && !this.#stream.signal.aborted) {
       await this.#whenRoom(() => {
@@ -141,7 +139,7 @@ export class WatchSender {
   /** Sends the next changes of the log, or a 410 if they are compacted. */
   #sendFromLog(): void {
     const { store } = this.#deps;
-    const now = store.revision();
+    const currentRevision = store.revision();
     const changes = store.changesAfter(
       this.#selection.scope,
       this.#sentRevision,
@@ -154,10 +152,10 @@ export class WatchSender {
       return;
     }
     this.#send(changes);
-    this.#sentRevision = changes.at(-1)?.revision ?? now;
+    this.#sentRevision = changes.at(-1)?.revision ?? currentRevision;
   }
 
-  /** Ends when the client falls behind. Must start in the turn of the event loop in which the log was read. */
+  /** Sends changes until the client falls behind. Must start in the turn of the event loop that read the log. */
   async #sendLive(): Promise<void> {
     const { store } = this.#deps;
     if (this.#sentRevision < store.revision()) {

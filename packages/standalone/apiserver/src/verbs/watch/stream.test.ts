@@ -12,7 +12,10 @@ const BACKLOG = 256 * 1024;
 function open(options: { readonly slow?: boolean; readonly budget?: number } = {}) {
   const response = new FakeResponse({ slow: options.slow === true });
   const waiting = new Budget(options.budget ?? 10 * BACKLOG);
-  const stream = new WatchStream(response.asServerResponse, { waiting, unreadMs: 30 });
+  const stream = new WatchStream(response.asServerResponse, {
+    unreadBudget: waiting,
+    unreadMs: 30,
+  });
   return { response, waiting, stream };
 }
 
@@ -38,7 +41,7 @@ test("a client that left before has an ended watch without a head", () => {
   const response = new FakeResponse();
   response.destroy();
   const stream = new WatchStream(response.asServerResponse, {
-    waiting: new Budget(1),
+    unreadBudget: new Budget(1),
     unreadMs: 30,
   });
   stream.write("x");
@@ -50,7 +53,7 @@ test("what is long is written in pieces, nothing at all for no text", async () =
   stream.write("");
   stream.write(Buffer.alloc(PIECE + 1, "a"));
   stream.write("é");
-  await stream.drained();
+  await stream.waitUntilDrained();
   await runTurns();
   expect(response.pieces).toEqual([PIECE, 1, 2]);
   expect(await isWhole(waiting)).toBe(true);
@@ -64,7 +67,7 @@ describe("a client that does not read", () => {
     stream.write("a");
     expect(stream.isBehind).toBe(true);
     let isDrained = false;
-    const drained = stream.drained().then(() => {
+    const drained = stream.waitUntilDrained().then(() => {
       isDrained = true;
     });
     await runTurns();
@@ -122,7 +125,7 @@ describe("a client that does not read", () => {
   test("that leaves wakes whoever waits for it", async () => {
     const { response, stream } = open({ slow: true });
     stream.write(Buffer.alloc(PIECE + 1, "a"));
-    const drained = stream.drained();
+    const drained = stream.waitUntilDrained();
     response.destroy();
     await expect(drained).resolves.toBeUndefined();
   });

@@ -4,15 +4,15 @@ import type { ServerResponse } from "node:http";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
 
-/** Above this backlog, the client gets nothing new. */
+/** Maximum backlog. Above it, the client gets nothing new. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
 
-/** Bytes of one write to the connection, because TLS copies them. */
+/** Maximum size of one write to the connection, because TLS copies the bytes. */
 const PIECE_BYTES = 64 * 1024;
 
 export class WatchStream {
   readonly #response: ServerResponse;
-  readonly #ended = new AbortController();
+  readonly #endController = new AbortController();
   /** Budget of unread bytes for all watches of the user. */
   readonly #unreadBudget: Budget;
   #spentBytes = 0;
@@ -22,18 +22,18 @@ export class WatchStream {
 
   constructor(
     response: ServerResponse,
-    limits: { readonly waiting: Budget; readonly unreadMs: number },
+    limits: { readonly unreadBudget: Budget; readonly unreadMs: number },
   ) {
     this.#response = response;
-    this.#unreadBudget = limits.waiting;
+    this.#unreadBudget = limits.unreadBudget;
     response.on("close", () => {
-      this.#ended.abort();
+      this.#endController.abort();
       this.#queue.length = 0;
       this.#refund(this.#spentBytes);
     });
     if (response.destroyed) {
       // The client disconnected during authentication.
-      this.#ended.abort();
+      this.#endController.abort();
       return;
     }
     response.writeHead(200, { "content-type": "application/json", "transfer-encoding": "chunked" });
@@ -42,7 +42,7 @@ export class WatchStream {
   }
 
   get signal(): AbortSignal {
-    return this.#ended.signal;
+    return this.#endController.signal;
   }
 
   /** Whether this client, or the user's other watches, must read before more is sent. */
@@ -60,8 +60,8 @@ export class WatchStream {
       return;
     }
     const bytes = typeof text === "string" ? Buffer.from(text) : text;
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-      this.#queue.push(bytes.subarray(at, at + PIECE_BYTES));
+    for (let offset = 0; offset < bytes.length; offset += PIECE_BYTES) {
+      this.#queue.push(bytes.subarray(offset, offset + PIECE_BYTES));
     }
     this.#queuedBytes += bytes.length;
     this.#spentBytes += bytes.length;
@@ -92,9 +92,9 @@ export class WatchStream {
     }
   }
 
-  /** Runs `work`, which writes about `bytes`, when the client has read enough. Skipped if the watch ends first. */
+  /** Runs `work`, which writes about `bytes`, when the client has read enough. Does nothing if the watch ends first. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
-    await this.drained();
+    await this.waitUntilDrained();
     if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {
       return;
     }
@@ -106,15 +106,15 @@ export class WatchStream {
     }
   }
 
-  /** Returns bytes to the budget once, also if they were never written. */
+  /** Returns bytes to the budget only once, even if they were never written. */
   #refund(bytes: number): void {
-    const refunded = Math.min(bytes, this.#spentBytes);
-    this.#spentBytes -= refunded;
-    this.#unreadBudget.release(refunded);
+    const refundedBytes = Math.min(bytes, this.#spentBytes);
+    this.#spentBytes -= refundedBytes;
+    this.#unreadBudget.release(refundedBytes);
   }
 
-  /** Resolves when everything is written, or the watch has ended. */
-  async drained(): Promise<void> {
+  /** Resolves when everything is written or the watch has ended. */
+  async waitUntilDrained(): Promise<void> {
     while (this.#queue.length > 0 || this.#response.writableNeedDrain) {
       if (this.signal.aborted) {
         return;
@@ -137,7 +137,7 @@ export class WatchStream {
 
   /** Ends the response. The connection of a client that does not read is closed. */
   end(): void {
-    this.#ended.abort();
+    this.#endController.abort();
     if (this.#isFull) {
       this.#response.destroy();
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET with watch=true.
+// Watches, which are GET requests with watch=true.
 import type { ServerResponse } from "node:http";
 import { messageOf, type Clock } from "@patchbay/base";
 
@@ -27,7 +27,7 @@ const DEFAULT_TIMEOUT_SECONDS = 1800;
 interface WatchOptions {
   /** The watch starts after this revision; 0 starts with all current objects. */
   readonly revision: number;
-  readonly bookmarks: boolean;
+  readonly wantsBookmarks: boolean;
   readonly timeoutMs: number;
 }
 
@@ -45,7 +45,7 @@ function parseWatchOptions(call: Call): WatchOptions {
   const seconds = parseCount(query.get("timeoutSeconds"));
   return {
     revision: parseRevision(query.get("resourceVersion")) ?? 0,
-    bookmarks: parseFlag(query.get("allowWatchBookmarks") ?? "false"),
+    wantsBookmarks: parseFlag(query.get("allowWatchBookmarks") ?? "false"),
     timeoutMs: (seconds > 0 ? seconds : DEFAULT_TIMEOUT_SECONDS) * 1000,
   };
 }
@@ -72,15 +72,15 @@ function endOnStop(
   });
 }
 
-/** Source: kube-apiserver, defaultBookmarkFrequency. */
+/** Time between bookmarks. Source: kube-apiserver, defaultBookmarkFrequency. */
 const BOOKMARK_INTERVAL_MS = 60_000;
-/** Time of the last bookmark before the end. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
+/** Time between the last bookmark and the end. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
 const LAST_BOOKMARK_LEAD_MS = 2000;
 
 async function runTimer(
   stream: WatchStream,
   clock: Clock,
-  timer: { readonly timeoutMs: number; readonly bookmark: () => void },
+  timer: { readonly timeoutMs: number; readonly sendBookmark: () => void },
 ): Promise<void> {
   const endMs = clock.monotonicMs() + timer.timeoutMs;
   // A timer may fire up to 1 ms early, which must not cause another bookmark.
@@ -92,18 +92,18 @@ async function runTimer(
     const untilBookmarkMs =
       remainingMs > LAST_BOOKMARK_LEAD_MS ? remainingMs - LAST_BOOKMARK_LEAD_MS : remainingMs;
     await clock.sleep(Math.min(untilBookmarkMs, BOOKMARK_INTERVAL_MS), stream.signal);
-    timer.bookmark();
+    timer.sendBookmark();
   }
   stream.end();
 }
 
-/** Throws a StatusError 410 if the revision is compacted. */
+/** Serves a watch until it ends. Throws a StatusError 410 if the revision is compacted. */
 export async function watchObjects(
   call: Call,
   deps: VerbDeps,
   output: { readonly response: ServerResponse; readonly stop: AbortSignal },
 ): Promise<void> {
-  const { revision, bookmarks, timeoutMs } = parseWatchOptions(call);
+  const { revision, wantsBookmarks, timeoutMs } = parseWatchOptions(call);
   const selection = parseSelection(call);
   const { kind, namespace, query, user } = call;
   const { watchBehavior } = deps;
@@ -115,17 +115,17 @@ export async function watchObjects(
   const quota = deps.quotas.forUser(call.user.name);
   const releaseWatch = quota.addWatch();
   const { unreadMs } = deps.limits;
-  const stream = new WatchStream(output.response, { waiting: quota.events, unreadMs });
+  const stream = new WatchStream(output.response, { unreadBudget: quota.events, unreadMs });
   endOnStop(stream, deps, { kind: call.kind, stop: output.stop });
   const timeSlice = new TimeSlice(deps, call.user.name);
   const sender = new WatchSender(deps, { selection, events, stream, timeSlice });
-  const bookmark = () => {
-    if (bookmarks) {
-      sender.bookmark();
+  const sendBookmark = () => {
+    if (wantsBookmarks) {
+      sender.sendBookmark();
     }
   };
   try {
-    const timer = { timeoutMs: watchBehavior.limitTimeoutMs(timeoutMs), bookmark };
+    const timer = { timeoutMs: watchBehavior.limitTimeoutMs(timeoutMs), sendBookmark };
     await Promise.all([sender.run(revision), runTimer(stream, deps.clock, timer)]);
   } catch (error) {
     // Errors after the end of the stream are expected.
