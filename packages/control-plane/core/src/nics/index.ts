@@ -97,7 +97,7 @@ export {
   withMacs,
 } from "./mac.ts";
 export { toAlias, isExtraInterfaceName, isOwnPodInterfaceName, nameOfAlias } from "./names.ts";
-export { nicsPatch } from "./nics-patch.ts";
+export { nicsPatch, type NicsChange, withPlug } from "./spec-plan.ts";
 export {
   findByName,
   ifacesOf,
@@ -112,13 +112,12 @@ export type { UnplugRequest } from "./node-plan.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";
 export { mustReleaseDevice } from "./phase.ts";
-export { findMovedNic } from "./pod-nic.ts";
-export { type NicsChange, withPlug } from "./spec-plan.ts";
 export { isTransientChange } from "./status/ifaces.ts";
+export { findMovedNic } from "./pod-nic.ts";
 export {
   listInterfaces,
   mergeNetworkStatus,
   type ReportedAttachment,
-} from "./status/network-status.ts";
+} from "./status/attachments.ts";
 export { type IfaceStage, describeTimings, listStages } from "./status/phase-timings.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";

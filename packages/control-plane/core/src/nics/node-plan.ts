@@ -7,7 +7,7 @@ import { buildSocketLinkName } from "./links/socket-link.ts";
 import { findBindingModule, afterSwap } from "./links/wiring.ts";
 import { findMac } from "./mac.ts";
 import { namesOf } from "./names.ts";
-import type { NicPlacement } from "./pcie/live-places.ts";
+import type { NicPlacement } from "./pcie/ports.ts";
 import { findModelName } from "./pcie/topology.ts";
 import type { BridgeWiring, PodWiring } from "./bindings/pod-wiring.ts";
 import type { SocketReason, VhostSocket } from "./links/vhost-socket.ts";

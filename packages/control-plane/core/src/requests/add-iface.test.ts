@@ -15,8 +15,7 @@ import {
   writtenNics,
   refusalOf,
 } from "../testing/nic-requests.ts";
-import { planAddIface } from "./add-iface.ts";
-import type { AddIfaceRequest } from "./nic-body.ts";
+import { planAddIface, type AddIfaceRequest } from "./ifaces.ts";
 import type { NicPlan } from "./refusal.ts";
 import type { NicTarget } from "./target.ts";
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-export { planAddIface } from "./add-iface.ts";
+export { planAddIface, parseAddIface, parseRemoveIface, planRemoveIface } from "./ifaces.ts";
 export { parseMigrateBody, planMigrate } from "./migrate.ts";
-export { parseAddIface, parseRemoveIface } from "./nic-body.ts";
 export { readMembers, type NicPlan, type Parsed, type Refusal } from "./refusal.ts";
-export { planRemoveIface } from "./remove-iface.ts";
 export {
   parseRestartBody,
   parseStartBody,

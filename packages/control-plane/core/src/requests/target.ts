@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import type { NodeLoss } from "../node/node-loss.ts";
 import type { Nics } from "../nics/nics.ts";
-import { nicsPatch } from "../nics/nics-patch.ts";
+import { nicsPatch } from "../nics/spec-plan.ts";
 import { toRefusal, type Refusal } from "./refusal.ts";
 
 export type NicTarget =

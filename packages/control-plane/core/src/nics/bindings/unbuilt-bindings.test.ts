@@ -17,8 +17,7 @@ import { ifaceStatuses } from "../status/ifaces.ts";
 import { nicsAfter } from "../../testing/vmi-nics.ts";
 import { planNodeVm, type NodeVmFacts } from "../../vm/node/node-vm.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
-import { planAddIface } from "../../requests/add-iface.ts";
-import type { IfaceFields } from "../../requests/nic-body.ts";
+import { planAddIface, type IfaceFields } from "../../requests/ifaces.ts";
 import { formatProblems, vmiStartProblems } from "../../vm/start-problems.ts";
 
 const BINDINGS: BindingRegistry = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `status.attachments`: the pod's NIC for each interface, written by virt-controller for virt-handler.
+// Reports of the pod's NICs: net-agent's entries in the annotation `network-status`, from which virt-controller writes `status.attachments` for virt-handler.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -20,6 +20,7 @@ import type { NetworksOwner } from "../../vm/pod/pod-networks.ts";
 import { networkNameInvalid } from "../../reasons/messages.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../nics.ts";
+import type { OwnedAttachment } from "../attachments/attachment-actions.ts";
 
 export interface PodNetworkFacts {
   readonly elements: readonly NetworkSelection[];
@@ -280,4 +281,45 @@ export function attachmentStatuses(
     .map((each) => withAbsence(owner, pod, each))
     .map((each) => withNodeLoss(nodeLoss, each))
     .filter((attachment) => isReportable(attachment, previous));
+}
+
+export interface ReportedAttachment extends Pick<
+  OwnedAttachment,
+  "interfaceName" | "state" | "isStale" | "isAdopted"
+> {
+  /** CNI results, one for each NIC in the pod. Empty until ADD has succeeded. */
+  readonly entries: readonly NetworkStatus[];
+}
+
+export function listInterfaces({
+  interfaceName,
+  entries,
+}: Pick<ReportedAttachment, "interfaceName" | "entries">): readonly string[] {
+  return [...new Set([interfaceName, ...entries.flatMap((entry) => entry.interface ?? [])])];
+}
+
+/**
+ * Replaces own entries in place, and appends new ones in the order of `attachments`, which is the order they were started
+ * in. Drops entries of deleted sandboxes.
+ */
+export function mergeNetworkStatus(
+  current: readonly NetworkStatus[],
+  attachments: readonly ReportedAttachment[],
+): readonly NetworkStatus[] {
+  const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
+  // The runtime writes the entries of what it created. In a new sandbox that may be a NIC that net-agent removed before.
+  const adopted = new Set(present.filter(({ isAdopted }) => isAdopted).flatMap(listInterfaces));
+  const ours = attachments.filter(({ isAdopted, state }) => !isAdopted || state === "removed");
+  const own = new Set(ours.flatMap(listInterfaces).filter((name) => !adopted.has(name)));
+  const written = new Set(current.map((entry) => entry.interface));
+  const entries = present.flatMap(({ isAdopted, entries: all }) =>
+    isAdopted ? all.filter((entry) => !written.has(entry.interface)) : all,
+  );
+  const retained = current.flatMap((entry) =>
+    entry.interface === undefined || !own.has(entry.interface)
+      ? [entry]
+      : entries.filter(({ interface: name }) => name === entry.interface),
+  );
+  const placed = new Set(retained.map((entry) => entry.interface));
+  return [...retained, ...entries.filter((entry) => !placed.has(entry.interface))];
 }

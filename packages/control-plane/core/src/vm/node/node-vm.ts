@@ -32,7 +32,7 @@ import {
   planLivePlacements,
   type NicPlacement,
   type PlacementProblem,
-} from "../../nics/pcie/live-places.ts";
+} from "../../nics/pcie/ports.ts";
 import { countQueues } from "../../nics/pcie/topology.ts";
 import { planDomain } from "../domain/domain.ts";
 import { openMigration, type NodeRole } from "../../migration/owner.ts";

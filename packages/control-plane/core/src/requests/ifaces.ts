@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// addinterface and removeinterface: bodies of the requests, and plans that change the VM or VMI.
+// Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -10,6 +12,8 @@ import {
   type Cause,
   type Iface,
   type Network,
+  isJsonObject,
+  type JsonObject,
 } from "@patchbay/api";
 import { NEEDS_START } from "./spec-edits.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
@@ -17,8 +21,7 @@ import { isEqual } from "@patchbay/base";
 import { reservePorts, ioPortProblem } from "../nics/pcie/ports.ts";
 import { noFreePortMessage } from "../reasons/messages.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../nics/nics.ts";
-import type { AddIfaceRequest } from "./nic-body.ts";
-import { refuse, type NicPlan } from "./refusal.ts";
+import { refuse, type NicPlan, toRefusal, type Parsed } from "./refusal.ts";
 import {
   findLiveVmi,
   namespaceOf,
@@ -250,4 +253,208 @@ export function planAddIface(facts: AddIfaceFacts): NicPlan {
   if (problem !== undefined) return { kind: "refused", refusal: problem };
   const existing = findByName(ifacesOf(specOf(facts.target)), facts.request.name);
   return existing === undefined ? planNew(facts) : planExisting(facts, existing);
+}
+
+export type IfaceFields = Omit<Iface, "name">;
+
+/** Source: KubeVirt v1.0.1 AddInterfaceOptions. `fields` is a Patchbay extension. */
+export interface AddIfaceRequest {
+  readonly name: string;
+  /** NAME or NAMESPACE/NAME. */
+  readonly networkAttachmentDefinitionName: string;
+  readonly fields: IfaceFields;
+}
+
+/** Source: KubeVirt v1.0.1 RemoveInterfaceOptions. */
+interface RemoveIfaceRequest {
+  readonly name: string;
+}
+
+type FieldKind = "string" | "integer" | "object" | "list";
+
+/** Fields of KubeVirt's Interface, and Patchbay's for the network selection element. */
+const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
+  model: "string",
+  macAddress: "string",
+  state: "string",
+  pciAddress: "string",
+  acpiIndex: "integer",
+  bootOrder: "integer",
+  tag: "string",
+  dhcpOptions: "object",
+  bridge: "object",
+  sriov: "object",
+  binding: "object",
+  ips: "list",
+  ipamClaimName: "string",
+  cniArgs: "object",
+};
+/** Members that some clients send and that have no effect. */
+const IGNORED_FIELDS: readonly string[] = ["apiVersion", "kind", "dryRun"];
+
+function isOfKind(value: unknown, kind: FieldKind): boolean {
+  if (kind === "integer") return Number.isInteger(value);
+  if (kind === "list") return Array.isArray(value) && value.every((at) => typeof at === "string");
+  return kind === "object" ? isJsonObject(value) : typeof value === "string";
+}
+
+function refused(causes: readonly Cause[], message?: string): Parsed<never> {
+  return { ok: false, refusal: toRefusal(400, causes, message) };
+}
+
+function requiredCauses(
+  options: string,
+  body: JsonObject,
+  names: readonly string[],
+): readonly Cause[] {
+  return names.flatMap((field): readonly Cause[] => {
+    const value = body[field];
+    if (value === undefined || value === null || value === "") {
+      const message = `${options} requires \`${field}\` to be set`;
+      return [{ reason: "FieldValueRequired", field, message }];
+    }
+    return typeof value === "string"
+      ? []
+      : [{ reason: "FieldValueInvalid", field, message: `${field} must be a string` }];
+  });
+}
+
+function fieldCauses(
+  body: JsonObject,
+  kinds: Readonly<Record<string, FieldKind>>,
+): readonly Cause[] {
+  return Object.entries(body).flatMap(([field, value]): readonly Cause[] => {
+    const kind = kinds[field];
+    if (IGNORED_FIELDS.includes(field)) return [];
+    if (kind === undefined) {
+      const message = `unknown field "${field}"`;
+      return [{ reason: "FieldValueNotSupported", field, message }];
+    }
+    return isOfKind(value, kind) || value === null
+      ? []
+      : [{ reason: "FieldValueInvalid", field, message: `${field} must be of type ${kind}` }];
+  });
+}
+
+/** Reports a missing name with the request's path. The schema would name a path of the spec. */
+function bindingNameCauses({ binding }: JsonObject): readonly Cause[] {
+  if (!isJsonObject(binding) || typeof binding["name"] === "string") return [];
+  const field = "binding.name";
+  return [{ reason: "FieldValueRequired", field, message: `${field} must be a string` }];
+}
+
+function checkBody(
+  options: string,
+  body: unknown,
+  fields: { readonly required: readonly string[]; readonly more: typeof IFACE_FIELDS },
+): Parsed<JsonObject> {
+  if (body === undefined) return refused([], "no request body, unable to decode options");
+  if (!isJsonObject(body)) {
+    const message = "cannot unmarshal Request body to struct, error: the body is not a JSON object";
+    return refused([], message);
+  }
+  const required = requiredCauses(options, body, fields.required);
+  const rest = Object.entries(body).filter(([field]) => !fields.required.includes(field));
+  const causes = [
+    ...required,
+    ...fieldCauses(Object.fromEntries(rest), fields.more),
+    ...bindingNameCauses(body),
+  ];
+  // KubeVirt's clients match the first message, so it stays the overall message.
+  return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
+}
+
+function readText(body: JsonObject, field: string): string {
+  const value = body[field];
+  return typeof value === "string" ? value : "";
+}
+
+export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
+  const required = ["networkAttachmentDefinitionName", "name"];
+  const checked = checkBody("AddInterfaceOptions", body, { required, more: IFACE_FIELDS });
+  if (!checked.ok) return checked;
+  const presentFields = Object.entries(checked.value).filter(
+    ([field, value]) => field in IFACE_FIELDS && value !== null && value !== "",
+  );
+  return {
+    ok: true,
+    value: {
+      name: readText(checked.value, "name"),
+      networkAttachmentDefinitionName: readText(checked.value, "networkAttachmentDefinitionName"),
+      fields: Object.fromEntries(presentFields),
+    },
+  };
+}
+
+export function parseRemoveIface(body: unknown): Parsed<RemoveIfaceRequest> {
+  const checked = checkBody("RemoveInterfaceOptions", body, { required: ["name"], more: {} });
+  return checked.ok ? { ok: true, value: { name: readText(checked.value, "name") } } : checked;
+}
+
+interface RemoveIfaceFacts {
+  readonly target: NicTarget;
+  readonly request: RemoveIfaceRequest;
+}
+
+function isUnplugging({ target, request }: RemoveIfaceFacts): boolean {
+  const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
+  return vmi !== undefined && findByName(ifacesOf(vmi.spec), request.name) !== undefined;
+}
+
+function planUnknown(facts: RemoveIfaceFacts): NicPlan {
+  const { name } = facts.request;
+  if (isUnplugging(facts)) {
+    return { kind: "unchanged", message: `interface '${name}' is already being unplugged` };
+  }
+  const message = `interface '${name}' not found`;
+  return refuse(422, [{ reason: "FieldValueNotFound", field: "name", message }]);
+}
+
+/** A running guest has the NIC, so the entry is marked `absent` until everything is detached. */
+function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPlan {
+  const spec = specOf(target);
+  const index = ifacesOf(spec).indexOf(iface);
+  const ifaces = ifacesOf(spec).with(index, { ...iface, state: "absent" });
+  const field = `spec.domain.devices.interfaces[${String(index)}].state`;
+  const causes = validateVmiSpec(withNics(spec, networksOf(spec), ifaces), "spec")
+    .filter((cause) => cause.field === field)
+    .map((cause) => ({ ...cause, field: "name" }));
+  if (causes.length > 0) return refuse(422, causes);
+  return {
+    kind: "patch",
+    operations: patchTarget(target, { networks: networksOf(spec), ifaces }),
+    effect: "live",
+    message: `interface '${request.name}' will be unplugged from the running guest`,
+  };
+}
+
+function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
+  const spec = specOf(target);
+  const networks = networksOf(spec).filter(({ name }) => name !== request.name);
+  const ifaces = ifacesOf(spec).filter(({ name }) => name !== request.name);
+  return {
+    kind: "patch",
+    operations: patchTarget(target, { networks, ifaces }),
+    effect: "start",
+    message: `interface '${request.name}' is removed when the VM starts`,
+  };
+}
+
+/** Plans an unplug. Repeating a request changes nothing. The default network cannot be removed. */
+export function planRemoveIface(facts: RemoveIfaceFacts): NicPlan {
+  const { target, request } = facts;
+  const problem = targetProblem(target);
+  if (problem !== undefined) return { kind: "refused", refusal: problem };
+  const spec = specOf(target);
+  const iface = findByName(ifacesOf(spec), request.name);
+  if (iface === undefined) return planUnknown(facts);
+  const network = findByName(networksOf(spec), request.name);
+  if (network !== undefined && isDefaultNetwork(network)) {
+    const message = `interface '${request.name}' is on the default network of the pod and cannot be removed`;
+    return refuse(422, [{ reason: "FieldValueInvalid", field: "name", message }]);
+  }
+  if (findLiveVmi(target) === undefined) return planDrop(facts);
+  return isAbsent(iface)
+    ? { kind: "unchanged", message: `interface '${request.name}' is already being unplugged` }
+    : planUnplug(facts, iface);
 }
