@@ -19,7 +19,7 @@ import { statusPatch, versionTest } from "@patchbay/core/status";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Patch } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import { createLauncher, patchAnnotation } from "../vmi/act.ts";
+import { createLauncher, patchAnnotation } from "../vmi/index.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 
 type Migration = VirtualMachineInstanceMigration;
