@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { createCni, wrapCni } from "./plugin-chain.ts";
+export { createCni, wrapCni } from "./plugins.ts";
 export {
   deviceIn,
   hasCapability,
@@ -20,7 +20,8 @@ export {
   buildDefaultNetworkStatuses,
   buildNetworkStatuses,
   findNetworkStatus,
-} from "./network-status.ts";
+  printResult,
+} from "./result.ts";
 export {
   type CalledPod,
   CNI_CODES,
@@ -29,4 +30,3 @@ export {
   type PluginCall,
   toPluginFailure,
 } from "./as-plugin.ts";
-export { printResult } from "./result.ts";
