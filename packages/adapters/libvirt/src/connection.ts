@@ -26,8 +26,7 @@ import {
   parseGuestSystem,
 } from "./guest-agent.ts";
 import { migrationArguments, parseJob } from "./migration.ts";
-import type { NativeError } from "./native.ts";
-import { OPEN_CALL, parseDomain, type Reply, type Request } from "./protocol.ts";
+import { OPEN_CALL, parseDomain, type NativeError, type Reply, type Request } from "./protocol.ts";
 
 export interface ConnectionLink {
   readonly id: number;

@@ -7,7 +7,14 @@ import type {
   DomainState,
   HypervisorEvent,
 } from "@patchbay/core/interfaces";
-import type { NativeError } from "./native.ts";
+
+/** Source: libvirt virError */
+export interface NativeError {
+  readonly number: number;
+  readonly domain: number;
+  readonly level: number;
+  readonly message: string;
+}
 
 /** Call number of opening a connection. */
 export const OPEN_CALL = 0;
