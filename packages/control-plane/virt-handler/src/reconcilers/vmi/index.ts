@@ -17,18 +17,22 @@ import { launcherOn } from "@patchbay/core/migration";
 import { mustReleaseDevice, nameOfAlias, listStages } from "@patchbay/core/nics";
 import { done, keyOf, printKey, type Next, after, parseKey } from "@patchbay/kube";
 import { PASS_REFILL_MS } from "../../rate-limits.ts";
-import { reportFailure, reportNodeVm } from "./report.ts";
+import { reportFailure, reportNodeVm, announceDrift } from "./report.ts";
 import { recordTaps } from "../../metrics/plugs.ts";
 import { reconcileMigration, finishOutgoing } from "../../migration/index.ts";
-import { actNodeVm, callsLibvirt, type NodePlanResult } from "./act.ts";
-import { announceDrift } from "./announce.ts";
+import {
+  actNodeVm,
+  callsLibvirt,
+  type NodePlanResult,
+  stepNameOf,
+  listStepNames,
+  serveStepName,
+  listSweepStepNames,
+} from "./act.ts";
 import type { Listener } from "../../sessions/sessions.ts";
 import { queryGuestAgent } from "./guest-agent.ts";
 import { observeNodeVm, type KnownFacts } from "./observe.ts";
-import { stepNameOf, listStepNames } from "./steps/iface-steps.ts";
-import { serveStepName } from "./steps/dhcp-steps.ts";
 import { START_STEP } from "./steps/start-guest.ts";
-import { listSweepStepNames } from "./steps/sweep-links.ts";
 import type { LauncherContext } from "./steps/step-context.ts";
 
 function releasePod(pod: LauncherPod, deps: Deps): void {
