@@ -25,7 +25,7 @@ import type { KernelLink } from "./nics/links/link-facts.ts";
 import { EMPTY_VIEW } from "./guest/agent-view.ts";
 import { ownTapName, namesOf } from "./nics/names.ts";
 import { withMacs } from "./nics/mac.ts";
-import { expectedWirings, withWired } from "./nics/links/wiring.ts";
+import { expectedWirings, withWired } from "./nics/node-plan.ts";
 import { withNics } from "./nics/nics.ts";
 import { buildNodeVmStatus } from "./status/node-vm.ts";
 import { buildVmiStatus } from "./status/vmi.ts";

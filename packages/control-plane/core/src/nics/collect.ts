@@ -19,7 +19,7 @@ import {
 import type { DeviceFacts, GuestNicFacts, IfaceFacts, LinkFacts } from "./facts.ts";
 import type { ObservedSocket } from "./links/vhost-socket.ts";
 import { ownTapName, nameOfAlias, namesOf, podInterfaceOfTap } from "./names.ts";
-import { findBindingModule, afterSwap, type WiredIface } from "./links/wiring.ts";
+import { findBindingModule, afterSwap, type WiredIface } from "./node-plan.ts";
 import { isOnNetwork, choosePodNic } from "./pod-nic.ts";
 
 interface CarryingNic {

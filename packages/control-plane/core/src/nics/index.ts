@@ -83,7 +83,13 @@ export {
   type VhostSocket,
   listVhostSockets,
 } from "./links/vhost-socket.ts";
-export { expectedWirings, findOrphanedWirings, buildWiring, withWired } from "./links/wiring.ts";
+export {
+  expectedWirings,
+  findOrphanedWirings,
+  buildWiring,
+  withWired,
+  type UnplugRequest,
+} from "./node-plan.ts";
 export {
   findMacTwins,
   findOwnMacTwins,
@@ -108,11 +114,10 @@ export {
   locateNics,
   withNics,
 } from "./nics.ts";
-export type { UnplugRequest } from "./node-plan.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";
 export { mustReleaseDevice } from "./phase.ts";
-export { isTransientChange } from "./status/ifaces.ts";
+export { isTransientChange } from "../status/node-vm.ts";
 export { findMovedNic } from "./pod-nic.ts";
 export {
   listInterfaces,

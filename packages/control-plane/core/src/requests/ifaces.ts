@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// addinterface and removeinterface: bodies of the requests, and plans that change the VM or VMI.
-// Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
+// addinterface and removeinterface: bodies of the requests, their target, and plans that change it. Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
 import {
+  isVmiFinal,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type JsonPatchOperation,
   isAbsent,
   isDefaultNetwork,
   normalizeMac,
@@ -15,21 +19,70 @@ import {
   isJsonObject,
   type JsonObject,
 } from "@patchbay/api";
+import type { NodeLoss } from "../node/node-loss.ts";
+import {
+  type Nics,
+  findByName,
+  ifacesOf,
+  networkNameOf,
+  networksOf,
+  withNics,
+} from "../nics/nics.ts";
+import { nicsPatch } from "../nics/spec-plan.ts";
+import { toRefusal, type Refusal, refuse, type NicPlan, type Parsed } from "./refusal.ts";
 import { NEEDS_START } from "./spec-edits.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { isEqual } from "@patchbay/base";
 import { reservePorts, ioPortProblem } from "../nics/pcie/ports.ts";
 import { noFreePortMessage } from "../reasons/messages.ts";
-import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../nics/nics.ts";
-import { refuse, type NicPlan, toRefusal, type Parsed } from "./refusal.ts";
-import {
-  findLiveVmi,
-  namespaceOf,
-  specOf,
-  targetProblem,
-  patchTarget,
-  type NicTarget,
-} from "./target.ts";
+
+export type NicTarget =
+  | { readonly kind: "vm"; readonly vm: VirtualMachine; readonly vmi?: VirtualMachineInstance }
+  | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
+
+function specOf(target: NicTarget): VmiSpec {
+  return target.kind === "vm" ? target.vm.spec.template.spec : target.vmi.spec;
+}
+
+function namespaceOf(target: NicTarget): string {
+  return (target.kind === "vm" ? target.vm : target.vmi).metadata.namespace ?? "";
+}
+
+export function isOver(vmi: VirtualMachineInstance): boolean {
+  return isVmiFinal(vmi) || vmi.metadata.deletionTimestamp !== undefined;
+}
+
+function findLiveVmi(target: NicTarget): VirtualMachineInstance | undefined {
+  const { vmi } = target;
+  return vmi === undefined || isOver(vmi) ? undefined : vmi;
+}
+
+const NODE_LOST: NodeLoss["reason"] = "NodeUnresponsive";
+
+function describeLoss({ status }: VirtualMachineInstance): string {
+  const lossMessage = status?.conditions?.find(({ reason }) => reason === NODE_LOST)?.message;
+  return status?.phase === "Unknown" && lossMessage !== undefined ? `: ${lossMessage}` : "";
+}
+
+/** Why the target accepts no request now. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
+export function targetProblem(target: NicTarget): Refusal | undefined {
+  if (target.kind === "vm") {
+    return target.vm.metadata.deletionTimestamp === undefined
+      ? undefined
+      : toRefusal(409, [], "VM is being deleted");
+  }
+  const { status, metadata } = target.vmi;
+  if (metadata.deletionTimestamp === undefined && status?.phase === "Running") return undefined;
+  return toRefusal(409, [], `VMI is not running${describeLoss(target.vmi)}`);
+}
+
+function patchTarget(target: NicTarget, to: Nics): readonly JsonPatchOperation[] {
+  const place =
+    target.kind === "vm"
+      ? { object: target.vm, base: "/spec/template/spec" }
+      : { object: target.vmi, base: "/spec" };
+  return nicsPatch({ ...place, spec: specOf(target) }, to);
+}
 
 interface AddIfaceFacts {
   readonly target: NicTarget;

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-export { planAddIface, parseAddIface, parseRemoveIface, planRemoveIface } from "./ifaces.ts";
+export {
+  planAddIface,
+  parseAddIface,
+  parseRemoveIface,
+  planRemoveIface,
+  isOver,
+  type NicTarget,
+  targetProblem,
+} from "./ifaces.ts";
 export { parseMigrateBody, planMigrate } from "./migrate.ts";
 export { readMembers, type NicPlan, type Parsed, type Refusal } from "./refusal.ts";
 export {
@@ -19,4 +27,3 @@ export {
   refuseVmiChange,
   unpluggableCauses,
 } from "./spec-edits.ts";
-export { isOver, type NicTarget, targetProblem } from "./target.ts";

@@ -7,9 +7,13 @@ import type {
   VirtualMachineInstance,
   VmiStatus,
 } from "@patchbay/api";
-import { planAddIface, type AddIfaceRequest, planRemoveIface } from "../requests/ifaces.ts";
+import {
+  planAddIface,
+  type AddIfaceRequest,
+  planRemoveIface,
+  type NicTarget,
+} from "../requests/ifaces.ts";
 import type { NicPlan } from "../requests/refusal.ts";
-import type { NicTarget } from "../requests/target.ts";
 
 export const POD_NETWORK: Network = { name: "default", pod: {} };
 export const POD_IFACE: Iface = { name: "default", bridge: {} };

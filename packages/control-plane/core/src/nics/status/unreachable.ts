@@ -9,7 +9,7 @@ import type {
 import { collectIfaceFacts } from "../collect.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
 import { decidePhase } from "../phase.ts";
-import { ifaceStatuses } from "./ifaces.ts";
+import { ifaceStatuses } from "../../status/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 import type { Reason } from "../../reasons/table.ts";
