@@ -6,7 +6,11 @@ export {
   parseNetworkConfig,
   withCniArgs,
   withDevice,
-} from "./network-config.ts";
+  buildDefaultNetworkStatuses,
+  buildNetworkStatuses,
+  findNetworkStatus,
+  printResult,
+} from "./formats.ts";
 export { createBridgeRecorder, listCreatedBridges, recordBridges } from "./created-bridges.ts";
 export { createDeviceInfoFiles, type DeviceInfoFiles } from "./device-info-files.ts";
 export {
@@ -16,12 +20,6 @@ export {
 } from "./definition-files.ts";
 export { createJournal, type Journal, type JournalDevice, type JournalRow } from "./journal.ts";
 export { createResultCache, type RememberedAttachment, type ResultCache } from "./result-cache.ts";
-export {
-  buildDefaultNetworkStatuses,
-  buildNetworkStatuses,
-  findNetworkStatus,
-  printResult,
-} from "./result.ts";
 export {
   type CalledPod,
   CNI_CODES,

@@ -5,7 +5,7 @@ import {
   buildDefaultNetworkStatuses,
   buildNetworkStatuses,
   findNetworkStatus,
-} from "./result.ts";
+} from "./formats.ts";
 
 const MAC = "92:79:27:01:7c:cf";
 const NIC = { name: "net1", mac: MAC, sandbox: "/var/run/netns/x" };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one CNI plugin once, and queries the versions that it supports. Source: CNI SPEC 1.1 section 2, "Execution
-// Protocol"
+// Runs CNI plugins: ADD, DEL, CHECK, STATUS and GC of the plugins of a list, each with a deadline.
+// Source: CNI SPEC 1.1 sections 2 and 3
 import pLimit from "p-limit";
 import { isJsonObject, parseJson, parseIp } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/base";
@@ -15,8 +15,7 @@ import type {
 } from "@patchbay/core/interfaces";
 import type { LimitFunction } from "p-limit";
 import { parseVersions, isAtLeast, negotiateVersion } from "./version.ts";
-import { printPluginConfig, isFileName } from "./network-config.ts";
-import { parseResult } from "./result.ts";
+import { printPluginConfig, isFileName, parseResult } from "./formats.ts";
 
 /** PATH for programs that plugins run, such as iptables and ip. */
 const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
