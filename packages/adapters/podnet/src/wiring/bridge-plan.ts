@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a wiring: changes of links, and whether each is already done.
+// Plans the link changes that make bridge and tap around a pod NIC, as steps that are skipped when they are done. Details:
+// docs/design/pod-links.md.
 import type { BridgeWiring, PodReplies } from "@patchbay/core/nics";
 import type {
   LinkChange,
