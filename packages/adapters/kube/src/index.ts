@@ -29,10 +29,12 @@ export {
 export { LoopWatch } from "./work/loop-watch.ts";
 export {
   earliest,
-  findFirstError,
-  runSteps,
   type Explanation,
   type FailedStep,
+  type ObjectStepsResult,
+  rethrowFirst,
+  runObjectSteps,
+  runSteps,
   type StepRules,
   type StepsResult,
 } from "./work/run-steps.ts";

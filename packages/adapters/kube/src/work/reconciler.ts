@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A work queue of keys with the semantics of client-go's workqueue: a key is queued at most once, processed at most
-// once at a time, and queued again if it was added meanwhile. Unlike there, an event does not immediately retry a
-// failed key, because failures tend to cause the events.
+// Runs a loop over the keys of a work queue, with retries, logs and metrics. The queue has the semantics of client-go's
+// workqueue: a key is queued at most once, processed at most once at a time, and queued again if it was added meanwhile.
+// Unlike there, an event does not immediately retry a failed key, because failures tend to cause the events.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";

@@ -43,6 +43,9 @@ import {
   done,
   earliest,
   type Next,
+  runObjectSteps,
+  type ObjectStepsResult,
+  rethrowFirst,
 } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
@@ -64,7 +67,6 @@ import {
   buildVmStatus,
   type NewVmStatus,
 } from "@patchbay/core/status";
-import { performSteps, type PerformedSteps, rethrow } from "../steps.ts";
 import { createUniqueVmi } from "./create-vmi.ts";
 
 /** The VMI of the VM's name. Because the cache may be stale, a missing VMI is looked up on the server. */
@@ -305,11 +307,11 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
 }
 
 /** The inputs of the steps include what the API server validates against. */
-function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<PerformedSteps> {
+function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");
   const perform = (action: VmAction): Promise<void> => performOne(action, facts, deps);
-  return performSteps({ object: vm, plan, inputs, perform }, deps);
+  return runObjectSteps({ object: vm, plan, inputs, perform }, deps);
 }
 
 /** How much longer the status write can wait, milliseconds; 0 if it cannot. */
@@ -323,7 +325,7 @@ function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): numbe
 /** Writes the status at most once, and records new sync errors. Returns the milliseconds until the next pass if the write was deferred. */
 async function reportVm(
   facts: VmFacts,
-  { failures }: PerformedSteps,
+  { failures }: ObjectStepsResult,
   deps: Deps,
 ): Promise<number | undefined> {
   const { vm, now } = facts;
@@ -350,7 +352,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   if (facts === undefined) return done();
   const performed = await actVm(planVm(facts), facts, deps);
   const reportMs = await reportVm(facts, performed, deps);
-  rethrow(performed);
+  rethrowFirst(performed);
   // Nothing wakes the VM when its DataVolumes exist.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
   const nextMs = earliest([

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the facts about a VMI.
+// The VMI's part of a pass: creates the launcher pod, sets its networks, and reports its attachments.
 import {
   type PersistentVolumeClaim,
   type VirtualMachineInstance,
@@ -39,7 +39,18 @@ import {
 import { isLauncherOf, ownerPodName, isControlledBy } from "@patchbay/core/migration";
 import type { Cache, ObjectKey, Patch } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import { parseKey, keyOf, printKey, printTime, after, done, type Next } from "@patchbay/kube";
+import {
+  parseKey,
+  keyOf,
+  printKey,
+  printTime,
+  after,
+  done,
+  type Next,
+  runObjectSteps,
+  type ObjectStepsResult,
+  rethrowFirst,
+} from "@patchbay/kube";
 import { AppError, isAppError } from "@patchbay/base";
 import {
   pointerToken,
@@ -50,7 +61,6 @@ import {
   type ControllerVmiStatus,
 } from "@patchbay/core/status";
 import { nicsPatch, newAddressChange } from "@patchbay/core/nics";
-import { performSteps, type PerformedSteps, rethrow } from "../steps.ts";
 
 export function findClaims(
   vmi: VirtualMachineInstance,
@@ -280,10 +290,14 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
 }
 
 /** The inputs of the steps include what the API server validates against. */
-function actVmi(plan: readonly VmiAction[], facts: VmiFacts, deps: Deps): Promise<PerformedSteps> {
+function actVmi(
+  plan: readonly VmiAction[],
+  facts: VmiFacts,
+  deps: Deps,
+): Promise<ObjectStepsResult> {
   const perform = (action: VmiAction): Promise<void> => performOne(action, facts, deps);
   const inputs = String(facts.vmi.metadata.generation);
-  return performSteps({ object: facts.vmi, plan, inputs, perform }, deps);
+  return runObjectSteps({ object: facts.vmi, plan, inputs, perform }, deps);
 }
 
 /** The decision to release an attachment depends on `status.interfaces`, and virt-handler also writes `phase`: the patch tests both. */
@@ -299,7 +313,11 @@ function toFields(next: ControllerVmiStatus): object {
 }
 
 /** Writes the status at most once. Records events for new sync errors, except virt-handler's, and for changed addresses. */
-async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: Deps): Promise<void> {
+async function reportVmi(
+  facts: VmiFacts,
+  { failures }: ObjectStepsResult,
+  deps: Deps,
+): Promise<void> {
   const vmi = deps.mutationCache.newest(facts.vmi);
   const next = buildVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
   const changes = statusPatch(vmi, toFields(next));
@@ -326,6 +344,6 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   // Without the finalizer the VMI may be deleted already.
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
-  rethrow(performed);
+  rethrowFirst(performed);
   return performed.retryInMs === undefined ? done() : after(performed.retryInMs);
 }
