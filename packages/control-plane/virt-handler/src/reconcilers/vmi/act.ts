@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that removes Patchbay's links that no iface uses. A failure blocks no iface and is retried later.
+// Executes a node plan: steps of ifaces, DHCP servers and leftover links, which can be repeated. A failed step of one iface
+// does not block the others.
 import {
   type BlockedReason,
   blockedReasonOfFailure,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events about NICs and about the guest as a whole.
+// Writes virt-handler's fields of the VMI's status when they changed, and events about NICs and the guest.
 import {
   type IfaceStatus,
   type KubeObject,
