@@ -19,7 +19,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { ObservedWiring } from "./nics/bindings/pod-wiring.ts";
 import { isEqual } from "@patchbay/base";
-import { collectIfaceFacts } from "./nics/collect.ts";
+import { collectIfaceFacts } from "./nics/phase.ts";
 import type { IfaceFacts } from "./nics/facts.ts";
 import type { KernelLink } from "./nics/links/link-facts.ts";
 import { EMPTY_VIEW } from "./guest/agent-view.ts";

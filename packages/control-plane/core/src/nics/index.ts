@@ -14,8 +14,11 @@ export {
   type AttachmentAction,
   type AttachmentFacts,
   type ForeignAttachment,
+  listInterfaces,
+  mergeNetworkStatus,
   type OwnedAttachment,
   planAttachmentActions,
+  type ReportedAttachment,
 } from "./attachments/attachment-actions.ts";
 export {
   type CreatedBridge,
@@ -65,7 +68,7 @@ export type {
   TapWiring,
 } from "./bindings/pod-wiring.ts";
 export { findBindingProblems } from "./bindings/resolve-binding.ts";
-export { collectIfaceFacts } from "./collect.ts";
+export { collectIfaceFacts, mustReleaseDevice } from "./phase.ts";
 export { type DefinitionNeeds, collectNeeds, findSharedLink } from "./definition/needs.ts";
 export {
   hasStaleProblems,
@@ -116,13 +119,7 @@ export {
 } from "./nics.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";
-export { mustReleaseDevice } from "./phase.ts";
 export { isTransientChange } from "../status/node-vm.ts";
 export { findMovedNic } from "./pod-nic.ts";
-export {
-  listInterfaces,
-  mergeNetworkStatus,
-  type ReportedAttachment,
-} from "./status/attachments.ts";
 export { type IfaceStage, describeTimings, listStages } from "./status/phase-timings.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// addinterface and removeinterface: bodies of the requests, their target, and plans that change it. Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
+// addinterface and removeinterface: bodies of the requests, their target, and plans that change it.
+// Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
 import {
   isVmiFinal,
   type VirtualMachine,

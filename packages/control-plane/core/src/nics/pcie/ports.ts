@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCIe ports of a running VM: interfaces that find none, known before links are created, and addresses for NICs that are plugged.
+// PCIe ports of a running VM: interfaces that find none, known before links are created, and addresses for NICs that are
+// plugged.
 import {
   isAbsent,
   isSecondary,

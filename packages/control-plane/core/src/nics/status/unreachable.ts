@@ -6,9 +6,8 @@ import type {
   IfaceStatus,
   VirtualMachineInstance,
 } from "@patchbay/api";
-import { collectIfaceFacts } from "../collect.ts";
+import { collectIfaceFacts, decidePhase } from "../phase.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
-import { decidePhase } from "../phase.ts";
 import { ifaceStatuses } from "../../status/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
