@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT requests that change a VM: addinterface, removeinterface, start, stop, restart, migrate and evacuate/cancel.
+// PUT requests that change a VM: addinterface, removeinterface, start, stop, restart, migrate and evacuate/cancel. Each
+// reads, plans and writes, and starts again after a conflict.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,

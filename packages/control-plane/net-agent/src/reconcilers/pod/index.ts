@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one pod: compares its annotation with the journal, and attaches and detaches, one CNI operation after the other.
+// One pass over one pod: compares its annotation with the journal, and attaches and detaches, one CNI operation after the
+// other.
 import type { AttachmentError } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
 import { type PodFacts, listUids, observe } from "./observe.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox; and which networks the pod may use.
+// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox; and whether the pod may use a
+// network.
 import {
   names,
   VIRTUAL_MACHINE_INSTANCES,
