@@ -354,7 +354,7 @@ test("queues a new VM like any other change", async () => {
   await expect.poll(() => images.count()).toBe(2);
   const image = (await images.first().getAttribute("value")) ?? "";
   await page.getByLabel("Image of its disk").fill(image);
-  await page.getByLabel("Further disk").fill("10Gi");
+  await page.getByLabel("Additional persistent disk").fill("10Gi");
   await page.getByLabel("User who may log in").fill("admin");
   await page.getByLabel("The user's password").fill("secret");
   await page.locator(".pick-network", { hasText: "default/front" }).click();
@@ -380,7 +380,7 @@ test("hides actions that the user may not perform", async () => {
   const offered = page.locator(".buttons button, .pick-network");
   expect(await offered.allTextContents()).toEqual(["Where do frames die?"]);
   await page.getByRole("button", { name: /^db (Free socket|Full)/ }).click();
-  await page.getByText("plug nothing into it").waitFor();
+  await page.getByText("not plug interfaces into it").waitFor();
   expect(await page.getByRole("button", { name: "New VM" }).count()).toBe(0);
 });
 

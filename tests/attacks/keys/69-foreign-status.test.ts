@@ -100,7 +100,7 @@ test.each([
   const agent = await machine.person(AGENT, groups);
   expect(await write(agent, "on-a", { phase: "Failed" })).toMatchObject({
     code: 403,
-    body: { message: expect.stringContaining("does not say which node") as string },
+    body: { message: expect.stringContaining("does not name exactly one node") as string },
   });
 });
 

@@ -187,7 +187,7 @@ describe("a VM that declares no NIC", () => {
     expect(await specOf("plain")).toMatchObject({ runStrategy: "Manual", template: { spec: NIC } });
     const file = join(directory, "object.json");
     const replaced = await kubectl("replace", "-f", file);
-    expect(replaced.err).toContain("the interface on the pod's network stays");
+    expect(replaced.err).toContain("so it keeps its interface on the pod network");
     expect(await specOf("plain")).toMatchObject({ template: { spec: NIC } });
   });
 

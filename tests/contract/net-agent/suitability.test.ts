@@ -94,7 +94,7 @@ describe("is reported without a pod that uses it", () => {
     {
       name: "empty-range",
       reason: "NetworkInvalid",
-      says: /ipam: holds no address/,
+      says: /ipam: has no address for a pod/,
       config:
         '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"host-local","subnet":"10.1.0.0/24","rangeStart":"10.1.0.9","rangeEnd":"10.1.0.8"}}',
     },

@@ -201,7 +201,7 @@ describe("restores a NIC with all its settings", () => {
     if (nic === undefined) throw new Error("there is no card0");
     scene.lend();
     scene.restore("dev7");
-    expect(await scene.nics.restore(scene.host, nic)).toEqual({ kind: "there", lacks: [] });
+    expect(await scene.nics.restore(scene.host, nic)).toEqual({ kind: "there", rejectedSettings: [] });
     expect(look()).toEqual(before);
   });
 
@@ -215,7 +215,7 @@ describe("restores a NIC with all its settings", () => {
     const restored = await scene.nics.restore(scene.host, nic);
     expect(restored).toEqual({
       kind: "there",
-      lacks: [expect.stringMatching(/^name card0: .*EEXIST/)],
+      rejectedSettings: [expect.stringMatching(/^name card0: .*EEXIST/)],
     });
     expect(scene.see("dev7")).toMatchObject({
       mac: BORROWED_MAC,

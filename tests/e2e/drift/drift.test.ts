@@ -173,10 +173,10 @@ describe("the guest gets its NIC again at the same PCI address when", () => {
 });
 
 test.each([
-  "its tap was gone",
-  "its bridge was gone",
+  "its tap did not exist",
+  "its bridge did not exist",
   "were changed by something else",
-  "its device was gone",
+  "its device was missing",
 ])("reported that %s", async (text) => {
   const reported = await eventually(() => driftsTold().find((message) => message.includes(text)), {
     withinMs: CHANGE_MS,

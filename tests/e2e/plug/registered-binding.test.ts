@@ -76,7 +76,9 @@ test("does not plug an unregistered binding or one with a hook, and states why",
   expect(ask("direct1", "direct", "own-tap").stderr).toContain("is not registered");
   register({ "own-tap": { domainAttachmentType: "tap", sidecarImage: "example.com/sidecar" } });
   const isReported = (): boolean =>
-    ask("direct1", "direct", "own-tap").stderr.includes("has a hook, which is asked at the start");
+    ask("direct1", "direct", "own-tap").stderr.includes(
+      "has a hook, which is called only when the guest starts",
+    );
   await eventually(isReported, { withinMs: CHANGE_MS });
 });
 

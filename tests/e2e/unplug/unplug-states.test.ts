@@ -135,7 +135,7 @@ describe("a panicked guest", () => {
     expect(faults).toEqual([]);
     expect(refused).toMatchObject({
       attempts: 3,
-      message: expect.stringMatching(/3 times.*reset it/) as string,
+      message: expect.stringMatching(/after 3 requests.*reset it/) as string,
     });
     expect(whenRejected.belongings).toEqual(whenRejected.belongingsBefore);
     expect(whenRejected.events).toBe(1);

@@ -14,6 +14,7 @@ say() { echo "<1>$*" >/dev/kmsg; }
 command_not_found_handle() {
   id=$1
   mkdir "/run/commands/$id" 2>/dev/null || return
+  say "$id begun"
   shift
   "$@" >"/run/commands/$id/output" 2>&1
   code=$?

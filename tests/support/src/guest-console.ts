@@ -23,9 +23,9 @@ export interface GuestAnswer {
 
 export interface GuestConsole extends Omit<GuestLog, typeof Symbol.dispose> {
   /**
-   * Runs `address DEV CIDR`, `count IP PORT`, `dirty MIB`, `mtu DEV BYTES`, `tag DEV ID`, `ping IP COUNT INTERVAL_MS
-   * [BYTES]`, `report`, `driver on|off`, `flood MIB`, `heard DEV SECONDS`, `send DEV MAC COUNT BYTES`, `text LABEL
-   * PATH`, `panic`, `poweroff` or `reboot`; several may run at once.
+   * Runs `address DEV CIDR`, `count IP PORT`, `dirty MIB`, `mtu DEV BYTES`, `tag DEV ID`,
+   * `ping IP COUNT INTERVAL_MS [BYTES]`, `report`, `driver on|off`, `flood MIB`, `heard DEV SECONDS`,
+   * `send DEV MAC COUNT BYTES`, `text LABEL PATH`, `panic`, `poweroff` or `reboot`; several may run at once.
    */
   run(command: string, options?: { readonly timeoutMs?: number }): Promise<GuestAnswer>;
   /** Stops following the log without effect on the guest. */
@@ -71,6 +71,12 @@ export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
       void sendText(address.socketPath, `${id}${command}\n`);
     };
     const resend = setInterval(send, RESEND_MS);
+    // Text that is sent while the guest prints can damage the printed line in the log.
+    const begun = repeatable(`${id}begun`);
+    const stopResending = (): void => {
+      clearInterval(resend);
+    };
+    log.waitForLine(begun, { timeoutMs, since }).then(stopResending, stopResending);
     send();
     try {
       const last = await log.waitForLine(repeatable(`${id}done `), { timeoutMs, since });
@@ -78,11 +84,11 @@ export function openGuestConsole(address: GuestConsoleAddress): GuestConsole {
       return {
         code: Number(last.trimEnd().split(" ").at(-1)),
         lines: answers
-          .filter((line) => begins.test(line) && line !== last)
+          .filter((line) => begins.test(line) && !begun.test(line) && line !== last)
           .map((line) => line.replace(begins, "").trimEnd()),
       };
     } finally {
-      clearInterval(resend);
+      stopResending();
     }
   };
   return {

@@ -253,7 +253,7 @@ describe("SELinux of a standalone machine", () => {
     {
       what: "whose policy knows no containers",
       selinux: { value: { mode: "enforcing", knowsContainers: false } },
-      want: [{ verdict: "wrong", says: /^is enforcing, .* no VM has sockets of vhost-user$/ }],
+      want: [{ verdict: "wrong", says: /^is enforcing, .* VMs cannot use vhost-user sockets$/ }],
     },
     {
       what: "permissive, without the containers' policy",

@@ -21,7 +21,7 @@ import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
 import { serializeInputs, wakePods } from "./wake.ts";
 
-export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex" | "progressed"> {
+export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex" | "onProgress"> {
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
@@ -45,8 +45,8 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   wakePods(queue, parts);
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);
-  const reconcile = (key: string, _: AbortSignal, progressed: () => void): Promise<Next> =>
-    batchStats.pass(key, () => reconcilePod(key, { ...deps, onProgress: progressed }));
+  const reconcile = (key: string, _: AbortSignal, onProgress: () => void): Promise<Next> =>
+    batchStats.pass(key, () => reconcilePod(key, { ...deps, onProgress }));
   const wake = (key: string): void => {
     queue.add(key);
   };

@@ -57,7 +57,7 @@ test("rejects a conversion webhook where conversion would be needed", async () =
   const one = await api.post(DEFINITIONS, hooked("hook.test"));
   expect([one.code, one.headers["warning"]]).toEqual([
     201,
-    expect.stringContaining("calls no conversion webhooks"),
+    expect.stringContaining("does not call conversion webhooks"),
   ]);
   const several = hooked("hooks.test");
   several.spec.versions.push({ ...several.spec.versions[0], name: "v2", storage: false } as never);

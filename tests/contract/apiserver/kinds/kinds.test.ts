@@ -263,6 +263,6 @@ test("stores a NetworkPolicy and warns that no controller handles it", async () 
   });
   expect(code).toBe(201);
   expect(String(headers["warning"])).toMatch(
-    /a NetworkPolicy, it is only kept: nothing is filtered/,
+    /a NetworkPolicy, it is only stored: it does not filter traffic/,
   );
 });

@@ -56,8 +56,8 @@ describe("frames that a guest was refused", () => {
       "}",
     ];
     expect(parseRefusals(text.join("\n"))).toEqual([
-      { what: "IPv4 from another address", frames: 12, isOfIpv4Address: true },
-      { what: "words of switches", frames: 5, isOfIpv4Address: false },
+      { description: "IPv4 from another address", frames: 12, isOfIpv4Address: true },
+      { description: "words of switches", frames: 5, isOfIpv4Address: false },
     ]);
   });
 });

@@ -120,7 +120,7 @@ describe("reports all invalid fields with their paths", () => {
     {
       value: [{ image: "x", pvc: { name: "p", sharedComputePath: "/usr" }, downwardAPI: "all" }],
       want: [
-        `${AT}[0].downwardAPI: must be device-info: nothing else is told`,
+        `${AT}[0].downwardAPI: must be device-info, the only supported value`,
         `${AT}[0].pvc.volumePath: is required`,
         `${AT}[0].pvc.sharedComputePath: ${SHARED}`,
       ],

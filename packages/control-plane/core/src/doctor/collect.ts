@@ -84,7 +84,7 @@ function vmFacts({
   };
 }
 
-export function collectPathFacts(sources: PathSources): Omit<PathFacts, "seen"> {
+export function collectPathFacts(sources: PathSources): Omit<PathFacts, "observed"> {
   const { iface, answer } = sources;
   const blockedReason = findBlockedReason(iface);
   const device = toDeviceFacts(iface);
@@ -142,7 +142,7 @@ function findNeighbor({ iface, vmis, vmi }: PathSources): string | undefined {
 
 export function planProbes(
   sources: PathSources,
-  { guest, serves, binding }: Omit<PathFacts, "seen">,
+  { guest, serves, binding }: Omit<PathFacts, "observed">,
 ): ProbeRequest | undefined {
   const { iface } = sources;
   const wiring = buildWiring(iface);

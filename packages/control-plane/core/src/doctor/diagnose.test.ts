@@ -278,7 +278,7 @@ test.each([
       traces: [trace("inward", { replySeenAt: ["tap"] })],
       observed: { refused: [refusal(2)] },
     },
-    want: /comes to the tap and not further: its guard refuses ARP from elsewhere$/,
+    want: /reach the tap but go no further: its guard refuses ARP from elsewhere$/,
   },
 ])("what a guest was refused is told with its reason: $want", ({ change, want }) => {
   const { hops } = diagnose(pathFacts(change));
@@ -326,7 +326,12 @@ test.each([
   { dhcpRequests: 4, want: /of its own; the guest has sent 4 DHCP requests$/ },
 ])("a silent guest without an agent, after so many DHCP requests: $dhcpRequests", (row) => {
   const { dhcpRequests, want } = row;
-  const change = { guest: undefined, serves: true, traces: SILENT_TRACES, seen: { dhcpRequests } };
+  const change = {
+    guest: undefined,
+    serves: true,
+    traces: SILENT_TRACES,
+    observed: { dhcpRequests },
+  };
   const { hops } = diagnose(pathFacts(change));
   expect(hops.find(({ hop }) => hop === "guest")).toMatchObject({
     state: "unknown",
@@ -335,11 +340,11 @@ test.each([
 });
 
 test("a guest without an address is dead, and the report includes its DHCP requests", () => {
-  const change = { guest: { macs: [MAC], addresses: [] }, seen: { dhcpRequests: 0 } };
+  const change = { guest: { macs: [MAC], addresses: [] }, observed: { dhcpRequests: 0 } };
   const { hops } = diagnose(pathFacts({ ...change, serves: true }));
   const [guest] = hops;
   expect(guest).toMatchObject({ state: "dead", reason: "NoAddressInGuest" });
-  expect(guest?.why).toMatch(/no address at this NIC; the guest has sent no DHCP request/);
+  expect(guest?.why).toMatch(/no address on this NIC; the guest has sent no DHCP request/);
   expect(hops.find(({ hop }) => hop === "addresses")?.why).toMatch(
     /runs; the guest has sent no DHCP request/,
   );

@@ -71,7 +71,7 @@ test.each<{
     name: "the VM is stopped, and the target says nothing for 5 min",
     state: { abortRequestedTimestamp: MIN_5 },
     isStopped: true,
-    want: /^lose: the guest has left its node, .* within 5 minutes that it runs there$/,
+    want: /^lose: the guest is no longer on the source node, .* within 5 minutes that it runs there$/,
   },
 ])("the source says that the guest has left: $name", ({ state, change, isStopped, want }) => {
   const facts = { ...openFacts({ ...LEFTOVER, ...state }), migration: CANCELLED, ...change };

@@ -165,7 +165,7 @@ describe("an iface whose network is another", () => {
 
   test("goes when it is not wanted, with what is left of either", () => {
     expect(decidePhase({ ...anIface({ ...ready, ...ABSENT }), swap })).toBe("Detaching");
-    const left = { ...anIface({ attachment: "Attached", ...ABSENT }), left: ["pod2"] };
+    const left = { ...anIface({ attachment: "Attached", ...ABSENT }), leftovers: ["pod2"] };
     expect(decidePhase(left)).toBe("Unwiring");
   });
 });

@@ -62,7 +62,7 @@ test("caches only the used fields of a node", () => {
 
 test("names the node and the solution", () => {
   expect(findNodeLoss(aNode("Unknown"))?.message).toMatch(
-    /^node node1 does not answer: .*delete node node1/,
+    /^node node1 does not respond: .*delete node node1/,
   );
 });
 

@@ -188,7 +188,7 @@ export function attributesFixed(
   name: string,
   changed: readonly string[],
 ): ReasonMessage<"AttributesFixed"> {
-  const message = `interface ${name} was attached with another ${changed.join(", ")} and is not changed; unplug it and plug it again to apply the change`;
+  const message = `interface ${name} was attached with different ${changed.join(", ")} and is not changed; unplug it and plug it again to apply the change`;
   return { reason: "AttributesFixed", message };
 }
 

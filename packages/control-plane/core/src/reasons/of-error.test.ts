@@ -37,9 +37,9 @@ const FAILED: Row = {
 
 /** The compiler sees to it that no code is missing. */
 const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
-  LIBVIRT_UNREACHABLE: row("LauncherUnreachable", WITH_BACKOFF, /tried again.*launcher pod/),
-  LIBVIRT_CONNECTION_LOST: row("LauncherUnreachable", WITH_BACKOFF, /tried again.*launcher pod/),
-  LIBVIRT_TIMED_OUT: row("LibvirtTimedOut", WITH_BACKOFF, /tried again; restart the VM/),
+  LIBVIRT_UNREACHABLE: row("LauncherUnreachable", WITH_BACKOFF, /is retried.*launcher pod/),
+  LIBVIRT_CONNECTION_LOST: row("LauncherUnreachable", WITH_BACKOFF, /is retried.*launcher pod/),
+  LIBVIRT_TIMED_OUT: row("LibvirtTimedOut", WITH_BACKOFF, /is retried; restart the VM/),
   LIBVIRT_NO_DOMAIN: row("DomainMissing", WITH_BACKOFF, /where the VM runs next/),
   LIBVIRT_NOT_RUNNING: row("DomainNotRunning", SELDOM, /when the VM runs again/),
   LIBVIRT_NO_FREE_PORT: row("NoFreePciePort", SELDOM, /unplug an interface.*pcieRootPorts/),
@@ -47,9 +47,9 @@ const ROWS: Readonly<Record<LibvirtErrorCode, Row>> = {
   LIBVIRT_ADDRESS_REFUSED: row("PciAddressInUse", SELDOM, /another pciAddress/),
   LIBVIRT_TAP_REFUSED: row("TapRefused", WITH_BACKOFF, /remove the interface and add it again/),
   LIBVIRT_UNSUPPORTED: row("DeviceUnsupported", SELDOM, /change the interface/),
-  LIBVIRT_BUSY: row("DomainBusy", WITH_BACKOFF, /tried again until that ends/),
-  LIBVIRT_MIGRATING: row("WaitingForMigration", WITH_BACKOFF, /tried again until that ends/),
-  LIBVIRT_UNPLUG_PENDING: row("WaitingForGuest", WITH_BACKOFF, /has not let go of the device yet/),
+  LIBVIRT_BUSY: row("DomainBusy", WITH_BACKOFF, /is retried until that ends/),
+  LIBVIRT_MIGRATING: row("WaitingForMigration", WITH_BACKOFF, /is retried until that ends/),
+  LIBVIRT_UNPLUG_PENDING: row("WaitingForGuest", WITH_BACKOFF, /has not released the device yet/),
   LIBVIRT_AGENT_UNAVAILABLE: {
     attach: "AttachFailed",
     detach: "DetachFailed",

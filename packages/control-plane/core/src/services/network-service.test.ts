@@ -193,7 +193,7 @@ describe("has no slices and reports why, if", () => {
     [
       "it does not say which addresses it gives",
       { definition: aBlueDefinition({ ipam: { type: "dhcp" } }) },
-      /does not say/,
+      /does not name the subnet of its addresses/,
     ],
     [
       "the selector cannot be read",

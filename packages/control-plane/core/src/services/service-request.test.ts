@@ -35,7 +35,7 @@ describe("a Service requests", () => {
   ])("VMs by $name", ({ selector, want }) => {
     expect(parseServiceRequest(aNetworkService({}, { [SELECTOR]: selector }))).toEqual({
       kind: "requested",
-      asked: { network: "default/blue", selector: new Map(want as [string, string][]) },
+      request: { network: "default/blue", selector: new Map(want as [string, string][]) },
     });
   });
 

@@ -23,7 +23,7 @@ describe("an unplug waits", () => {
       want: "GuestRefused",
       says: /refused to release.*1 request since 2026/,
     },
-    { count: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resumed/ },
+    { count: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resume it/ },
   ])("for a guest: %j", ({ count, isRefused = false, isPaused = false, want, says: message }) => {
     const facts = { pciAddresses: [], devices: [], controllers: [], nics: [] };
     // Nothing else of the domain is looked at.

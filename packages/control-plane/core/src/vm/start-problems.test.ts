@@ -99,7 +99,7 @@ test("reports problems by path in the VM's own specification, including device a
 
 test.each([
   { allowsHooks: false, said: '[{"image":"x"}]', at: "", says: "hooks of VMs are switched off" },
-  { allowsHooks: true, said: '[{"args":[]}]', at: "[0].image", says: "is required where" },
+  { allowsHooks: true, said: '[{"args":[]}]', at: "[0].image", says: "is required unless" },
 ])("hooks that cannot be had are told, on a VM's template and on a VMI ($says)", (row) => {
   const annotations = { "hooks.kubevirt.io/hookSidecars": row.said };
   const config = { ...NETWORK, allowsHooks: row.allowsHooks };

@@ -131,7 +131,7 @@ describe("with its VMI", () => {
       {
         kind: "patchVmiNics",
         change: {
-          kept: nicsOf(aVm({ nics: [ABSENT] }).spec.template.spec),
+          planned: nicsOf(aVm({ nics: [ABSENT] }).spec.template.spec),
           plugs: [{ network: added.networks[0], iface: added.ifaces[0] }],
         },
       },

@@ -64,7 +64,7 @@ describe("a layout of version 3", () => {
   });
 
   test("moves neither NIC nor device when a disk is added before them", () => {
-    const root = { name: "disk:root", kept: at("0000:02:00.0") } as const;
+    const root = { name: "disk:root", previous: at("0000:02:00.0") } as const;
     const devices = [{ name: "disk:new" } as const, root];
     const nics = [aNic("b"), aNic("a", { previous: at("0000:03:00.0") })];
     const topology = planned(aRequest({ version: 3, devices, nics }));
@@ -77,22 +77,22 @@ describe("a layout of version 3", () => {
   });
 
   test("puts a disk at the requested address", () => {
-    const devices = [{ name: "disk:a", asked: at("0000:05:00.0") }] as const;
+    const devices = [{ name: "disk:a", requested: at("0000:05:00.0") }] as const;
     const topology = planned(aRequest({ version: 3, devices, reserve: 0 }));
     expect(fixedPlaces(topology)).toContain("disk:a 0000:05:00.0");
     expect(topology.ports).toHaveLength(5);
   });
 
   test.each([
-    { asked: "0000:05:00.1", why: "only function 0 of a slot can be used" },
+    { requested: "0000:05:00.1", why: "only function 0 of a slot can be used" },
     {
-      asked: "0000:07:01.0",
+      requested: "0000:07:01.0",
       why: "its PCI bridge needs 0000:06:00.0, the address of disk first",
     },
-    { asked: "0000:06:00.0", why: "is also the address of disk first" },
-  ])("refuses a disk at $asked", ({ asked: requested, why }) => {
-    const first = { name: "disk:first", asked: at("0000:06:00.0") } as const;
-    const devices = [first, { name: "disk:a", asked: at(requested) } as const];
+    { requested: "0000:06:00.0", why: "is also the address of disk first" },
+  ])("refuses a disk at $requested", ({ requested, why }) => {
+    const first = { name: "disk:first", requested: at("0000:06:00.0") } as const;
+    const devices = [first, { name: "disk:a", requested: at(requested) } as const];
     expect(planTopology(aRequest({ version: 3, devices }))).toEqual({
       ok: false,
       problems: [{ device: "disk:a", message: `${requested}: ${why}` }],
@@ -100,7 +100,10 @@ describe("a layout of version 3", () => {
   });
 
   test("assigns requested addresses before its own devices get theirs", () => {
-    const devices = [{ name: "disk:a" }, { name: "disk:b", asked: at("0000:02:00.0") }] as const;
+    const devices = [
+      { name: "disk:a" },
+      { name: "disk:b", requested: at("0000:02:00.0") },
+    ] as const;
     const nics = [
       aNic("a", { requested: at("0000:01:00.0") }),
       aNic("b", { previous: at("0000:03:00.0") }),
@@ -115,7 +118,7 @@ describe("a layout of version 3", () => {
   });
 
   test("puts a disk into the conventional slot that it requests", () => {
-    const devices = [{ name: "disk:a", asked: at("0000:04:1f.0") }] as const;
+    const devices = [{ name: "disk:a", requested: at("0000:04:1f.0") }] as const;
     const topology = planned(aRequest({ version: 3, devices, reserve: 1 }));
     expect(fixedPlaces(topology)).toContain("disk:a 0000:04:1f.0");
     expect(topology.bridges).toEqual([{ index: 4, address: at("0000:03:00.0") }]);

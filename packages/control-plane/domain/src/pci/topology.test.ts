@@ -155,21 +155,21 @@ describe("a layout of version 1", () => {
   });
 
   test.each([
-    { asked: "0000:00:01.0", says: "only slots 2 to 30, function 0, can be used" },
-    { asked: "0000:00:1f.0", says: "only slots 2 to 30, function 0, can be used" },
-    { asked: "0000:00:05.1", says: "only slots 2 to 30, function 0, can be used" },
+    { requested: "0000:00:01.0", says: "only slots 2 to 30, function 0, can be used" },
+    { requested: "0000:00:1f.0", says: "only slots 2 to 30, function 0, can be used" },
+    { requested: "0000:00:05.1", says: "only slots 2 to 30, function 0, can be used" },
     {
-      asked: "0000:01:01.0",
+      requested: "0000:01:01.0",
       says: "this bus has only slot 0; use 0000:02:01.0 to 0000:02:1f.0 for a conventional slot",
     },
     {
-      asked: "0000:11:01.0",
+      requested: "0000:11:01.0",
       says: "this bus has only slot 0; use 0000:12:01.0 to 0000:12:1f.0 for a conventional slot",
     },
-    { asked: "0000:05:01.1", says: "only function 0 of a slot can be used" },
-    { asked: "0000:05:00.1", says: "only function 0 of a slot can be used" },
-    { asked: "0000:ff:00.0", says: "the last bus is 232" },
-  ])("refuses the address $asked", ({ asked: requested, says: message }) => {
+    { requested: "0000:05:01.1", says: "only function 0 of a slot can be used" },
+    { requested: "0000:05:00.1", says: "only function 0 of a slot can be used" },
+    { requested: "0000:ff:00.0", says: "the last bus is 232" },
+  ])("refuses the address $requested", ({ requested, says: message }) => {
     const plan = planTopology(aRequest({ nics: [aNic("a", { requested: at(requested) })] }));
     expect(plan).toEqual({
       ok: false,
@@ -180,22 +180,22 @@ describe("a layout of version 1", () => {
   test.each([
     {
       given: { family: "pc" },
-      asked: "0000:01:00.0",
+      requested: "0000:01:00.0",
       says: "only bus 0 exists",
     },
     {
       given: { family: "pc" },
-      asked: "0000:00:01.0",
+      requested: "0000:00:01.0",
       says: "only slots 2 to 31, function 0, can be used",
     },
     {
       given: { onRootComplex: true },
-      asked: "0000:05:00.0",
+      requested: "0000:05:00.0",
       says: "the VM has no PCIe ports: its devices are on the root complex",
     },
   ] as const)(
-    "refuses the address $asked where $says",
-    ({ given: input, asked: requested, says: message }) => {
+    "refuses the address $requested where $says",
+    ({ given: input, requested, says: message }) => {
       const plan = planTopology(
         aRequest({ ...input, nics: [aNic("a", { requested: at(requested) })] }),
       );
@@ -260,7 +260,7 @@ describe("a layout of version 1", () => {
 
 describe("a conventional slot", () => {
   const E1000 = { model: "e1000" } as const;
-  const IN_SLOT = { ...E1000, asked: at("0000:02:01.0") };
+  const IN_SLOT = { ...E1000, requested: at("0000:02:01.0") };
 
   test.each([
     {
@@ -314,13 +314,19 @@ describe("a conventional slot", () => {
   });
 
   test.each([
-    { asked: "0000:01:00.0", says: "is also the address of the PCI bridge of a conventional slot" },
-    { asked: "0000:02:00.0", says: "is also the address of the PCI bridge of a conventional slot" },
     {
-      asked: "0000:03:01.0",
+      requested: "0000:01:00.0",
+      says: "is also the address of the PCI bridge of a conventional slot",
+    },
+    {
+      requested: "0000:02:00.0",
+      says: "is also the address of the PCI bridge of a conventional slot",
+    },
+    {
+      requested: "0000:03:01.0",
       says: "its PCI bridge needs 0000:02:00.0, the address of the PCI bridge of a conventional slot",
     },
-  ])("refuses $asked beside 0000:02:01.0", ({ asked: requested, says: message }) => {
+  ])("refuses $requested beside 0000:02:01.0", ({ requested, says: message }) => {
     const nics = [aNic("a", IN_SLOT), aNic("b", { requested: at(requested) })];
     expect(planTopology(aRequest({ nics }))).toEqual({
       ok: false,

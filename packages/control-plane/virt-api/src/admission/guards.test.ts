@@ -272,7 +272,7 @@ test.each([
 });
 
 test.each([
-  { user: { name: AGENT, groups: [] }, message: /has no node: neither a bound token nor a group/ },
+  { user: { name: AGENT, groups: [] }, message: /does not name exactly one node, by a token/ },
   { user: agent("b"), message: /of node "b" may not write objects of another node/ },
 ])("the rejection states the reason: $message", async ({ user, message }) => {
   expect(await judge(user, OLD)).toMatchObject({

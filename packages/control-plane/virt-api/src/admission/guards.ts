@@ -102,7 +102,7 @@ function checkAgent(request: AdmissionRequest, node: string | undefined): Verdic
   const { user } = request;
   if (node === undefined) {
     return deny(
-      `User "${user.name}" has no node: neither a bound token nor a group names one, such as ${names.NODE_GROUP_PREFIX}NODE`,
+      `User "${user.name}" does not name exactly one node, by a token bound to a pod or by one group ${names.NODE_GROUP_PREFIX}NODE`,
     );
   }
   const role = findRole(request.oldObject, node);

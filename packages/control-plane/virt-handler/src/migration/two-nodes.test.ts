@@ -197,7 +197,7 @@ test("resumes only at the source when its libvirt dies at the last moment", asyn
   await nodes.until(async () => (await states())[0] === "running");
   await nodes.clock.advance(10_000);
   expect(await states()).toEqual(["running", "paused"]);
-  expect((await nodes.migrationState()).failureReason).toContain("the guest goes on here");
+  expect((await nodes.migrationState()).failureReason).toContain("the guest continues here");
 });
 
 test("holds and reports a guest that differs from what was prepared, until it matches", async () => {

@@ -23,20 +23,20 @@ export function describeNicDoctorContract(kind: string, make: () => Promise<NicD
 
     test("sees each link of a way, that nothing is missing, and that the guest answers", async () => {
       const { doctor, nic } = scene;
-      const { links, wiringFaults: lacks, traces, isBridged } = await doctor.examine(nic);
+      const { links, wiringFaults, traces, isBridged } = await doctor.examine(nic);
       const { tap, podNic, nodePeer, nodeBridge } = links;
       const { tapName, podInterfaceName, mac } = nic.wiring;
       expect([tap?.name, podNic?.name]).toEqual([tapName, podInterfaceName]);
       expect(nodePeer?.master).toBe(nodeBridge?.name);
       expect(nodeBridge).toBeDefined();
-      expect(lacks).toEqual([]);
+      expect(wiringFaults).toEqual([]);
       expect(isBridged).toBe(true);
       expect(traces).toContainEqual(
         expect.objectContaining({
           probe: "inward",
-          asked: expect.arrayContaining(["tap"]) as unknown,
-          answered: expect.arrayContaining(["tap", "podNic"]) as unknown,
-          by: [mac],
+          probeSeenAt: expect.arrayContaining(["tap"]) as unknown,
+          replySeenAt: expect.arrayContaining(["tap", "podNic"]) as unknown,
+          repliedFrom: [mac],
         }),
       );
     });

@@ -83,17 +83,17 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       const nic = await note();
       scene.lend();
       scene.restore(name);
-      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
       expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
       if (name !== "card0") expect(scene.see(name)).toBeUndefined();
       // Once more, it has nothing to do.
-      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
       expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
       expect((await note()).alias).toBe("");
     });
 
     test("that were never lent stay as they are", async () => {
-      expect(await restore(await note())).toEqual({ kind: "there", lacks: [] });
+      expect(await restore(await note())).toEqual({ kind: "there", rejectedSettings: [] });
       expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
@@ -112,7 +112,7 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       await scene.nics.returnToHost(scene.pod, "net1", scene.host);
       await scene.nics.returnToHost(scene.pod, "net1", scene.host);
       expect(scene.inPod()).toEqual([]);
-      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
       expect(scene.see("card0")).toEqual(BORROWED_ADDRESSES);
     });
 
@@ -120,7 +120,7 @@ export function describeNodeNicsContract(kind: string, make: () => Promise<NodeN
       const nic = { ...(await note()), up: false, addresses: [], routes: [] };
       scene.lend();
       scene.restore("dev7");
-      expect(await restore(nic)).toEqual({ kind: "there", lacks: [] });
+      expect(await restore(nic)).toEqual({ kind: "there", rejectedSettings: [] });
       expect(scene.see("card0")).toMatchObject({ up: false, addresses: [], routes: [] });
     });
   });

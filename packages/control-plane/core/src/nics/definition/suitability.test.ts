@@ -200,7 +200,7 @@ const ROWS: readonly Row[] = [
       },
     ],
     want: [
-      "CNI_CONFIG_INVALID the configuration of network ns/blue is invalid: spec.config.plugins[1].ipam: holds no address",
+      "CNI_CONFIG_INVALID the configuration of network ns/blue is invalid: spec.config.plugins[1].ipam: has no address for a pod",
     ],
   },
   {

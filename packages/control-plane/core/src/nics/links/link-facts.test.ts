@@ -74,7 +74,7 @@ describe("infers an interface's binding from its links", () => {
     expect(collectBindingFacts(NAMED, {}, sources)).toEqual({ kind: want });
     expect(collectBindingFacts(NAMED, { iface: REFUSED }, sources)).toMatchObject({
       kind: "refused",
-      left: want,
+      leftover: want,
     });
   });
 

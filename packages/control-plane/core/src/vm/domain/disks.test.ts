@@ -64,7 +64,7 @@ test("a disk on virtio is a PCI device of its own, with KubeVirt's defaults", ()
       device: "disk",
       bus: "virtio",
       target: "vda",
-      place: { kind: "pci", address: { bus: 2, slot: 0, function: 0 } },
+      address: { kind: "pci", address: { bus: 2, slot: 0, function: 0 } },
       readOnly: false,
       serial: "S1",
       cache: "none",

@@ -139,7 +139,7 @@ describe("the source", () => {
   });
 
   test("resumes a guest that is paused when its migration ends", () => {
-    const domain = { ...running(), isLeaving: true } as const;
+    const domain = { ...running(), isMigratingOut: true } as const;
     expect(listSteps(plan([], { vmi, domain }))).toEqual([]);
     const over = migrating("Running", OVER);
     expect(listSteps(plan([], { vmi: over, domain }))).toEqual(["resumeDomain"]);

@@ -135,7 +135,7 @@ describe("a running pod", () => {
         type: "Warning",
         reason: "RuntimeUnavailable",
         message: expect.stringMatching(
-          /at unix:\/\/\/x \(CRI_UNAVAILABLE\): refused; the call is tried again/,
+          /at unix:\/\/\/x \(CRI_UNAVAILABLE\): refused; the call is retried/,
         ) as string,
       },
     ]);

@@ -179,7 +179,7 @@ test("reports changes of an attached element, keeps it, and clears the error whe
   expect(world.notes.at(-1)).toMatchObject({
     reason: "AttributesFixed",
     message:
-      "interface net1 was attached with another ips, default-route, and stays as it is; for the change to take effect, unplug it and plug it again",
+      "interface net1 was attached with different ips, default-route and is not changed; unplug it and plug it again to apply the change",
   });
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
   await ask(before);

@@ -94,7 +94,7 @@ describe("unused addresses are released", () => {
   ])("unless $name", async ({ prepare, why }) => {
     await prepare();
     expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
-    const about = "unused resources of network blue are not freed now";
+    const about = "unused resources of network blue cannot be released now";
     expect(told()).toEqual([`UnusedNotFreed: on this node: ${about}: ${why}`]);
     await round();
     expect(told()).toEqual([]);

@@ -40,7 +40,7 @@ test("defines the domain that the hook returns, with unchanged NICs", async () =
   await bench.run();
   expect(await hindrance(bench)).toMatchObject({
     reason: "WaitingForHooks",
-    message: "the guest starts when its hooks have answered: hook-sidecar-0",
+    message: "the guest starts when these hooks have replied: hook-sidecar-0",
   });
   expect(bench.daemon.readXml(DOMAIN, "config")).toBeUndefined();
   resolve(undefined);

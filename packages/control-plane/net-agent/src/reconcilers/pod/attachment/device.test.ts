@@ -54,7 +54,7 @@ describe("several attachments", () => {
     expect(await world.errorReasons()).toEqual({ net3: "NoDevice" });
     expect(world.notes.map(({ message }) => message)).toContainEqual(
       expect.stringContaining(
-        `net3: network ns1/fast needs a device of the pod's own: the pod has no more devices of ${NIC}: d1 is of net1, d2 is of net2`,
+        `net3: network ns1/fast needs a device that is allocated to the pod: the pod has no more devices of ${NIC}: d1 is of net1, d2 is of net2`,
       ),
     );
     const { queries: asked } = world.podDevices;
