@@ -131,7 +131,9 @@ function printTable(product: readonly Source[], tests: readonly Source[]): void 
   const importers = importersOf(product);
   const single = product.filter(({ path }) => importers.get(path)?.size === 1);
   const walk = readFileSync(join(ROOT, WALK), "utf8");
-  const walked = new Set(walk.match(/packages\/[\w./-]+\.(?:ts|cc)\b/g));
+  const walked = new Set(
+    walk.match(/packages\/[\w./-]+\.(?:ts|cc)\b/g)?.filter((path) => !isTest(path)),
+  );
   const comments = product.flatMap((source) =>
     commentsOf(source).map((range) => lineCount(source, range)),
   );

@@ -68,9 +68,9 @@ describe("phases and reasons", () => {
   test.each([
     "packages/control-plane/core/src/status/blocked-reason.ts",
     "packages/control-plane/core/src/reasons/of-error.ts",
-    "packages/control-plane/net-agent/src/reconcilers/pod/act.ts",
-    "packages/control-plane/net-agent/src/reconcilers/pod/events.ts",
-    "packages/control-plane/virt-handler/src/reconcilers/vmi/announce.ts",
+    "packages/control-plane/net-agent/src/reconcilers/pod/index.ts",
+    "packages/control-plane/net-agent/src/reconcilers/pod/report.ts",
+    "packages/control-plane/virt-handler/src/reconcilers/vmi/report.ts",
   ])("explains the reasons of %s", (path) => {
     const explained = page + readText("docs/reference/reasons.md");
     const reasons = quotedReasons(path);

@@ -23,8 +23,10 @@ import {
   limitOptions,
   servedNics,
 } from "../../../packages/control-plane/core/src/nics/addresses/served-nic.ts";
-import { attachmentStatuses } from "../../../packages/control-plane/core/src/nics/status/attachments.ts";
-import { podNetworkFacts } from "../../../packages/control-plane/core/src/status/vmi.ts";
+import {
+  attachmentStatuses,
+  podNetworkFacts,
+} from "../../../packages/control-plane/core/src/status/vmi.ts";
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 

@@ -9,7 +9,7 @@ import type {
   ProcessRunner,
 } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
-import { createCni } from "./plugin-chain.ts";
+import { createCni } from "./plugins.ts";
 
 interface Call {
   readonly plugin: string;

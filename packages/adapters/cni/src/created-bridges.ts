@@ -4,7 +4,7 @@ import { isJsonObject, parseJson } from "@patchbay/api";
 import { findAbsentBridges, findCreatedBridges, type CreatedBridge } from "@patchbay/core/nics";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Cni, Files, Link, NetworkConfigList } from "@patchbay/core/interfaces";
-import { wrapCni } from "./plugin-chain.ts";
+import { wrapCni } from "./plugins.ts";
 
 const SUFFIX = ".json";
 

@@ -4,7 +4,7 @@
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { isAppError, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
-import { textProblem } from "./network-config.ts";
+import { textProblem } from "./formats.ts";
 
 export interface DefinitionFile {
   readonly path: string;

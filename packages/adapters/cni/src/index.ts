@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-export { createCni, wrapCni } from "./plugin-chain.ts";
+export { createCni, wrapCni } from "./plugins.ts";
 export {
   deviceIn,
   hasCapability,
   parseNetworkConfig,
   withCniArgs,
   withDevice,
-} from "./network-config.ts";
+  buildDefaultNetworkStatuses,
+  buildNetworkStatuses,
+  findNetworkStatus,
+  printResult,
+} from "./formats.ts";
 export { createBridgeRecorder, listCreatedBridges, recordBridges } from "./created-bridges.ts";
 export { createDeviceInfoFiles, type DeviceInfoFiles } from "./device-info-files.ts";
 export {
@@ -17,11 +21,6 @@ export {
 export { createJournal, type Journal, type JournalDevice, type JournalRow } from "./journal.ts";
 export { createResultCache, type RememberedAttachment, type ResultCache } from "./result-cache.ts";
 export {
-  buildDefaultNetworkStatuses,
-  buildNetworkStatuses,
-  findNetworkStatus,
-} from "./network-status.ts";
-export {
   type CalledPod,
   CNI_CODES,
   parsePluginCall,
@@ -29,4 +28,3 @@ export {
   type PluginCall,
   toPluginFailure,
 } from "./as-plugin.ts";
-export { printResult } from "./result.ts";

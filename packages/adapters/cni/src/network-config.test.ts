@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import {
-  hasCapability,
-  parseNetworkConfig,
-  printPluginConfig,
-  withCniArgs,
-} from "./network-config.ts";
+import { hasCapability, parseNetworkConfig, printPluginConfig, withCniArgs } from "./formats.ts";
 
 const parse = (config: unknown): ReturnType<typeof parseNetworkConfig> =>
   parseNetworkConfig(JSON.stringify(config), "net1");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { parseResult } from "./result.ts";
 import {
+  parseResult,
   buildDefaultNetworkStatuses,
   buildNetworkStatuses,
   findNetworkStatus,
-} from "./network-status.ts";
+} from "./formats.ts";
 
 const MAC = "92:79:27:01:7c:cf";
 const NIC = { name: "net1", mac: MAC, sandbox: "/var/run/netns/x" };

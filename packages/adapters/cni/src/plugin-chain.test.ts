@@ -7,7 +7,7 @@ import type {
   ProcessRunner,
 } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
-import { createCni, SharedLocks } from "./plugin-chain.ts";
+import { createCni, SharedLocks } from "./plugins.ts";
 
 interface Work {
   readonly done: Promise<void>;

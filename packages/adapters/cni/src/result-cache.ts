@@ -8,8 +8,7 @@ import type {
   Files,
 } from "@patchbay/core/interfaces";
 import { AppError } from "@patchbay/base";
-import { parseNetworkConfig } from "./network-config.ts";
-import { parseResult } from "./result.ts";
+import { parseNetworkConfig, parseResult } from "./formats.ts";
 
 export interface CachedAttachment extends Pick<
   AttachmentRequest,

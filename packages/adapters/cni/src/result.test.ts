@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One result in the words of each version.
 import { expect, test } from "vitest";
-import { printResult } from "./result.ts";
+import { printResult } from "./formats.ts";
 
 const RESULT = {
   cniVersion: "1.0.0",

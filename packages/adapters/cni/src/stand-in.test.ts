@@ -7,7 +7,7 @@ import type {
   ProcessRunner,
 } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
-import { createCni } from "./plugin-chain.ts";
+import { createCni } from "./plugins.ts";
 
 const RESULT: CniResult = {
   cniVersion: "1.0.0",

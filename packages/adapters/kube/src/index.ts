@@ -15,9 +15,10 @@ export {
 } from "./watch/mutation-cache.ts";
 export { createStepBackoff, type Held, type StepBackoff, type Step } from "./pace/step-backoff.ts";
 export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/backoff.ts";
-export { createQueue, specVersionOf, type Queue } from "./work/queue.ts";
-export { LoopWatch } from "./work/loop-watch.ts";
 export {
+  createQueue,
+  specVersionOf,
+  type Queue,
   after,
   done,
   runReconciler,
@@ -25,12 +26,15 @@ export {
   type Next,
   type ReconcileMetrics,
 } from "./work/reconciler.ts";
+export { LoopWatch } from "./work/loop-watch.ts";
 export {
   earliest,
-  findFirstError,
-  runSteps,
   type Explanation,
   type FailedStep,
+  type ObjectStepsResult,
+  rethrowFirst,
+  runObjectSteps,
+  runSteps,
   type StepRules,
   type StepsResult,
 } from "./work/run-steps.ts";

@@ -1,9 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child process that holds the connections to untrusted libvirt daemons, and makes the parent's calls.
+import { createRequire } from "node:module";
 import { messageOf } from "@patchbay/base";
 import type { ChildChannel, HypervisorEvent, ClaimedDescriptor } from "@patchbay/core/interfaces";
-import { loadLibvirt, type NativeConnection, type NativeError, type Notify } from "./native.ts";
-import { OPEN_CALL, type Beat, type Reply, type Request } from "./protocol.ts";
+import { OPEN_CALL, type Beat, type NativeError, type Reply, type Request } from "./protocol.ts";
+
+/** Notifications of the addon. `ended` is the last one. */
+type Notify = (kind: "event" | "lost" | "ended", value?: unknown) => void;
+
+/** A connection with a thread of its own; calls run one after the other. Rejections are {@link NativeError}. */
+interface NativeConnection {
+  readonly opened: Promise<undefined>;
+  call(operation: string, ...args: readonly string[]): Promise<unknown>;
+  /** Ends its thread and the running call. */
+  close(): void;
+}
+
+/** libvirt's event loop runs in its own thread for the life of the process. */
+interface LibvirtNative {
+  /** `socketFd`: the socket that the URI names, or -1. */
+  readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;
+  /** Milliseconds since libvirt's event loop last turned, which it does at least once a second. */
+  readonly eventLoopAgeMs: () => number;
+}
+
+// native/*.cc defines the addon's shape, and is built with this file. No other file loads it.
+const load = createRequire(import.meta.url) as (path: string) => LibvirtNative;
+
+/** Loading starts libvirt's event loop. */
+function loadLibvirt(): LibvirtNative {
+  return load("../build/libvirt.node");
+}
 
 // Loaded before privileges are dropped, so that the files may be readable by root only.
 const { Connection, eventLoopAgeMs } = loadLibvirt();

@@ -3,7 +3,7 @@
 import type { HypervisorEvent } from "@patchbay/core/interfaces";
 import { createFakeClock, settle } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { LibvirtConnection } from "./connection.ts";
+import { LibvirtConnection } from "./hypervisor.ts";
 import type { Reply, Request } from "./protocol.ts";
 
 const ID = 5;

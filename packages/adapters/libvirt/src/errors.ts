@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps libvirt errors to error codes, by number, or by text where numbers are ambiguous.
 import { AppError, type Details, type ErrorCode } from "@patchbay/base";
-import type { NativeError } from "./native.ts";
+import type { NativeError } from "./protocol.ts";
 
 /** Source: libvirt virErrorNumber; the test compiles them against virterror.h */
 export const VIR_ERR = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
-import { startHeartbeat, type Heartbeat } from "./hypervisor.ts";
+import { startHeartbeat, type Heartbeat } from "./protocol.ts";
 
 let probes = 0;
 let silences: string[] = [];

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between parent and child. The parent validates them, because it does not trust the child.
+// Messages between parent and child, and heartbeats that detect a stuck child. The parent validates the messages, because
+// it does not trust the child.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import type { Clock } from "@patchbay/base";
 import type {
   DomainInfo,
   DomainLifecycle,
   DomainState,
   HypervisorEvent,
 } from "@patchbay/core/interfaces";
-import type { NativeError } from "./native.ts";
+
+/** Source: libvirt virError */
+export interface NativeError {
+  readonly number: number;
+  readonly domain: number;
+  readonly level: number;
+  readonly message: string;
+}
 
 /** Call number of opening a connection. */
 export const OPEN_CALL = 0;
@@ -187,4 +196,44 @@ function parseNumber(value: unknown): number {
 
 export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
+}
+
+/** Unanswered heartbeats; one may be late because this process was busy. */
+const MISSED_HEARTBEATS_MAX = 2;
+
+interface HeartbeatOptions {
+  readonly clock: Clock;
+  /** Milliseconds between heartbeats; also the longest standstill of libvirt's event loop. */
+  readonly beatMs: number;
+  /** Aborted when the child has ended. */
+  readonly signal: AbortSignal;
+  send(): void;
+  /** Called once with the reason; then the checks end. */
+  onSilent(reason: string): void;
+}
+
+export interface Heartbeat {
+  accept(beat: Beat): void;
+}
+
+/** Detects a child that is stuck in JavaScript or in libvirt, because neither ends by itself. */
+export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
+  const { clock, beatMs, signal } = options;
+  let missed = 0;
+  let failure: string | undefined;
+  const beat = async (): Promise<void> => {
+    while (missed < MISSED_HEARTBEATS_MAX && failure === undefined) {
+      options.send();
+      missed += 1;
+      await clock.sleep(beatMs, signal);
+    }
+    options.onSilent(failure ?? "it no longer answers");
+  };
+  beat().catch(() => undefined); // the child has ended
+  return {
+    accept({ eventLoopAgeMs }): void {
+      missed = 0;
+      if (eventLoopAgeMs > beatMs) failure = "its libvirt event loop stands still";
+    },
+  };
 }

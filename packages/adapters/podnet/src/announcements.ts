@@ -3,7 +3,7 @@
 // sends them.
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api";
 import type { AnnouncedNic } from "@patchbay/core/interfaces";
-import { addressBytes } from "./netlink/apply-link-changes.ts";
+import { addressBytes } from "./netlink/rtnetlink.ts";
 import { macBytes } from "./netlink/message.ts";
 
 /** Bytes of the shortest Ethernet frame, without its checksum. Source: IEEE 802.3 */

@@ -1,11 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
+// Links of a pod's network namespace: reads them, wires taps, and applies changes with rtnetlink.
+import { parseIp } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
+import type { Netlink, NetnsHandle, PodNetwork, PodView } from "@patchbay/core/interfaces";
+import {
+  type AddressFlag,
+  type LinkChange,
+  type LinkSettings,
+  printLinkChange,
+  SWITCH_FRAMES_MASK,
+} from "./links.ts";
+import { queryLinkIndices, queryLinks } from "./netlink/queries.ts";
+import {
+  ACK,
+  attribute,
+  macBytes,
+  encodeMessage,
+  nested,
+  describeErrno,
+  u16,
+  u32,
+  u8,
+} from "./netlink/message.ts";
+import {
+  addressBytes,
+  AF_BRIDGE,
+  AF_INET,
+  AF_INET6,
+  CREATE,
+  EXCLUSIVE,
+  FLAGS,
+  FLOODING,
+  GROUP_FORWARD_MASK,
+  HEAD,
+  IFA,
+  IFLA,
+  INFO,
+  LEARNING,
+  NDA,
+  NUD,
+  PLAIN_BRIDGE,
+  REPLACE,
+  RTM,
+} from "./netlink/rtnetlink.ts";
 import type { RemovableWiring, PodWiring, ObservedWiring } from "@patchbay/core/nics";
-import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/interfaces";
 import { restoreNic, readAddresses, removeLink, restoreName } from "./pod-nic.ts";
-import { queryLinks } from "./netlink/queries.ts";
 import { buildAnnouncements } from "./announcements.ts";
-import { applyLinkChanges } from "./netlink/apply-link-changes.ts";
 import { createStateReader, type NetnsState, type StateSources } from "./netlink/netns-state.ts";
 import { runIn } from "./run-in.ts";
 import { sysctlDirectories, printSysctls, WRITE_SYSCTLS_SCRIPT } from "./sysctls.ts";
@@ -21,6 +61,269 @@ import {
   TAP,
   wireWithoutTap,
 } from "./wiring/wirers.ts";
+
+type IndexLookup = (name: string) => number;
+
+/** Changes that take one message. A tap is created through a device of its own, and a flush lists the addresses first. */
+export type SingleMessageChange = Exclude<LinkChange, { readonly op: "addTap" | "flushAddresses" }>;
+
+/** Source: linux/neighbour.h */
+const [NTF_MASTER, NUD_REACHABLE] = [0x04, 0x02];
+/** Attributes that control the generation of link-local addresses. Source: linux/if_link.h */
+const [IFLA_AF_SPEC, ADDR_GEN_MODE, GEN_NONE] = [26, 8, 1];
+/** Source: linux/if_addr.h */
+const IFA_FLAGS = 8;
+const ADDRESS_FLAGS: Readonly<Record<AddressFlag, number>> = { nodad: 0x02, noprefixroute: 0x200 };
+const PORT_KIND = 4;
+
+const PLAIN = nested(
+  IFLA.info,
+  attribute(INFO.kind, "bridge"),
+  nested(
+    INFO.data,
+    attribute(PLAIN_BRIDGE.forwardDelay, u32(0)),
+    attribute(PLAIN_BRIDGE.spanningTree, u32(0)),
+    attribute(PLAIN_BRIDGE.snooping, u8(0)),
+  ),
+);
+
+interface LinkParts {
+  readonly parts?: readonly Uint8Array[];
+  readonly set?: number;
+  readonly mask?: number;
+}
+
+function linkMessage(
+  { type, flags = 0, index = 0 }: { type: number; flags?: number; index?: number },
+  { set = 0, mask = 0, parts = [] }: LinkParts,
+): Uint8Array {
+  const head = Buffer.alloc(HEAD.link);
+  head.writeInt32LE(index, 4);
+  head.writeUInt32LE(set, 8);
+  head.writeUInt32LE(mask, 12);
+  return encodeMessage({ type, flags: ACK | flags }, Buffer.concat([head, ...parts]));
+}
+
+function portParts(types: readonly number[], value: Uint8Array): LinkParts {
+  const data = types.map((type) => attribute(type, value));
+  const kind = attribute(PORT_KIND, "bridge");
+  return { parts: [nested(IFLA.info, kind, nested(INFO.portData, ...data))] };
+}
+
+type Settings = Required<LinkSettings>;
+
+const SETTING_ENCODERS: {
+  readonly [Name in keyof Settings]: (value: Settings[Name], toIndex: IndexLookup) => LinkParts;
+} = {
+  mac: (mac) => ({ parts: [attribute(IFLA.address, macBytes(mac))] }),
+  mtu: (mtu) => ({ parts: [attribute(IFLA.mtu, u32(mtu))] }),
+  master: (name, toIndex) => ({ parts: [attribute(IFLA.master, u32(toIndex(name)))] }),
+  arp: (value) => ({ set: value ? 0 : FLAGS.noArp, mask: FLAGS.noArp }),
+  addressGeneration: () => ({
+    parts: [nested(IFLA_AF_SPEC, nested(AF_INET6, attribute(ADDR_GEN_MODE, u8(GEN_NONE))))],
+  }),
+  up: (value) => ({ set: value ? FLAGS.up : 0, mask: FLAGS.up }),
+  learning: (value) => portParts([LEARNING], u8(Number(value))),
+  flooding: (value) => portParts(FLOODING, u8(Number(value))),
+  passesSwitchFrames: (value) =>
+    portParts([GROUP_FORWARD_MASK], u16(value ? SWITCH_FRAMES_MASK : 0)),
+};
+
+function encodeSetting(
+  name: keyof Settings,
+  settings: LinkSettings,
+  toIndex: IndexLookup,
+): LinkParts {
+  const value = settings[name];
+  if (value === undefined) return {};
+  const encode = SETTING_ENCODERS[name] as (
+    value: Settings[keyof Settings],
+    toIndex: IndexLookup,
+  ) => LinkParts;
+  return encode(value, toIndex);
+}
+
+function settingsParts(settings: LinkSettings, toIndex: IndexLookup): LinkParts {
+  const names = Object.keys(SETTING_ENCODERS) as (keyof Settings)[];
+  const all = names.map((name) => encodeSetting(name, settings, toIndex));
+  return {
+    parts: all.flatMap(({ parts = [] }) => parts),
+    set: all.reduce((bits, { set = 0 }) => bits | set, 0),
+    mask: all.reduce((bits, { mask = 0 }) => bits | mask, 0),
+  };
+}
+
+function addressMessage(
+  { type, flags }: { readonly type: number; readonly flags: number },
+  at: { readonly address: string; readonly index: number; readonly bits: number },
+): Uint8Array {
+  const { address, index, bits } = at;
+  const ip = parseIp(address);
+  if (ip === undefined) {
+    throw new AppError("PODNET_ARGUMENT_INVALID", {
+      reason: `${JSON.stringify(address)} is not an IP address`,
+    });
+  }
+  const head = Buffer.alloc(HEAD.address);
+  head.set([ip.version === 4 ? AF_INET : AF_INET6, ip.length]);
+  head.writeUInt32LE(index, 4);
+  const bytes = addressBytes(ip);
+  const parts = [
+    attribute(IFA.local, bytes),
+    attribute(IFA.address, bytes),
+    ...(bits === 0 ? [] : [attribute(IFA_FLAGS, u32(bits))]),
+  ];
+  return encodeMessage({ type, flags: ACK | flags }, Buffer.concat([head, ...parts]));
+}
+
+function removeAddressMessage(address: string, index: number): Uint8Array {
+  return addressMessage({ type: RTM.deleteAddress, flags: 0 }, { address, index, bits: 0 });
+}
+
+function forwardingMessage(
+  { op, mac }: Extract<LinkChange, { readonly op: "replaceForwarding" | "deleteForwarding" }>,
+  index: number,
+): Uint8Array {
+  const isRemoval = op === "deleteForwarding";
+  const head = Buffer.alloc(HEAD.neighbour);
+  head[0] = AF_BRIDGE;
+  head.writeInt32LE(index, 4);
+  head.writeUInt16LE(isRemoval ? NUD.permanent : NUD.static | NUD_REACHABLE, 8);
+  head[10] = NTF_MASTER;
+  const body = Buffer.concat([head, attribute(NDA.mac, macBytes(mac))]);
+  const type = isRemoval ? RTM.deleteNeighbour : RTM.newNeighbour;
+  return encodeMessage({ type, flags: ACK | (isRemoval ? 0 : CREATE | REPLACE) }, body);
+}
+
+/** @throws AppError with PODNET_ARGUMENT_INVALID if an address cannot be parsed, and errors of `indexOf` */
+export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup): Uint8Array {
+  const { link } = change;
+  switch (change.op) {
+    case "addBridge": {
+      const parts = [attribute(IFLA.name, link), PLAIN];
+      return linkMessage({ type: RTM.newLink, flags: CREATE | EXCLUSIVE }, { parts });
+    }
+    case "makePlain":
+      return linkMessage({ type: RTM.newLink, index: toIndex(link) }, { parts: [PLAIN] });
+    case "setLink": {
+      const parts = settingsParts(change.settings, toIndex);
+      return linkMessage({ type: RTM.newLink, index: toIndex(link) }, parts);
+    }
+    case "deleteLink":
+      return linkMessage({ type: RTM.deleteLink, index: toIndex(link) }, {});
+    case "addAddress": {
+      const bits = change.flags.reduce((sum, flag) => sum | ADDRESS_FLAGS[flag], 0);
+      const at = { address: change.address, index: toIndex(link), bits };
+      return addressMessage({ type: RTM.newAddress, flags: CREATE | EXCLUSIVE }, at);
+    }
+    case "deleteAddress":
+      return removeAddressMessage(change.address, toIndex(link));
+    case "replaceForwarding":
+    case "deleteForwarding":
+      return forwardingMessage(change, toIndex(link));
+  }
+}
+
+/** The address is already gone, because it depended on another one. Source: errno(3), EADDRNOTAVAIL */
+const ADDRESS_NOT_AVAILABLE = 99;
+
+function indexLookup(
+  links: ReadonlyMap<string, number>,
+  change: LinkChange,
+): (name: string) => number {
+  return (name) => {
+    const index = links.get(name);
+    if (index !== undefined) return index;
+    const message = `${printLinkChange(change)}: there is no link ${name}`;
+    throw new AppError("PODNET_FAILED", { message });
+  };
+}
+
+function refusal(change: LinkChange, errno: number): AppError {
+  const message = `the kernel refused "${printLinkChange(change)}": ${describeErrno(errno)}`;
+  return new AppError("PODNET_FAILED", { message });
+}
+
+interface ChangeMessage {
+  readonly change: SingleMessageChange;
+  readonly message: Uint8Array;
+}
+
+async function sendMessages(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  all: readonly ChangeMessage[],
+): Promise<void> {
+  if (all.length === 0) return;
+  const messages = all.map(({ message }) => message);
+  const answers = await netlink.talk(netns, "route", messages);
+  const refused = answers.findIndex(({ errno }) => errno !== 0);
+  const refusedChange = all[refused];
+  if (refusedChange !== undefined)
+    throw refusal(refusedChange.change, answers[refused]?.errno ?? 0);
+}
+
+type Flush = Extract<LinkChange, { readonly op: "flushAddresses" }>;
+
+async function flush(netlink: Netlink, netns: NetnsHandle, change: Flush): Promise<void> {
+  const link = (await queryLinks(netlink, netns)).find(({ name }) => name === change.link);
+  if (link === undefined) return;
+  for (const address of link.addresses) {
+    const [answer] = await netlink.talk(netns, "route", [
+      removeAddressMessage(address, link.index),
+    ]);
+    const errno = answer?.errno ?? 0;
+    if (errno !== 0 && errno !== ADDRESS_NOT_AVAILABLE) throw refusal(change, errno);
+  }
+}
+
+/** Performs changes none of which refers to a link that another of them creates. */
+async function applyGroup(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  changes: readonly LinkChange[],
+): Promise<void> {
+  const links = await queryLinkIndices(netlink, netns);
+  let pending: ChangeMessage[] = [];
+  const flushPending = async (): Promise<void> => {
+    const all = pending;
+    pending = [];
+    await sendMessages(netlink, netns, all);
+  };
+  for (const change of changes) {
+    if (change.op === "addTap") {
+      await flushPending();
+      const { link: name, owner, isMultiQueue } = change;
+      await netlink.makeTap(netns, { name, owner, isMultiQueue });
+    } else if (change.op === "flushAddresses") {
+      await flushPending();
+      await flush(netlink, netns, change);
+    } else {
+      pending.push({ change, message: encodeChange(change, indexLookup(links, change)) });
+    }
+  }
+  await flushPending();
+}
+
+function makesLink({ op }: LinkChange): boolean {
+  return op === "addBridge" || op === "addTap";
+}
+
+/** Equivalent to: `ip -batch -` and `bridge -batch -`. @throws AppError with PODNET_FAILED, OS_FILE_FAILED */
+async function applyLinkChanges(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  changes: readonly LinkChange[],
+): Promise<void> {
+  let rest = changes;
+  while (rest.length > 0) {
+    // Later changes need the index of a link that was just created.
+    const last = rest.findIndex(makesLink);
+    const count = last < 0 ? rest.length : last + 1;
+    await applyGroup(netlink, netns, rest.slice(0, count));
+    rest = rest.slice(count);
+  }
+}
 
 /** Names and MACs become part of rules and sysctl paths, so other characters are rejected. */
 const VALID_NAME = /^[A-Za-z0-9][A-Za-z0-9_.:@-]*$/;
@@ -39,7 +342,7 @@ function listNames(wiring: RemovableWiring): readonly string[] {
   return [podInterfaceName, tapName, ...(wiring.kind === "tap" ? [] : [wiring.bridgeName])];
 }
 
-export interface PodNetworkOptions extends StateSources {
+interface PodNetworkOptions extends StateSources {
   /** A process whose mounts are the host's; unset if those of this process are. */
   readonly hostProcess?: number;
 }

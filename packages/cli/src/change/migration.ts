@@ -7,8 +7,7 @@ import {
 } from "@patchbay/api";
 import { GUEST_HELD_CONDITION } from "@patchbay/core/migration";
 import { printSize } from "../print/size.ts";
-import type { VmiState, Stage } from "./steps.ts";
-import { isGuestRunning, type Verdict } from "./verdict.ts";
+import { type VmiState, type Stage, isGuestRunning, type Verdict } from "./progress.ts";
 
 const PER_CENT = 100;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { findIfaceStage, isIfaceGone, StepRecorder, findVmiStage, type Step } from "./steps.ts";
+import { findIfaceStage, isIfaceGone, StepRecorder, findVmiStage, type Step } from "./progress.ts";
 
 function vmiOf(status: VmiStatus, ifaces: readonly string[] = []): VirtualMachineInstance {
   return {

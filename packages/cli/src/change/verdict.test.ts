@@ -2,7 +2,7 @@
 import type { VirtualMachine, VirtualMachineInstance, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { plugVerdict, settingsVerdict, startVerdict, unplugVerdict } from "./verdict.ts";
+import { plugVerdict, settingsVerdict, startVerdict, unplugVerdict } from "./progress.ts";
 
 const MESSAGE = "spec.template.spec.domain.devices.tpm: is not supported yet";
 const TOLD = {

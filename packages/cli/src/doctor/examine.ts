@@ -3,8 +3,7 @@
 import { DOCTOR } from "@patchbay/core/guest";
 import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Context } from "../command.ts";
-import type { Session } from "../session.ts";
-import { subresourcePath, type Target } from "../target.ts";
+import { type Session, subresourcePath, type Target } from "../session.ts";
 
 /** Deadline of the request, milliseconds: virt-api waits 10 s for the node, which takes 5 s at most. */
 const TIMEOUT_MS = 15_000;

@@ -3,7 +3,7 @@
 import { Socket } from "node:net";
 import { expect, test, beforeEach } from "vitest";
 import { ClientAuthority } from "@patchbay/daemon";
-import { findRemoteUser, createPodNodeLookup } from "./callers.ts";
+import { findRemoteUser, createPodNodeLookup } from "./http/calls.ts";
 import { PODS, type Pod } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 

@@ -56,7 +56,7 @@ import type { Deps } from "./deps.ts";
 import { createAccessReview } from "./networks.ts";
 import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
-import { createPodNodeLookup } from "./callers.ts";
+import { createPodNodeLookup } from "./http/calls.ts";
 
 /** Short, because a user waits for the response. */
 const TIMEOUT_MS = 2_000;

@@ -9,7 +9,7 @@ import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import type { OpenHandlerStream, SendToHandler } from "./handlers/client.ts";
 import type { Decision } from "./admission/review.ts";
 import type { ReadAuthority } from "./certificates/secret.ts";
-import type { FindPodNode } from "./callers.ts";
+import type { FindPodNode } from "./http/calls.ts";
 import type { MayReadNetwork } from "./networks.ts";
 
 /** One instance per process. Lookups in caches may miss recent changes. */

@@ -2,7 +2,7 @@
 // Permission to use networks in other namespaces.
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
-import type { User } from "./callers.ts";
+import type { User } from "./http/calls.ts";
 import { createAccessReview, findForeignNetworkProblem } from "./networks.ts";
 
 const ALICE: User = { name: "alice", groups: ["people"] };

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookup of NetworkAttachmentDefinitions, and who may use those of other namespaces.
+// Lookup of NetworkAttachmentDefinitions, and which users may use those of other namespaces.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   type KubeObject,
   type NadName,
   type ResourceType,
   parseNadName,
+  names,
+  type Network,
+  type VmiSpec,
 } from "@patchbay/api";
 import type { Store } from "@patchbay/core/interfaces";
-import type { User } from "./callers.ts";
+import type { User } from "./http/calls.ts";
 import { nearestName } from "@patchbay/base";
 import type { Reader } from "@patchbay/kube";
+import { findByName, networksOf } from "@patchbay/core/nics";
+import type { AdmissionRequest, Verdict } from "./admission/review.ts";
 
 export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boolean>;
 
@@ -84,4 +89,33 @@ export function findNearestNetwork(
   const nad = parseNadName(networkName);
   const isOwn = nad !== undefined && (nad.namespace ?? namespace) === namespace;
   return isOwn ? nearestName(nad.name, listNetworkNames(namespace)) : undefined;
+}
+
+export interface Specs {
+  readonly spec: VmiSpec;
+  readonly old: VmiSpec | undefined;
+}
+
+export function listNewNetworks({ spec, old }: Specs): readonly Network[] {
+  return networksOf(spec).filter(({ name, multus }) => {
+    const before = findByName(old?.networks, name);
+    return before?.multus?.networkName !== multus?.networkName;
+  });
+}
+
+/** Returns a denial, or undefined. Does not check networks that were stored before. */
+export async function denyForeignNetworks(
+  deps: { readonly mayReadNetwork: MayReadNetwork },
+  request: AdmissionRequest,
+  specs: Specs,
+): Promise<Verdict | undefined> {
+  const { namespace, user } = request;
+  // virt-api checked the user of a subresource request itself, and virt-controller copies the networks of a VM.
+  if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
+  for (const network of listNewNetworks(specs)) {
+    const networkName = network.multus?.networkName ?? "";
+    const message = await findForeignNetworkProblem(deps, user, { networkName, namespace });
+    if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
+  }
+  return undefined;
 }

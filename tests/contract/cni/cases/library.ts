@@ -13,7 +13,7 @@ import type {
   NetworkConfigList,
 } from "@patchbay/core/interfaces";
 import { createFakeFiles } from "@patchbay/os/testing";
-import { printPluginConfig } from "../../../../packages/adapters/cni/src/network-config.ts";
+import { printPluginConfig } from "../../../../packages/adapters/cni/src/formats.ts";
 import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts";
 import {
   DEFINITIONS,

@@ -14,7 +14,7 @@ import {
   type OwnedAttachment,
   type ReportedAttachment,
 } from "@patchbay/core/nics";
-import { parseResult } from "../../../../packages/adapters/cni/src/result.ts";
+import { parseResult } from "../../../../packages/adapters/cni/src/formats.ts";
 import { World } from "../../../../packages/control-plane/net-agent/src/testing/world.ts";
 import type { Fields, Judge } from "./rows.ts";
 

@@ -4,8 +4,7 @@ import { createFakeClock, settle, type FakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { LoopWatch } from "./loop-watch.ts";
-import { createQueue, type Queue } from "./queue.ts";
-import { done, runReconciler, type Reconciler } from "./reconciler.ts";
+import { createQueue, type Queue, done, runReconciler, type Reconciler } from "./reconciler.ts";
 
 const LIMIT_MS = 1000;
 let clock: FakeClock;

@@ -2,7 +2,7 @@
 import { createFakeClock, type FakeClock, settle } from "@patchbay/os/testing";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createQueue, FairQueue, type Queue, specVersionOf } from "./queue.ts";
+import { createQueue, FairQueue, type Queue, specVersionOf } from "./reconciler.ts";
 
 /** Keys are GROUP/NAME. */
 function buildQueue(...keys: readonly string[]): FairQueue {

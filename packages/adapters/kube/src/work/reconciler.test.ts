@@ -4,8 +4,14 @@ import type { QueueStats } from "@patchbay/core/metrics";
 import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
-import { createQueue } from "./queue.ts";
-import { after, done, runReconciler, type LostWriteReporter, type Next } from "./reconciler.ts";
+import {
+  createQueue,
+  after,
+  done,
+  runReconciler,
+  type LostWriteReporter,
+  type Next,
+} from "./reconciler.ts";
 
 interface Loop {
   readonly clock: FakeClock;

@@ -1,13 +1,332 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a loop over the keys of a queue, with retries, logs and metrics.
+// Runs a loop over the keys of a work queue, with retries, logs and metrics. The queue has the semantics of client-go's
+// workqueue: a key is queued at most once, processed at most once at a time, and queued again if it was added meanwhile.
+// Unlike there, an event does not immediately retry a failed key, because failures tend to cause the events.
 import type { KubeObject } from "@patchbay/api";
-import { isAppError, minRetryDelayMs, messageOf, type Clock, type Logger } from "@patchbay/base";
+import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
+import {
+  type BackoffRange,
+  createTokenBuckets,
+  type Random,
+  type TokenBuckets,
+} from "../pace/backoff.ts";
+import { createStepBackoff, type StepBackoff, type Step } from "../pace/step-backoff.ts";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/object-metadata.ts";
 import type { LoopWatch } from "./loop-watch.ts";
-import type { Queue } from "./queue.ts";
+
+/** A queue whose groups take turns, so that a group with many keys does not delay the others. */
+export class FairQueue {
+  readonly #toGroup: (key: string) => string;
+  /** In the order of their turns; none is empty. */
+  readonly #groups = new Map<string, Set<string>>();
+  #size = 0;
+
+  /** `toGroup` must be constant for a key. */
+  constructor(toGroup: (key: string) => string) {
+    this.#toGroup = toGroup;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  has(key: string): boolean {
+    return this.#groups.get(this.#toGroup(key))?.has(key) === true;
+  }
+
+  /** Appends the key to its group, unless it is already queued. */
+  add(key: string): void {
+    if (this.has(key)) return;
+    const group = this.#toGroup(key);
+    const keys = this.#groups.get(group) ?? new Set();
+    this.#groups.set(group, keys.add(key));
+    this.#size += 1;
+  }
+
+  /** Undefined if the queue is empty. */
+  take(): string | undefined {
+    for (const [group, keys] of this.#groups) {
+      this.#groups.delete(group);
+      for (const key of keys) {
+        keys.delete(key);
+        this.#size -= 1;
+        // Moves the group to the end.
+        if (keys.size > 0) this.#groups.set(group, keys);
+        return key;
+      }
+    }
+    return undefined;
+  }
+
+  remove(key: string): boolean {
+    const group = this.#toGroup(key);
+    const keys = this.#groups.get(group);
+    if (keys?.delete(key) !== true) return false;
+    this.#size -= 1;
+    if (keys.size === 0) this.#groups.delete(group);
+    return true;
+  }
+
+  list(): readonly string[] {
+    return [...this.#groups.values()].flatMap((keys) => [...keys]);
+  }
+}
+
+interface QueueOptions {
+  readonly clock: Clock;
+  /** Keys to process at once; default 1. */
+  readonly concurrency?: number;
+  /** Delay after failures of a key; default 100 ms, doubled up to 60 s, with 50 % jitter. */
+  readonly backoff?: BackoffRange;
+  readonly random?: Random;
+  /** Inputs that the loop does not write, such as the generation. A change ends the delay of a failed key. Default: none. */
+  readonly readInputs?: (key: string) => string;
+  /** Group of a key; groups take turns, so that the many keys of one owner do not delay others. Default: one group. */
+  readonly toGroup?: (key: string) => string;
+}
+
+/** Identifies the wanted state of an object: its uid, its generation and its deletion. */
+export function specVersionOf(object: KubeObject | undefined): string {
+  const { uid, generation, deletionTimestamp } = object?.metadata ?? {};
+  return JSON.stringify([uid, generation, deletionTimestamp]);
+}
+
+interface KeyFailure {
+  readonly code: string;
+  /** Shortest delay before an automatic retry, milliseconds; an event may still trigger one. Default: none. */
+  readonly retryAtLeastMs?: number;
+}
+
+const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
+/** Events that end the delay of a failed key early. A loop that wakes itself soon uses them up. */
+const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
+
+interface WorkInProgress {
+  readonly sinceMs: number;
+  /** Milliseconds that it was queued. */
+  readonly waitedMs: number;
+}
+
+const MS_PER_SECOND = 1000;
+
+interface KeyTimer {
+  readonly dueMs: number;
+  readonly abort: AbortController;
+}
+
+/**
+ * Keys are first in, first out within a group. Keys that were queued before the first `take` are a backlog: all
+ * objects at a start. The backlog and later changes alternate, so that a change waits for one pass instead of
+ * thousands.
+ */
+export class Queue {
+  readonly concurrency: number;
+  readonly #clock: Clock;
+  readonly #readInputs: (key: string) => string;
+  readonly #backoff: StepBackoff<undefined>;
+  readonly #earlyWakes: TokenBuckets;
+  readonly #waiting: FairQueue;
+  readonly #backlog: FairQueue;
+  /** When each key was queued, milliseconds. */
+  readonly #waitingSince = new Map<string, number>();
+  readonly #working = new Map<string, WorkInProgress>();
+  /** Added while being processed. */
+  readonly #dirty = new Set<string>();
+  readonly #delayed = new Map<string, KeyTimer>();
+  readonly #retries = new Map<string, KeyTimer>();
+  readonly #takers: ((key: string) => void)[] = [];
+  #isStarted = false;
+  #isBacklogNext = false;
+  #addCount = 0;
+  #retryCount = 0;
+  #isClosed = false;
+
+  constructor(options: QueueOptions) {
+    this.concurrency = options.concurrency ?? 1;
+    this.#clock = options.clock;
+    const toGroup = options.toGroup ?? ((): string => "");
+    this.#waiting = new FairQueue(toGroup);
+    this.#backlog = new FairQueue(toGroup);
+    this.#readInputs = options.readInputs ?? (() => "");
+    const { clock, random, backoff: range = BACKOFF } = options;
+    this.#backoff = createStepBackoff({ clock, range, ...(random !== undefined && { random }) });
+    this.#earlyWakes = createTokenBuckets(clock, EARLY_WAKE_LIMIT);
+  }
+
+  get length(): number {
+    return this.#waiting.size + this.#backlog.size;
+  }
+
+  figures(): QueueStats {
+    const nowMs = this.#clock.monotonicMs();
+    const seconds = [...this.#working.values()].map(
+      ({ sinceMs }) => (nowMs - sinceMs) / MS_PER_SECOND,
+    );
+    return {
+      depth: this.length,
+      adds: this.#addCount,
+      retries: this.#retryCount,
+      unfinishedSeconds: seconds.reduce((sum, one) => sum + one, 0),
+      longestRunningSeconds: Math.max(0, ...seconds),
+    };
+  }
+
+  /** Milliseconds that a key in process was queued. */
+  waitedMs(key: string): number {
+    return this.#working.get(key)?.waitedMs ?? 0;
+  }
+
+  waiting(): readonly string[] {
+    return [...this.#waiting.list(), ...this.#backlog.list()];
+  }
+
+  /** A failed key waits for its delay, except for a few early wakes or if its inputs have changed. */
+  add(key: string): void {
+    if (this.#isClosed) return;
+    if (this.#working.has(key)) {
+      this.#dirty.add(key);
+      return;
+    }
+    const held = this.#isWaiting(key) ? undefined : this.#backoff.findHeld(this.#toStep(key));
+    if (held === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
+    else this.#delay(this.#retries, key, held.pauseMs);
+  }
+
+  /** Queues the key after `ms`; the earliest of several times applies. */
+  addAfter(key: string, ms: number): void {
+    this.#delay(this.#delayed, key, ms);
+  }
+
+  /** Queues the key after a delay that grows with consecutive failures of the same code. Returns the delay in milliseconds. */
+  retry(key: string, { code, retryAtLeastMs = 0 }: KeyFailure): number {
+    const pauseMs = this.#backoff.fail(this.#toStep(key), { code, shown: undefined });
+    const waitMs = Math.max(pauseMs, retryAtLeastMs);
+    this.#retryCount += 1;
+    this.#cancel(this.#retries, key);
+    this.#delay(this.#retries, key, waitMs);
+    return waitMs;
+  }
+
+  /** Consecutive failures of a key that waits for a retry. */
+  countFailures(key: string): number {
+    return this.#backoff.findHeld(this.#toStep(key))?.failures ?? 0;
+  }
+
+  /** Forgets the key's failures and cancels its retry. */
+  forget(key: string): void {
+    this.#backoff.succeed(this.#toStep(key));
+    this.#cancel(this.#retries, key);
+  }
+
+  /** Returns the next key, which is in process until `done`. Rejects with the signal's reason. */
+  take(signal: AbortSignal): Promise<string> {
+    if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
+    this.#isStarted = true;
+    const first = this.#takeFirst();
+    if (first !== undefined) {
+      this.#begin(first);
+      return Promise.resolve(first);
+    }
+    return this.#waitForKey(signal);
+  }
+
+  done(key: string): void {
+    this.#working.delete(key);
+    if (this.#dirty.delete(key)) this.add(key);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const delays of [this.#delayed, this.#retries]) {
+      for (const delay of delays.values()) delay.abort.abort();
+      delays.clear();
+    }
+  }
+
+  /** The key's pass, as a step with backoff. */
+  #toStep(key: string): Step {
+    return { scope: key, name: "pass", inputs: this.#readInputs(key) };
+  }
+
+  #isWaiting(key: string): boolean {
+    return this.#waiting.has(key) || this.#backlog.has(key);
+  }
+
+  #takeFirst(): string | undefined {
+    const [first, second] = this.#isBacklogNext
+      ? [this.#backlog, this.#waiting]
+      : [this.#waiting, this.#backlog];
+    this.#isBacklogNext = !this.#isBacklogNext;
+    return first.take() ?? second.take();
+  }
+
+  #enqueue(key: string): void {
+    const isNew = !this.#isWaiting(key);
+    const taker = isNew ? this.#takers.shift() : undefined;
+    if (isNew) this.#addCount += 1;
+    if (taker !== undefined) {
+      this.#begin(key);
+      taker(key);
+      return;
+    }
+    if (isNew) this.#waitingSince.set(key, this.#clock.monotonicMs());
+    if (!this.#isStarted) this.#backlog.add(key);
+    else if (isNew || this.#backlog.remove(key)) this.#waiting.add(key);
+  }
+
+  #begin(key: string): void {
+    const nowMs = this.#clock.monotonicMs();
+    const waitedMs = nowMs - (this.#waitingSince.get(key) ?? nowMs);
+    this.#waitingSince.delete(key);
+    this.#working.set(key, { sinceMs: nowMs, waitedMs });
+  }
+
+  #waitForKey(signal: AbortSignal): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const taker = (key: string): void => {
+      signal.removeEventListener("abort", refuse);
+      resolve(key);
+    };
+    const refuse = (): void => {
+      this.#takers.splice(this.#takers.indexOf(taker), 1);
+      reject(new Error(messageOf(signal.reason)));
+    };
+    signal.addEventListener("abort", refuse, { once: true });
+    this.#takers.push(taker);
+    return promise;
+  }
+
+  #delay(delays: Map<string, KeyTimer>, key: string, ms: number): void {
+    if (this.#isClosed) return;
+    const dueMs = this.#clock.monotonicMs() + ms;
+    const earlier = delays.get(key);
+    if (earlier !== undefined && earlier.dueMs <= dueMs) return;
+    earlier?.abort.abort();
+    const delay = { dueMs, abort: new AbortController() };
+    delays.set(key, delay);
+    this.#clock.sleep(ms, delay.abort.signal).then(
+      () => {
+        delays.delete(key);
+        // The timer ends the delay, even if the clock is a fraction of a millisecond behind.
+        if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
+        else this.add(key);
+      },
+      () => undefined, // canceled
+    );
+  }
+
+  #cancel(delays: Map<string, KeyTimer>, key: string): void {
+    delays.get(key)?.abort.abort();
+    delays.delete(key);
+  }
+}
+
+export function createQueue(options: QueueOptions): Queue {
+  return new Queue(options);
+}
 
 /** When to process the key again: on a change only, or also after a time. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performs the steps of a plan in order, with backoff of failed steps. A failure blocks only the steps that depend on
 // it.
-import { minRetryDelayMs } from "@patchbay/base";
+import type { KubeObject } from "@patchbay/api";
+import { isAppError, minRetryDelayMs, type ErrorCode, type Logger } from "@patchbay/base";
+import { describeError, type StepFailure, type StepKind } from "@patchbay/core/status";
+import { keyOf, printKey } from "../objects/object-metadata.ts";
 import type { StepBackoff, Step } from "../pace/step-backoff.ts";
 
 export interface FailedStep<A, T> {
@@ -120,4 +123,74 @@ export async function runSteps<A, T>(
 export function earliest(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((ms) => ms !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
+}
+
+type ObjectAction = { readonly kind: StepKind };
+
+export interface ObjectSteps<A extends ObjectAction> {
+  readonly object: KubeObject;
+  readonly plan: readonly A[];
+  /** Inputs of the steps, apart from the steps themselves. */
+  readonly inputs: string;
+  readonly perform: (action: A) => Promise<void>;
+}
+
+export interface ObjectStepsResult extends Pick<
+  StepsResult<ObjectAction, StepFailure>,
+  "retryInMs" | "thrown"
+> {
+  /** Includes steps that back off. */
+  readonly failures: readonly StepFailure[];
+}
+
+/** Errors that say nothing about the step, so that it is retried soon. */
+const TRANSIENT: readonly ErrorCode[] = [
+  "KUBE_CONFLICT",
+  "KUBE_NOT_FOUND",
+  "KUBE_EXPIRED",
+  "KUBE_UNREACHABLE",
+  "KUBE_UNAUTHORIZED",
+];
+
+function explainFailure(
+  { kind }: ObjectAction,
+  error: unknown,
+): { code: string; shown: StepFailure } | undefined {
+  const first = findFirstError(error);
+  if (!isAppError(first) || TRANSIENT.includes(first.code)) return undefined;
+  const { code } = first;
+  return { code, shown: { step: kind, code, message: describeError(error) } };
+}
+
+/** Runs the steps of a plan for one object, except those that back off. A failed step does not block the others. */
+export async function runObjectSteps<A extends ObjectAction>(
+  { object, plan, inputs, perform }: ObjectSteps<A>,
+  { log, stepBackoff }: { readonly log: Logger; readonly stepBackoff: StepBackoff<StepFailure> },
+): Promise<ObjectStepsResult> {
+  const scope = object.metadata.uid ?? "";
+  const stepOf = (action: A) => ({
+    scope,
+    name: action.kind,
+    inputs: `${inputs} ${JSON.stringify(action)}`,
+  });
+  const logFailure = ({ shown }: FailedStep<A, StepFailure>): void => {
+    log.warn("step failed", { object: printKey(keyOf(object)), ...shown });
+  };
+  stepBackoff.retain(
+    scope,
+    plan.map(({ kind }) => kind),
+  );
+  const result = await runSteps(plan, perform, {
+    backoff: stepBackoff,
+    toStep: stepOf,
+    explain: explainFailure,
+    report: logFailure,
+  });
+  const { failed, retryInMs, thrown } = result;
+  return { failures: failed.map(({ shown }) => shown), retryInMs, thrown };
+}
+
+/** @throws the first collected error */
+export function rethrowFirst({ thrown }: ObjectStepsResult): void {
+  if (thrown.length > 0) throw thrown[0];
 }

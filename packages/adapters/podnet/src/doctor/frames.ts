@@ -4,7 +4,7 @@
 import { parseIp } from "@patchbay/api";
 import type { FrameChecksum, FrameTest } from "@patchbay/core/interfaces";
 import { internetChecksum, buildFrame, u16 } from "../announcements.ts";
-import { addressBytes } from "../netlink/apply-link-changes.ts";
+import { addressBytes } from "../netlink/rtnetlink.ts";
 import { macBytes } from "../netlink/message.ts";
 
 export interface ProbeFrame {

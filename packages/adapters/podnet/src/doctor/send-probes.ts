@@ -9,10 +9,9 @@ import type {
 } from "@patchbay/core/doctor";
 import type { Clock } from "@patchbay/base";
 import type { ReceivedFrames, Netlink, NetnsHandle } from "@patchbay/core/interfaces";
-import { addressBytes } from "../netlink/apply-link-changes.ts";
 import { describeErrno } from "../netlink/message.ts";
 import type { StateSources } from "../netlink/netns-state.ts";
-import { macText } from "../netlink/rtnetlink.ts";
+import { addressBytes, macText } from "../netlink/rtnetlink.ts";
 import { isArp, matches, ping } from "./frames.ts";
 import type { Probe } from "./probes.ts";
 import type { NodeRoute } from "./surroundings.ts";

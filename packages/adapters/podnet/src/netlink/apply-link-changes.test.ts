@@ -2,7 +2,7 @@
 // What a change becomes, byte by byte where it counts; what the kernel makes of it is the contract's matter.
 import { describe, expect, test } from "vitest";
 import { printLinkChange } from "../links.ts";
-import { encodeChange, type SingleMessageChange } from "./apply-link-changes.ts";
+import { encodeChange, type SingleMessageChange } from "../pod-network.ts";
 
 const INDICES = new Map([
   ["k6t-1", 3],

@@ -10,7 +10,6 @@ import type {
   NewDefaultRoute,
 } from "@patchbay/core/interfaces";
 import { queryLinkIndices, queryRoutes } from "./queries.ts";
-import { addressBytes, CREATE, EXCLUSIVE } from "./apply-link-changes.ts";
 import {
   ACK,
   attribute,
@@ -22,10 +21,13 @@ import {
   u32,
 } from "./message.ts";
 import {
+  addressBytes,
   addressText,
   AF_INET,
   AF_INET6,
   CLONED,
+  CREATE,
+  EXCLUSIVE,
   HEAD,
   MAIN_TABLE,
   RTA,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { IP_BITS, printAddress } from "@patchbay/api";
+import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api";
 import type { NicAddresses, NicRoute } from "@patchbay/core/nics";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
@@ -9,6 +9,9 @@ import {
   type Message,
   findText,
 } from "./message.ts";
+
+/** Source: linux/netlink.h: NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE */
+export const [CREATE, EXCLUSIVE, REPLACE] = [0x400, 0x200, 0x100];
 
 /** Message types. Source: linux/rtnetlink.h */
 export const RTM = {
@@ -131,6 +134,10 @@ function decodeLink(message: Message): DecodedLink | undefined {
     },
     master: findNumber(attributes, IFLA.master),
   };
+}
+
+export function addressBytes({ version, value }: IpPrefix): Uint8Array {
+  return Buffer.from(value.toString(16).padStart(IP_BITS[version] / 4, "0"), "hex");
 }
 
 export function addressText(version: 4 | 6, bytes: Uint8Array): string {

@@ -14,7 +14,6 @@ import type {
   PodNetwork,
 } from "@patchbay/core/interfaces";
 import type { WiredLink } from "../links.ts";
-import { CREATE, EXCLUSIVE } from "../netlink/apply-link-changes.ts";
 import { queryLinksAndRoutes, queryLinkIndices } from "../netlink/queries.ts";
 import {
   ACK,
@@ -28,7 +27,17 @@ import {
   findText,
   u32,
 } from "../netlink/message.ts";
-import { FLAGS, HEAD, IFLA, decodeLinks, macText, RTM, toView } from "../netlink/rtnetlink.ts";
+import {
+  CREATE,
+  EXCLUSIVE,
+  FLAGS,
+  HEAD,
+  IFLA,
+  decodeLinks,
+  macText,
+  RTM,
+  toView,
+} from "../netlink/rtnetlink.ts";
 import {
   restoreAddressBody,
   saveAddresses,

@@ -4,8 +4,7 @@
 import type { MasqueradeWiring } from "@patchbay/core/nics";
 import type { AddressFlag, LinkChange, WiredLink } from "../links.ts";
 import type { Sysctl, SysctlValues } from "../sysctls.ts";
-import { bridgeSteps, planForwarding } from "./bridge-plan.ts";
-import { ANY_TAP, missingChanges, tapSteps } from "./link-steps.ts";
+import { bridgeSteps, planForwarding, ANY_TAP, missingChanges, tapSteps } from "./bridge-plan.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
 
 /** MAC of the gateway, the same in every pod so that a migrated guest still finds it. Source: KubeVirt pkg/network/link */

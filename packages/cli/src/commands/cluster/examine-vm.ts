@@ -8,7 +8,7 @@ import { examine } from "../../doctor/examine.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import { printDoctorReports } from "../../print/doctor-report.ts";
-import { withNamedTarget, type Target } from "../../target.ts";
+import { withNamedTarget, type Target } from "../../session.ts";
 
 function listIfaceNames({ vm, vmi }: Target): readonly string[] {
   const spec = vmi?.spec ?? vm?.spec.template.spec;

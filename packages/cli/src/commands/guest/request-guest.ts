@@ -5,8 +5,7 @@ import { AppError } from "@patchbay/base";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { withSession } from "../../session.ts";
-import { subresourcePath } from "../../target.ts";
+import { withSession, subresourcePath } from "../../session.ts";
 import { parseGuestName } from "../streams/guest-name.ts";
 
 /** Deadline of virt-api, which waits for the node. */

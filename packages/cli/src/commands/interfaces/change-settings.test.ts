@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import type { Target } from "../../target.ts";
+import type { Target } from "../../session.ts";
 import { ifacePatch } from "./change-settings.ts";
 
 const NICS = {

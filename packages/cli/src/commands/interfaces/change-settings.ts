@@ -4,10 +4,14 @@ import { parseNadName, type JsonPatchOperation } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { ifacesOf, networksOf, locateNics } from "@patchbay/core/nics";
 
-import { type Target, withNamedTarget } from "../../target.ts";
+import { type Target, withNamedTarget } from "../../session.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { findIfaceStage, type VmiState } from "../../change/steps.ts";
-import { settingsVerdict, type RequestedSettings } from "../../change/verdict.ts";
+import {
+  findIfaceStage,
+  type VmiState,
+  settingsVerdict,
+  type RequestedSettings,
+} from "../../change/progress.ts";
 import type { Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 import { isLive } from "../../print/iface-rows.ts";

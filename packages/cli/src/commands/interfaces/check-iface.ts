@@ -9,8 +9,7 @@ import { examine, type ExaminedIface } from "../../doctor/examine.ts";
 import { hasFlag, numberOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import { printDoctorReports } from "../../print/doctor-report.ts";
-import type { Session } from "../../session.ts";
-import { withTarget, type Target } from "../../target.ts";
+import { type Session, withTarget, type Target } from "../../session.ts";
 import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
 /** Time that a guest has to start using a plugged NIC before lost frames count as a fault, milliseconds. */

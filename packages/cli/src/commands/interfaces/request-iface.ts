@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of addinterface and removeinterface.
-import type { Observation } from "../../change/follow-target.ts";
+import {
+  type Observation,
+  findIfaceStage,
+  type VmiState,
+  plugVerdict,
+  unplugVerdict,
+} from "../../change/progress.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { findIfaceStage, type VmiState } from "../../change/steps.ts";
-import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
-import { withTarget, type Target } from "../../target.ts";
+import { withTarget, type Target } from "../../session.ts";
 
 export interface IfaceRequest {
   readonly subresource: "addinterface" | "removeinterface";

@@ -5,10 +5,10 @@ import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import { VMI } from "../flags.ts";
 import type { VmiStatus, IfaceHistory } from "@patchbay/api";
-import type { Target } from "../../target.ts";
+import type { Target } from "../../session.ts";
 
 async function listOne(context: Context, input: Input): Promise<void> {
-  const { withTarget } = await import("../../target.ts");
+  const { withTarget } = await import("../../session.ts");
   const { toIfaceRows } = await import("../../print/iface-rows.ts");
   const { printInterfaces } = await import("../../print/interfaces.ts");
   await withTarget(context, input, async (target) => {
@@ -66,7 +66,7 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
   const { AppError } = await import("@patchbay/base");
   const { isLive, toIfaceRows } = await import("../../print/iface-rows.ts");
   const { printExplanation } = await import("../../print/explanation.ts");
-  const { findStartProblem, findVmProblem } = await import("../../change/verdict.ts");
+  const { findStartProblem, findVmProblem } = await import("../../change/progress.ts");
   const { kind, namespace, name, vmi } = target;
   const title = `${kind} ${namespace}/${name}`;
   const row = toIfaceRows(target).find((one) => one.name === iface);
@@ -91,7 +91,7 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
 }
 
 async function runExplain(context: Context, input: Input): Promise<void> {
-  const { withTarget } = await import("../../target.ts");
+  const { withTarget } = await import("../../session.ts");
   await withTarget(context, input, (target) => explainIn(context, target, argumentAt(input, 1)));
 }
 
@@ -122,7 +122,7 @@ async function filterHistory(
 }
 
 async function runHistory(context: Context, input: Input): Promise<void> {
-  const { withTarget } = await import("../../target.ts");
+  const { withTarget } = await import("../../session.ts");
   const { mergeVmHistory } = await import("@patchbay/core/history");
   const { printHistory } = await import("../../print/history.ts");
   await withTarget(context, input, async (target) => {

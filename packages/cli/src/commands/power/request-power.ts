@@ -2,17 +2,15 @@
 // Requests to start, stop, restart and migrate VMs.
 import { AppError } from "@patchbay/base";
 import { requestChange } from "../../change/request.ts";
-import { findVmiStage, type VmiState } from "../../change/steps.ts";
-import { startVerdict, stopVerdict } from "../../change/verdict.ts";
+import { findVmiStage, type VmiState, startVerdict, stopVerdict } from "../../change/progress.ts";
 import type { Context } from "../../command.ts";
 import { type Input, argumentAt, textOption } from "../../input.ts";
-import { withTarget } from "../../target.ts";
+import { withTarget, withSession } from "../../session.ts";
 import {
   findMigrationStage,
   findMigrationVerdict,
   findCancellable,
 } from "../../change/migration.ts";
-import { withSession } from "../../session.ts";
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { printResult } from "../../print/output.ts";
 

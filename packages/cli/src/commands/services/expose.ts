@@ -40,7 +40,7 @@ async function run(context: Context, input: Input): Promise<void> {
   const isVmi = await parseIsVmi(input);
   const { SERVICES } = await import("@patchbay/api");
   const { withSession } = await import("../../session.ts");
-  const { findTarget } = await import("../../target.ts");
+  const { findTarget } = await import("../../session.ts");
   const { printResult } = await import("../../print/output.ts");
   const { buildService } = await import("./service-object.ts");
   await withSession(context, async (session) => {

@@ -12,8 +12,7 @@ import {
 import type { Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { toIfaceRows } from "../../print/iface-rows.ts";
-import { withSession, type Session } from "../../session.ts";
-import { findTarget } from "../../target.ts";
+import { withSession, type Session, findTarget } from "../../session.ts";
 
 /** The user waits for this at the prompt; milliseconds. */
 const TIMEOUT_MS = 3_000;

@@ -3,8 +3,7 @@
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { Reflection } from "@patchbay/kube";
-import type { Session } from "../../session.ts";
-import type { Target } from "../../target.ts";
+import type { Session, Target } from "../../session.ts";
 
 /** A signal that is aborted when the guest has ended; its reason is an AppError with LAUNCHER_UNREACHABLE. */
 export interface GuestEnd {

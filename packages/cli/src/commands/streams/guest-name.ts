@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guest and user in an argument. Source: virtctl ssh, [user@]type/name[/namespace]; before KubeVirt v1.2 type/name.namespace.
 import { AppError } from "@patchbay/base";
-import type { TargetQuery } from "../../target.ts";
+import type { TargetQuery } from "../../session.ts";
 
 export interface GuestName extends TargetQuery {
   readonly namespace?: string;

@@ -4,8 +4,7 @@ import type { Duplex } from "node:stream";
 import { isVmiFinal } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { PRESERVE_SESSION, STREAM_PROTOCOL } from "@patchbay/core/guest";
-import type { Session } from "../../session.ts";
-import { subresourcePath, type Target } from "../../target.ts";
+import { type Session, subresourcePath, type Target } from "../../session.ts";
 
 interface StreamOptions {
   readonly what: readonly string[];

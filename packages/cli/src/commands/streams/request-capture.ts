@@ -14,7 +14,7 @@ import {
 import { openNewFile } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import { argumentAt, numberOption, textOption, type Input } from "../../input.ts";
-import { withTarget } from "../../target.ts";
+import { withTarget } from "../../session.ts";
 import { openStream } from "./open-stream.ts";
 
 const { seconds: SECONDS } = CAPTURE_LIMITS;

@@ -6,7 +6,7 @@ import { hasFlag, type Input, argumentAt, textOption, numberOption } from "../..
 import { finished } from "node:stream/promises";
 
 async function runConsole(context: Context, input: Input): Promise<void> {
-  const { withTarget } = await import("../../target.ts");
+  const { withTarget } = await import("../../session.ts");
   const { loginHint } = await import("./login-hint.ts");
   const { openStream } = await import("./open-stream.ts");
   const { joinTerminal } = await import("./terminal.ts");
@@ -39,7 +39,7 @@ export const guestConsole: Command = {
 const LOOPBACK = "127.0.0.1";
 
 async function runPortForward(context: Context, input: Input): Promise<void> {
-  const { withNamedTarget } = await import("../../target.ts");
+  const { withNamedTarget } = await import("../../session.ts");
   const { parseGuestName } = await import("./guest-name.ts");
   const { assertRunning, openStream } = await import("./open-stream.ts");
   const { parsePorts, servePorts } = await import("./serve-ports.ts");
@@ -88,7 +88,7 @@ export const portForward: Command = {
 };
 
 async function runVnc(context: Context, input: Input): Promise<void> {
-  const { withTarget } = await import("../../target.ts");
+  const { withTarget } = await import("../../session.ts");
   const { assertRunning, openStream } = await import("./open-stream.ts");
   const { followGuestEnd } = await import("./guest-end.ts");
   const { servePorts } = await import("./serve-ports.ts");

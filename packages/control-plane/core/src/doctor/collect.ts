@@ -8,7 +8,7 @@ import type { ServedNic } from "../nics/addresses/served-nic.ts";
 import { readGuestLinks, type GuestNic } from "../guest/links.ts";
 import type { GuestFacts } from "../interfaces/hypervisor.ts";
 import type { IfaceFacts } from "../nics/facts.ts";
-import { buildLease, findBindingModule, buildWiring } from "../nics/links/wiring.ts";
+import { buildLease, findBindingModule, buildWiring } from "../nics/node-plan.ts";
 import type { GuestReport, PathFacts } from "./facts.ts";
 
 export interface PathSources {

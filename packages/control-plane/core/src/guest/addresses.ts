@@ -8,7 +8,7 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import type { IfaceFacts } from "../nics/facts.ts";
-import { buildLease, findBindingModule } from "../nics/links/wiring.ts";
+import { buildLease, findBindingModule } from "../nics/node-plan.ts";
 
 export interface AddressContext {
   readonly now: string;

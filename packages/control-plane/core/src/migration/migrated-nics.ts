@@ -13,7 +13,7 @@ import { ownTapName } from "../nics/names.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, PAUSED } from "../status/conditions.ts";
 import type { IncomingNic } from "./incoming.ts";
-import { buildWiring, isMadeByHook } from "../nics/links/wiring.ts";
+import { buildWiring, isMadeByHook } from "../nics/node-plan.ts";
 import { isInPod, type NodeVmFacts, planWiring } from "../vm/node/node-vm.ts";
 import type { AnnouncedNic } from "../interfaces/node/pod-network.ts";
 import type { PodWiring } from "../nics/bindings/pod-wiring.ts";

@@ -5,7 +5,7 @@ import { parsePciAddress, type NicFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { EMPTY_VIEW } from "../guest/agent-view.ts";
-import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
+import { collectIfaceFacts, type IfaceSources } from "./phase.ts";
 import type { KernelLink } from "./links/link-facts.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
 

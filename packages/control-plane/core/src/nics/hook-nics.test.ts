@@ -4,9 +4,8 @@ import { networkConfigOf, type BindingRegistry, type Iface } from "@patchbay/api
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
-import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
-import { decidePhase } from "./phase.ts";
-import { expectedWirings, withWired } from "./links/wiring.ts";
+import { collectIfaceFacts, type IfaceSources, decidePhase } from "./phase.ts";
+import { expectedWirings, withWired } from "./node-plan.ts";
 import { EMPTY_VIEW } from "../guest/agent-view.ts";
 import { withNics } from "./nics.ts";
 import { planNodeVm, type NodeVmFacts } from "../vm/node/node-vm.ts";

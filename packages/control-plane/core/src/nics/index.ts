@@ -14,8 +14,11 @@ export {
   type AttachmentAction,
   type AttachmentFacts,
   type ForeignAttachment,
+  listInterfaces,
+  mergeNetworkStatus,
   type OwnedAttachment,
   planAttachmentActions,
+  type ReportedAttachment,
 } from "./attachments/attachment-actions.ts";
 export {
   type CreatedBridge,
@@ -65,7 +68,7 @@ export type {
   TapWiring,
 } from "./bindings/pod-wiring.ts";
 export { findBindingProblems } from "./bindings/resolve-binding.ts";
-export { collectIfaceFacts } from "./collect.ts";
+export { collectIfaceFacts, mustReleaseDevice } from "./phase.ts";
 export { type DefinitionNeeds, collectNeeds, findSharedLink } from "./definition/needs.ts";
 export {
   hasStaleProblems,
@@ -83,7 +86,13 @@ export {
   type VhostSocket,
   listVhostSockets,
 } from "./links/vhost-socket.ts";
-export { expectedWirings, findOrphanedWirings, buildWiring, withWired } from "./links/wiring.ts";
+export {
+  expectedWirings,
+  findOrphanedWirings,
+  buildWiring,
+  withWired,
+  type UnplugRequest,
+} from "./node-plan.ts";
 export {
   findMacTwins,
   findOwnMacTwins,
@@ -97,7 +106,7 @@ export {
   withMacs,
 } from "./mac.ts";
 export { toAlias, isExtraInterfaceName, isOwnPodInterfaceName, nameOfAlias } from "./names.ts";
-export { nicsPatch } from "./nics-patch.ts";
+export { nicsPatch, type NicsChange, withPlug } from "./spec-plan.ts";
 export {
   findByName,
   ifacesOf,
@@ -108,17 +117,9 @@ export {
   locateNics,
   withNics,
 } from "./nics.ts";
-export type { UnplugRequest } from "./node-plan.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";
-export { mustReleaseDevice } from "./phase.ts";
+export { isTransientChange } from "../status/node-vm.ts";
 export { findMovedNic } from "./pod-nic.ts";
-export { type NicsChange, withPlug } from "./spec-plan.ts";
-export { isTransientChange } from "./status/ifaces.ts";
-export {
-  listInterfaces,
-  mergeNetworkStatus,
-  type ReportedAttachment,
-} from "./status/network-status.ts";
 export { type IfaceStage, describeTimings, listStages } from "./status/phase-timings.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";

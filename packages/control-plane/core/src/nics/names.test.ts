@@ -3,9 +3,9 @@
 import type { Iface, Network, NetworkStatus, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { attachmentStatuses } from "./status/attachments.ts";
+import { attachmentStatuses } from "../status/vmi.ts";
 import { planPodNetworks } from "../vm/pod/pod-networks.ts";
-import { collectIfaceFacts } from "./collect.ts";
+import { collectIfaceFacts } from "./phase.ts";
 import { EMPTY_VIEW } from "../guest/agent-view.ts";
 import {
   isOwnPodInterfaceName,

@@ -2,7 +2,7 @@
 // Nobody's edit of the lists is lost: what is there must be as it was read; what is not there cannot be tested.
 import type { VmiSpec } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { nicsPatch } from "./nics-patch.ts";
+import { nicsPatch } from "./spec-plan.ts";
 
 const NETWORKS = [{ name: "a", pod: {} }];
 const IFACES = [{ name: "a" }];

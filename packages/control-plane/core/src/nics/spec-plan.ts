@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks and interfaces of a VMI, as its VM declares them.
+// Networks and interfaces of a VMI, as its VM declares them, and the patch that writes them.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -9,10 +9,13 @@ import {
   type Network,
   type VirtualMachineInstance,
   type VmiSpec,
+  type KubeObject,
+  type JsonPatchOperation,
 } from "@patchbay/api";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { BINDINGS, type BindingKind } from "./bindings/binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "./nics.ts";
+import { versionTest } from "../status/patch.ts";
 
 export interface Sides {
   readonly desired: Nics;
@@ -234,4 +237,36 @@ export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance 
       (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
         isUnplugComplete(vmi, iface.name)));
   return withoutEnded(nics, isEnded);
+}
+
+interface NicsSource {
+  readonly object: KubeObject;
+  /** JSON pointer to the spec, for example `/spec`. */
+  readonly base: string;
+  readonly spec: VmiSpec;
+}
+
+/** Builds a patch that fails if either list has changed since it was read. */
+export function nicsPatch(
+  { object, base, spec }: NicsSource,
+  wanted: Nics,
+): readonly JsonPatchOperation[] {
+  const { devices } = spec.domain;
+  const networksPath = `${base}/networks`;
+  const devicesPath = `${base}/domain/devices`;
+  const lists = [
+    { path: networksPath, value: spec.networks },
+    { path: `${devicesPath}/interfaces`, value: devices?.interfaces },
+  ];
+  const tests = lists.flatMap(({ path, value }): readonly JsonPatchOperation[] =>
+    value === undefined ? [] : [{ op: "test", path, value }],
+  );
+  return [
+    ...(tests.length < lists.length ? [versionTest(object)] : []),
+    ...tests,
+    { op: "add", path: networksPath, value: wanted.networks },
+    devices === undefined
+      ? { op: "add", path: devicesPath, value: { interfaces: wanted.ifaces } }
+      : { op: "add", path: `${devicesPath}/interfaces`, value: wanted.ifaces },
+  ];
 }

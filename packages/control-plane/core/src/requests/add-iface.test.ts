@@ -15,10 +15,8 @@ import {
   writtenNics,
   refusalOf,
 } from "../testing/nic-requests.ts";
-import { planAddIface } from "./add-iface.ts";
-import type { AddIfaceRequest } from "./nic-body.ts";
+import { planAddIface, type AddIfaceRequest, type NicTarget } from "./ifaces.ts";
 import type { NicPlan } from "./refusal.ts";
-import type { NicTarget } from "./target.ts";
 
 describe("adding", () => {
   test("to a VM tests both lists and appends to both", () => {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-export { planAddIface } from "./add-iface.ts";
+export {
+  planAddIface,
+  parseAddIface,
+  parseRemoveIface,
+  planRemoveIface,
+  isOver,
+  type NicTarget,
+  targetProblem,
+} from "./ifaces.ts";
 export { parseMigrateBody, planMigrate } from "./migrate.ts";
-export { parseAddIface, parseRemoveIface } from "./nic-body.ts";
 export { readMembers, type NicPlan, type Parsed, type Refusal } from "./refusal.ts";
-export { planRemoveIface } from "./remove-iface.ts";
 export {
   parseRestartBody,
   parseStartBody,
@@ -21,4 +27,3 @@ export {
   refuseVmiChange,
   unpluggableCauses,
 } from "./spec-edits.ts";
-export { isOver, type NicTarget, targetProblem } from "./target.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts are KubeVirt's. Source: KubeVirt v1.0.1 pkg/virt-api/rest/interfacehotplug.go and its test.
 import { expect, test } from "vitest";
-import { parseAddIface, parseRemoveIface } from "./nic-body.ts";
+import { parseAddIface, parseRemoveIface } from "./ifaces.ts";
 
 const NAD = "networkAttachmentDefinitionName";
 

@@ -15,7 +15,7 @@ import {
   refusalOf,
 } from "../testing/nic-requests.ts";
 import type { NicPlan } from "./refusal.ts";
-import type { NicTarget } from "./target.ts";
+import type { NicTarget } from "./ifaces.ts";
 
 describe("removing", () => {
   test("from a running VM marks the entry", () => {

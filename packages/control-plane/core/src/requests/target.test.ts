@@ -2,7 +2,7 @@
 import type { VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { targetProblem } from "./target.ts";
+import { targetProblem } from "./ifaces.ts";
 
 const ready = {
   type: "Ready",

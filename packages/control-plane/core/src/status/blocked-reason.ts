@@ -20,7 +20,7 @@ import {
 import { findByName, ifacesOf } from "../nics/nics.ts";
 import type { IfaceFacts } from "../nics/facts.ts";
 import type { SocketReason } from "../nics/links/vhost-socket.ts";
-import type { PlacementProblem } from "../nics/pcie/live-places.ts";
+import type { PlacementProblem } from "../nics/pcie/ports.ts";
 import type { NodeAction, NodeVmFacts, WaitReason } from "../vm/node/node-vm.ts";
 import type { VhostUserWait } from "../nics/node-plan.ts";
 

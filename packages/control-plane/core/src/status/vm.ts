@@ -34,7 +34,7 @@ import {
   type VmStatusFacts,
 } from "./sync-error.ts";
 import { isEqual } from "@patchbay/base";
-import { isOver } from "../requests/target.ts";
+import { isOver } from "../requests/ifaces.ts";
 
 /** Source: KubeVirt VirtualMachineRestartRequired. */
 const RESTART_REQUIRED = "RestartRequired";

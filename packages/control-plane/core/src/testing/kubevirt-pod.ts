@@ -7,12 +7,12 @@ import {
   type NetworkSelection,
   type NetworkStatus,
 } from "@patchbay/api";
-import { collectIfaceFacts, type IfaceSources } from "../nics/collect.ts";
+import { collectIfaceFacts, type IfaceSources } from "../nics/phase.ts";
 import { toAlias } from "../nics/names.ts";
 import { targetPodView } from "../migration/control/target-nics.ts";
-import { attachmentStatuses } from "../nics/status/attachments.ts";
+import { attachmentStatuses } from "../status/vmi.ts";
 import { planPodNetworks } from "../vm/pod/pod-networks.ts";
-import { ifaceStatuses } from "../nics/status/ifaces.ts";
+import { ifaceStatuses } from "../status/node-vm.ts";
 import { ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
 
 const KEY = "k8s.v1.cni.cncf.io/networks";

@@ -5,7 +5,7 @@ import { aPod } from "@patchbay/support";
 import { NO_LINKS, type IfaceFacts } from "../nics/facts.ts";
 import { decidePhase } from "../nics/phase.ts";
 import { planNodeVm } from "../vm/node/node-vm.ts";
-import { parseAddIface, parseRemoveIface } from "../requests/nic-body.ts";
+import { parseAddIface, parseRemoveIface } from "../requests/ifaces.ts";
 import { findCondition } from "../status/conditions.ts";
 import { buildVmiStatus } from "../status/vmi.ts";
 import { nicsAfterRequests } from "./kubevirt-queue.ts";

@@ -7,11 +7,13 @@ import type {
   VirtualMachineInstance,
   VmiStatus,
 } from "@patchbay/api";
-import { planAddIface } from "../requests/add-iface.ts";
-import type { AddIfaceRequest } from "../requests/nic-body.ts";
+import {
+  planAddIface,
+  type AddIfaceRequest,
+  planRemoveIface,
+  type NicTarget,
+} from "../requests/ifaces.ts";
 import type { NicPlan } from "../requests/refusal.ts";
-import { planRemoveIface } from "../requests/remove-iface.ts";
-import type { NicTarget } from "../requests/target.ts";
 
 export const POD_NETWORK: Network = { name: "default", pod: {} };
 export const POD_IFACE: Iface = { name: "default", bridge: {} };

@@ -4,20 +4,22 @@ import { AppError, messageOf } from "@patchbay/base";
 import { type WantedAttachment, planAttachmentActions } from "@patchbay/core/nics";
 import type { CniResult, AttachmentRequest } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
-import type { PodFacts } from "../reconcilers/pod/observe.ts";
-import { addOrUndo, beginAttachment } from "../reconcilers/pod/attachment/add.ts";
+import { type PodFacts, assertMayUse } from "../reconcilers/pod/observe.ts";
+import {
+  addOrUndo,
+  beginAttachment,
+  assertRequestMet,
+  buildRequest,
+} from "../reconcilers/pod/attachment/attach.ts";
 import { listLinks, requireSandbox } from "../reconcilers/pod/attachment/netns.ts";
 import { type RequestWithDevice, addDevice } from "../reconcilers/pod/attachment/device.ts";
 import { names, parseNetworks, type NetworkSelection } from "@patchbay/api";
 import type { PluginCall } from "@patchbay/cni";
-import { assertRequestMet } from "../reconcilers/pod/attachment/attach.ts";
 import { assertAllowed, assertNotOwnPlugin } from "../reconcilers/pod/attachment/policy.ts";
-import { buildRequest } from "../reconcilers/pod/attachment/request.ts";
-import { assertMayUse } from "../reconcilers/pod/launcher.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { createFailures } from "../failures.ts";
-import { act, type ActResult } from "../reconcilers/pod/act.ts";
-import { report } from "../reconcilers/pod/report.ts";
+import { act } from "../reconcilers/pod/index.ts";
+import { report, type ActResult } from "../reconcilers/pod/report.ts";
 import { readFacts } from "./facts.ts";
 import { releaseRows, releaseSandbox, forgetRemoved } from "./release.ts";
 

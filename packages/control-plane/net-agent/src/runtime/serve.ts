@@ -9,7 +9,7 @@ import {
 } from "@patchbay/cni";
 import { AppError, isAppError, messageOf } from "@patchbay/base";
 import { listLinks } from "../reconcilers/pod/attachment/netns.ts";
-import { findVmiOf } from "../reconcilers/pod/launcher.ts";
+import { findVmiOf } from "../reconcilers/pod/observe.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { readFacts, listRows } from "./facts.ts";

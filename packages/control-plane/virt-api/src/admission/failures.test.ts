@@ -18,8 +18,7 @@ import { admissionRequest, MAC, specWith, vmiWith, vmWith } from "../testing/adm
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
-import { listTwinCauses, listTwinWarnings } from "./twins.ts";
-import { validate } from "./validate.ts";
+import { listTwinCauses, listTwinWarnings, validate } from "./validate.ts";
 
 let store: FakeStore;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agents' writes of VMI status, and writes of launcher pods.
 import { describe, expect, test } from "vitest";
-import type { TokenPod, User } from "../callers.ts";
+import type { TokenPod, User } from "../http/calls.ts";
 import { guardStatus } from "./guards.ts";
 import { names, type ObjectMeta } from "@patchbay/api";
 import { createFakeStore } from "@patchbay/kube/testing";

@@ -4,7 +4,7 @@ import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
 import { migrationIn, NODE_MIGRATION_FIELDS, type NodeRole } from "@patchbay/core/migration";
-import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../callers.ts";
+import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../http/calls.ts";
 import { ALLOWED, asObject, type AdmissionRequest, type Verdict } from "./review.ts";
 
 /** Fields of virt-handler; see docs/reference/ownership.md. */

@@ -26,8 +26,16 @@ import { isOwnedBy } from "@patchbay/core/vm";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { inferVm } from "../expansion.ts";
-import { type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
-import { vmiSpecOf, type Subject, findSubject, isUnchanged, metadataOf } from "./subject.ts";
+import {
+  type AdmissionRequest,
+  type Verdict,
+  ALLOWED,
+  vmiSpecOf,
+  type Subject,
+  findSubject,
+  isUnchanged,
+  metadataOf,
+} from "./review.ts";
 
 function basePathOf({ kind }: Subject): string {
   return kind === "vm" ? "/spec/template/spec" : "/spec";

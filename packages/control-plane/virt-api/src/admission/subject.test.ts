@@ -2,7 +2,7 @@
 // Selection of the objects that admission reads; the schema rejects the others.
 import { describe, expect, test } from "vitest";
 import { aVm, aVmi } from "../testing/objects.ts";
-import { findSubject, isUnchanged, metadataOf, vmiSpecOf } from "./subject.ts";
+import { findSubject, isUnchanged, metadataOf, vmiSpecOf } from "./review.ts";
 
 const VM = "VirtualMachine";
 const VMI = "VirtualMachineInstance";

@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /validate: dispatches by kind, and validates the kinds without a file of their own.
-import { isEqual } from "@patchbay/base";
-import { readDataVolume } from "@patchbay/core/vm";
-import { asObject, toVerdict, type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
+// POST /validate: dispatches by kind, and validates VMs and VMIs against the state of the cluster.
 import {
+  normalizeMac,
+  type Cause,
+  type VmiSpec,
+  validateHookSidecars,
+  names,
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  type FieldProblem,
+  type NetworkConfig,
+  type UnactedFields,
+  type BindingRegistry,
+  type VirtualMachineInstance,
+  type VirtualMachine,
+  parseNadName,
+  isAbsent,
+  startsAutomatically,
+  validateVmChange,
+  VIRTUAL_MACHINE_INSTANCES,
+  validateVmName,
+  validateVmiNetworkChange,
+  validateVmiChange,
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
   DATA_VOLUMES,
@@ -18,13 +36,449 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
 } from "@patchbay/api";
-import { parseNetworkConfig } from "@patchbay/cni";
+import {
+  findByName,
+  findMacTwins,
+  findOwnMacTwins,
+  ifacesOf,
+  nameMacOwner,
+  type MacTwin,
+  findBindingProblems,
+  ifacesWithoutPort,
+  networkNameOf,
+  pciAddressCauses,
+} from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
+import { AppError, isEqual, messageOf } from "@patchbay/base";
+import {
+  metadataOf,
+  vmiSpecOf,
+  type Subject,
+  ALLOWED,
+  toVerdict,
+  type AdmissionRequest,
+  type Verdict,
+  asObject,
+  findSubject,
+  isUnchanged,
+} from "./review.ts";
+import {
+  hasNad,
+  findNearestNetwork,
+  listNewNetworks,
+  type Specs,
+  denyForeignNetworks,
+} from "../networks.ts";
+import {
+  isOver,
+  pluggedBindingCauses,
+  fixedNetworkCauses,
+  unpluggableCauses,
+  refuseVmiChange,
+} from "@patchbay/core/requests";
+import { isOwnedBy, vmiOf, findOwnerVm, readDataVolume } from "@patchbay/core/vm";
+import { validateMatchers } from "@patchbay/core/instancetype";
+import { expandVm } from "../expansion.ts";
+import { parseNetworkConfig } from "@patchbay/cni";
 import { validateMigrationOrEviction } from "./migrations.ts";
 import { guardLauncher, guardStatus } from "./guards.ts";
-import { denyForeignNetworks } from "./new-networks.ts";
-import { findSubject, isUnchanged, vmiSpecOf, type Subject } from "./subject.ts";
-import { validateVm, validateVmi } from "./vm.ts";
+
+interface TwinCheck {
+  readonly namespace: string;
+  readonly name: string;
+  readonly spec: VmiSpec;
+  /** Stored specification: an existing MAC is not rejected later. */
+  readonly old: VmiSpec | undefined;
+  readonly base: string;
+  /** The VM has no guest and does not start automatically. A MAC in use is only a warning, and rejected at the start. */
+  readonly isHalted?: boolean;
+  /** The stored VM was halted, so this update may start it. */
+  readonly wasHalted?: boolean;
+}
+
+type TwinDeps = Pick<Deps, "listMacOwners" | "segmentOf">;
+
+function describeTwin(twin: MacTwin, { namespace }: TwinCheck): string {
+  const where = twin.isOtherNetwork ? "the bridge of network" : "network";
+  return `MAC address ${twin.mac} is in use on ${where} ${twin.network} by ${nameMacOwner(twin.owner, namespace)}`;
+}
+
+function macPath({ index }: MacTwin, { base }: TwinCheck): string {
+  return `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
+}
+
+function findMac(spec: VmiSpec | undefined, name: string): string {
+  const iface = spec && findByName(ifacesOf(spec), name);
+  return normalizeMac(iface?.macAddress ?? "");
+}
+
+/** Returns for each interface whether its MAC is new or used for the first time. */
+function listNewMacs({ spec, old, isHalted, wasHalted }: TwinCheck): readonly boolean[] {
+  const isStarting = wasHalted === true && isHalted !== true;
+  return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
+}
+
+function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacTwin[] {
+  const isNew = listNewMacs(check);
+  if (!isNew.includes(true)) return [];
+  const macs = ifacesOf(check.spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
+  return findMacTwins(check, deps.listMacOwners(macs), deps.segmentOf).filter(
+    ({ index }) => isNew[index] === true,
+  );
+}
+
+export function listTwinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause[] {
+  if (check.isHalted === true) return [];
+  return findNewTwins(deps, check)
+    .filter(({ isOwnerHalted }) => !isOwnerHalted)
+    .map((twin) => ({
+      reason: "FieldValueDuplicate",
+      field: macPath(twin, check),
+      message: describeTwin(twin, check),
+    }));
+}
+
+/** Ports of a bond share a MAC, possibly on one bridge, so this is only a warning. Any two other NICs would receive each other's frames. */
+function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
+  const { spec, base } = check;
+  const isNew = listNewMacs(check);
+  return findOwnMacTwins(check, deps.segmentOf)
+    .filter(({ index, earlier }) => isNew[index] === true || isNew[earlier] === true)
+    .map(({ index, earlier, mac, networks }) => {
+      const field = `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
+      const name = ifacesOf(spec)[earlier]?.name ?? "";
+      return `${field}: MAC address ${mac} is that of interface '${name}' too, and networks ${networks.join(" and ")} have one bridge: frames reach one of the two at a time, so it is useful for ports of a bond only`;
+    });
+}
+
+/** Reports new MACs that two VMs share of which at most one runs, and MACs that one VM uses twice on a bridge. */
+export function listTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
+  const vmWarnings = findNewTwins(deps, check)
+    .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)
+    .map(
+      (twin) =>
+        `${macPath(twin, check)}: ${describeTwin(twin, check)}; only one of the two VMs can run at a time`,
+    );
+  return [...vmWarnings, ...listOwnTwinWarnings(deps, check)];
+}
+
+/** Limit of fields per warning, so that all warnings reach the client. */
+const NAMED_MAX = 10;
+
+interface FieldWarnings extends UnactedFields {
+  readonly unavailable: readonly FieldProblem[];
+}
+
+const NO_WARNINGS: FieldWarnings = { unbuilt: [], harmless: [], unavailable: [] };
+
+type SubjectMetadata = Parameters<typeof validateHookSidecars>[0];
+
+/** Hooks on the VM itself have no effect; the template's metadata holds them. */
+function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
+  const name = names.HOOK_SIDECARS_ANNOTATION;
+  return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
+}
+
+/** The launcher's networks come from the specification. */
+function findIgnoredNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
+  const name = names.NETWORKS_ANNOTATION;
+  if (metadata?.annotations?.[name] === undefined) return [];
+  return [`${base}.annotations[${name}] (declare the networks in spec.networks beside it)`];
+}
+
+function collectWarnings(
+  subject: Subject,
+  { bindings, allowsHooks }: NetworkConfig,
+): FieldWarnings {
+  const findUnavailable = (
+    base: string,
+    metadata: SubjectMetadata,
+  ): FieldWarnings["unavailable"] => [
+    ...findBindingProblems(vmiSpecOf(subject), `${base}spec`, bindings),
+    ...validateHookSidecars(metadata, `${base}metadata`, allowsHooks),
+  ];
+  if (subject.kind === "vm") {
+    const { template } = subject.vm.spec;
+    const { unbuilt, harmless } = unactedFieldsOfVm(subject.vm.spec);
+    const unavailable = findUnavailable("spec.template.", template.metadata);
+    const ignored = [
+      ...findIgnoredHooks(metadataOf(subject)),
+      ...findIgnoredNetworks("spec.template.metadata", template.metadata),
+    ];
+    return { unbuilt, harmless: [...harmless, ...ignored], unavailable };
+  }
+  const { unbuilt, harmless } = unactedFieldsOfVmi(subject.vmi.spec, "spec");
+  const { metadata } = subject.vmi;
+  const ignored = findIgnoredNetworks("metadata", metadata);
+  return {
+    unbuilt,
+    harmless: [...harmless, ...ignored],
+    unavailable: findUnavailable("", metadata),
+  };
+}
+
+function printFields(fields: readonly string[]): string {
+  const more = fields.length - NAMED_MAX;
+  const named = fields.slice(0, NAMED_MAX).join(", ");
+  return more > 0 ? `${named} and ${String(more)} more` : named;
+}
+
+function isSameProblem(one: FieldProblem, other: FieldProblem): boolean {
+  return one.field === other.field && one.message === other.message;
+}
+
+/** Warns of new fields that prevent a start, of unavailable bindings and hooks, and of fields without effect. */
+function listFieldWarnings(
+  subject: Subject,
+  old: Subject | undefined,
+  config: NetworkConfig,
+): readonly string[] {
+  const now = collectWarnings(subject, config);
+  const before = old === undefined ? NO_WARNINGS : collectWarnings(old, config);
+  const known = new Set([...before.unbuilt.map(({ field }) => field), ...before.harmless]);
+  const unbuilt = now.unbuilt.map(({ field }) => field).filter((field) => !known.has(field));
+  const harmless = now.harmless.filter((field) => !known.has(field));
+  const unavailable = now.unavailable.filter(
+    (problem) => !before.unavailable.some((it) => isSameProblem(it, problem)),
+  );
+  const prefix = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
+  return [
+    ...(unbuilt.length === 0 ? [] : [`${prefix}: not supported yet: ${printFields(unbuilt)}`]),
+    ...unavailable
+      .slice(0, NAMED_MAX)
+      .map(({ field, message }) => `${prefix}: ${field}: ${message}`),
+    ...(harmless.length === 0 ? [] : [`stored without effect: ${printFields(harmless)}`]),
+  ];
+}
+
+/** Warns for each interface of `spec` that must wait for a free port, or for a restart because of its model. */
+function listCapacityWarnings(
+  vmi: VirtualMachineInstance | undefined,
+  spec: VmiSpec,
+  bindings: BindingRegistry,
+): readonly string[] {
+  if (vmi === undefined) return [];
+  return [...ifacesWithoutPort(vmi, spec, bindings)].map(([name, { reason, message }]) => {
+    const until = reason === "NoFreePciePort" ? " until a port is free" : "";
+    return `interface "${name}" waits${until}: ${message}`;
+  });
+}
+
+type Spec = VirtualMachine["spec"];
+
+/** Warns if the cluster does not serve DataVolumes. Skips templates that were stored before. */
+async function listDataVolumeWarnings(
+  deps: Deps,
+  specs: { readonly spec: Spec; readonly old: Spec | undefined },
+): Promise<readonly string[]> {
+  const { dataVolumeTemplates = [] } = specs.spec;
+  const isNew = !isEqual(dataVolumeTemplates, specs.old?.dataVolumeTemplates ?? []);
+  if (dataVolumeTemplates.length === 0 || !isNew || (await deps.servesDataVolumes())) return [];
+  const object = dataVolumeTemplates.map(({ metadata }) => metadata?.name ?? "").join(", ");
+  const error = new AppError("CONTROLLER_NO_DATA_VOLUMES", { object });
+  return [`the VM is stored but cannot be started: ${messageOf(error)}`];
+}
+
+async function listMissingNetworkWarnings(
+  deps: Deps,
+  specs: Specs,
+  namespace: string,
+): Promise<readonly string[]> {
+  const warnings = await Promise.all(
+    listNewNetworks(specs).map(async (network) => {
+      const name = network.multus?.networkName ?? "";
+      if (parseNadName(name) === undefined) return [];
+      try {
+        if (await hasNad(deps.cachedReader, name, namespace)) return [];
+      } catch (error) {
+        deps.log.warn("cannot look up a network", { network: name, err: messageOf(error) });
+        return [];
+      }
+      const full = networkNameOf(network, namespace) ?? name;
+      const nearest = findNearestNetwork(deps, name, namespace);
+      const suggestion = nearest === undefined ? "" : ` (the nearest name is "${nearest}")`;
+      return [
+        `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet${suggestion}; the interface waits for it`,
+      ];
+    }),
+  );
+  return warnings.flat();
+}
+
+const BASE = "spec.template.spec";
+const OWN_ACCOUNT = `${names.SERVICE_ACCOUNT_PREFIX}virt-api`;
+
+interface Vms {
+  readonly vm: VirtualMachine;
+  readonly old: VirtualMachine | undefined;
+}
+
+/** Both with instancetype and preference applied. `causes` holds conflicts that the stored VM did not have. */
+interface ExpandedVms extends Vms {
+  readonly causes: readonly Cause[];
+}
+
+/** Skips expansion for Patchbay's own services, which validated the VM or copied it. */
+async function expandBoth(deps: Deps, vms: Vms, isService: boolean): Promise<ExpandedVms> {
+  if (isService) return { ...vms, causes: [] };
+  const [expanded, before] = await Promise.all([
+    expandVm(deps.store, vms.vm),
+    vms.old && expandVm(deps.store, vms.old),
+  ]);
+  const known = new Set(before?.causes.map(({ message }) => message));
+  const causes = expanded.causes.filter(({ message }) => !known.has(message));
+  return { vm: expanded.vm, old: before?.vm, causes };
+}
+
+function addsIface({ spec, old = spec }: Specs): boolean {
+  return ifacesOf(spec).some(({ name }) => {
+    const before = findByName(ifacesOf(old), name);
+    return before === undefined || isAbsent(before);
+  });
+}
+
+async function findVmiToPlug(
+  deps: Deps,
+  vm: VirtualMachine,
+  specs: Specs,
+): Promise<VirtualMachineInstance | undefined> {
+  if (deps.networkConfig().isStaged || !addsIface(specs)) return undefined;
+  const { name, namespace = "" } = vm.metadata;
+  try {
+    const vmi = await deps.cachedReader.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
+    return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
+  } catch (error) {
+    // The VMI is needed for a warning only, and virt-controller checks again before it plugs.
+    deps.log.warn("cannot look up the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
+    return undefined;
+  }
+}
+
+function listAddressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[] {
+  const buildVmi = (each: VirtualMachine): VirtualMachineInstance => vmiOf(each, config.bindings);
+  return pciAddressCauses({ vmi: buildVmi(vm), base: BASE }, old && buildVmi(old), config);
+}
+
+function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): TwinCheck {
+  const { vm, old } = vms;
+  const { name } = vm.metadata;
+  const hasGuest = deps.hasGuest({ namespace, name });
+  return {
+    namespace,
+    name,
+    base: BASE,
+    ...specsOf(vms),
+    isHalted: !hasGuest && !startsAutomatically(vm),
+    wasHalted: old !== undefined && !hasGuest && !startsAutomatically(old),
+  };
+}
+
+/** `vmi`: the running guest that the update would affect. */
+function listCauses(
+  deps: Deps,
+  request: AdmissionRequest,
+  { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
+): readonly Cause[] {
+  const { spec } = vm.spec.template;
+  const before = old?.spec.template.spec;
+  const config = deps.networkConfig();
+  const { bindings } = config;
+  return [
+    ...(old === undefined ? validateVmName(vm.metadata.name) : []),
+    ...validateVmChange(old?.spec, vm.spec),
+    ...(vmi === undefined
+      ? []
+      : pluggedBindingCauses({ before: before ?? vmi.spec, after: spec, base: BASE }, bindings)),
+    ...listAddressCauses({ vm, old }, config),
+    ...listTwinCauses(deps, buildTwinCheck(deps, request, { vm, old })),
+  ];
+}
+
+function specsOf({ vm, old }: Vms): Specs {
+  return { spec: vm.spec.template.spec, old: old?.spec.template.spec };
+}
+
+async function listWarnings(
+  deps: Deps,
+  request: AdmissionRequest,
+  { vm, old, vmi }: Vms & { readonly vmi: VirtualMachineInstance | undefined },
+): Promise<readonly string[]> {
+  const { namespace } = request;
+  const config = deps.networkConfig();
+  const specs = specsOf({ vm, old });
+  return [
+    ...listTwinWarnings(deps, buildTwinCheck(deps, request, { vm, old })),
+    ...listFieldWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
+    ...(await listDataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
+    ...(await listMissingNetworkWarnings(deps, specs, namespace)),
+    ...listCapacityWarnings(vmi, specs.spec, config.bindings),
+  ];
+}
+
+/** Does not report causes that existed before the update. */
+async function validateVm(deps: Deps, request: AdmissionRequest, vms: Vms): Promise<Verdict> {
+  const { vm, old } = vms;
+  if (vm.metadata.deletionTimestamp !== undefined) return ALLOWED;
+  const matchers = validateMatchers(vm, old);
+  if (matchers.length > 0) return toVerdict(matchers);
+  const { name } = request.user;
+  const expanded = await expandBoth(deps, vms, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
+  // virt-api validated subresource requests already.
+  const isOwn = name === OWN_ACCOUNT;
+  const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specsOf(expanded));
+  const causes = [...expanded.causes, ...listCauses(deps, request, { ...expanded, vmi })];
+  if (causes.length > 0 || isOwn) return toVerdict(causes, []);
+  return toVerdict([], await listWarnings(deps, request, { ...expanded, vmi }));
+}
+
+interface Vmis {
+  readonly vmi: VirtualMachineInstance;
+  readonly old: VirtualMachineInstance | undefined;
+}
+
+function findRestriction({ user }: AdmissionRequest, { vmi, old }: Vmis): Verdict | undefined {
+  const refusal = old && refuseVmiChange({ old, vmi, user: user.name });
+  return refusal && { allowed: false, ...refusal };
+}
+
+/** Does not report causes that existed before the update. */
+async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): Promise<Verdict> {
+  const { vmi, old } = vmis;
+  if (vmi.metadata.deletionTimestamp !== undefined) return ALLOWED;
+  const restriction = findRestriction(request, vmis);
+  if (restriction !== undefined) return restriction;
+  const specs = { spec: vmi.spec, old: old?.spec };
+  const { namespace } = request;
+  const isOwned = findOwnerVm(vmi) !== undefined;
+  const check = { ...specs, namespace, name: vmi.metadata.name, base: "spec" };
+  const config = deps.networkConfig();
+  const { bindings } = config;
+  const causes = [
+    ...validateVmiChange(old?.spec, vmi.spec),
+    ...(old === undefined
+      ? validateVmName(vmi.metadata.name)
+      : [
+          ...validateVmiNetworkChange(old.spec, vmi.spec),
+          ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...unpluggableCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+        ]),
+    // MACs and PCI addresses of an owned VMI were validated with its VM.
+    ...(isOwned
+      ? []
+      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...listTwinCauses(deps, check)]),
+  ];
+  if (causes.length > 0 || isOwned) return toVerdict(causes, []);
+  return toVerdict(
+    [],
+    [
+      ...listTwinWarnings(deps, check),
+      ...listFieldWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
+      ...(await listMissingNetworkWarnings(deps, specs, namespace)),
+      ...listCapacityWarnings(vmi, vmi.spec, bindings),
+    ],
+  );
+}
 
 function specOf(object: unknown): unknown {
   return asObject(object)["spec"];

@@ -3,7 +3,7 @@
 import { VIRTUAL_MACHINES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
-import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toConflictAnswer } from "./answers.ts";
+import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toConflictAnswer } from "./calls.ts";
 
 const ABOUT = { type: VIRTUAL_MACHINES, name: "vm" };
 const DETAILS = { name: "vm", group: "kubevirt.io", kind: "virtualmachines" };

@@ -9,14 +9,15 @@ import express, {
   type Response,
 } from "express";
 import { type ClientAuthority, configHealth } from "@patchbay/daemon";
-import { findRemoteUser, type User } from "../callers.ts";
 import {
+  findRemoteUser,
+  type User,
   type Call,
   type CallHandler,
   toErrorAnswer,
   toFailureAnswer,
   type Answer,
-} from "./answers.ts";
+} from "./calls.ts";
 import type { RequestListener } from "node:http";
 import type { Metrics } from "@patchbay/telemetry";
 import { ROUTES, VERSIONS } from "../routes/table.ts";

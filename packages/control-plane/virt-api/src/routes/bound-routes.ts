@@ -2,10 +2,17 @@
 // Handlers of all routes.
 import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
-import { addIface, removeIface } from "./ifaces.ts";
+import {
+  addIface,
+  removeIface,
+  evacuateCancel,
+  migrate,
+  restart,
+  start,
+  stop,
+} from "./change-vm.ts";
 import { requestGuest, examine } from "./guest.ts";
-import type { CallHandler } from "../http/answers.ts";
-import { evacuateCancel, migrate, restart, start, stop } from "./lifecycle.ts";
+import type { CallHandler } from "../http/calls.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
 import { guestfs, healthz, version, rejectFeature, streamOnly } from "./general.ts";
 import { relayCertificate } from "./relay-certificate.ts";

@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi, KEY } from "../testing/objects.ts";
-import { evacuateCancel } from "./lifecycle.ts";
+import { evacuateCancel } from "./change-vm.ts";
 
 const DONE = "the evacuation of VMI ns/vm from node a was canceled";
 const NOTHING = "VMI ns/vm is not being evacuated";

@@ -11,15 +11,9 @@ import {
 } from "@patchbay/api";
 import { validateMatchers, PARTS } from "@patchbay/core/instancetype";
 import { withNics } from "@patchbay/core/nics";
-import { asObject } from "../admission/review.ts";
-import { findSubject } from "../admission/subject.ts";
+import { asObject, findSubject } from "../admission/review.ts";
 import { expandVm, inferVm } from "../expansion.ts";
-import {
-  toFailureAnswer,
-  toNotFoundAnswer,
-  type Answer,
-  type CallHandler,
-} from "../http/answers.ts";
+import { toFailureAnswer, toNotFoundAnswer, type Answer, type CallHandler } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
 
 function toRejection(causes: readonly Cause[]): Answer {

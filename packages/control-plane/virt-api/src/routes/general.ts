@@ -3,7 +3,7 @@
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";
-import { toFailureAnswer, type CallHandler } from "../http/answers.ts";
+import { toFailureAnswer, type CallHandler } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
 
 /** KubeVirt's version.Info, with Patchbay's version. virtctl requests it after each failure. */

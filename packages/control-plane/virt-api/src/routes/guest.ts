@@ -20,7 +20,7 @@ import {
   type Answer,
   toFailureAnswer,
   type CallHandler,
-} from "../http/answers.ts";
+} from "../http/calls.ts";
 
 const DONE: Readonly<Partial<Record<GuestRequest, string>>> = {
   pause: "the virtual machine instance is paused",

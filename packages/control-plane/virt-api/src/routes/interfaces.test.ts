@@ -18,8 +18,8 @@ import type { Deps } from "../deps.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
-import { addIface, removeIface } from "./ifaces.ts";
-import type { Call } from "../http/answers.ts";
+import { addIface, removeIface } from "./change-vm.ts";
+import type { Call } from "../http/calls.ts";
 
 const BLUE = { name: "nic1", networkAttachmentDefinitionName: "blue" };
 const VM = "patch virtualmachines ns/vm";

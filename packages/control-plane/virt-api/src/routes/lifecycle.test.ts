@@ -16,7 +16,7 @@ import { MAC, vmWith } from "../testing/admission.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi, KEY } from "../testing/objects.ts";
-import { restart, start, stop } from "./lifecycle.ts";
+import { restart, start, stop } from "./change-vm.ts";
 
 const VERBS = { start, stop, restart };
 type Verb = keyof typeof VERBS;

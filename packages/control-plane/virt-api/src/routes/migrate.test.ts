@@ -11,8 +11,8 @@ import { beforeEach, expect, test } from "vitest";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
-import type { Answer } from "../http/answers.ts";
-import { migrate } from "./lifecycle.ts";
+import type { Answer } from "../http/calls.ts";
+import { migrate } from "./change-vm.ts";
 
 let store: FakeStore;
 

@@ -6,7 +6,7 @@ import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
 import { createAuthority, isMatchingKey, readCertificateSubject } from "@patchbay/pki";
 import { expect, test } from "vitest";
-import type { User } from "../callers.ts";
+import type { User } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";

@@ -4,10 +4,16 @@ import { createPublicKey } from "node:crypto";
 import { isJsonObject, names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { certifyKey } from "@patchbay/pki";
-import { AGENT_ACCOUNT, findAgentNode } from "../callers.ts";
+import {
+  AGENT_ACCOUNT,
+  findAgentNode,
+  toFailureAnswer,
+  type Answer,
+  type Call,
+  type CallHandler,
+} from "../http/calls.ts";
 import { SERVER_NAME } from "../certificates/secret.ts";
 import type { Deps } from "../deps.ts";
-import { toFailureAnswer, type Answer, type Call, type CallHandler } from "../http/answers.ts";
 
 /** Long enough for one migration, which reports its end over its own connection. */
 const VALID_DAYS = 2;

@@ -5,7 +5,7 @@ import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import type { OpenedStream, OpenHandlerStream } from "../handlers/client.ts";
-import type { Answer } from "../http/answers.ts";
+import type { Answer } from "../http/calls.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVmi } from "../testing/objects.ts";

@@ -14,7 +14,7 @@ import {
   toRefusalAnswer,
   type Answer,
   type CallHandler,
-} from "../http/answers.ts";
+} from "../http/calls.ts";
 
 // Source: W3C, Portable Network Graphics (PNG) Specification
 

@@ -21,9 +21,9 @@ import { messageOf, type Clock } from "@patchbay/base";
 
 import type { ClientAuthority, UpgradeListener } from "@patchbay/daemon";
 import { WebSocketServer } from "ws";
-import { findRemoteUser, type User } from "../callers.ts";
-import type { Deps } from "../deps.ts";
 import {
+  findRemoteUser,
+  type User,
   toErrorAnswer,
   toFailureAnswer,
   toNodeAnswer,
@@ -31,7 +31,8 @@ import {
   toRefusalAnswer,
   type About,
   type Answer,
-} from "../http/answers.ts";
+} from "../http/calls.ts";
+import type { Deps } from "../deps.ts";
 import { toStreamKind, type ActiveStreams } from "./active.ts";
 import { openForward, GOING_AWAY, joinSocket, type Traffic } from "./connections.ts";
 import { parseStreamUrl, type ForwardRequest, type StreamTarget } from "./paths.ts";

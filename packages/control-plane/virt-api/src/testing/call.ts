@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request to a subresource, without HTTP.
-import type { Call } from "../http/answers.ts";
+import type { Call } from "../http/calls.ts";
 import { KEY } from "./objects.ts";
 
 /** By default a request of alice on the VM `ns/vm`. */

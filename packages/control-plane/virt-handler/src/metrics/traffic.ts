@@ -12,7 +12,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { LinkCounters } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
-import { findLauncher } from "../reconcilers/vmi/index.ts";
+import { findLauncher } from "../server/find-guest.ts";
 
 /** Scrapes share a reading for this long. */
 const READING_MAX_AGE_MS = 1_000;

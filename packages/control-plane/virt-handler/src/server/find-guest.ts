@@ -1,12 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookup of a guest of this node and of its launcher.
+// Lookup of a guest of this node and of its launcher, and the listener for libvirt's events.
 import { AppError } from "@patchbay/base";
 import { printKey } from "@patchbay/kube";
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
+import type { HypervisorEvent, LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
+import { launcherOn } from "@patchbay/core/migration";
+import { nameOfAlias } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
-import { findLauncher, buildListener } from "../reconcilers/vmi/index.ts";
+import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
 import type { Listener } from "../sessions/sessions.ts";
+
+/** With the uid from the status and the name that virt-controller assigns. Undefined when the guest has left the node. */
+export function findLauncher(
+  vmi: VirtualMachineInstance,
+  { nodeName }: Pick<Deps, "nodeName">,
+): (LauncherPod & Pick<LauncherContext, "role">) | undefined {
+  const launcher = launcherOn(vmi, nodeName);
+  if (launcher === undefined) return undefined;
+  return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
+}
+
+/** libvirt reports a refused unplug only once, and no query shows it afterwards. */
+function recordRefusal(
+  { metadata }: VirtualMachineInstance,
+  event: HypervisorEvent,
+  { unplugRequests }: Deps,
+): void {
+  if (event.kind !== "deviceRemovalFailed") return;
+  const iface = nameOfAlias(event.alias);
+  if (iface !== undefined) unplugRequests.recordRefusal(metadata.uid ?? "", iface);
+}
+
+export function buildListener(vmi: VirtualMachineInstance, deps: Deps, wake: () => void): Listener {
+  return {
+    wake,
+    onEvent: (event) => {
+      recordRefusal(vmi, event, deps);
+    },
+  };
+}
 
 export interface FoundGuest {
   readonly vmi: VirtualMachineInstance;

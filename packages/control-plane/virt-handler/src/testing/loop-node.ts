@@ -29,7 +29,7 @@ import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
 import type { RequestGuest } from "../server/guest-requests.ts";
 import { runLoop, type GuestAccess } from "../loop.ts";
-import { findLauncher } from "../reconcilers/vmi/index.ts";
+import { findLauncher } from "../server/find-guest.ts";
 import { NETNS } from "./bench.ts";
 import { createFakeRelays } from "./fake-relays.ts";
 import { openingTaps } from "./opening-taps.ts";

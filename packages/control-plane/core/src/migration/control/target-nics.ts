@@ -19,8 +19,7 @@ import {
 } from "../../nics/addresses/retained-addresses.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
 import { isEqual } from "@patchbay/base";
-import { attachmentStatuses } from "../../nics/status/attachments.ts";
-import { podNetworkFacts } from "../../status/vmi.ts";
+import { attachmentStatuses, podNetworkFacts } from "../../status/vmi.ts";
 import type { MigrationFacts } from "./facts.ts";
 
 interface MigratingNic {

@@ -9,7 +9,7 @@ import {
 import type { IfaceFacts } from "../facts.ts";
 import { findMac } from "../mac.ts";
 import { namesOf } from "../names.ts";
-import { buildLease } from "../links/wiring.ts";
+import { buildLease } from "../node-plan.ts";
 import { buildHostname } from "../../vm/spec/guest-names.ts";
 import {
   IPV6_SUBNET_LENGTH,

@@ -13,12 +13,11 @@ import { describe, expect, test } from "vitest";
 import { resolveBinding } from "./resolve-binding.ts";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
 import { withNics } from "../nics.ts";
-import { ifaceStatuses } from "../status/ifaces.ts";
+import { ifaceStatuses } from "../../status/node-vm.ts";
 import { nicsAfter } from "../../testing/vmi-nics.ts";
 import { planNodeVm, type NodeVmFacts } from "../../vm/node/node-vm.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
-import { planAddIface } from "../../requests/add-iface.ts";
-import type { IfaceFields } from "../../requests/nic-body.ts";
+import { planAddIface, type IfaceFields } from "../../requests/ifaces.ts";
 import { formatProblems, vmiStartProblems } from "../../vm/start-problems.ts";
 
 const BINDINGS: BindingRegistry = {

@@ -10,7 +10,7 @@ import {
   updateDeviceTaps,
   buildLinkFilter,
 } from "./link-facts.ts";
-import { buildWiring } from "./wiring.ts";
+import { buildWiring } from "../node-plan.ts";
 
 const MAC = "02:00:00:00:00:01";
 const NAMED = { name: "one", podInterfaceName: "pod0123456789a" };

@@ -8,7 +8,7 @@ import { findByName } from "../nics.ts";
 import { NO_LINKS, type IfaceFacts, type LinkFacts } from "../facts.ts";
 import { ownTapName, namesOf, isOwnLinkName } from "../names.ts";
 import { PORT_SECURITY_NOT_ENFORCED, socketProblem, type ObservedSocket } from "./vhost-socket.ts";
-import { findBindingModule, type WiredIface } from "./wiring.ts";
+import { findBindingModule, type WiredIface } from "../node-plan.ts";
 
 export interface KernelLink {
   readonly name: string;

@@ -4,7 +4,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { EMPTY_VIEW } from "../../guest/agent-view.ts";
 import { isForVhostUser } from "../bindings/resolve-binding.ts";
-import { collectIfaceFacts } from "../collect.ts";
+import { collectIfaceFacts } from "../phase.ts";
 import type { LinkFacts } from "../facts.ts";
 import {
   socketProblem,

@@ -3,10 +3,10 @@
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { EMPTY_VIEW } from "../../guest/agent-view.ts";
-import { collectIfaceFacts, type IfaceSources } from "../collect.ts";
+import { collectIfaceFacts, type IfaceSources } from "../phase.ts";
 import type { IfaceFacts } from "../facts.ts";
 import type { KernelLink } from "./link-facts.ts";
-import { expectedWirings, withWired } from "./wiring.ts";
+import { expectedWirings, withWired } from "../node-plan.ts";
 
 const POD_NIC = "pod7692c3ad354";
 const TAP = "tap7692c3ad354";

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { buildWiring, type WiredIface, findOrphanedWirings, type LinkOwners } from "./wiring.ts";
+import {
+  buildWiring,
+  type WiredIface,
+  findOrphanedWirings,
+  type LinkOwners,
+} from "../node-plan.ts";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
 
 const MAC = "02:00:00:00:5e:01";

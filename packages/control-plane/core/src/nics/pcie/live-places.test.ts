@@ -11,7 +11,7 @@ import { parsePciAddress, printPciAddress, type DomainFacts } from "@patchbay/do
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
-import { planLivePlacements } from "./live-places.ts";
+import { planLivePlacements } from "./ports.ts";
 
 function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts {
   const controllers = Array.from({ length: ports }, (_unused, position) => ({

@@ -10,7 +10,7 @@ import type {
 } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { attachmentStatuses, type PodNetworkFacts } from "./attachments.ts";
+import { attachmentStatuses, type PodNetworkFacts } from "../../status/vmi.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
 const POD_NIC = `pod${sha256Hex("one").slice(0, 11)}`;

@@ -4,7 +4,7 @@ import type { Attachment, IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "../bindings/resolve-binding.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
-import { ifaceStatuses, type IfaceReport, isTransientChange } from "./ifaces.ts";
+import { ifaceStatuses, type IfaceReport, isTransientChange } from "../../status/node-vm.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 const EARLIER = "2026-01-01T00:00:00.000Z";

@@ -6,16 +6,15 @@ import type {
   IfaceStatus,
   VirtualMachineInstance,
 } from "@patchbay/api";
-import { collectIfaceFacts } from "../collect.ts";
+import { collectIfaceFacts, decidePhase } from "../phase.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
-import { decidePhase } from "../phase.ts";
+import { ifaceStatuses } from "../../status/node-vm.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 import type { Reason } from "../../reasons/table.ts";
 import type { BlockedReason } from "../../status/blocked-reason.ts";
 import { findByName } from "../nics.ts";
 import { EMPTY_VIEW } from "../../guest/agent-view.ts";
-import { ifaceStatuses } from "./ifaces.ts";
 
 const NODE_PHASES: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
   "Wiring",

@@ -27,18 +27,6 @@ import {
   findBindingModule,
   afterSwap,
   buildWiring,
-} from "../../nics/links/wiring.ts";
-import {
-  planLivePlacements,
-  type NicPlacement,
-  type PlacementProblem,
-} from "../../nics/pcie/live-places.ts";
-import { countQueues } from "../../nics/pcie/topology.ts";
-import { planDomain } from "../domain/domain.ts";
-import { openMigration, type NodeRole } from "../../migration/owner.ts";
-import { hasRun } from "../../node/node-loss.ts";
-import { findByName } from "../../nics/nics.ts";
-import {
   planLinkSocket,
   findVhostUserBlock,
   unplugRetryMs,
@@ -52,6 +40,16 @@ import {
   type RemoveBridgeAction,
   type SwapAction,
 } from "../../nics/node-plan.ts";
+import {
+  planLivePlacements,
+  type NicPlacement,
+  type PlacementProblem,
+} from "../../nics/pcie/ports.ts";
+import { countQueues } from "../../nics/pcie/topology.ts";
+import { planDomain } from "../domain/domain.ts";
+import { openMigration, type NodeRole } from "../../migration/owner.ts";
+import { hasRun } from "../../node/node-loss.ts";
+import { findByName } from "../../nics/nics.ts";
 
 /** Actions run in order and may be repeated. */
 export type NodeAction =

@@ -15,7 +15,7 @@ import {
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podInterfaceNameOf } from "../../nics/names.ts";
-import { attachmentStatuses } from "../../nics/status/attachments.ts";
+import { attachmentStatuses } from "../../status/vmi.ts";
 import { listNetworkNames, planPodNetworks } from "./pod-networks.ts";
 
 function elementsOf(nics: readonly NicSketch[]): readonly string[] {

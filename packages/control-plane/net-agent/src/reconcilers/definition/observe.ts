@@ -11,7 +11,7 @@ import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { BY_NETWORK } from "../../wake.ts";
 import { readDefinition, isUnusableDefinition } from "../pod/attachment/definition.ts";
 import { findForbidden, isRejection } from "../pod/attachment/policy.ts";
-import { findVmiOf } from "../pod/launcher.ts";
+import { findVmiOf } from "../pod/observe.ts";
 import type { CheckDeps } from "./deps.ts";
 
 export interface Finding {

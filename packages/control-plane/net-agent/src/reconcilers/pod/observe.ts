@@ -1,30 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox.
+// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox; and whether the pod may use a
+// network.
 import {
+  names,
+  VIRTUAL_MACHINE_INSTANCES,
   type Pod,
+  type VirtualMachineInstance,
   type AttachmentError,
   isPodFinished,
-  names,
   NETWORKS_MAX,
   parseNetworks,
   parseNetworkStatus,
   PODS,
   type NetworksAnnotation,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/base";
-import { reasonOf } from "@patchbay/core/reasons";
+import { AppError, isAppError } from "@patchbay/base";
 import {
+  networkNameOf,
+  networksOf,
   listInterfaces,
   isOwnPodInterfaceName,
   type AttachmentFacts,
   type ForeignAttachment,
 } from "@patchbay/core/nics";
-import type { Sandbox } from "@patchbay/core/interfaces";
-import type { Deps } from "../../deps.ts";
-import type { JournalRow } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";
-import { isKubeVirtLauncher } from "./launcher.ts";
+import type { ObjectKey, Sandbox } from "@patchbay/core/interfaces";
+import type { Deps } from "../../deps.ts";
+import { reasonOf } from "@patchbay/core/reasons";
+import type { JournalRow } from "@patchbay/cni";
 import { buildStatusEntries, selectRows, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
+
+/** Namespace whose networks every pod may use. Source: Multus, default of `globalNamespaces`. */
+const SHARED_NAMESPACE = "default";
+
+/** Program of KubeVirt's launchers. Patchbay's launchers have no command. Source: KubeVirt pkg/virt-controller/services/template.go. */
+const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
+
+/** Whether the pod is a launcher of KubeVirt, by its own spec. A pod that pretends to be one harms only itself. */
+function isKubeVirtLauncher(pod: Pod | undefined): boolean {
+  if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
+  return pod.spec.containers.some(
+    ({ name, command = [] }) =>
+      name === names.LAUNCHER_CONTAINER && KUBEVIRT_LAUNCHER.test(command[0] ?? ""),
+  );
+}
+
+/** Reads the VMI live: it may be newer than the caches. Pod authors can forge owner references, so the VMI must exist with this uid. */
+export async function findVmiOf(
+  pod: Pod | undefined,
+  deps: Pick<Deps, "store">,
+): Promise<VirtualMachineInstance | undefined> {
+  const owner = pod?.metadata.ownerReferences?.find(({ controller }) => controller === true);
+  const isVmi =
+    owner?.kind === VIRTUAL_MACHINE_INSTANCES.kind &&
+    owner.apiVersion.split("/", 1)[0] === names.KUBEVIRT_GROUP;
+  if (pod === undefined || !isVmi) return undefined;
+  const { namespace = "" } = pod.metadata;
+  const vmi = await findVmi({ namespace, name: owner.name }, deps);
+  return vmi?.metadata.uid === owner.uid ? vmi : undefined;
+}
+
+async function findVmi(
+  key: ObjectKey,
+  deps: Pick<Deps, "store">,
+): Promise<VirtualMachineInstance | undefined> {
+  try {
+    return await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
+  } catch (error) {
+    if (isAppError(error, "KUBE_NOT_FOUND")) return undefined; // the kind does not exist
+    throw error;
+  }
+}
+
+interface PodOfNamespace {
+  readonly pod?: Pod;
+  readonly attachments: { readonly namespace: string };
+}
+
+/** A launcher may also use the networks that its VMI names, because the VMI's author needed permission to read them. */
+export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
+  const { namespace } = facts.attachments;
+  const owner = parseKey(network).namespace;
+  if (!deps.isIsolated || owner === namespace || owner === SHARED_NAMESPACE) return true;
+  const vmi = await findVmiOf(facts.pod, deps);
+  const named = vmi === undefined ? [] : networksOf(vmi.spec);
+  return named.some((candidate) => networkNameOf(candidate, namespace) === network);
+}
+
+/** @throws AppError with CNI_NETWORK_FORBIDDEN */
+export async function assertMayUse(
+  network: string,
+  facts: PodOfNamespace,
+  deps: Deps,
+): Promise<void> {
+  if (await mayUse(network, facts, deps)) return;
+  const { namespace } = facts.attachments;
+  throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });
+}
 
 /** The API server has a mirror of a static pod, with a different uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
@@ -99,7 +171,7 @@ function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
   return containers.length > 0 && ended ? "over" : "ending";
 }
 
-function networksOf(pod: Pod | undefined): NetworksAnnotation {
+function readNetworks(pod: Pod | undefined): NetworksAnnotation {
   if (pod === undefined) return NOTHING;
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
@@ -108,7 +180,7 @@ function readRequests(
   pod: Pod | undefined,
 ): Pick<AttachmentFacts<OwnedRow>, "networks" | "isHostNetwork" | "isKubeVirtLauncher"> {
   return {
-    networks: networksOf(pod),
+    networks: readNetworks(pod),
     isHostNetwork: pod?.spec.hostNetwork === true,
     ...(isKubeVirtLauncher(pod) && { isKubeVirtLauncher: true }),
   };
@@ -136,7 +208,7 @@ function listForeign(
 }
 
 function needsPass(pod: Pod, rows: readonly JournalRow[]): boolean {
-  const networks = networksOf(pod);
+  const networks = readNetworks(pod);
   const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
   if (!networks.ok || networks.elements.length > 0 || errors !== undefined) return true;
   return (

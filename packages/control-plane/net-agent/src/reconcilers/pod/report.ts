@@ -1,25 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the pod's annotations in one write, and then deletes the rows of removed attachments.
+// Reports a pass: events and log lines of each attachment, and the pod's annotations in one write.
 import {
+  normalizeAddresses,
+  type AttachmentError,
   names,
   parseNetworkStatus,
   printNetworkStatus,
   printAttachmentErrors,
   type NetworkStatus,
   type JsonPatchOperation,
-  type AttachmentError,
   PODS,
   type Pod,
 } from "@patchbay/api";
-import { isEqual, AppError, isAppError } from "@patchbay/base";
-import { pointerToken } from "@patchbay/core/status";
-import { mergeNetworkStatus } from "@patchbay/core/nics";
-import type { JournalRow } from "@patchbay/cni";
-import { parseKey } from "@patchbay/kube";
+import { findNetworkStatus, type JournalRow } from "@patchbay/cni";
+import { isAppError, messageOf, isEqual, AppError } from "@patchbay/base";
+import { isDefinitionFault } from "@patchbay/core/reasons";
+import { type WantedAttachment, mergeNetworkStatus } from "@patchbay/core/nics";
+import { parseKey, type FailedStep } from "@patchbay/kube";
+import type { CniResult, DefaultRoute } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import type { ActResult } from "./act.ts";
-import { toOwned } from "./attachment/owned-row.ts";
+import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import { type PodFacts, isPodOf } from "./observe.ts";
+import { interfaceNameOf, type Action } from "./step.ts";
+import { pointerToken } from "@patchbay/core/status";
+import { toOwned } from "./attachment/owned-row.ts";
+
+export function reportAttached(
+  { network, interfaceName: link }: WantedAttachment,
+  { facts, result, durationMs }: { facts: PodFacts; result: CniResult; durationMs: number },
+  deps: Deps,
+): void {
+  deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
+  if (facts.pod === undefined) return;
+  const { mac, ips = [] } = findNetworkStatus(result, network, link);
+  const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
+  const message = `Added ${link} from ${network}${parts === "" ? "" : ` (${parts})`}`;
+  deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
+}
+
+function describeRejection({
+  preferred,
+  rejection,
+}: {
+  preferred: PreferredAddresses;
+  rejection: string | undefined;
+}): string {
+  if (preferred.request === undefined) return "the network does not support requested addresses";
+  return rejection ?? "the network assigned other addresses without an error";
+}
+
+/** Reports that an attachment lost some of its previous addresses. It works nevertheless. */
+export function reportLostAddresses(
+  { network, interfaceName: link }: WantedAttachment,
+  what: {
+    facts: PodFacts;
+    result: CniResult;
+    preferred: PreferredAddresses;
+    rejection: string | undefined;
+  },
+  deps: Deps,
+): void {
+  const { facts, result, preferred } = what;
+  const has = normalizeAddresses(findNetworkStatus(result, network, link).ips);
+  const lost = preferred.ips.filter((ip) => !has.includes(ip)).join(", ");
+  if (lost === "" || facts.pod === undefined) return;
+  const message = `${link} of ${network} did not get ${lost} again: ${describeRejection(what)}`;
+  deps.log.info("previous addresses were not assigned again", {
+    pod: facts.key,
+    network,
+    link,
+    reason: message,
+  });
+  const reason = "AddressNotKept";
+  deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
+}
+
+/** No event for an attachment that never succeeded, because its failure had one. */
+export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
+  const { network } = row;
+  const link = row.request.interfaceName;
+  deps.log.info("detached network", { pod: facts.key, network, link });
+  if (row.state !== "attached" || facts.pod === undefined) return;
+  const message = `Removed ${link} of ${network}`;
+  const reason = "RemovedInterface";
+  deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
+}
+
+/** Events can be recorded for deleted pods too. */
+function podReference(row: JournalRow, { pod }: PodFacts) {
+  const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
+  return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
+}
+
+export function reportRemovedByForce(
+  row: JournalRow,
+  { facts, cause, released }: { facts: PodFacts; cause: string; released: string },
+  deps: Deps,
+): void {
+  const { network, request } = row;
+  const link = request.interfaceName;
+  const message = `${link} of ${network} was removed without its plugin: ${cause}; ${released}; rules and links that the plugin created on the node may remain`;
+  deps.log.warn("network detached without its plugin", {
+    pod: facts.key,
+    network,
+    link,
+    reason: message,
+  });
+  const reason = "RemovedInterfaceByForce";
+  deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
+}
+
+export function reportNicNotRestored(
+  row: JournalRow,
+  { facts, missing }: { facts: PodFacts; missing: string },
+  deps: Deps,
+): void {
+  const link = row.request.interfaceName;
+  deps.log.warn("failed to restore a NIC of the node", { pod: facts.key, link, reason: missing });
+  const message = `${link} of ${row.network} was detached, but the node's NIC was not fully restored: ${missing}; an administrator must configure the NIC on the node`;
+  const reason = "NodeNicNotRestored";
+  deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
+}
+
+export function reportRouteLost(
+  row: JournalRow,
+  what: { facts: PodFacts; route: DefaultRoute; reason: string },
+  deps: Deps,
+): void {
+  const { facts, route, reason } = what;
+  const link = row.request.interfaceName;
+  deps.log.warn("failed to restore a default route", { pod: facts.key, link, reason });
+  if (facts.pod === undefined) return;
+  const by = route.gateway === undefined ? route.link : `${route.gateway} at ${route.link}`;
+  const message = `${link} was detached, but the pod's previous default route via ${by} could not be restored: ${reason}; restart the pod if it needs one`;
+  deps.events.record(facts.pod, {
+    type: "Warning",
+    reason: "DefaultRouteLost",
+    message,
+    about: link,
+  });
+}
+
+/** The log gets the message of this failure. The event gets the first message of its kind, so that repeats are counted. */
+export function reportFailed(
+  { action, shown, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
+  facts: PodFacts,
+  deps: Deps,
+): void {
+  const link = interfaceNameOf(action);
+  const isKnown = isAppError(thrown);
+  deps.log[isKnown ? "warn" : "error"]("attachment failed", {
+    pod: facts.key,
+    step: action.kind,
+    link,
+    retryMs: pauseMs,
+    ...(isKnown ? { code: thrown.code } : { err: thrown }),
+    reason: messageOf(thrown),
+  });
+  if (action.kind === "add") reportOnDefinition(action.wanted, { thrown, shown }, deps);
+  if (facts.pod === undefined) return;
+  const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
+  const message = `${link}: ${shown.message}`;
+  deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
+}
+
+/** Reports the fault on the network's definition, without naming the pod, which may belong to another tenant. */
+function reportOnDefinition(
+  { network }: WantedAttachment,
+  { thrown, shown }: { readonly thrown: unknown; readonly shown: AttachmentError },
+  deps: Deps,
+): void {
+  const nad = isDefinitionFault(thrown) ? deps.nads.find(parseKey(network)) : undefined;
+  if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...shown });
+}
+
+export function reportPlanError(
+  { reason, message }: AttachmentError,
+  { facts, about }: { facts: PodFacts; about: string },
+  deps: Deps,
+): void {
+  if (facts.pod === undefined) return;
+  deps.events.record(facts.pod, { type: "Warning", reason, message, about });
+}
+
+export interface ActResult {
+  /** By NIC in the pod, including steps that back off. */
+  readonly errors: ReadonlyMap<string, AttachmentError>;
+  /** Milliseconds until the first failed step may be retried; undefined without a failure. */
+  readonly retryInMs: number | undefined;
+}
 
 type Annotations = Readonly<Record<string, string | undefined>>;
 

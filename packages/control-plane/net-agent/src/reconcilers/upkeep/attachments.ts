@@ -7,7 +7,7 @@ import { parseKey } from "@patchbay/kube";
 import type { CniResult } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { openRowNetns } from "../pod/attachment/netns.ts";
-import { findVmiOf } from "../pod/launcher.ts";
+import { findVmiOf } from "../pod/observe.ts";
 import type { Finding } from "./finding.ts";
 
 /** The pod of attachments that can be checked. A launcher's cannot, because its addresses are on the guest. */

@@ -16,11 +16,10 @@ import {
   type MigrationFacts,
 } from "@patchbay/core/migration";
 import { statusPatch, versionTest } from "@patchbay/core/status";
-import { keyOf, printKey } from "@patchbay/kube";
+import { keyOf, printKey, runObjectSteps, type ObjectStepsResult } from "@patchbay/kube";
 import type { Patch } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import { createLauncher, patchAnnotation } from "../vmi/act.ts";
-import { performSteps, type PerformedSteps } from "../steps.ts";
+import { createLauncher, patchAnnotation } from "../vmi/index.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
@@ -143,12 +142,12 @@ export function actMigrations(
   plan: readonly MigrationAction[],
   facts: MigrationFacts,
   deps: Deps,
-): Promise<PerformedSteps> {
+): Promise<ObjectStepsResult> {
   const { migration, finished, waiting, guest } = facts;
   const object = migration ?? finished[0] ?? waiting[0] ?? guest?.vmi;
   if (object === undefined)
     return Promise.resolve({ failures: [], retryInMs: undefined, thrown: [] });
   const perform = (action: MigrationAction): Promise<void> => performOne(action, facts, deps);
   const inputs = String(guest?.vmi.metadata.generation);
-  return performSteps({ object, plan, inputs, perform }, deps);
+  return runObjectSteps({ object, plan, inputs, perform }, deps);
 }

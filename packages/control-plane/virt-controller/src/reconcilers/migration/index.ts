@@ -14,9 +14,16 @@ import {
   planMigrations,
 } from "@patchbay/core/migration";
 import { statusPatch } from "@patchbay/core/status";
-import { keyOf, after, done, earliest, type Next } from "@patchbay/kube";
+import {
+  keyOf,
+  after,
+  done,
+  earliest,
+  type Next,
+  type ObjectStepsResult,
+  rethrowFirst,
+} from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { type PerformedSteps, rethrow } from "../steps.ts";
 import { actMigrations } from "./act.ts";
 import { observeMigrations } from "./observe.ts";
 
@@ -44,7 +51,7 @@ function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
 async function reportCurrent(
   migration: Migration,
   facts: MigrationFacts,
-  options: { readonly failures: PerformedSteps["failures"]; readonly deps: Deps },
+  options: { readonly failures: ObjectStepsResult["failures"]; readonly deps: Deps },
 ): Promise<void> {
   const { failures, deps } = options;
   const decision = decideNext(facts);
@@ -73,7 +80,7 @@ async function reportCurrent(
 
 async function reportMigrations(
   facts: MigrationFacts,
-  { failures }: PerformedSteps,
+  { failures }: ObjectStepsResult,
   deps: Deps,
 ): Promise<void> {
   const { migration, waiting, now } = facts;
@@ -91,7 +98,7 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
   // The migration must not report what the VMI does not.
-  rethrow(performed);
+  rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);
   return nextMs === undefined ? done() : after(nextMs);

@@ -29,7 +29,7 @@ import {
 import type { VmiFacts } from "@patchbay/core/vm";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { findAbsences, findLoss, observeVmi } from "../vmi/observe.ts";
+import { findAbsences, findLoss, observeVmi } from "../vmi/index.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 

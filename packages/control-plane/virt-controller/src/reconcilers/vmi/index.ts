@@ -1,24 +1,304 @@
 // SPDX-License-Identifier: Apache-2.0
 // The VMI's part of a pass: creates the launcher pod, sets its networks, and reports its attachments.
 import {
+  type PersistentVolumeClaim,
+  type VirtualMachineInstance,
+  type Pod,
+  isVmiFinal,
+  names,
+  networkConfigOf,
+  readOvercommitConfig,
+  PODS,
+  readStorageConfig,
+  logsSerialConsoles,
+  usesEmulation,
+  type NetworkConfig,
+  type JsonPatchOperation,
+  PERSISTENT_VOLUME_CLAIMS,
   VIRTUAL_MACHINE_INSTANCES,
   type VmiStatus,
-  type JsonPatchOperation,
-  names,
 } from "@patchbay/api";
-import { newAddressChange } from "@patchbay/core/nics";
 import {
+  listClaimNames,
+  type VmiFacts,
+  listNetworkNames,
+  hasMissingImage,
+  planImageVolumeProbe,
+  type VmiAction,
+  planVmi,
+} from "@patchbay/core/vm";
+import {
+  isNodeUnresponsive,
+  findUnavailableNetworks,
+  findNodeLoss,
+  type Definitions,
+  type UnavailableNetworks,
+  type NodeLoss,
+  offeredResources,
+} from "@patchbay/core/node";
+import { isLauncherOf, ownerPodName, isControlledBy } from "@patchbay/core/migration";
+import type { Cache, ObjectKey, Patch } from "@patchbay/core/interfaces";
+import type { Deps } from "../../deps.ts";
+import {
+  parseKey,
+  keyOf,
+  printKey,
+  printTime,
+  after,
+  done,
+  type Next,
+  runObjectSteps,
+  type ObjectStepsResult,
+  rethrowFirst,
+} from "@patchbay/kube";
+import { AppError, isAppError } from "@patchbay/base";
+import {
+  pointerToken,
+  versionTest,
   newSyncError,
   buildVmiStatus,
   statusPatch,
   type ControllerVmiStatus,
 } from "@patchbay/core/status";
-import { type VmiFacts, planVmi } from "@patchbay/core/vm";
-import { keyOf, printTime, after, done, type Next } from "@patchbay/kube";
-import type { Deps } from "../../deps.ts";
-import { type PerformedSteps, rethrow } from "../steps.ts";
-import { actVmi } from "./act.ts";
-import { observeVmi } from "./observe.ts";
+import { nicsPatch, newAddressChange } from "@patchbay/core/nics";
+
+export function findClaims(
+  vmi: VirtualMachineInstance,
+  claims: Pick<Cache<PersistentVolumeClaim>, "find">,
+): VmiFacts["storage"]["claims"] {
+  const { namespace = "" } = vmi.metadata;
+  const found = listClaimNames(vmi).flatMap((name) => {
+    const claim = claims.find({ namespace, name });
+    return claim === undefined ? [] : [[name, claim] as const];
+  });
+  return new Map(found);
+}
+
+/** Describes the loss of the pod's node if the node does not answer. */
+export function findLoss(
+  pod: Pod | undefined,
+  { nodes }: Pick<Deps, "nodes">,
+): NodeLoss | undefined {
+  const name = pod?.spec.nodeName;
+  return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
+}
+
+/** Networks for which the pod's node cannot create NICs, except those of bindings, which only the node reports. */
+export function findAbsences(
+  { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
+  definitions: Definitions,
+  { nodes }: Pick<Deps, "nodes">,
+): UnavailableNetworks {
+  const node = pod?.spec.nodeName;
+  const named = listNetworkNames(vmi, {});
+  const own = new Map([...definitions].filter(([network]) => named.includes(network)));
+  if (node === undefined || findUnavailableNetworks(node, own, []).size === 0) return new Map();
+  const others = nodes.list().filter((each) => !isNodeUnresponsive(each));
+  return findUnavailableNetworks(node, own, others.map(({ metadata }) => metadata.name).toSorted());
+}
+
+function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
+  return {
+    namespace: vmi.metadata.namespace ?? "",
+    name: ownerPodName(vmi),
+  };
+}
+
+/** Whether a missing pod has a final consequence: the end of the guest or of the VMI. */
+function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
+  if (vmi.metadata.deletionTimestamp !== undefined) {
+    return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
+  }
+  return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
+}
+
+/** The VMI's launcher pod. The cache may be stale or filtered, so the server is read before anything ends. */
+async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
+  const key = toLauncherKey(vmi);
+  const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
+  const cached = deps.pods.find(key);
+  if (isOwn(cached)) return deps.mutationCache.newest(cached);
+  const live = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
+  return isOwn(live) ? live : undefined;
+}
+
+/** Sets whether the API server keeps image volumes of the new pod. */
+async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
+  const { pod } = facts;
+  if (pod !== undefined && hasMissingImage(pod)) deps.imageVolumes.reportLost();
+  const testPod = planImageVolumeProbe(facts);
+  if (testPod === undefined) return facts;
+  const supportsImageVolumes = await deps.imageVolumes.areSupported(testPod);
+  return { ...facts, settings: { ...facts.settings, supportsImageVolumes } };
+}
+
+function findDefinitions(
+  vmi: VirtualMachineInstance,
+  { bindings }: NetworkConfig,
+  { nads }: Deps,
+): Definitions {
+  const found = listNetworkNames(vmi, bindings).flatMap((network) => {
+    const nad = nads.find(parseKey(network));
+    return nad === undefined ? [] : [[network, nad] as const];
+  });
+  return new Map(found);
+}
+
+/** The facts of a VMI, including this process's own writes; undefined when it is deleted. */
+export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
+  const cached = deps.vmis.find(parseKey(key));
+  if (cached === undefined) return undefined;
+  const vmi = deps.mutationCache.newest(cached);
+  const pod = await findLauncher(vmi, deps);
+  const kubevirt = deps.kubevirts.list()[0];
+  const nodes = deps.nodes.list();
+  const settings = {
+    image: deps.launcherImage,
+    sidecarShimImage: deps.sidecarShimImage,
+    useEmulation: usesEmulation(kubevirt),
+    logsConsoles: logsSerialConsoles(kubevirt),
+    supportsImageVolumes: false,
+    overcommit: readOvercommitConfig(kubevirt),
+    ...(nodes.length > 0 && { offeredResources: offeredResources(nodes) }),
+  };
+  const storage = { claims: findClaims(vmi, deps.claims), config: readStorageConfig(kubevirt) };
+  const network = networkConfigOf(kubevirt);
+  const nodeLoss = findLoss(pod, deps);
+  const lost = nodeLoss === undefined ? {} : { nodeLoss };
+  const definitions = findDefinitions(vmi, network, deps);
+  const absences = findAbsences({ vmi, pod }, definitions, deps);
+  const known = { network, storage, definitions, absences };
+  return withImageVolumes({ vmi, pod, settings, ...known, ...lost }, deps);
+}
+
+/** The cache may be stale; then the watch will deliver the pod. */
+async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
+  const existing = await deps.store.find(PODS, keyOf(pod));
+  return existing === undefined || isControlledBy(existing, vmi);
+}
+
+/** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if a pod of that name belongs to another owner */
+export async function createLauncher(
+  pod: Pod,
+  vmi: VirtualMachineInstance,
+  deps: Deps,
+): Promise<void> {
+  const object = printKey(keyOf(pod));
+  try {
+    deps.mutationCache.note(await deps.store.create(PODS, pod));
+    deps.log.info("created launcher pod", { pod: object });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    if (!(await isOwnPod(vmi, pod, deps)))
+      throw new AppError("CONTROLLER_LAUNCHER_NAME_TAKEN", { object });
+  }
+}
+
+/** Writes one of the pod's annotations, and tests its old value. */
+export async function patchAnnotation(
+  pod: Pod,
+  { annotation, to }: { readonly annotation: string; readonly to: string },
+  deps: Deps,
+): Promise<void> {
+  const path = `/metadata/annotations/${pointerToken(annotation)}`;
+  const from = pod.metadata.annotations?.[annotation];
+  const operations: readonly JsonPatchOperation[] = [
+    from === undefined ? versionTest(pod) : { op: "test", path, value: from },
+    { op: "add", path, value: to },
+  ];
+  deps.mutationCache.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
+}
+
+async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
+  deps.mutationCache.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
+}
+
+function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
+  const current = vmi.metadata.finalizers ?? [];
+  const others = current.filter((finalizer) => finalizer !== names.VMI_FINALIZER);
+  const path = "/metadata/finalizers";
+  return {
+    type: "json",
+    operations: [
+      current.length === 0 ? versionTest(vmi) : { op: "test", path, value: current },
+      { op: "add", path, value: present ? [...others, names.VMI_FINALIZER] : others },
+    ],
+  };
+}
+
+/** The watch delivers an existing claim. */
+async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<void> {
+  try {
+    await deps.store.create(PERSISTENT_VOLUME_CLAIMS, claim);
+    deps.log.info("created claim", { claim: printKey(keyOf(claim)) });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+  }
+}
+
+async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
+  if (pod === undefined) return;
+  await patchAnnotation(pod, { annotation: names.NETWORKS_ANNOTATION, to }, deps);
+  deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
+}
+
+/** An earlier step may have changed the pod's annotations. */
+async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
+  if (pod === undefined) return;
+  const newest = deps.mutationCache.newest(pod);
+  await patchAnnotation(newest, { annotation: names.NETWORK_INFO_ANNOTATION, to }, deps);
+}
+
+async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promise<void> {
+  const { vmi } = facts;
+  switch (action.kind) {
+    case "addFinalizer":
+      await patchVmi(vmi, finalizersPatch(vmi, true), deps);
+      return;
+    case "removeFinalizer":
+      await patchVmi(vmi, finalizersPatch(vmi, false), deps);
+      return;
+    case "createClaim":
+      await createClaim(action.claim, deps);
+      return;
+    case "createPod":
+      await createLauncher(action.pod, vmi, deps);
+      return;
+    case "deletePod":
+      await deps.store.delete(
+        PODS,
+        { ...keyOf(vmi), name: action.name },
+        { uid: action.uid, gracePeriodSeconds: action.graceSeconds },
+      );
+      return;
+    case "labelNode": {
+      const labels = { [names.NODE_NAME_LABEL]: action.node };
+      await patchVmi(vmi, { type: "merge", fields: { metadata: { labels } } }, deps);
+      return;
+    }
+    case "patchPodNetworks":
+      await patchPodNetworks(facts, action.to, deps);
+      return;
+    case "patchPodNetworkInfo":
+      await patchPodNetworkInfo(facts, action.to, deps);
+      return;
+    case "patchVmiNics": {
+      const place = { object: vmi, base: "/spec", spec: vmi.spec };
+      await patchVmi(vmi, { type: "json", operations: nicsPatch(place, action.to) }, deps);
+    }
+  }
+}
+
+/** The inputs of the steps include what the API server validates against. */
+function actVmi(
+  plan: readonly VmiAction[],
+  facts: VmiFacts,
+  deps: Deps,
+): Promise<ObjectStepsResult> {
+  const perform = (action: VmiAction): Promise<void> => performOne(action, facts, deps);
+  const inputs = String(facts.vmi.metadata.generation);
+  return runObjectSteps({ object: facts.vmi, plan, inputs, perform }, deps);
+}
 
 /** The decision to release an attachment depends on `status.interfaces`, and virt-handler also writes `phase`: the patch tests both. */
 function preconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
@@ -33,7 +313,11 @@ function toFields(next: ControllerVmiStatus): object {
 }
 
 /** Writes the status at most once. Records events for new sync errors, except virt-handler's, and for changed addresses. */
-async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: Deps): Promise<void> {
+async function reportVmi(
+  facts: VmiFacts,
+  { failures }: ObjectStepsResult,
+  deps: Deps,
+): Promise<void> {
   const vmi = deps.mutationCache.newest(facts.vmi);
   const next = buildVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
   const changes = statusPatch(vmi, toFields(next));
@@ -60,6 +344,6 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   // Without the finalizer the VMI may be deleted already.
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
-  rethrow(performed);
+  rethrowFirst(performed);
   return performed.retryInMs === undefined ? done() : after(performed.retryInMs);
 }

@@ -4,7 +4,7 @@ import type { NodeVmStatus } from "@patchbay/core/status";
 import type { Note } from "@patchbay/kube";
 import { expect, test } from "vitest";
 import { aScheduledVmi } from "../../testing/scene.ts";
-import { announceChanges } from "./announce.ts";
+import { announceChanges } from "./report.ts";
 
 const since = "2026-01-01T00:00:00Z";
 

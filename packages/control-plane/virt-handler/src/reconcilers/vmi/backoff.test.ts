@@ -3,7 +3,7 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createRateLimits } from "../../rate-limits.ts";
 import { aScheduledVmi } from "../../testing/scene.ts";
-import { findDelayMs } from "./index.ts";
+import { findDelayMs } from "../../loop.ts";
 
 const VMI = aScheduledVmi([]);
 const POD = { uid: "pod-uid", namespace: "default", name: "launcher" };

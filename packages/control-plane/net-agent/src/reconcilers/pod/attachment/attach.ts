@@ -1,27 +1,319 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches one network in a pod's sandbox: intent on disk, CNI ADD, and a check of the result.
-import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
-import { buildNetworkStatuses, findNetworkStatus, type JournalRow } from "@patchbay/cni";
-import { AppError, isAppError, messageOf } from "@patchbay/base";
-import type { ForeignAttachment, WantedAttachment } from "@patchbay/core/nics";
-import type { AttachmentRequest, CniResult, Link } from "@patchbay/core/interfaces";
+// Attaches one network in a pod's sandbox: builds the request, writes the intent to disk, runs CNI ADD, and checks the
+// result; or adopts what the runtime attached. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
+import {
+  normalizeMac,
+  parseIp,
+  printAddress,
+  validateNetworkSelection,
+  type NetworkSelection,
+  names,
+  parseNetworkStatus,
+} from "@patchbay/api";
+import {
+  hasCapability,
+  findNetworkStatus,
+  withCniArgs,
+  type JournalRow,
+  buildNetworkStatuses,
+} from "@patchbay/cni";
+import { AppError, messageOf, isAppError } from "@patchbay/base";
+import type { WantedAttachment, ForeignAttachment } from "@patchbay/core/nics";
+import { parseKey } from "@patchbay/kube";
+import type {
+  AttachmentRequest,
+  CniResult,
+  NetworkConfigList,
+  Sandbox,
+  Link,
+} from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
+import { type PodFacts, mayUse, assertMayUse, findVmiOf } from "../observe.ts";
+import { readDefinition, isUnusableDefinition } from "./definition.ts";
+import { claimDefaultRoutes, assertMayRoute, buildInitialClaim } from "./default-route.ts";
+import { detach } from "./detach.ts";
+import { recordNodeNics } from "./node-nics.ts";
+import { prepareDeviceInfo, withDeviceInfo, type RequestWithDevice, addDevice } from "./device.ts";
+import { requireSandbox, listLinks } from "./netns.ts";
+import { findForbidden, isRejection, assertAllowed } from "./policy.ts";
 import {
   readPreferredAddresses,
   mayBeRejection,
   type PreferredAddresses,
 } from "./preferred-addresses.ts";
-import { addOrUndo, beginAttachment } from "./add.ts";
-import { adopt } from "./adopt.ts";
-import { readDefinition } from "./definition.ts";
-import { assertMayRoute, buildInitialClaim } from "./default-route.ts";
-import { addDevice } from "./device.ts";
-import { assertMayUse, findVmiOf } from "../launcher.ts";
-import { assertAllowed } from "./policy.ts";
-import type { PodFacts } from "../observe.ts";
-import { reportLostAddresses, reportAttached } from "../events.ts";
-import { listLinks, requireSandbox } from "./netns.ts";
-import { findMissing, buildRequest } from "./request.ts";
+import { reportLostAddresses, reportAttached } from "../report.ts";
+
+/** Attributes that plugins get unchanged, with the capability that one must declare. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+const CAPABILITIES = [
+  ["portMappings", "portMappings"],
+  ["bandwidth", "bandwidth"],
+  ["infiniband-guid", "infinibandGUID"],
+] as const;
+
+function toValues(selection: NetworkSelection): ReadonlyMap<string, unknown> {
+  return new Map<string, unknown>(Object.entries(selection));
+}
+
+/** @throws AppError with CNI_REQUEST_INVALID, with all causes */
+function assertValid({ network, selection }: WantedAttachment): void {
+  const causes = validateNetworkSelection(selection).map(
+    ({ field, message }) => `${field}: ${message}`,
+  );
+  if (causes.length === 0) return;
+  throw new AppError("CNI_REQUEST_INVALID", { network, reason: causes.join("; ") });
+}
+
+async function readRequestedConfig(
+  wanted: WantedAttachment,
+  deps: Deps,
+): Promise<NetworkConfigList> {
+  const { network, selection } = wanted;
+  assertValid(wanted);
+  const config = await readDefinition(network, deps);
+  const cniArgs = selection["cni-args"];
+  return cniArgs == null ? config : withCniArgs(config, cniArgs);
+}
+
+/** Arguments about the pod for every plugin. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
+function buildPodArgs(facts: PodFacts, sandbox: Sandbox): readonly (readonly [string, string])[] {
+  const { namespace = "", name } = parseKey(facts.key);
+  return [
+    ["IgnoreUnknown", "1"],
+    ["K8S_POD_NAMESPACE", namespace],
+    ["K8S_POD_NAME", name],
+    ["K8S_POD_INFRA_CONTAINER_ID", sandbox.id],
+    ["K8S_POD_UID", facts.uid],
+  ];
+}
+
+function buildArgs({ mac, ips = [] }: NetworkSelection): readonly (readonly [string, string])[] {
+  return [
+    ...(mac === undefined ? [] : [["MAC", normalizeMac(mac)] as const]),
+    ...(ips.length === 0 ? [] : [["IP", ips.join(",")] as const]),
+  ];
+}
+
+/** @throws AppError with CNI_REQUEST_NOT_MET if no plugin declares the capability of an attribute */
+function buildDeclaredArgs(
+  selection: NetworkSelection,
+  config: NetworkConfigList,
+): Readonly<Record<string, unknown>> {
+  const values = toValues(selection);
+  const requested = CAPABILITIES.filter(([key]) => values.get(key) !== undefined);
+  const undeclared = requested.find(([, capability]) => !hasCapability(config, capability));
+  if (undeclared !== undefined) {
+    const what = `${undeclared[0]}, which no plugin of the network supports`;
+    throw new AppError("CNI_REQUEST_NOT_MET", { what });
+  }
+  return Object.fromEntries(requested.map(([key, capability]) => [capability, values.get(key)]));
+}
+
+function buildCapabilityArgs(
+  selection: NetworkSelection,
+  config: NetworkConfigList,
+): Readonly<Record<string, unknown>> {
+  const { mac, ips = [] } = selection;
+  return {
+    ...(mac !== undefined && hasCapability(config, "mac") ? { mac: normalizeMac(mac) } : {}),
+    ...(ips.length > 0 && hasCapability(config, "ips") ? { ips } : {}),
+    ...buildDeclaredArgs(selection, config),
+  };
+}
+
+/** @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET */
+export async function buildRequest(
+  wanted: WantedAttachment,
+  target: { readonly facts: PodFacts; readonly sandbox: Sandbox },
+  deps: Deps,
+): Promise<AttachmentRequest> {
+  const { facts, sandbox } = target;
+  const config = await readRequestedConfig(wanted, deps);
+  return {
+    containerId: sandbox.id,
+    netnsPath: sandbox.netnsPath,
+    interfaceName: wanted.interfaceName,
+    config,
+    args: [...buildPodArgs(facts, sandbox), ...buildArgs(wanted.selection)],
+    capabilityArgs: buildCapabilityArgs(wanted.selection, config),
+  };
+}
+
+function toCanonicalIp(text: string): string | undefined {
+  const ip = parseIp(text);
+  return ip && printAddress(ip);
+}
+
+/** Networks may ignore requests without an error. `observedMac` is used for results without a MAC. Source: NPWG 1.3 section 4.1.2.1. */
+function findMissing(
+  wanted: WantedAttachment,
+  result: CniResult,
+  observedMac: string | undefined,
+): { readonly mac?: string; readonly ips?: string } {
+  const { mac, ips = [] } = wanted.selection;
+  const assigned = findNetworkStatus(result, wanted.network, wanted.interfaceName);
+  const actualMac = assigned.mac ?? observedMac;
+  const has = new Set((assigned.ips ?? []).map(toCanonicalIp));
+  const missing = ips.filter((ip) => !has.has(toCanonicalIp(ip)));
+  return {
+    ...(mac === undefined || normalizeMac(mac) === normalizeMac(actualMac ?? "")
+      ? {}
+      : { mac: `MAC ${mac}; the interface has ${actualMac ?? "none"}` }),
+    ...(missing.length === 0 ? {} : { ips: `addresses ${missing.join(", ")}` }),
+  };
+}
+
+/** Builds a row for the current sandbox. Its sequence is the highest of the pod, because later attachments may depend on earlier ones. */
+async function buildRow(
+  { network }: { readonly network: string },
+  options: {
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+    readonly request: AttachmentRequest;
+  },
+  deps: Deps,
+): Promise<Omit<JournalRow, "state">> {
+  const { facts, sandbox, request } = options;
+  const rows = await deps.journal.list(facts.uid);
+  return {
+    podUid: facts.uid,
+    podNamespace: facts.attachments.namespace,
+    podName: facts.key.slice(facts.attachments.namespace.length + 1),
+    network,
+    request,
+    netnsInode: sandbox.netnsInode,
+    bootId: deps.bootId,
+    sequence: Math.max(0, ...rows.map((other) => other.sequence)) + 1,
+  };
+}
+
+async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+  await deps.journal.write(row);
+  deps.tracked.add(facts.key, facts.uid);
+}
+
+/** Writes the intent before ADD, because after a crash nothing else tells what ADD made. */
+export async function beginAttachment(
+  network: Parameters<typeof buildRow>[0],
+  options: RequestWithDevice & {
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+    readonly isDefault?: true;
+    readonly selection?: JournalRow["selection"];
+    readonly defaultRoute?: JournalRow["defaultRoute"];
+  },
+  deps: Deps,
+): Promise<JournalRow> {
+  const row: JournalRow = {
+    ...(await buildRow(network, options, deps)),
+    ...(options.isDefault === true && { isDefault: true }),
+    ...(options.selection !== undefined && { selection: options.selection }),
+    ...(options.defaultRoute !== undefined && { defaultRoute: options.defaultRoute }),
+    ...(await recordNodeNics(options.request, deps)),
+    ...(options.device !== undefined && { device: options.device }),
+    state: "begun",
+  };
+  await writeRow(row, options.facts, deps);
+  return row;
+}
+
+interface Added {
+  readonly row: JournalRow;
+  readonly result: CniResult;
+  /** Why the network rejected the preferred addresses. */
+  readonly rejection?: string;
+}
+
+/** A failed ADD may leave a NIC and a lease, so DEL follows every failure. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+export async function addOrUndo(
+  begun: JournalRow,
+  options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
+  deps: Deps,
+): Promise<Added> {
+  const { facts, check } = options;
+  let row = begun;
+  try {
+    await prepareDeviceInfo(row, deps);
+    const result = await deps.cni.add(row.request);
+    row = await withDeviceInfo({ ...row, result }, deps);
+    await check?.(result);
+    const remember = async (changed: JournalRow): Promise<void> => {
+      row = changed;
+      await deps.journal.write(changed);
+    };
+    await claimDefaultRoutes(row, remember, deps);
+    return { row, result };
+  } catch (error) {
+    // If DEL fails too, the row stays "begun" and the next pass tries again. The first error is reported.
+    await detach(row, facts, deps).catch((undoError: unknown) => {
+      const reason = messageOf(undoError);
+      deps.log.warn("failed to undo an attachment", { pod: facts.key, reason });
+    });
+    throw error;
+  }
+}
+
+interface AttachmentConfig extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
+  readonly result?: CniResult;
+}
+
+/** Without a usable configuration a detach only removes the NIC. Forbidden ones are not used, because pod authors can forge the status. */
+async function buildConfig(
+  network: string,
+  facts: PodFacts,
+  where: { readonly sandbox: Sandbox; readonly deps: Deps },
+): Promise<AttachmentConfig> {
+  const { sandbox, deps } = where;
+  return {
+    config: await findUsableConfig(network, facts, deps),
+    args: buildPodArgs(facts, sandbox),
+    capabilityArgs: {},
+  };
+}
+
+async function findUsableConfig(
+  network: string,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<AttachmentRequest["config"]> {
+  try {
+    if (await mayUse(network, facts, deps)) {
+      const config = await readDefinition(network, deps);
+      const forbidden = await findForbidden(network, config, deps);
+      if (forbidden === undefined || !isRejection(forbidden)) return config;
+    }
+  } catch (error) {
+    if (!isUnusableDefinition(error)) throw error;
+  }
+  return { cniVersion: "1.0.0", name: parseKey(network).name, plugins: [] };
+}
+
+/** @throws AppError with SANDBOX_NOT_FOUND */
+export async function adopt(
+  { network, interfaceName }: ForeignAttachment,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<void> {
+  const sandbox = requireSandbox(facts);
+  const cached = await deps.resultCache.find(sandbox.id, interfaceName);
+  const source = cached ?? (await buildConfig(network, facts, { sandbox, deps }));
+  const { result, ...settings } = source;
+  const { id: containerId, netnsPath } = sandbox;
+  const request = { containerId, netnsPath, interfaceName, ...settings };
+  const row: JournalRow = {
+    ...(await buildRow({ network }, { facts, sandbox, request }, deps)),
+    state: "attached",
+    isAdopted: true,
+    ...(result === undefined ? {} : { result }),
+  };
+  await writeRow(row, facts, deps);
+  const isCached = cached !== undefined;
+  deps.log.info("adopted network", {
+    pod: facts.key,
+    network,
+    link: interfaceName,
+    isRemembered: isCached,
+  });
+}
 
 /** @throws AppError of the plugins, the request and the sandbox */
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
@@ -65,12 +357,6 @@ async function explainFailure(error: unknown, network: string, deps: Deps): Prom
 }
 
 type Intent = Parameters<typeof beginAttachment>[1];
-
-interface Added {
-  readonly row: JournalRow;
-  readonly result: CniResult;
-  readonly rejection?: string;
-}
 
 async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
   const { facts } = intent;

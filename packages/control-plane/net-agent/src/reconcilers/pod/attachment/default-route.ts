@@ -14,9 +14,8 @@ import {
 } from "@patchbay/core/nics";
 import type { OpenNetns } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
-import { findVmiOf } from "../launcher.ts";
-import type { PodFacts } from "../observe.ts";
-import { reportRouteLost } from "../events.ts";
+import { findVmiOf, type PodFacts } from "../observe.ts";
+import { reportRouteLost } from "../report.ts";
 import { openRowNetns } from "./netns.ts";
 
 /** More than any ordinary pod has. Whoever may change the pod's routes could create any number. */

@@ -12,7 +12,7 @@ import { findMovedNic, movesNodeNic } from "@patchbay/core/nics";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { reportDetached, reportRemovedByForce } from "../events.ts";
+import { reportDetached, reportRemovedByForce } from "../report.ts";
 import { restoreRoutes } from "./default-route.ts";
 import { removeDeviceInfo } from "./device.ts";
 import { openRowNetns } from "./netns.ts";

@@ -6,7 +6,7 @@ import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/cor
 import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { reportNicNotRestored } from "../events.ts";
+import { reportNicNotRestored } from "../report.ts";
 
 /** Attempts until a person has to fix the NIC. Hardware returns from a deleted namespace with a delay. */
 const ATTEMPTS_MAX = 5;

@@ -12,7 +12,7 @@ import { createCachedReader, createMutationCache } from "@patchbay/kube";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
-import { addIface, removeIface } from "../routes/ifaces.ts";
+import { addIface, removeIface } from "./change-vm.ts";
 import { mutate } from "../admission/mutate.ts";
 import { validate } from "../admission/validate.ts";
 import { admissionRequest, BLUE, MAC, specWith, vmWith } from "../testing/admission.ts";

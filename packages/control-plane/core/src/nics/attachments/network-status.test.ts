@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { NetworkStatus } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { listInterfaces, mergeNetworkStatus, type ReportedAttachment } from "./network-status.ts";
+import {
+  listInterfaces,
+  mergeNetworkStatus,
+  type ReportedAttachment,
+} from "./attachment-actions.ts";
 
 const DEFAULT: NetworkStatus = { name: "kindnet", interface: "eth0", default: true, dns: {} };
 const FOREIGN: NetworkStatus = { name: "x/y", interface: "net9", dns: {} };

@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs CNI plugins: ADD, DEL, CHECK, STATUS and GC of the plugins of a list, each with a deadline.
+// Source: CNI SPEC 1.1 sections 2 and 3
+import pLimit from "p-limit";
+import { isJsonObject, parseJson, parseIp } from "@patchbay/api";
+import { AppError, isAppError } from "@patchbay/base";
+import type {
+  AttachmentRequest,
+  CommandResult,
+  ProcessRunner,
+  AttachmentName,
+  CniResult,
+  NetworkConfigList,
+  Cni,
+} from "@patchbay/core/interfaces";
+import type { LimitFunction } from "p-limit";
+import { parseVersions, isAtLeast, negotiateVersion } from "./version.ts";
+import { printPluginConfig, isFileName, parseResult } from "./formats.ts";
+
+/** PATH for programs that plugins run, such as iptables and ip. */
+const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+interface PluginHost {
+  readonly runner: ProcessRunner;
+  /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
+  readonly binDirs: readonly string[];
+  readonly limit: LimitFunction;
+  /** Process family of the plugins, the same after a restart: see {@link ProcessRunner.killFamily}. */
+  readonly family: string;
+  /** A process whose mount and network namespaces plugins run in; unset for this process's own. */
+  readonly hostProcess?: number;
+}
+
+interface Invocation {
+  readonly plugin: string;
+  readonly network: string;
+  readonly command: "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "VERSION";
+  readonly stdin: string;
+  /** CNI_ variables other than CNI_COMMAND and CNI_PATH. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  /**
+   * ADDRESS/LENGTH of a NIC whose network namespace was deleted. The plugin runs with a stand-in namespace that has a
+   * link with these addresses, because it derives from them what it must remove on the host.
+   */
+  readonly standInAddresses?: readonly string[];
+}
+
+function buildEnvironment(request: AttachmentRequest): Readonly<Record<string, string>> {
+  return {
+    CNI_CONTAINERID: request.containerId,
+    CNI_NETNS: request.netnsPath ?? "",
+    CNI_IFNAME: request.interfaceName,
+    CNI_ARGS: request.args.map(([key, value]) => `${key}=${value}`).join(";"),
+  };
+}
+
+/** Errors that only another configuration resolves. Source: CNI SPEC 1.1 section 5, "Error" */
+const CONFIG_CODES = [1, 2, 6, 7];
+
+/** Characters of a plugin's message to repeat in events and an annotation. */
+const MESSAGE_MAX = 1_000;
+
+/** Exit code of a shell and of nsenter for a missing program. Source: POSIX sh, 2.8.2 */
+const NO_SUCH_PROGRAM = 127;
+
+/**
+ * Creates a link in a stand-in namespace, and runs the plugin outside of it. The namespace is deleted with this
+ * process. The link is a veth, because the plugin needs that kernel module anyway.
+ */
+const STAND_IN_SCRIPT = `
+ip link add "$CNI_IFNAME" type veth
+for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
+CNI_NETNS=/proc/$$/ns/net nsenter --target "$PPID" --net -- "$@"`;
+
+/** Plugins, their libraries and the links they create belong to the host, because a container runtime would run them there. */
+function buildCommand(
+  path: string,
+  { hostProcess }: PluginHost,
+  { standInAddresses }: Invocation,
+): readonly [string, ...string[]] {
+  const plugin: readonly [string, ...string[]] =
+    hostProcess === undefined
+      ? [path]
+      : ["nsenter", "--target", String(hostProcess), "--mount", "--net", "--", path];
+  return standInAddresses === undefined
+    ? plugin
+    : ["unshare", "--net", "--", "sh", "-c", STAND_IN_SCRIPT, "sh", ...plugin];
+}
+
+function isMissing(
+  { hostProcess }: PluginHost,
+  { standInAddresses }: Invocation,
+  { exitCode }: { readonly exitCode: number },
+): boolean {
+  const isWrapped = hostProcess !== undefined || standInAddresses !== undefined;
+  return isWrapped && exitCode === NO_SUCH_PROGRAM;
+}
+
+async function runFrom(
+  directory: string,
+  host: PluginHost,
+  call: Invocation,
+): Promise<CommandResult | undefined> {
+  try {
+    const outcome = await host.limit(() =>
+      host.runner.run({
+        argv: buildCommand(`${directory}/${call.plugin}`, host, call),
+        stdin: call.stdin,
+        env: {
+          PATH: PROGRAM_PATH,
+          ...call.env,
+          ...(call.standInAddresses && { STAND_IN_ADDRESSES: call.standInAddresses.join(" ") }),
+          CNI_COMMAND: call.command,
+          CNI_PATH: host.binDirs.join(":"),
+        },
+        timeoutMs: call.timeoutMs,
+        // A plugin that survived this process would compete with plugins of the next one for the same sandbox, and so
+        // would its IPAM plugin.
+        family: host.family,
+      }),
+    );
+    return isMissing(host, call, outcome) ? undefined : outcome;
+  } catch (error) {
+    if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;
+    if (isAppError(error, "OS_PROGRAM_FAILED")) throw outputTooLong(call, error);
+    if (!isAppError(error, "OS_TIMED_OUT")) throw error;
+    throw new AppError(
+      "CNI_TIMED_OUT",
+      { plugin: call.plugin, command: call.command, timeoutMs: call.timeoutMs },
+      { cause: error },
+    );
+  }
+}
+
+function outputTooLong({ plugin, command }: Invocation, error: AppError): AppError {
+  const message = String(error.details["stderr"]);
+  return new AppError(
+    "CNI_PLUGIN_FAILED",
+    { plugin, command, message, cniCode: 0 },
+    { cause: error },
+  );
+}
+
+/** A plugin's message in one line of bounded length, from arbitrary bytes. */
+function oneLine(text: string): string {
+  const head = text.trimStart().slice(0, MESSAGE_MAX + 1);
+  const line = head.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
+  return head.length > MESSAGE_MAX ? `${line}…` : line;
+}
+
+function toError(call: Invocation, outcome: CommandResult): AppError {
+  const { plugin, command } = call;
+  const answer = parseJson(outcome.stdout);
+  if (!isJsonObject(answer) || typeof answer["code"] !== "number") {
+    const outputs = [outcome.stderr, outcome.stdout].map(oneLine);
+    const output = outputs.filter((text) => text !== "").slice(0, 1);
+    const message = [`exit code ${String(outcome.exitCode)}`, ...output].join(": ");
+    return new AppError("CNI_PLUGIN_FAILED", { plugin, command, message, cniCode: 0 });
+  }
+  const { code: cniCode, msg, details } = answer;
+  const message = [msg, details].filter((part) => typeof part === "string" && part !== "");
+  const text = oneLine(message.join("; "));
+  return CONFIG_CODES.includes(cniCode)
+    ? new AppError("CNI_CONFIG_INVALID", {
+        network: call.network,
+        reason: `plugin ${plugin}: ${text}`,
+        cniCode,
+      })
+    : new AppError("CNI_PLUGIN_FAILED", { plugin, command, message: text, cniCode });
+}
+
+/**
+ * Runs the plugin from the first directory that has it, and returns its standard output.
+ * @throws AppError with CNI_PLUGIN_MISSING, CNI_TIMED_OUT, CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID
+ */
+async function invokePlugin(host: PluginHost, call: Invocation): Promise<string> {
+  for (const directory of host.binDirs) {
+    const outcome = await runFrom(directory, host, call);
+    if (outcome === undefined) continue;
+    if (outcome.exitCode !== 0) throw toError(call, outcome);
+    return outcome.stdout;
+  }
+  throw new AppError("CNI_PLUGIN_MISSING", { plugin: call.plugin, path: host.binDirs.join(":") });
+}
+
+/** VERSION has no side effects. */
+const VERSION_TIMEOUT_MS = 5_000;
+
+/** Versions by plugin; undefined if the plugin's answer was not understood. */
+type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
+
+/** Queried once per plugin. A plugin without VERSION is used with the version of the configuration. */
+async function querySupportedVersions(
+  host: PluginHost,
+  known: KnownVersions,
+  plugin: string,
+): Promise<readonly string[] | undefined> {
+  const before = known.get(plugin);
+  if (before !== undefined) return before;
+  // Concurrent callers share one query; a failed one is repeated.
+  const query = queryVersions(host, plugin).then(parseVersions);
+  known.set(plugin, query);
+  let versions: readonly string[] | undefined;
+  try {
+    versions = await query;
+    return versions;
+  } finally {
+    if (versions === undefined) known.delete(plugin);
+  }
+}
+
+async function queryVersions(host: PluginHost, plugin: string): Promise<unknown> {
+  try {
+    const answer = await invokePlugin(host, {
+      plugin,
+      network: plugin,
+      command: "VERSION",
+      stdin: JSON.stringify({ cniVersion: "1.0.0" }),
+      env: {},
+      timeoutMs: VERSION_TIMEOUT_MS,
+    });
+    return parseJson(answer);
+  } catch (error) {
+    if (isAppError(error, "CNI_PLUGIN_FAILED") || isAppError(error, "CNI_CONFIG_INVALID")) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** Deadline of read-only operations. */
+const READ_TIMEOUT_MS = 10_000;
+/** As for DEL, because GC repeats it. */
+const GC_TIMEOUT_MS = 30_000;
+/** The first version with STATUS and GC. */
+const STATUS_AND_GC_VERSION = "1.1.0";
+
+type Plugin = NetworkConfigList["plugins"][number];
+
+/** The plugin bridge requires an IPAM plugin even if the configuration has none. Source: plugins 1.1.1, bridge cmdCheck */
+function requiresMissingIpam({ type, ipam }: Plugin): boolean {
+  return type === "bridge" && !(isJsonObject(ipam) && typeof ipam["type"] === "string");
+}
+
+/**
+ * Removes the MAC of a bridge from the result of ADD. A bridge without a MAC of its own uses that of a port, which
+ * changes, and the plugin bridge reports that as an error. Source: plugins 1.1.1, bridge validateCniBrInterface
+ */
+function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
+  if (type !== "bridge" || result.interfaces === undefined) return result;
+  const [bridge, ...otherNics] = result.interfaces;
+  if (bridge === undefined || (bridge.sandbox ?? "") !== "") return result;
+  return { ...result, interfaces: [{ ...bridge, mac: "" }, ...otherNics] };
+}
+
+async function checkAll(
+  host: PluginHost,
+  { request, prevResult }: { readonly request: AttachmentRequest; readonly prevResult: CniResult },
+): Promise<boolean> {
+  const { config, capabilityArgs } = request;
+  const { cniVersion } = prevResult;
+  if (config.disableCheck === true || !isAtLeast(cniVersion, "0.4.0")) return false;
+  const checked = config.plugins.filter((plugin) => !requiresMissingIpam(plugin));
+  for (const plugin of checked) {
+    const list = { name: config.name, cniVersion };
+    await invokePlugin(host, {
+      plugin: plugin.type,
+      network: config.name,
+      command: "CHECK",
+      stdin: printPluginConfig(plugin, list, {
+        capabilityArgs,
+        prevResult: withoutBridgeMac(plugin, prevResult),
+      }),
+      env: buildEnvironment(request),
+      timeoutMs: READ_TIMEOUT_MS,
+    });
+  }
+  return checked.length > 0;
+}
+
+/** Plugins that support STATUS and GC. */
+async function listSupporting(
+  host: PluginHost,
+  known: KnownVersions,
+  { cniVersion, plugins }: NetworkConfigList,
+): Promise<readonly Plugin[]> {
+  if (!isAtLeast(cniVersion, STATUS_AND_GC_VERSION)) return [];
+  const able: Plugin[] = [];
+  for (const plugin of plugins) {
+    const versions = await querySupportedVersions(host, known, plugin.type);
+    if (versions?.includes(STATUS_AND_GC_VERSION) === true) able.push(plugin);
+  }
+  return able;
+}
+
+async function checkStatus(
+  host: PluginHost,
+  known: KnownVersions,
+  config: NetworkConfigList,
+): Promise<boolean> {
+  const able = await listSupporting(host, known, config);
+  for (const plugin of able) {
+    await invokePlugin(host, {
+      plugin: plugin.type,
+      network: config.name,
+      command: "STATUS",
+      stdin: printPluginConfig(
+        plugin,
+        { name: config.name, cniVersion: STATUS_AND_GC_VERSION },
+        {},
+      ),
+      env: {},
+      timeoutMs: READ_TIMEOUT_MS,
+    });
+  }
+  return able.length > 0;
+}
+
+async function collectGarbage(
+  host: PluginHost,
+  known: KnownVersions,
+  what: {
+    readonly config: NetworkConfigList;
+    readonly listValid: () => Promise<readonly AttachmentName[]>;
+  },
+): Promise<boolean> {
+  const { config } = what;
+  const able = config.disableGC === true ? [] : await listSupporting(host, known, config);
+  if (able.length === 0) return false;
+  const valid = (await what.listValid()).map(({ containerId, interfaceName }) => ({
+    containerID: containerId,
+    ifname: interfaceName,
+  }));
+  // libcni sends both names, because the specification has used either.
+  const more = { "cni.dev/valid-attachments": valid, "cni.dev/attachments": valid };
+  const failures: unknown[] = [];
+  for (const plugin of able) {
+    await invokePlugin(host, {
+      plugin: plugin.type,
+      network: config.name,
+      command: "GC",
+      stdin: printPluginConfig(
+        plugin,
+        { name: config.name, cniVersion: STATUS_AND_GC_VERSION },
+        { more },
+      ),
+      env: {},
+      timeoutMs: GC_TIMEOUT_MS,
+    }).catch((error: unknown) => failures.push(error));
+  }
+  if (failures.length > 0) throw failures[0];
+  return true;
+}
+
+interface Lock {
+  holders: number;
+  isExclusive: boolean;
+  waiters: (() => void)[];
+}
+
+/** Locks by name, either shared by many operations or held by one. */
+export class SharedLocks {
+  readonly #locks = new Map<string, Lock>();
+
+  /** Waits for an exclusive operation, then runs beside other shared ones. */
+  async runShared<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const lock = this.#getLock(name);
+    while (lock.isExclusive) await waitForChange(lock);
+    lock.holders += 1;
+    try {
+      return await work();
+    } finally {
+      lock.holders -= 1;
+      this.#notify(name, lock);
+    }
+  }
+
+  /** Waits for running operations; later ones wait for it. */
+  async runExclusive<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const lock = this.#getLock(name);
+    while (lock.isExclusive) await waitForChange(lock);
+    lock.isExclusive = true;
+    try {
+      while (lock.holders > 0) await waitForChange(lock);
+      return await work();
+    } finally {
+      lock.isExclusive = false;
+      this.#notify(name, lock);
+    }
+  }
+
+  #getLock(name: string): Lock {
+    const lock = this.#locks.get(name) ?? { holders: 0, isExclusive: false, waiters: [] };
+    this.#locks.set(name, lock);
+    return lock;
+  }
+
+  #notify(name: string, lock: Lock): void {
+    const waiting = lock.waiters.splice(0);
+    if (waiting.length === 0 && lock.holders === 0 && !lock.isExclusive) this.#locks.delete(name);
+    for (const wake of waiting) wake();
+  }
+}
+
+function waitForChange(lock: Lock): Promise<void> {
+  return new Promise((resolve) => {
+    lock.waiters.push(resolve);
+  });
+}
+
+/** Replaces operations by those in `changed`. */
+export function wrapCni(cni: Cni, changed: Partial<Cni>): Cni {
+  return {
+    add: (request) => cni.add(request),
+    del: (request, prevResult) => cni.del(request, prevResult),
+    check: (request, prevResult) => cni.check(request, prevResult),
+    status: (config) => cni.status(config),
+    gc: (config, listValid) => cni.gc(config, listValid),
+    releaseAddresses: (request) => cni.releaseAddresses(request),
+    ...changed,
+  };
+}
+
+interface CniDeps extends Omit<PluginHost, "limit"> {
+  /** Deadline of one plugin's ADD, milliseconds. Default: a minute, in which a DHCP server can answer. */
+  readonly addTimeoutMs?: number;
+}
+
+/**
+ * Plugins at once, because each starts programs of its own and more would not finish sooner. After a node's start all
+ * pods arrive together, and the load must not grow with their number.
+ */
+const PLUGINS_MAX = 8;
+const ADD_TIMEOUT_MS = 60_000;
+const DEL_TIMEOUT_MS = 30_000;
+/** "Container unknown": nothing to clean up. Source: CNI SPEC 1.1 section 5, "Error" */
+const UNKNOWN_CONTAINER = 3;
+
+/** Runs each plugin in a process group of its own with a deadline. */
+export function createCni(host: CniDeps): Cni {
+  const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
+  const supported: KnownVersions = new Map();
+  const locks = new SharedLocks();
+  /** GC of a network excludes its other operations. Source: CNI SPEC 1.1, "Lifecycle & Ordering" */
+  const withLocks = <T>(
+    { config, containerId }: AttachmentRequest,
+    work: () => Promise<T>,
+  ): Promise<T> =>
+    locks.runShared(`network ${config.name}`, () =>
+      locks.runExclusive(`container ${containerId}`, work),
+    );
+  return {
+    add: (request) => withLocks(request, () => addAll(deps, supported, request)),
+    del: (request, prevResult) =>
+      withLocks(request, () => delAll(deps, supported, { request, prevResult })),
+    check: (request, prevResult) =>
+      withLocks(request, () => checkAll(deps, { request, prevResult })),
+    status: (config) => checkStatus(deps, supported, config),
+    gc: (config, listValid) =>
+      locks.runExclusive(`network ${config.name}`, () =>
+        collectGarbage(deps, supported, { config, listValid }),
+      ),
+    releaseAddresses: (request) =>
+      withLocks(request, () => releaseAddresses(deps, supported, request)),
+  };
+}
+
+interface Host extends CniDeps, PluginHost {}
+
+async function addAll(
+  deps: Host,
+  known: KnownVersions,
+  request: AttachmentRequest,
+): Promise<CniResult> {
+  const { config } = request;
+  const supported: (readonly string[] | undefined)[] = [];
+  for (const { type } of config.plugins)
+    supported.push(await querySupportedVersions(deps, known, type));
+  const cniVersion = negotiateVersion(config.cniVersion, supported);
+  let result: CniResult | undefined;
+  for (const plugin of config.plugins) {
+    const invocation: Invocation = {
+      plugin: plugin.type,
+      network: config.name,
+      command: "ADD",
+      stdin: printPluginConfig(
+        plugin,
+        { name: config.name, cniVersion },
+        {
+          capabilityArgs: request.capabilityArgs,
+          prevResult: isAtLeast(cniVersion, "0.3.0") ? result : undefined,
+        },
+      ),
+      env: buildEnvironment(request),
+      timeoutMs: deps.addTimeoutMs ?? ADD_TIMEOUT_MS,
+    };
+    result = readResult(plugin, await invokePlugin(deps, invocation), cniVersion);
+  }
+  return result ?? { cniVersion };
+}
+
+function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult {
+  const result = parseResult(text, cniVersion);
+  if (result !== undefined) return result;
+  throw new AppError("CNI_PLUGIN_FAILED", {
+    plugin: plugin.type,
+    command: "ADD",
+    message: "the answer is not a CNI result",
+    cniCode: 0,
+  });
+}
+
+/** Same configuration and environment as the main plugin's. Source: CNI SPEC 1.1 section 4 */
+async function releaseAddresses(
+  deps: Host,
+  known: KnownVersions,
+  request: AttachmentRequest,
+): Promise<void> {
+  for (const plugin of request.config.plugins.toReversed()) {
+    const ipam = isJsonObject(plugin["ipam"]) ? plugin["ipam"]["type"] : undefined;
+    if (typeof ipam !== "string" || !isFileName(ipam)) continue;
+    const supported = [await querySupportedVersions(deps, known, ipam)];
+    const cniVersion = negotiateVersion(request.config.cniVersion, supported);
+    await invokePlugin(deps, {
+      ...delInvocation(plugin, cniVersion, { request, prevResult: undefined }),
+      plugin: ipam,
+    });
+  }
+}
+
+interface Removal {
+  readonly request: AttachmentRequest;
+  readonly prevResult: CniResult | undefined;
+}
+
+async function delAll(deps: Host, known: KnownVersions, removal: Removal): Promise<void> {
+  const { request, prevResult } = removal;
+  const failures: unknown[] = [];
+  for (const plugin of request.config.plugins.toReversed()) {
+    try {
+      // The version of ADD if it is known, because plugins refuse a previous result of another version.
+      const cniVersion =
+        prevResult?.cniVersion ??
+        negotiateVersion(request.config.cniVersion, [
+          await querySupportedVersions(deps, known, plugin.type),
+        ]);
+      await invokePlugin(deps, delInvocation(plugin, cniVersion, removal));
+    } catch (error) {
+      // Continues after a failed plugin, so that the others can clean up; reports the first failure.
+      if (!isUnknownContainer(error)) failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+function isUnknownContainer(error: unknown): boolean {
+  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] === UNKNOWN_CONTAINER;
+}
+
+function delInvocation(
+  plugin: Plugin,
+  cniVersion: string,
+  { request, prevResult }: Removal,
+): Invocation {
+  const { config, capabilityArgs } = request;
+  const standInAddresses = findMasqueraded(plugin, { request, prevResult });
+  return {
+    plugin: plugin.type,
+    network: config.name,
+    command: "DEL",
+    stdin: printPluginConfig(
+      plugin,
+      { name: config.name, cniVersion },
+      { capabilityArgs, prevResult: isAtLeast(cniVersion, "0.4.0") ? prevResult : undefined },
+    ),
+    env: buildEnvironment(request),
+    timeoutMs: DEL_TIMEOUT_MS,
+    ...(standInAddresses.length > 0 && { standInAddresses }),
+  };
+}
+
+/**
+ * Addresses whose masquerading rules the plugin would leave behind, because it reads them from a namespace that was
+ * deleted. Source: CNI plugins bridge and ptp, cmdDel
+ */
+function findMasqueraded(plugin: Plugin, { request, prevResult }: Removal): readonly string[] {
+  if (plugin["ipMasq"] !== true || request.netnsPath !== undefined) return [];
+  const addresses = (prevResult?.ips ?? []).map(({ address }) => address);
+  return addresses.filter((address) => parseIp(address) !== undefined);
+}

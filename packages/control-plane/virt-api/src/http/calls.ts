@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Subresource requests: identity of their callers, and responses with Kubernetes `metav1.Status` bodies.
+import type { IncomingMessage } from "node:http";
+import type { ClientAuthority } from "@patchbay/daemon";
+import {
+  PODS,
+  names,
+  type Cause,
+  type KubeObject,
+  type ResourceType,
+  type StatusBody,
+} from "@patchbay/api";
+import type { Store } from "@patchbay/core/interfaces";
+import type { HandlerAnswer } from "../handlers/client.ts";
+import { CATALOGUE, isAppError, type AppError } from "@patchbay/base";
+import type { Refusal } from "@patchbay/core/requests";
+
+/** Source: Kubernetes authentication.k8s.io/v1 UserInfo. */
+export interface User {
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+// Source: Kubernetes "Configure the Aggregation Layer".
+
+const USER_HEADER = "x-remote-user";
+const GROUP_HEADER = "x-remote-group";
+/** Prefix of claim names, which are URL-encoded. Source: Kubernetes, the default of requestheader-extra-headers-prefix. */
+const EXTRA_PREFIX = "x-remote-extra-";
+
+function parseClaimName(header: string): string | undefined {
+  try {
+    return decodeURIComponent(header.slice(EXTRA_PREFIX.length));
+  } catch {
+    return undefined;
+  }
+}
+
+function parseExtra(headers: IncomingMessage["headersDistinct"]): Pick<User, "extra"> {
+  const claims = Object.entries(headers).flatMap(([header, values = []]) => {
+    const claim = header.startsWith(EXTRA_PREFIX) ? parseClaimName(header) : undefined;
+    return claim === undefined ? [] : [[claim, values] as const];
+  });
+  return claims.length === 0 ? {} : { extra: Object.fromEntries(claims) };
+}
+
+/** Returns undefined if the request does not come from the front proxy, or without a user name. */
+export function findRemoteUser(
+  frontProxy: ClientAuthority | undefined,
+  request: Pick<IncomingMessage, "socket" | "headersDistinct">,
+): User | undefined {
+  if (frontProxy?.vouchesFor(request) !== true) return undefined;
+  const { headersDistinct } = request;
+  const [name = ""] = headersDistinct[USER_HEADER] ?? [];
+  if (name === "") return undefined;
+  return { name, groups: headersDistinct[GROUP_HEADER] ?? [], ...parseExtra(headersDistinct) };
+}
+
+export interface TokenPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Returns undefined if the pod does not exist or is not scheduled. */
+export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
+
+/** Limit of cached pods, one per node; evicts the oldest. Source: Kubernetes "Considerations for large clusters", nodes. */
+const CACHED_PODS_MAX = 5000;
+
+/** Caches by uid: the node of a pod never changes, and a new pod with the same name has another uid. */
+export function createPodNodeLookup(store: Store): FindPodNode {
+  const nodeByUid = new Map<string, string>();
+  return async ({ uid, ...key }) => {
+    const cached = nodeByUid.get(uid);
+    if (cached !== undefined) return cached;
+    const pod = await store.find(PODS, key);
+    const node = pod?.metadata.uid === uid ? pod.spec.nodeName : undefined;
+    if (node === undefined || node === "") return undefined;
+    nodeByUid.set(uid, node);
+    const [oldest] = nodeByUid.keys();
+    if (nodeByUid.size > CACHED_PODS_MAX && oldest !== undefined) nodeByUid.delete(oldest);
+    return node;
+  };
+}
+
+/** Account of all agents that write the status of VMIs. It is the same on all nodes, so a claim or certificate identifies the node. */
+export const AGENT_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
+/** Source: Kubernetes serviceaccount claims, since 1.21. */
+const POD_CLAIMS = {
+  name: "authentication.kubernetes.io/pod-name",
+  uid: "authentication.kubernetes.io/pod-uid",
+} as const;
+/** Servers before 1.30 set the pod claims only. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
+const NODE_CLAIM = "authentication.kubernetes.io/node-name";
+
+export interface PodLookup {
+  readonly findPodNode: FindPodNode;
+}
+
+function listNamedNodes({ groups, extra }: User): readonly string[] {
+  const prefix = names.NODE_GROUP_PREFIX;
+  const certified = groups.filter((group) => group.startsWith(prefix));
+  return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
+}
+
+/** Returns undefined if the token names no pod or several. */
+function findTokenPod({ extra }: User): TokenPod | undefined {
+  const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
+  const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
+  const isOne = otherNames.length === 0 && otherUids.length === 0;
+  return name === undefined || uid === undefined || !isOne
+    ? undefined
+    : { namespace: names.SERVICES_NAMESPACE, name, uid };
+}
+
+/** Returns undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
+export async function findAgentNode(
+  user: User,
+  { findPodNode }: PodLookup,
+): Promise<string | undefined> {
+  const nodes = listNamedNodes(user);
+  if (nodes.length > 0) return nodes.length === 1 ? nodes[0] : undefined;
+  const pod = findTokenPod(user);
+  return pod === undefined ? undefined : findPodNode(pod);
+}
+
+/** Namespace and name, from the path, are the key of the VM or VMI. */
+export interface Call {
+  readonly namespace: string;
+  readonly name: string;
+  readonly user: User;
+  /** Set by `?dryRun=All`, or by `dryRun: ["All"]` in the body. */
+  readonly dryRun: boolean;
+  readonly query: URLSearchParams;
+  /** The parsed JSON; undefined without a body. */
+  readonly body: unknown;
+}
+
+/** Errors become responses, by their code. */
+export type CallHandler = (call: Call) => Promise<Answer>;
+
+export interface Answer {
+  readonly code: number;
+  readonly body: unknown;
+  /** Media type of a binary body; unset for JSON. */
+  readonly type?: string;
+}
+
+export interface About {
+  readonly type: ResourceType<KubeObject>;
+  readonly name: string;
+}
+
+/** Source: Kubernetes metav1.StatusReason. */
+const REASONS: Readonly<Record<number, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  409: "Conflict",
+  413: "RequestEntityTooLarge",
+  415: "UnsupportedMediaType",
+  422: "Invalid",
+  429: "TooManyRequests",
+  503: "ServiceUnavailable",
+  504: "Timeout",
+};
+
+interface Failure {
+  readonly code: number;
+  readonly message: string;
+  readonly reason?: string;
+  readonly about?: About;
+  readonly causes?: readonly Cause[];
+}
+
+function buildDetails(failure: Failure): StatusBody["details"] {
+  const { about, causes = [] } = failure;
+  const details = {
+    ...(about === undefined
+      ? {}
+      : { name: about.name, group: about.type.group, kind: about.type.resource }),
+    ...(causes.length === 0 ? {} : { causes }),
+  };
+  return Object.keys(details).length === 0 ? undefined : details;
+}
+
+export function toFailureAnswer(failure: Failure): Answer {
+  const details = buildDetails(failure);
+  const body: StatusBody = {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message: failure.message,
+    reason: failure.reason ?? REASONS[failure.code] ?? "InternalError",
+    ...(details === undefined ? {} : { details }),
+    code: failure.code,
+  };
+  return { code: failure.code, body };
+}
+
+export function toRefusalAnswer(refusal: Refusal, about: About): Answer {
+  return toFailureAnswer({ ...refusal, about });
+}
+
+/** Responds with 404, with the API server's message. */
+export function toNotFoundAnswer(about: About): Answer {
+  const { group, resource } = about.type;
+  return toFailureAnswer({
+    code: 404,
+    message: `${resource}${group === "" ? "" : `.${group}`} "${about.name}" not found`,
+    about,
+  });
+}
+
+export function toNodeAnswer({ code, body }: HandlerAnswer, about: About): Answer {
+  const { message } = body;
+  const text = typeof message === "string" ? message : "the node gave no reason";
+  return toFailureAnswer({ code, message: text, about });
+}
+
+export function toConflictAnswer(about: About, text: string): Answer {
+  const conflict = `${about.type.resource} "${about.name}" is being changed by other clients; try again`;
+  const message = text === "" ? conflict : `${conflict} (${text})`;
+  return toFailureAnswer({ code: 409, message, about });
+}
+
+function toSuccessAnswer(code: number, message: string): Answer {
+  const body: StatusBody = {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Success",
+    message,
+    code,
+  };
+  return { code, body };
+}
+
+/** Responds with 202: the change will happen, or would happen in a dry run. */
+export function toAcceptedAnswer(message: string): Answer {
+  return toSuccessAnswer(202, message);
+}
+
+/** Responds with 200: the change has happened. */
+export function toDoneAnswer(message: string): Answer {
+  return toSuccessAnswer(200, message);
+}
+
+/** The Kubernetes client prints one line for each cause, `FIELD: MESSAGE`. */
+function listCauses(error: AppError): readonly Cause[] {
+  const { causes } = error.details;
+  if (typeof causes !== "string" || causes === "") return [];
+  return causes.split("\n").map((line) => {
+    const colon = line.indexOf(": ");
+    const [field, message] = colon < 0 ? ["", line] : [line.slice(0, colon), line.slice(colon + 2)];
+    return { reason: "FieldValueInvalid", field, message };
+  });
+}
+
+/** Forwards errors of the API server with their status. */
+export function toErrorAnswer(error: unknown): Answer {
+  if (!isAppError(error)) return toFailureAnswer({ code: 500, message: "internal error" });
+  const { status, message } = error.details;
+  const isForwarded = error.code.startsWith("KUBE_") && typeof status === "number";
+  return toFailureAnswer({
+    code: isForwarded ? status : CATALOGUE[error.code].http,
+    message: isForwarded && typeof message === "string" ? message : error.message,
+    causes: listCauses(error),
+  });
+}

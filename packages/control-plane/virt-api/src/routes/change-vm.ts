@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+// PUT requests that change a VM: addinterface, removeinterface, start, stop, restart, migrate and evacuate/cancel. Each
+// reads, plans and writes, and starts again after a conflict.
+import {
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type KubeObject,
+  type ResourceType,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type NetworkConfig,
+  type FieldProblem,
+  type StateChangeRequest,
+  apiVersionOf,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import { isOwnedBy, findOwnerVm } from "@patchbay/core/vm";
+import {
+  type NicTarget,
+  targetProblem,
+  type NicPlan,
+  parseAddIface,
+  planAddIface,
+  parseRemoveIface,
+  planRemoveIface,
+  type Parsed,
+  type RunStateFacts,
+  type RunStateOptions,
+  type RunStatePlan,
+  parseStartBody,
+  planStart,
+  parseStopBody,
+  planStop,
+  parseRestartBody,
+  planRestart,
+  parseMigrateBody,
+  planMigrate,
+  readMembers,
+} from "@patchbay/core/requests";
+import { type Reader, isLostRace } from "@patchbay/kube";
+import type { ObjectKey } from "@patchbay/core/interfaces";
+import {
+  type About,
+  toConflictAnswer,
+  type Answer,
+  type Call,
+  toAcceptedAnswer,
+  toNotFoundAnswer,
+  toRefusalAnswer,
+  type CallHandler,
+  toFailureAnswer,
+  toDoneAnswer,
+} from "../http/calls.ts";
+import type { Deps } from "../deps.ts";
+import { chooseMac } from "@patchbay/core/nics";
+import { hasNad, findNearestNetwork, findForeignNetworkProblem } from "../networks.ts";
+import { listTwinCauses } from "../admission/validate.ts";
+import { expandVm } from "../expansion.ts";
+
+function resourceTypeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
+  return kind === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
+}
+
+function aboutTarget(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "name">): About {
+  return { type: resourceTypeOf(kind), name };
+}
+
+async function findVmWithVmi(
+  reader: Reader,
+  key: ObjectKey,
+): Promise<{ vm: VirtualMachine; vmi?: VirtualMachineInstance } | undefined> {
+  const [vm, vmi] = await Promise.all([
+    reader.find(VIRTUAL_MACHINES, key),
+    reader.find(VIRTUAL_MACHINE_INSTANCES, key),
+  ]);
+  if (vm === undefined) return undefined;
+  return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
+}
+
+/** Returns undefined if there is no VM, or if a VM with the same name is not the owner. */
+async function findOwner(
+  reader: Reader,
+  vmi: VirtualMachineInstance,
+): Promise<VirtualMachine | undefined> {
+  const owner = findOwnerVm(vmi);
+  if (owner === undefined) return undefined;
+  const namespace = vmi.metadata.namespace ?? "";
+  const vm = await reader.find(VIRTUAL_MACHINES, { namespace, name: owner.name });
+  return vm?.metadata.uid === owner.uid ? vm : undefined;
+}
+
+async function observeTarget(
+  reader: Reader,
+  kind: NicTarget["kind"],
+  key: ObjectKey,
+): Promise<NicTarget | undefined> {
+  if (kind === "vm") {
+    const observed = await findVmWithVmi(reader, key);
+    return observed === undefined ? undefined : { kind: "vm", ...observed };
+  }
+  const vmi = await reader.find(VIRTUAL_MACHINE_INSTANCES, key);
+  return vmi === undefined ? undefined : { kind: "vmi", vmi };
+}
+
+/** More conflicts in a row indicate a fault of another writer. */
+const ATTEMPTS_MAX = 10;
+
+function findServerMessage(conflict: unknown): string {
+  const { message } = isLostRace(conflict) ? conflict.details : {};
+  return typeof message === "string" ? message : "";
+}
+
+/**
+ * Repeats an attempt after conflicts. `attempt` gets the number of earlier attempts; it returns "again" or throws on
+ * a conflict. Finally responds with, and logs, the server's message.
+ */
+async function retryOnConflict(
+  attempt: (count: number) => Promise<Answer | "again">,
+  { log }: Pick<Deps, "log">,
+  about: About,
+): Promise<Answer> {
+  let conflict: unknown;
+  for (let count = 0; count < ATTEMPTS_MAX; count += 1) {
+    try {
+      const answer = await attempt(count);
+      if (answer !== "again") return answer;
+    } catch (error) {
+      if (!isLostRace(error)) throw error;
+      conflict = error;
+    }
+  }
+  const reason = findServerMessage(conflict);
+  log.warn("abandoned a request after too many conflicts", {
+    resource: about.type.resource,
+    object: about.name,
+    reason,
+  });
+  return toConflictAnswer(about, reason);
+}
+
+interface NicChange {
+  readonly kind: NicTarget["kind"];
+  readonly plan: (target: NicTarget) => NicPlan | Promise<NicPlan>;
+  readonly logChange: (target: NicTarget, call: Call) => void;
+}
+
+interface NicRequest {
+  readonly change: NicChange;
+  readonly call: Call;
+}
+
+type Planned =
+  | { readonly kind: "answer"; readonly answer: Answer }
+  | { readonly kind: "write"; readonly target: NicTarget; readonly plan: PatchPlan };
+type PatchPlan = Extract<NicPlan, { kind: "patch" }>;
+
+/** Writes a request on a VMI to its VM, which is the source of truth. */
+async function findWritable(reader: Reader, target: NicTarget): Promise<NicTarget> {
+  if (target.kind === "vm") return target;
+  const vm = await findOwner(reader, target.vmi);
+  return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
+}
+
+/** With rollout strategy Stage, changes wait for the next start and do not affect the guest. */
+function applyRollout(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
+  return isStaged && target.kind === "vm" ? { kind: "vm", vm: target.vm } : target;
+}
+
+async function writeNics(
+  deps: Deps,
+  written: { readonly target: NicTarget; readonly plan: PatchPlan },
+  call: Call,
+): Promise<void> {
+  const { target, plan } = written;
+  const object = target.kind === "vm" ? target.vm : target.vmi;
+  const key = { namespace: call.namespace, name: object.metadata.name };
+  const patch = { type: "json", operations: plan.operations } as const;
+  const updated = await deps.store.patch(resourceTypeOf(target.kind), key, patch, {
+    dryRun: call.dryRun,
+  });
+  if (!call.dryRun) deps.mutationCache.note(updated);
+}
+
+async function observeAndPlan(
+  reader: Reader,
+  { change, call }: NicRequest,
+  config: NetworkConfig,
+): Promise<Planned> {
+  const about = aboutTarget(change.kind, call);
+  const requested = await observeTarget(reader, change.kind, call);
+  if (requested === undefined) return { kind: "answer", answer: toNotFoundAnswer(about) };
+  const problem = targetProblem(requested);
+  if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, about) };
+  const target = applyRollout(await findWritable(reader, requested), config);
+  const plan = await change.plan(target);
+  switch (plan.kind) {
+    case "refused":
+      return { kind: "answer", answer: toRefusalAnswer(plan.refusal, about) };
+    case "unchanged":
+      return { kind: "answer", answer: toAcceptedAnswer(plan.message) };
+    case "patch":
+      return { kind: "write", target, plan };
+  }
+}
+
+async function carryOut(
+  deps: Deps,
+  { change, call }: NicRequest,
+  planned: Planned,
+): Promise<Answer> {
+  if (planned.kind === "answer") return planned.answer;
+  await writeNics(deps, planned, call);
+  if (!call.dryRun) change.logChange(planned.target, call);
+  return toAcceptedAnswer(planned.plan.message);
+}
+
+/** True for patches that affect a running guest, because they test the lists that they change. Other responses need fresh objects. */
+function isSafeOnCache(planned: Planned): boolean {
+  if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
+  const { target } = planned;
+  return target.kind === "vm" || findOwnerVm(target.vmi) === undefined;
+}
+
+async function tryOnCache(deps: Deps, request: NicRequest): Promise<Answer | "again"> {
+  const planned = await observeAndPlan(deps.cachedReader, request, deps.networkConfig());
+  return isSafeOnCache(planned) ? carryOut(deps, request, planned) : "again";
+}
+
+async function tryOnServer(deps: Deps, request: NicRequest): Promise<Answer> {
+  return carryOut(deps, request, await observeAndPlan(deps.store, request, deps.networkConfig()));
+}
+
+/** Reads, plans and writes; starts again if the tests of the patch fail. Rejects with the errors of the store. */
+function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
+  const request = { change, call };
+  const attempt = (count: number): Promise<Answer | "again"> =>
+    count === 0 ? tryOnCache(deps, request) : tryOnServer(deps, request);
+  return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
+    retryOnConflict(attempt, deps, aboutTarget(change.kind, call)),
+  );
+}
+
+export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
+  return async (call: Call) => {
+    const parsed = parseAddIface(call.body);
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(kind, call));
+    const request = parsed.value;
+    const network = request.networkAttachmentDefinitionName;
+    const reference = { networkName: network, namespace: call.namespace };
+    const message = await findForeignNetworkProblem(deps, call.user, reference);
+    if (message !== undefined) return toFailureAnswer({ code: 403, message });
+    // Runs in parallel with reading the VM; the plan awaits it.
+    const nad = hasNad(deps.cachedReader, network, call.namespace);
+    const newMac = chooseMac(new Set(), deps.randomBytes);
+    const answer = changeNics(
+      deps,
+      {
+        kind,
+        plan: async (target) => {
+          const { bindings } = deps.networkConfig();
+          const nadExists = await nad;
+          const suggestion = nadExists
+            ? undefined
+            : findNearestNetwork(deps, network, call.namespace);
+          const facts = {
+            target,
+            request,
+            newMac,
+            nadExists,
+            nearestNetwork: suggestion,
+            bindings,
+          };
+          return planAddIface(facts);
+        },
+        logChange: (target) => {
+          const object = `${call.namespace}/${call.name}`;
+          deps.log.info("requested the plug of an interface", {
+            [target.kind]: object,
+            iface: request.name,
+            network,
+            user: call.user.name,
+          });
+        },
+      },
+      call,
+    );
+    const [done] = await Promise.all([answer, nad]);
+    return done;
+  };
+}
+
+export function removeIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
+  return async (call: Call) => {
+    const parsed = parseRemoveIface(call.body);
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(kind, call));
+    const request = parsed.value;
+    return changeNics(
+      deps,
+      {
+        kind,
+        plan: (target) => planRemoveIface({ target, request }),
+        logChange: (target) => {
+          const object = `${call.namespace}/${call.name}`;
+          deps.log.info("requested the unplug of an interface", {
+            [target.kind]: object,
+            iface: request.name,
+            user: call.user.name,
+          });
+        },
+      },
+      call,
+    );
+  };
+}
+
+type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
+
+interface StatusChange {
+  readonly requests?: readonly StateChangeRequest[];
+  readonly endsPause?: true;
+}
+
+/** Source: KubeVirt VirtualMachineStateChangeRequest. */
+async function writeStatus(
+  deps: Deps,
+  { requests, endsPause }: StatusChange,
+  call: Call,
+): Promise<void> {
+  const status = {
+    ...(requests !== undefined && { stateChangeRequests: requests }),
+    ...(endsPause === true && { startFailure: null }),
+  };
+  if (Object.keys(status).length === 0) return;
+  const fields = { status };
+  const options = { subresource: "status", dryRun: call.dryRun } as const;
+  await deps.store.patch(VIRTUAL_MACHINES, call, { type: "merge", fields }, options);
+}
+
+async function writeRunState(deps: Deps, plan: Accepted, call: Call): Promise<void> {
+  const { dryRun } = call;
+  if (plan.vmiOperations !== undefined) {
+    const patch = { type: "json", operations: plan.vmiOperations } as const;
+    await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, call, patch, { dryRun });
+  }
+  switch (plan.kind) {
+    case "patchVm": {
+      await writeStatus(deps, plan, call);
+      const patch = { type: "json", operations: plan.operations } as const;
+      await deps.store.patch(VIRTUAL_MACHINES, call, patch, { dryRun });
+      return;
+    }
+    case "askController":
+      await writeStatus(deps, plan, call);
+      return;
+    case "deleteVmi":
+      await writeStatus(deps, plan, call);
+      if (!dryRun) await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, call, { uid: plan.uid });
+      return;
+    case "hurryVmi":
+  }
+}
+
+interface RunStateChange {
+  readonly parse: (body: unknown) => Parsed<RunStateOptions>;
+  readonly plan: (facts: RunStateFacts) => RunStatePlan;
+}
+
+function findMacsInUse(deps: Deps, call: Call, vm: VirtualMachine): readonly FieldProblem[] {
+  const { namespace, name } = call;
+  const { spec } = vm.spec.template;
+  const check = { namespace, name, spec, old: undefined, base: "spec.template.spec" };
+  return listTwinCauses(deps, check).map(({ field, message }) => ({ field, message }));
+}
+
+async function tryRunState(
+  deps: Deps,
+  call: Call,
+  plan: (facts: Omit<RunStateFacts, "options">) => RunStatePlan,
+): Promise<Answer> {
+  const about = { type: VIRTUAL_MACHINES, name: call.name };
+  const facts = await findVmWithVmi(deps.store, call);
+  if (facts === undefined) return toNotFoundAnswer(about);
+  const expansion = await expandVm(deps.store, facts.vm);
+  const macsInUse = findMacsInUse(deps, call, expansion.vm);
+  const planned = plan({ ...facts, expansion, macsInUse, config: deps.networkConfig() });
+  if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);
+  await writeRunState(deps, planned, call);
+  const vm = `${call.namespace}/${call.name}`;
+  if (!call.dryRun) deps.log.info(planned.message, { vm, user: call.user.name });
+  return toAcceptedAnswer(planned.message);
+}
+
+/** Repeats reading, planning and writing after a conflict. A malformed body is 400, even without a VM. */
+function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
+  const about = { type: VIRTUAL_MACHINES, name: call.name };
+  const parsed = change.parse(call.body);
+  if (!parsed.ok) return Promise.resolve(toRefusalAnswer(parsed.refusal, about));
+  const plan = (facts: RunStateFacts): RunStatePlan =>
+    change.plan({ ...facts, options: parsed.value });
+  return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
+    retryOnConflict(() => tryRunState(deps, call, plan), deps, about),
+  );
+}
+
+/** Responds with 202; 409 if a guest runs or the run strategy starts it anyway; 422 if the VM cannot start. */
+export function start(deps: Deps): CallHandler {
+  return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
+}
+
+/** Responds with 202, also if it cancels a pending start; 409 if nothing runs. */
+export function stop(deps: Deps): CallHandler {
+  return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
+}
+
+/** Responds with 202; 409 if nothing runs; 422 if the guest would not start again. */
+export function restart(deps: Deps): CallHandler {
+  return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
+}
+
+const NAME_BYTES = 5;
+
+function buildMigration(
+  { namespace }: Call,
+  spec: VirtualMachineInstanceMigration["spec"],
+  { randomBytes }: Pick<Deps, "randomBytes">,
+): VirtualMachineInstanceMigration {
+  const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
+  const suffix = Buffer.from(randomBytes(NAME_BYTES)).toString("hex");
+  // Source: KubeVirt MigrateVMRequestHandler, generateName.
+  const metadata = { name: `kubevirt-migrate-vm-${suffix}`, namespace };
+  return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
+}
+
+/** Responds with 202 and creates a migration; 404 without a VM, 409 without a running guest, 400 if the guest cannot migrate. */
+export function migrate(deps: Deps): CallHandler {
+  return async (call) => {
+    const about = { type: VIRTUAL_MACHINES, name: call.name };
+    const parsed = parseMigrateBody(call.body);
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, about);
+    const found = await findVmWithVmi(deps.store, call);
+    if (found === undefined) return toNotFoundAnswer(about);
+    const plan = planMigrate(found.vmi, parsed.value);
+    if (plan.kind === "refused") return toRefusalAnswer(plan.refusal, about);
+    const migration = buildMigration(call, plan.spec, deps);
+    const { dryRun } = call;
+    await deps.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration, { dryRun });
+    return toAcceptedAnswer(plan.message);
+  };
+}
+
+const PATH = "/status/evacuationNodeName";
+
+async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<Answer> {
+  const about = aboutTarget(kind, call);
+  const target = await observeTarget(deps.store, kind, call);
+  if (target === undefined) return toNotFoundAnswer(about);
+  if (target.vmi === undefined) return toNotFoundAnswer(aboutTarget("vmi", call));
+  const object = `VMI ${call.namespace}/${call.name}`;
+  const node = target.vmi.status?.evacuationNodeName;
+  if (node === undefined) return toDoneAnswer(`${object} is not being evacuated`);
+  const operations = [
+    { op: "test", path: PATH, value: node },
+    { op: "remove", path: PATH },
+  ] as const;
+  const options = { subresource: "status", dryRun: call.dryRun } as const;
+  await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, call, { type: "json", operations }, options);
+  return toDoneAnswer(`the evacuation of ${object} from node ${node} was canceled`);
+}
+
+/** Responds with 200, or 404 without a guest. A running migration continues. Source: KubeVirt pkg/virt-api/rest/evacuate_cancel.go. */
+export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler {
+  return (call) => {
+    const about = aboutTarget(kind, call);
+    const members = readMembers(call.body);
+    if (!members.ok) return Promise.resolve(toRefusalAnswer(members.refusal, about));
+    return retryOnConflict(() => cancel(deps, kind, call), deps, about);
+  };
+}
