@@ -138,6 +138,13 @@ module.exports = {
       to: { path: "^packages/panel/src/(view|browser)/" },
     },
     {
+      name: "no-testing-in-programs",
+      severity: "error",
+      comment: "Programs contain no fakes: pass the behavior in as a parameter.",
+      from: { path: "^packages/", pathNot: [NOT_TEST, "/testing\\.ts$"] },
+      to: { path: "^packages/.*/testing(/|\\.ts$)" },
+    },
+    {
       name: "packages-never-import-tests",
       severity: "error",
       comment: "tests/ and hack/ stand above packages.",

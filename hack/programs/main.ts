@@ -106,6 +106,12 @@ function findModules(library: string): string {
   return join(folder, es2015);
 }
 
+/** Fakes and extensions of tests are behind `testing` entries, which no program may reach, by whatever import. */
+function refuseTesting(modules: readonly string[]): void {
+  const found = modules.filter((path) => /\/src\/(?:[^/]+\/)*testing(?:\/|\.ts$)/.test(path));
+  if (found.length > 0) throw new Error(`a program contains test code: ${found.join(", ")}`);
+}
+
 /** Writes a program's files; returns their names. */
 async function write(of: Program): Promise<readonly string[]> {
   const input = Object.entries(of.entries).map(([name, source]) => [name, join(packages, source)]);
@@ -126,6 +132,7 @@ async function write(of: Program): Promise<readonly string[]> {
     comments: { jsdoc: false },
   });
   await built.close();
+  refuseTesting(output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])));
   return output.map(({ fileName }) => fileName);
 }
 
