@@ -23,7 +23,7 @@ const OUTPUTS: readonly Output[] = [
   { folder: "crds/networks", render: () => Promise.resolve(renderNetworks()), isOursAlone: true },
   {
     folder: "packages/standalone/apiserver/src/shapes",
-    render: async () => new Map([["shapes.json", await renderShapes()]]),
+    render: () => Promise.resolve(new Map([["shapes.json", renderShapes()]])),
     isOursAlone: false,
   },
   ...INSTALLATIONS.map((installation) => ({

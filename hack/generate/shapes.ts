@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders the shapes of built-in kinds: names, types and formats of fields, from the Kubernetes client's models.
-import { readFileSync } from "node:fs";
+import * as client from "@kubernetes/client-node";
+import ts from "typescript";
 import { HOMES, KIND_MODELS, MERGES, MORE_MODELS, QUANTITIES } from "./shape-facts.ts";
-
-const MODELS = new URL(
-  "../../node_modules/@kubernetes/client-node/dist/gen/models/",
-  import.meta.url,
-);
 
 interface Attribute {
   readonly name: string;
@@ -20,16 +16,34 @@ interface Model {
   readonly required: ReadonlySet<string>;
 }
 
-async function loadModel(name: string): Promise<Model> {
-  const loaded = (await import(new URL(`${name}.js`, MODELS).href)) as Record<
-    string,
-    { readonly attributeTypeMap: readonly Attribute[] }
+/** The client's types. Which fields are required is stated only there. */
+function readTypes(): { readonly checker: ts.TypeChecker; readonly models: readonly ts.Symbol[] } {
+  const options = { module: ts.ModuleKind.NodeNext, types: [] };
+  const program = ts.createProgram([import.meta.filename], options);
+  const checker = program.getTypeChecker();
+  const found = program
+    .getSourceFile(import.meta.filename)
+    ?.statements.filter(ts.isImportDeclaration)
+    .map(({ moduleSpecifier }) => checker.getSymbolAtLocation(moduleSpecifier))
+    .find((symbol) => symbol !== undefined);
+  if (found === undefined) throw new Error("the Kubernetes client has no types");
+  return { checker, models: checker.getExportsOfModule(found) };
+}
+
+function makeModelLoader(): (name: string) => Model {
+  const { checker, models } = readTypes();
+  const types = new Map(models.map((symbol) => [symbol.name, symbol]));
+  const classes = client as unknown as Readonly<
+    Record<string, { readonly attributeTypeMap?: readonly Attribute[] }>
   >;
-  const attributes = loaded[name]?.attributeTypeMap;
-  if (attributes === undefined) throw new Error(`${name} has no fields`);
-  const declared = readFileSync(new URL(`${name}.d.ts`, MODELS), "utf8");
-  const required = [...declared.matchAll(/^ {4}'([^']+)': /gm)].map(([, field = ""]) => field);
-  return { attributes, required: new Set(required) };
+  return (name) => {
+    const attributes = classes[name]?.attributeTypeMap;
+    const symbol = types.get(name);
+    if (attributes === undefined || symbol === undefined) throw new Error(`${name} has no fields`);
+    const fields = checker.getDeclaredTypeOfSymbol(symbol).getProperties();
+    const required = fields.filter(({ flags }) => (flags & ts.SymbolFlags.Optional) === 0);
+    return { attributes, required: new Set(required.map((field) => field.name)) };
+  };
 }
 
 const SCALARS: Readonly<Record<string, string>> = {
@@ -64,23 +78,24 @@ function modelIn(text: string): string | undefined {
 type Models = ReadonlyMap<string, { readonly home: string; readonly model: Model }>;
 
 /** Every model that the kinds reach, with the package of the kind that reaches it first. */
-async function reachable(): Promise<Models> {
+function reachable(): Models {
+  const loadModel = makeModelLoader();
   const found = new Map<string, { home: string; model: Model }>();
-  const visit = async (name: string, home: string): Promise<void> => {
+  const visit = (name: string, home: string): void => {
     if (found.has(name)) return;
-    const model = await loadModel(name);
+    const model = loadModel(name);
     found.set(name, { home: HOMES[name] ?? home, model });
     for (const { type, format } of model.attributes) {
       const next = modelIn(toWords(type, format));
-      if (next !== undefined) await visit(next, home);
+      if (next !== undefined) visit(next, home);
     }
   };
   for (const [kind, name] of Object.entries(KIND_MODELS)) {
     const [group = "", version = ""] = kind.split("/").slice(0, -1);
     const home = version === "" ? `core.${group}` : `${group.replace(/\..*/, "")}.${version}`;
-    await visit(name, home);
+    visit(name, home);
   }
-  for (const name of MORE_MODELS) await visit(name, "core.v1");
+  for (const name of MORE_MODELS) visit(name, "core.v1");
   return found;
 }
 
@@ -99,8 +114,8 @@ function refuseUnusedFacts(models: Models): void {
   if (unused.length > 0) throw new Error(`shape-facts.ts: no model has ${unused.join(", ")}`);
 }
 
-export async function renderShapes(): Promise<string> {
-  const models = await reachable();
+export function renderShapes(): string {
+  const models = reachable();
   refuseUnusedFacts(models);
   const nameOf = (name: string) => {
     const home = models.get(name)?.home;

@@ -20,16 +20,34 @@ interface Call extends Node {
   readonly arguments: readonly Node[];
 }
 
+/** An import, or an export of another module's names. */
+interface Import extends Node {
+  readonly source: (Node & { readonly value?: unknown }) | null;
+}
+
+interface ModuleDeclaration extends Node {
+  readonly id: Node & { readonly value?: unknown };
+}
+
+interface Literal extends Node {
+  readonly value: unknown;
+}
+
 interface Context {
   readonly sourceCode: { getAllComments(): readonly (Node & { readonly value: string })[] };
   report(finding: { readonly node: Node; readonly message: string }): void;
 }
 
 interface Visitor {
-  ExportAllDeclaration?(node: ExportAll): void;
+  ExportAllDeclaration?(node: ExportAll & Import): void;
   ExportDefaultDeclaration?(node: Node): void;
   CallExpression?(node: Call): void;
   SpreadElement?(node: Spread): void;
+  ImportDeclaration?(node: Import): void;
+  ExportNamedDeclaration?(node: Import): void;
+  ImportExpression?(node: Import): void;
+  TSModuleDeclaration?(node: ModuleDeclaration): void;
+  Literal?(node: Literal): void;
   Program?(): void;
 }
 
@@ -111,11 +129,58 @@ const noLiteralSpread: Rule = {
   }),
 };
 
+/** Folders that hold a library's own modules. */
+const INTERNAL_FOLDERS = new Set(["lib", "dist", "internal", "src"]);
+
+/** Whether a path below a library, without the library's name, leads into such a folder. */
+function isInternalPath(library: string): boolean {
+  const [scope = "", ...rest] = library.split("/");
+  const folders = scope.startsWith("@") ? rest.slice(1) : rest;
+  return folders.some((folder) => INTERNAL_FOLDERS.has(folder));
+}
+
+function isLibraryInternal(specifier: unknown): boolean {
+  if (typeof specifier !== "string") return false;
+  const isOurs = /^(?:[./]|node:|@patchbay\/)/.test(specifier);
+  return !isOurs && isInternalPath(specifier);
+}
+
+function isPathToInternal(value: unknown): boolean {
+  if (typeof value !== "string" || !value.includes("node_modules/")) return false;
+  return isInternalPath(value.slice(value.lastIndexOf("node_modules/") + "node_modules/".length));
+}
+
+/** A library may move its internal modules in any release. */
+const noLibraryInternals: Rule = {
+  create: (context) => {
+    const message = "Import what the library exports, not a module inside it.";
+    const check = (node: Node, specifier: unknown): void => {
+      if (isLibraryInternal(specifier)) context.report({ node, message });
+    };
+    const checkSource = (node: Import): void => {
+      check(node, node.source?.value);
+    };
+    return {
+      ImportDeclaration: checkSource,
+      ExportNamedDeclaration: checkSource,
+      ExportAllDeclaration: checkSource,
+      ImportExpression: checkSource,
+      TSModuleDeclaration: (node) => {
+        check(node, node.id.value);
+      },
+      Literal: (node) => {
+        if (isPathToInternal(node.value)) context.report({ node, message });
+      },
+    };
+  },
+};
+
 const rules: Readonly<Record<string, Rule>> = {
   "named-exports": namedExports,
   "constant-messages": constantMessages,
   "explained-directives": explainedDirectives,
   "no-literal-spread": noLiteralSpread,
+  "no-library-internals": noLibraryInternals,
 };
 
 export default { meta: { name: "patchbay" }, rules };

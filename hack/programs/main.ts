@@ -97,13 +97,31 @@ function httpWithoutFetch(): Plugin {
   };
 }
 
+/** rxjs offers Node.js only CommonJS, of which nothing can be left out: 280 kB and 2.5 MB of memory for `Observable`. */
+function findModules(library: string): string {
+  const folder = join(root, "node_modules", library);
+  const { es2015 } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    readonly es2015: string;
+  };
+  return join(folder, es2015);
+}
+
+/** Fakes and extensions of tests are behind `testing` entries, which no program may reach, by whatever import. */
+function refuseTesting(modules: readonly string[]): void {
+  const found = modules.filter((path) => /\/src\/(?:[^/]+\/)*testing(?:\/|\.ts$)/.test(path));
+  if (found.length > 0) throw new Error(`a program contains test code: ${found.join(", ")}`);
+}
+
 /** Writes a program's files; returns their names. */
 async function write(of: Program): Promise<readonly string[]> {
   const input = Object.entries(of.entries).map(([name, source]) => [name, join(packages, source)]);
   const built = await rolldown({
     input: Object.fromEntries(input) as Readonly<Record<string, string>>,
     platform: "node",
-    resolve: { conditionNames: ["@patchbay/source", "node", "default"] },
+    resolve: {
+      conditionNames: ["@patchbay/source", "node", "default"],
+      alias: { rxjs: findModules("rxjs") },
+    },
     plugins: [places(of), httpWithoutFetch()],
   });
   const { output } = await built.write({
@@ -114,6 +132,7 @@ async function write(of: Program): Promise<readonly string[]> {
     comments: { jsdoc: false },
   });
   await built.close();
+  refuseTesting(output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])));
   return output.map(({ fileName }) => fileName);
 }
 

@@ -11,6 +11,8 @@ const CONFIG = ".oxlintrc.json";
 
 const withDirective = (text: string): string => `// oxlint-disable-next-line ${text}\nvoid Date;\n`;
 
+const CLIENT = "@kubernetes/client-node";
+
 const ROWS = [
   { name: "a default export", given: "export default 1;", want: ["patchbay(named-exports)"] },
   {
@@ -47,6 +49,30 @@ const ROWS = [
   {
     name: "a spread of a condition",
     given: "export const some = (isSet: boolean): object => ({ ...(isSet ? { a: 1 } : {}) });",
+    want: [],
+  },
+  ...[
+    'export { Observable } from "rxjs/internal/Observable";',
+    'export * as agent from "undici/lib/dispatcher/agent.js";',
+    'import Agent from "undici/lib/dispatcher/agent.js";\nvoid Agent;',
+    'void import("@kubernetes/client-node/dist/exec_auth.js");',
+    'import type { ExecAuth } from "@kubernetes/client-node/dist/exec_auth.js";\nexport type Auth = ExecAuth;',
+    'declare module "undici/lib/dispatcher/agent.js" {}',
+    `export const MODELS = "../../node_modules/${CLIENT}/dist/gen/models/";`,
+  ].map((given) => ({
+    name: `a module inside a library: ${given}`,
+    given,
+    want: ["patchbay(no-library-internals)"],
+  })),
+  {
+    name: "what libraries export, and modules of this repository",
+    given: [
+      'export { Agent } from "undici";',
+      'export { map } from "rxjs/operators";',
+      'export type * as meta from "@patchbay/core/interfaces";',
+      'export * as own from "../src/lib/own.ts";',
+      'export const PROGRAM = "node_modules/.bin/node";',
+    ].join("\n"),
     want: [],
   },
   {

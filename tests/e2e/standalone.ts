@@ -15,7 +15,8 @@ export interface Wanted {
   readonly podSubnet?: string;
   /** The Services' subnet, as above. */
   readonly serviceSubnet?: string;
-  readonly strict?: boolean;
+  /** Program and arguments that serve the API; unset: the product's own. */
+  readonly apiServerCommand?: readonly string[];
   /** Address of the API server for pods; unset: none. */
   readonly apiAddress?: string;
   /** Whether mounts below its directory propagate to pods, as on a machine with systemd. */
@@ -53,15 +54,15 @@ function withStrictUmask(run: () => void): void {
 
 /** A running machine, filled by `fill` with the tests' objects. */
 export async function bringUp(
-  { strict = false, sharesMounts = false, ...wanted }: Wanted,
+  { apiServerCommand, sharesMounts = false, ...wanted }: Wanted,
   fill: (machine: Machine) => Promise<void>,
 ): Promise<Machine> {
   const machine = await openTrial(ROOT, "e2e");
   const { dataDir } = machine;
   if (sharesMounts) shareMounts(dirname(dataDir));
-  if (strict) {
+  if (apiServerCommand !== undefined) {
     mkdirSync(dataDir);
-    const settings = { kind: "PatchbayStandalone", strict };
+    const settings = { kind: "PatchbayStandalone", apiServerCommand };
     writeFileSync(join(dataDir, "standalone.json"), JSON.stringify(settings));
   }
   try {

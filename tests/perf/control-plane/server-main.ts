@@ -4,6 +4,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startApiServer } from "@patchbay/apiserver";
+import { FIELD_MANAGERS } from "@patchbay/apiserver/testing";
 import { createClock } from "@patchbay/os";
 import { type Authority, createAuthority, issueCertificate, kubeconfigText } from "@patchbay/pki";
 import { createLogger } from "@patchbay/telemetry";
@@ -36,7 +37,7 @@ const server = await startApiServer({
   tokens: [],
   logger: createLogger({ component: "apiserver", level: "warn" }),
   clock,
-  fieldManagers: true,
+  extensions: FIELD_MANAGERS,
 });
 const admin = await issue(authority, "kubernetes-admin", ["system:masters"]);
 const { certPem, keyPem } = admin;

@@ -278,6 +278,28 @@ function byName(roles: readonly Role[]): unknown {
 
 const wanted = byName(objects.filter(isRole));
 
+test.each([
+  { name: "a duplicate key", text: "kind: Role\nkind: Role\n", want: "line 2, column 1" },
+  { name: "an unknown tag", text: "kind: !role Role\n", want: "!role" },
+  { name: "no YAML", text: "kind: 'Role\n", want: "quote" },
+])("a manifest with $name is refused with its path and the reason", ({ text, want }) => {
+  const parse = () => parseManifests([{ path: "a.yaml", text }]);
+  expect(parse).toThrow(
+    expect.objectContaining({
+      code: "API_MALFORMED",
+      details: { what: "manifest a.yaml", reason: expect.stringContaining(want) as string },
+    }),
+  );
+});
+
+test("several documents of one text are several objects", () => {
+  const text = "kind: Role\nmetadata: { name: on-NODE_NAME }\n---\nkind: yes\n";
+  expect(parseManifests([{ path: "a.yaml", text }], "node1")).toEqual([
+    { kind: "Role", metadata: { name: "on-node1" } },
+    { kind: "yes" },
+  ]);
+});
+
 test("an empty server gets everything", async () => {
   const store = createFakeStore();
   await applyManifests(store, objects);

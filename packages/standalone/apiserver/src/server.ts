@@ -39,13 +39,13 @@ import { type AppDeps, makeApp } from "./http/app.ts";
 import { isPodStream } from "./kubelet/connect.ts";
 import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
+import type { ServerExtensions } from "./extensions.ts";
 import { Registry } from "./kinds/registry.ts";
 import { type Limits, LIMITS, UserQuotas } from "./limits/limits.ts";
 import { FairQueue } from "./limits/fair-queue.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
-import { recordManagers, strictAdmission } from "./strict/strict-admission.ts";
-import { LENIENT_WATCH_BEHAVIOR, makeStrictWatchBehavior } from "./strict/watch-behavior.ts";
+import { DEFAULT_WATCH_BEHAVIOR } from "./verbs/watch/watch-behavior.ts";
 
 /** PEM. The key is secret. */
 export interface KeyPair {
@@ -79,14 +79,8 @@ export interface ApiServerOptions {
   readonly readMetrics?: () => Promise<string>;
   /** CIDR of Service addresses. Default: 10.96.0.0/16. */
   readonly serviceNetwork?: string;
-  /**
-   * For tests: is as strict as a cluster's API server. Adds nulls, defaults and field managers to objects. Rejects
-   * image volumes. Requires a right on the owner for `blockOwnerDeletion`. Sends no bookmarks on idle watches and ends
-   * watches after seconds. Rejects the first watch of each user and selector that resumes from before the start.
-   */
-  readonly strict?: boolean;
-  /** For tests: records field managers, so that objects are as large as on a cluster. */
-  readonly fieldManagers?: boolean;
+  /** Default: none. */
+  readonly extensions?: ServerExtensions;
   readonly limits?: Partial<Limits>;
 }
 
@@ -144,17 +138,13 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     { store, clock: options.clock, random: { suffix: randomSuffix }, ...access },
     admission,
   );
-  const startRevision = store.revision();
-  const isStrict = options.strict === true;
-  const defaultAdmission = options.fieldManagers === true ? recordManagers(builtIn) : builtIn;
+  const { extensions = {} } = options;
   return {
     ...access,
     store,
     registry,
-    admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : defaultAdmission,
-    watchBehavior: isStrict
-      ? makeStrictWatchBehavior(startRevision, randomFraction)
-      : LENIENT_WATCH_BEHAVIOR,
+    admission: extensions.wrapAdmission?.(builtIn, { ...access, registry }) ?? builtIn,
+    watchBehavior: extensions.makeWatchBehavior?.(store.revision()) ?? DEFAULT_WATCH_BEHAVIOR,
     clock: options.clock,
     logger: options.logger,
     mutex: new KeyedMutex(),

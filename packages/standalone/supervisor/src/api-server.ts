@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server of a standalone machine, run in this process.
-import { startApiServer } from "@patchbay/apiserver";
+import { startApiServer, type ServerExtensions } from "@patchbay/apiserver";
 import { serveHealth } from "@patchbay/daemon/health";
 import { createClock, createFiles } from "@patchbay/os";
 import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
@@ -23,6 +23,8 @@ export interface ApiServerRun {
   readonly print?: Print;
   /** Stops the server. Defaults to SIGTERM and SIGINT. */
   readonly signal?: AbortSignal;
+  /** Default: none. */
+  readonly extensions?: ServerExtensions;
 }
 
 const PRIVATE = 0o700;
@@ -68,6 +70,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     storePath: paths.store,
     host: "127.0.0.1",
     ...apiServerOptions(run.port, stored),
+    ...(run.extensions !== undefined && { extensions: run.extensions }),
     tls: apiServer,
     clientCaPem: ca.certPem,
     frontProxy: frontProxyClient,

@@ -2,7 +2,7 @@
 // This package's own process: arguments, output, signals and host facts.
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { WantedSettings } from "./settings/settings.ts";
+import type { Argv, WantedSettings } from "./settings/settings.ts";
 
 /** A supervisor that runs from sources starts its children from sources too. */
 const isSource = import.meta.url.endsWith(".ts");
@@ -20,19 +20,18 @@ export interface ProcessArguments extends WantedSettings {
   readonly dataDir: string;
 }
 
-export function commandFor(
-  role: Role,
-  dataDir: string,
-  wanted: WantedSettings = {},
-): readonly [string, ...string[]] {
+function ownCommand(): Argv {
   const options = isSource ? ["--conditions=@patchbay/source"] : [];
-  return [
-    process.execPath,
-    SEMI_SPACE_FLAG,
-    ...options,
-    main,
-    JSON.stringify({ role, dataDir, ...wanted }),
-  ];
+  return [process.execPath, SEMI_SPACE_FLAG, ...options, main];
+}
+
+export function commandFor(role: Role, dataDir: string, wanted: WantedSettings = {}): Argv {
+  return [...ownCommand(), JSON.stringify({ role, dataDir, ...wanted })];
+}
+
+/** `command` runs in place of this program. Default: this program. */
+export function apiServerCommand(dataDir: string, command: Argv = ownCommand()): Argv {
+  return [...command, JSON.stringify({ role: "apiserver", dataDir })];
 }
 
 export function parseArguments(argv: readonly string[]): ProcessArguments {

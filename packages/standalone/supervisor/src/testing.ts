@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a machine for tests that create a second node.
+export { parseArguments } from "./config.ts";
 export { ensureComponentCertificates } from "./data-dir/certificates.ts";
 export {
+  buildHealthSocketPath,
   listDirectories as directoriesOf,
   buildPaths as pathsOf,
   type Paths,

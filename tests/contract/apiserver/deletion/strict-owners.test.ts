@@ -3,6 +3,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { STRICT } from "@patchbay/apiserver/testing";
 import { vmiOf } from "@patchbay/core/vm";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
@@ -35,7 +36,7 @@ async function prepare(): Promise<void> {
 }
 
 beforeAll(async () => {
-  api = await startHarness({ strict: true });
+  api = await startHarness({ extensions: STRICT });
   await prepare();
 });
 afterAll(() => api.close());

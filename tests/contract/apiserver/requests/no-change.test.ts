@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes without changes: no new revision and no event, as in Kubernetes; numbers beyond JavaScript's range stay exact.
+import { STRICT } from "@patchbay/apiserver/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Body, type Harness, startHarness, widgetDefinition } from "../harness.ts";
 
@@ -55,11 +56,16 @@ const WRITES = [
   },
 ];
 
-describe.each([{ strict: false }, { strict: true }])("strict: $strict", ({ strict }) => {
+const SERVERS = [
+  { strict: false, options: {} },
+  { strict: true, options: { extensions: STRICT } },
+];
+
+describe.each(SERVERS)("strict: $strict", ({ options }) => {
   let api: Harness;
 
   beforeAll(async () => {
-    api = await startHarness({ strict });
+    api = await startHarness(options);
     const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
     await api.post(DEFINITIONS, widgetDefinition("widgets.test", open));
     for (const { path, object } of KINDS) await api.post(path, object);

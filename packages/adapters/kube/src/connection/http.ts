@@ -4,7 +4,6 @@ import { printGoJson } from "@patchbay/api";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 
 import type { Dispatcher } from "undici";
-import send from "undici/lib/api/api-request.js";
 import { createTokenBuckets } from "../pace/backoff.ts";
 import type { KubeConfig } from "./kubeconfig.ts";
 import { ConnectionPool } from "./pool.ts";
@@ -216,7 +215,7 @@ export class HttpClient {
     const transport = await this.#pool.transport();
     this.#onRequest?.(classifyRequest(request));
     const { origin, pathname, search } = new URL(buildUrl(this.server, request));
-    const response = await send.call(transport.dispatcher, {
+    const response = await transport.dispatcher.request({
       origin,
       path: `${pathname}${search}`,
       method: request.method,

@@ -10,6 +10,7 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "patchbay-kubeconfig-"));
 });
 afterEach(() => {
+  vi.unstubAllEnvs();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -196,6 +197,30 @@ users:
       text: buildKubeconfig([], ["token: a"]).replace("cluster: c,", "cluster: x,"),
       reason: "there is no cluster x",
     },
+    ...["name", "cluster", "cluster.server"].map((field) => ({
+      name: `has a cluster without ${field}`,
+      text: JSON.stringify({
+        "current-context": "one",
+        contexts: [{ name: "one", context: { cluster: "c" } }],
+        clusters: [
+          { cluster: { server: "https://a.test" }, name: "c" },
+          field === "name"
+            ? { cluster: {} }
+            : { name: "d", ...(field === "cluster" ? {} : { cluster: {} }) },
+        ],
+      }),
+      reason: `clusters[1].${field} is missing`,
+    })),
+    {
+      name: "has a context without cluster",
+      text: "{ current-context: one, contexts: [{ name: one, context: {} }] }",
+      reason: "contexts[0].context.cluster is missing",
+    },
+    {
+      name: "has a user without name",
+      text: buildKubeconfig([], ["token: a"]).replace("- name: u\n ", "-\n "),
+      reason: "users[0].name is missing",
+    },
     {
       name: "uses a login that is not supported",
       text: buildKubeconfig([], ["auth-provider: { name: gcp }"]),
@@ -219,6 +244,44 @@ users:
     });
   });
 
+  test("whose plugin issued expired credentials runs it again", async () => {
+    const runs = join(directory, "runs");
+    const status = `{"token":"t","expirationTimestamp":"2001-02-03T04:05:06Z"}`;
+    const script = `echo run >> ${runs}; echo '{"status":${status}}'`;
+    const user = ["exec:", "  command: sh", `  args: ['-c', ${JSON.stringify(script)}]`];
+    const config = await loadKubeConfig({ kubeconfig: write("config", buildKubeconfig([], user)) });
+    await config.readCredentials();
+    await config.readCredentials();
+    expect(readFileSync(runs, "utf8")).toBe("run\nrun\n");
+  });
+
+  test("whose plugin gets its variables beside those of this process", async () => {
+    vi.stubEnv("PLUGIN_ONE", "1");
+    const script = `printf '{"status":{"token":"%s%s"}}' "$PLUGIN_ONE" "$PLUGIN_TWO"`;
+    const user = [
+      "exec:",
+      "  command: sh",
+      `  args: ['-c', ${JSON.stringify(script)}]`,
+      "  env: [{ name: PLUGIN_TWO, value: '2' }]",
+    ];
+    const config = await loadKubeConfig({ kubeconfig: write("config", buildKubeconfig([], user)) });
+    expect(await config.readCredentials()).toStrictEqual({ token: "12" });
+  });
+
+  test.each([
+    { name: "fails", command: "sh", script: "echo no login >&2; exit 3", want: "no login" },
+    { name: "is missing", command: "/none/plugin", script: "", want: "ENOENT" },
+    { name: "prints no JSON", command: "sh", script: "echo token", want: "no ExecCredential" },
+  ])("whose plugin $name is refused with the reason", async ({ command, script, want }) => {
+    const exec = { command, args: ["-c", script] };
+    const text = buildKubeconfig([], [`exec: ${JSON.stringify(exec)}`]);
+    const config = await loadKubeConfig({ kubeconfig: write("config", text) });
+    await expect(config.readCredentials()).rejects.toMatchObject({
+      code: "KUBE_CONFIG_INVALID",
+      details: { reason: expect.stringMatching(`^exec plugin: .*${want}`) as string },
+    });
+  });
+
   test("whose plugin fails is refused", async () => {
     const text = buildKubeconfig([], ["exec: { command: 'false' }"]);
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
@@ -233,10 +296,6 @@ users:
 });
 
 describe("without a kubeconfig", () => {
-  afterEach(() => {
-    vi.unstubAllEnvs();
-  });
-
   test("a process outside a cluster is asked for one by name", async () => {
     vi.stubEnv("KUBERNETES_SERVICE_HOST", undefined);
     await expect(loadKubeConfig({})).rejects.toMatchObject({

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection pool and request headers of one server. Certificates that rotate replace the pool.
 import type { Clock } from "@patchbay/base";
-import type { Dispatcher } from "undici";
-import Agent from "undici/lib/dispatcher/agent.js";
-import ProxyAgent from "undici/lib/dispatcher/proxy-agent.js";
+import { Agent, ProxyAgent, type Dispatcher } from "undici";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";
 
 /** Milliseconds. Source: client-go rest/token_source.go */

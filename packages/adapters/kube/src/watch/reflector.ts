@@ -4,7 +4,7 @@
 import { apiVersionOf, type KubeObject, type ObjectMeta, type ResourceType } from "@patchbay/api";
 import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 
-import { Observable } from "rxjs/internal/Observable";
+import { Observable } from "rxjs";
 import { collectionPath } from "../objects/object-metadata.ts";
 import type { HttpStore } from "../objects/object-store.ts";
 import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";

@@ -19,7 +19,7 @@ import { type StatusDetails, StatusError } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { Address, KubeObject, Meta } from "../objects/object.ts";
 import { openStore } from "../storage/sqlite-store.ts";
-import { LENIENT_WATCH_BEHAVIOR } from "../strict/watch-behavior.ts";
+import { DEFAULT_WATCH_BEHAVIOR } from "../verbs/watch/watch-behavior.ts";
 import { FakeResponse } from "./fake-response.ts";
 import { FakeWebhooks } from "./fake-webhooks.ts";
 
@@ -131,7 +131,7 @@ export class TestServer {
       store,
       registry: new Registry(store),
       admission: withBuiltInAdmission({ store, clock, random, ...access }, this.webhooks),
-      watchBehavior: options.watchBehavior ?? LENIENT_WATCH_BEHAVIOR,
+      watchBehavior: options.watchBehavior ?? DEFAULT_WATCH_BEHAVIOR,
       clock,
       logger,
       mutex: new KeyedMutex(),

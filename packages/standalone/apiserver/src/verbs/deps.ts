@@ -7,7 +7,7 @@ import type { Registry } from "../kinds/registry.ts";
 import type { Limits, UserQuotas } from "../limits/limits.ts";
 import type { FairQueue } from "../limits/fair-queue.ts";
 import type { Store } from "../storage/store.ts";
-import type { WatchBehavior } from "../strict/watch-behavior.ts";
+import type { WatchBehavior } from "./watch/watch-behavior.ts";
 
 /** Parts of the server that are the same for all calls. Verbs and controllers share them. */
 export interface VerbDeps {

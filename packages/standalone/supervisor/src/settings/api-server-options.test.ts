@@ -8,21 +8,21 @@ test.each([
   {
     name: "settings",
     port: undefined,
-    stored: { ...KEPT, strict: true },
-    want: { port: 6443, secondHost: "192.0.2.1", serviceNetwork: "10.97.0.0/16", strict: true },
+    stored: KEPT,
+    want: { port: 6443, secondHost: "192.0.2.1", serviceNetwork: "10.97.0.0/16" },
   },
   {
     name: "settings of an early version",
     port: undefined,
-    stored: { apiPort: 6443, apiAddress: "", strict: "yes" },
-    want: { port: 6443, strict: false },
+    stored: { apiPort: 6443, apiAddress: "" },
+    want: { port: 6443 },
   },
-  { name: "a port alone", port: 0, stored: undefined, want: { port: 0, strict: false } },
+  { name: "a port alone", port: 0, stored: undefined, want: { port: 0 } },
   {
     name: "a port and settings",
     port: 1,
     stored: { apiPort: 2 },
-    want: { port: 1, strict: false },
+    want: { port: 1 },
   },
 ])("an API server by $name", ({ port, stored, want }) => {
   expect(apiServerOptions(port, stored)).toStrictEqual(want);

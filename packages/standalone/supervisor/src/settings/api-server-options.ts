@@ -2,7 +2,6 @@
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import { readNumber, readText } from "../data-dir/json.ts";
-import { isStrict } from "./settings.ts";
 
 export interface ApiServerOptions {
   readonly port: number;
@@ -10,7 +9,6 @@ export interface ApiServerOptions {
   readonly secondHost?: string;
   /** Network of Services; unset on machines that were created before it became a setting. */
   readonly serviceNetwork?: string;
-  readonly strict: boolean;
 }
 
 /**
@@ -31,6 +29,5 @@ export function apiServerOptions(
     port: chosen,
     ...(secondHost !== "" && { secondHost }),
     ...(serviceNetwork !== "" && { serviceNetwork }),
-    strict: isStrict(stored),
   };
 }

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { ensureServerCertificates } from "../data-dir/certificates.ts";
 import { readFields } from "../data-dir/json.ts";
 import { acquireLock } from "../supervisor/hold-machine.ts";
-import { isMarked } from "../data-dir/ownership.ts";
+import { isMarked, KIND } from "../data-dir/ownership.ts";
 import { buildPaths } from "../data-dir/paths.ts";
 import { ignoredFlags } from "./problems.ts";
 import { storeSettings, type WantedSettings } from "./settings.ts";
@@ -112,6 +112,21 @@ test("the group of a dataplane that is not root stays, until root's is asked for
   expect(await keep({})).toMatchObject({ dataplaneGroup: 1801 });
   expect(await keep({ dataplaneGroup: 0 })).toMatchObject({ dataplaneGroup: 0 });
 });
+
+test("the command of the API server is read from the file and stays there", async () => {
+  const apiServerCommand = ["node", "server.js"];
+  await files.writeAtomic(paths.settings, JSON.stringify({ kind: KIND, apiServerCommand }));
+  expect(await keep({})).toMatchObject({ apiServerCommand });
+  expect(await keep({})).toMatchObject({ apiServerCommand });
+});
+
+test.each([{ apiServerCommand: [] }, { apiServerCommand: "node" }, { apiServerCommand: [1] }])(
+  "the stored $apiServerCommand is no command",
+  async ({ apiServerCommand }) => {
+    await files.writeAtomic(paths.settings, JSON.stringify({ kind: KIND, apiServerCommand }));
+    expect(await keep({})).not.toHaveProperty("apiServerCommand");
+  },
+);
 
 test.each<WantedSettings>([
   { dataplaneGroup: 107 },

@@ -9,6 +9,9 @@ import type { Paths } from "../data-dir/paths.ts";
 import { isPort, settingProblems, type RequestedSettings } from "./problems.ts";
 import { chooseFreeSubnet, listFreeServiceSubnets } from "./subnet.ts";
 
+/** Program and arguments. */
+export type Argv = readonly [string, ...string[]];
+
 export interface Settings {
   readonly apiPort: number;
   /** Address of this machine at which pods and remote clients reach the API server; unset for none. */
@@ -23,19 +26,27 @@ export interface Settings {
   readonly bridge: string;
   /** Group id of a vhost-user dataplane that does not run as root; unset when it does. */
   readonly dataplaneGroup?: number;
-  /** Set only by tests in the file: the API server is as strict as a cluster's, where it is otherwise more lenient. */
-  readonly strict?: true;
+  /**
+   * Program and arguments that serve the API in place of this program, for example a server with extensions. It gets this
+   * program's own argument, too. Set in the file only.
+   */
+  readonly apiServerCommand?: Argv;
 }
 
-export type WantedSettings = Partial<Omit<Settings, "virtApiPort" | "virtHandlerPort" | "strict">>;
+export type WantedSettings = Partial<
+  Omit<Settings, "virtApiPort" | "virtHandlerPort" | "apiServerCommand">
+>;
 
 const DEFAULT_API_PORT = 6443;
 const DEFAULT_BRIDGE = "patchbay0";
 /** Ports above the API server's that are tried for virt-api and virt-handler. */
 const PORT_TRIES = 100;
 
-export function isStrict(fields: JsonObject | undefined): boolean {
-  return fields?.["strict"] === true;
+function findCommand(fields: JsonObject | undefined): Argv | undefined {
+  const words = fields?.["apiServerCommand"];
+  if (!Array.isArray(words)) return undefined;
+  const [program, ...rest] = words.filter((word) => typeof word === "string");
+  return program === undefined ? undefined : [program, ...rest];
 }
 
 async function findFreePort(from: number, machine: MachineFacts): Promise<number> {
@@ -78,7 +89,11 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
     return value === "" ? [] : [[name, value]];
   });
   // keepSettings wrote them; validation rejects numbers in place of texts.
-  return { ...Object.fromEntries(stored), ...(isStrict(fields) && { strict: true }) };
+  const apiServerCommand = findCommand(fields);
+  return {
+    ...Object.fromEntries(stored),
+    ...(apiServerCommand !== undefined && { apiServerCommand }),
+  };
 }
 
 /** Precedence: requested, stored, default. Subnets are chosen only when needed. */
@@ -168,7 +183,7 @@ export async function storeSettings(
     serviceSubnet: services,
     bridge,
     ...(dataplaneGroup !== undefined && { dataplaneGroup }),
-    ...(stored.strict === true && { strict: true }),
+    ...(stored.apiServerCommand !== undefined && { apiServerCommand: stored.apiServerCommand }),
   });
   if (serviceSubnet === undefined) return claimFreeServiceSubnet(deps, buildSettings, machine);
   const settings = buildSettings(serviceSubnet);

@@ -117,6 +117,11 @@ test("the API server is this package's own program", () => {
   expect(JSON.parse(argv.at(-1) ?? "")).toEqual({ role: "apiserver", dataDir: "/d" });
 });
 
+test("another command may serve the API, and gets the same argument", () => {
+  const { argv } = programs({ apiServerCommand: ["node", "server.js"] }).apiServer;
+  expect(argv).toEqual(["node", "server.js", programs().apiServer.argv.at(-1)]);
+});
+
 test("containerd starts without a dead socket, and is ready when its tool is answered", async () => {
   const { containerd, runner, files } = programs();
   expect(containerd.argv).toEqual(["containerd", "--config", "/d/containerd/config.toml"]);

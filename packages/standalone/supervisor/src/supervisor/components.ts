@@ -13,7 +13,7 @@ import {
 } from "../data-dir/certificates.ts";
 import type { Clock } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
-import { commandFor } from "../config.ts";
+import { apiServerCommand } from "../config.ts";
 import { buildCgroupRoot, containerdProgram, buildCriEndpoint } from "../runtime/own-containerd.ts";
 import { findDnsAddress } from "@patchbay/service-net/host";
 import type { ComponentProgram } from "./component.ts";
@@ -144,7 +144,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
   return {
     apiServer: {
       name: API_SERVER,
-      argv: commandFor(API_SERVER, paths.dataDir),
+      argv: apiServerCommand(paths.dataDir, settings.apiServerCommand),
       healthSocket: buildHealthSocketPath(paths, API_SERVER),
     },
     containerd: containerdProgram(deps),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { Fields } from "../objects/json.ts";
-import type { KubeObject } from "../objects/object.ts";
+import type { Fields } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
 import { buildManagedFields } from "./managed-fields.ts";
 
 function anObject(fields: Fields, metadata: Fields = {}): KubeObject {

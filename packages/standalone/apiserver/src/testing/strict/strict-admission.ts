@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission that is as strict as another cluster's. Sources: Kubernetes OwnerReferencesPermissionEnforcement admission,
 // which OpenShift enables; KEP-4639.
-import type { Admission, AdmissionRequest } from "../admission/admission.ts";
-import { type Fields, equalJson, asFields, isFields, asList, valueAt } from "../objects/json.ts";
-import type { KubeObject, OwnerReference } from "../objects/object.ts";
-import { setDefault } from "../kinds/workload/pod-defaults.ts";
-import type { AccessAttributes, Authorizer } from "../auth/authorizer.ts";
-import { forbiddenBecause } from "../auth/forbidden.ts";
-
-import { blockedOwnerUids } from "../controllers/owner-references.ts";
-import type { Registry } from "../kinds/registry.ts";
+import type { Admission, AdmissionRequest } from "../../admission/admission.ts";
+import { type Fields, equalJson, asFields, isFields, asList, valueAt } from "../../objects/json.ts";
+import type { KubeObject, OwnerReference } from "../../objects/object.ts";
+import { setDefault } from "../../kinds/workload/pod-defaults.ts";
+import type { AccessAttributes } from "../../auth/authorizer.ts";
+import { forbiddenBecause } from "../../auth/forbidden.ts";
+import { blockedOwnerUids } from "../../controllers/owner-references.ts";
+import type { AdmissionDeps } from "../../extensions.ts";
 import { buildManagedFields } from "./managed-fields.ts";
-
-interface OwnerRightsDeps {
-  readonly authorizer: Pick<Authorizer, "authorize">;
-  readonly registry: Pick<Registry, "findByKind">;
-}
 
 function listOwners(object: KubeObject | undefined): readonly OwnerReference[] {
   return object?.metadata.ownerReferences ?? [];
@@ -27,14 +21,14 @@ function forbid({ kind, name }: AdmissionRequest, message: string): never {
 
 function isAllowed(
   { user }: AdmissionRequest,
-  { authorizer }: OwnerRightsDeps,
+  { authorizer }: AdmissionDeps,
   attributes: Omit<AccessAttributes, "path">,
 ): boolean {
   return authorizer.authorize(user, { ...attributes, path: "" }).allowed;
 }
 
 /** A user who changes an object's owners can cause its deletion, and so needs the right to delete it. */
-function checkDeletionRight(request: AdmissionRequest, deps: OwnerRightsDeps): void {
+function checkDeletionRight(request: AdmissionRequest, deps: AdmissionDeps): void {
   const { kind, operation, namespace, name, subresource } = request;
   const { group, version, resource } = kind;
   const attributes = { verb: "delete", group, version, resource, subresource, namespace, name };
@@ -46,7 +40,7 @@ function checkDeletionRight(request: AdmissionRequest, deps: OwnerRightsDeps): v
 /** blockOwnerDeletion acts like a finalizer of the owner, and so needs the right to set finalizers. */
 function checkFinalizerRight(
   request: AdmissionRequest,
-  deps: OwnerRightsDeps,
+  deps: AdmissionDeps,
   { apiVersion, kind, name }: OwnerReference,
 ): void {
   const owner = deps.registry.findByKind(apiVersion, kind);
@@ -64,7 +58,7 @@ function checkFinalizerRight(
 }
 
 /** Throws a StatusError 403. */
-export function checkOwnerRights(request: AdmissionRequest, deps: OwnerRightsDeps): void {
+export function checkOwnerRights(request: AdmissionRequest, deps: AdmissionDeps): void {
   const { object, oldObject, kind, subresource } = request;
   const isPodStatus = kind.group === "" && kind.resource === "pods" && subresource === "status";
   if (isPodStatus || equalJson(listOwners(object), listOwners(oldObject))) {
@@ -135,7 +129,7 @@ export function dropImageVolumes(object: KubeObject): readonly string[] {
   });
 }
 
-export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Admission {
+export function strictAdmission(admission: Admission, deps: AdmissionDeps): Admission {
   return {
     mutate: async (request, complete) => {
       const object = await admission.mutate(request, complete);

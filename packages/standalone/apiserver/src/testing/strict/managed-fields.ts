@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // metadata.managedFields as another API server records it: a tree of the object's fields, about as large as the object.
-import { copyJson, type Fields, isFields, printJson, without } from "../objects/json.ts";
-import type { KubeObject } from "../objects/object.ts";
+import { copyJson, type Fields, isFields, printJson, without } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
 
 /** Keys of list items, best first. Source: Kubernetes structured-merge-diff. */
 const ITEM_KEYS = ["name", "uid", "type", "containerPort", "ip"] as const;

@@ -1,31 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How accommodating the server is to watches. Tests use the strict behavior.
-import type { Kind } from "../kinds/kind.ts";
-import { bucketOf } from "../kinds/kind.ts";
+// Watches as a cluster's server may treat them: short, without idle bookmarks, and forgotten after a restart.
+import { bucketOf } from "../../kinds/kind.ts";
+import type { WatchBehavior } from "../../verbs/watch/watch-behavior.ts";
 
-export interface WatchRequest {
-  readonly kind: Kind;
-  readonly namespace: string;
-  readonly query: URLSearchParams;
-  readonly user: string;
-  /** 0 starts with all current objects. */
-  readonly revision: number;
-}
-
-export interface WatchBehavior {
-  readonly sendsIdleBookmarks: boolean;
-  limitTimeoutMs(timeoutMs: number): number;
-  /** Whether to answer 410 although the store still has the revision. */
-  mustRelist(request: WatchRequest): boolean;
-}
-
-export const LENIENT_WATCH_BEHAVIOR: WatchBehavior = {
-  sendsIdleBookmarks: true,
-  limitTimeoutMs: (timeoutMs) => timeoutMs,
-  mustRelist: () => false,
-};
-
-/** Strict watches end after 1 to 2 times this, so that tests see the end. */
 const STRICT_TIMEOUT_MS = 5000;
 
 /** Limits the memory for clients that have had their 410. */

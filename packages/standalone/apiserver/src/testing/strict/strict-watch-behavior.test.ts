@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { NODE } from "../kinds/cluster/node.ts";
-import { POD } from "../kinds/workload/pod.ts";
-import { LENIENT_WATCH_BEHAVIOR, makeStrictWatchBehavior } from "./watch-behavior.ts";
+import { NODE } from "../../kinds/cluster/node.ts";
+import { POD } from "../../kinds/workload/pod.ts";
+import { DEFAULT_WATCH_BEHAVIOR } from "../../verbs/watch/watch-behavior.ts";
+import { makeStrictWatchBehavior } from "./strict-watch-behavior.ts";
 
 const request = {
   kind: POD,
@@ -37,13 +38,13 @@ test("a strict server remembers so many watches and no more", () => {
 });
 
 test("a kind server forgets nothing and sends bookmarks also when nothing happens", () => {
-  expect(LENIENT_WATCH_BEHAVIOR.mustRelist(request)).toBe(false);
-  expect(LENIENT_WATCH_BEHAVIOR.sendsIdleBookmarks).toBe(true);
+  expect(DEFAULT_WATCH_BEHAVIOR.mustRelist(request)).toBe(false);
+  expect(DEFAULT_WATCH_BEHAVIOR.sendsIdleBookmarks).toBe(true);
   expect(makeStrictWatchBehavior(7, () => 0.5).sendsIdleBookmarks).toBe(false);
 });
 
 test("a strict server ends watches after seconds, a kind one when it is asked to", () => {
   expect(makeStrictWatchBehavior(1, () => 0.5).limitTimeoutMs(600_000)).toBe(7500);
   expect(makeStrictWatchBehavior(1, () => 0.5).limitTimeoutMs(3000)).toBe(3000);
-  expect(LENIENT_WATCH_BEHAVIOR.limitTimeoutMs(600_000)).toBe(600_000);
+  expect(DEFAULT_WATCH_BEHAVIOR.limitTimeoutMs(600_000)).toBe(600_000);
 });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { POD } from "../kinds/workload/pod.ts";
-import type { KubeObject, OwnerReference } from "../objects/object.ts";
-import { FakeWebhooks } from "../testing/fake-webhooks.ts";
-import { admissionRequest } from "../testing/webhook-server.ts";
-import type { AdmissionRequest } from "../admission/admission.ts";
-import { CONFIG_MAP } from "../kinds/config/config-map.ts";
-import { NODE } from "../kinds/cluster/node.ts";
+import { POD } from "../../kinds/workload/pod.ts";
+import type { KubeObject, OwnerReference } from "../../objects/object.ts";
+import { FakeWebhooks } from "../fake-webhooks.ts";
+import { admissionRequest } from "../webhook-server.ts";
+import type { AdmissionRequest } from "../../admission/admission.ts";
+import { CONFIG_MAP } from "../../kinds/config/config-map.ts";
+import { NODE } from "../../kinds/cluster/node.ts";
 import {
   checkOwnerRights,
   dropImageVolumes,

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The current context of a kubeconfig, with its cluster and user. Source: client-go tools/clientcmd/api/v1
+import { isJsonObject, type JsonObject } from "@patchbay/api";
+
+export interface Cluster {
+  readonly name: string;
+  /** Without a trailing slash. */
+  readonly server: string;
+  /** Base64. */
+  readonly caData: string | undefined;
+  readonly caFile: string | undefined;
+  readonly skipTlsVerify: boolean;
+  readonly tlsServerName: string | undefined;
+  readonly proxyUrl: string | undefined;
+}
+
+export interface User {
+  readonly name: string;
+  /** Base64. */
+  readonly certData: string | undefined;
+  readonly certFile: string | undefined;
+  /** Base64. */
+  readonly keyData: string | undefined;
+  readonly keyFile: string | undefined;
+  readonly token: string | undefined;
+  readonly tokenFile: string | undefined;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly impersonateUser: string | undefined;
+  readonly exec: JsonObject | undefined;
+  readonly hasAuthProvider: boolean;
+}
+
+interface Context {
+  readonly name: string;
+  readonly cluster: string;
+  readonly user: string | undefined;
+  readonly namespace: string | undefined;
+}
+
+export interface ParsedKubeConfig {
+  readonly cluster: Cluster;
+  readonly context: Context;
+  /** Unset if the file has no user of that name, which is anonymous access. */
+  readonly user: User | undefined;
+}
+
+/** Accepts numbers, because YAML reads a password of digits as one. */
+function findText(fields: JsonObject, name: string): string | undefined {
+  const value = fields[name];
+  if (typeof value === "number") return String(value);
+  return typeof value === "string" ? value : undefined;
+}
+
+/** `path` leads to the fields, for the error. */
+function requireText(fields: JsonObject, name: string, path: string): string {
+  const text = findText(fields, name);
+  if (text === undefined || text === "") throw new Error(`${path}.${name} is missing`);
+  return text;
+}
+
+function requireFields(fields: JsonObject, name: string, path: string): JsonObject {
+  const value = fields[name];
+  if (isJsonObject(value)) return value;
+  throw new Error(`${path}.${name} is missing`);
+}
+
+function toCluster(entry: JsonObject, path: string): Cluster {
+  const name = requireText(entry, "name", path);
+  const fields = requireFields(entry, "cluster", path);
+  return {
+    name,
+    server: requireText(fields, "server", `${path}.cluster`).replace(/\/$/, ""),
+    caData: findText(fields, "certificate-authority-data"),
+    caFile: findText(fields, "certificate-authority"),
+    skipTlsVerify: fields["insecure-skip-tls-verify"] === true,
+    tlsServerName: findText(fields, "tls-server-name"),
+    proxyUrl: findText(fields, "proxy-url"),
+  };
+}
+
+function toContext(entry: JsonObject, path: string): Context {
+  const name = requireText(entry, "name", path);
+  const fields = requireFields(entry, "context", path);
+  const namespace = findText(fields, "namespace");
+  return {
+    name,
+    cluster: requireText(fields, "cluster", `${path}.context`),
+    user: findText(fields, "user"),
+    namespace: namespace === "" ? undefined : namespace,
+  };
+}
+
+function toUser(entry: JsonObject, path: string): User {
+  const fields = isJsonObject(entry["user"]) ? entry["user"] : {};
+  const { exec, "auth-provider": authProvider } = fields;
+  return {
+    name: requireText(entry, "name", path),
+    certData: findText(fields, "client-certificate-data"),
+    certFile: findText(fields, "client-certificate"),
+    keyData: findText(fields, "client-key-data"),
+    keyFile: findText(fields, "client-key"),
+    token: findText(fields, "token"),
+    tokenFile: findText(fields, "tokenFile"),
+    username: findText(fields, "username"),
+    password: findText(fields, "password"),
+    impersonateUser: findText(fields, "as"),
+    exec: isJsonObject(exec) ? exec : undefined,
+    hasAuthProvider: authProvider !== undefined && authProvider !== null,
+  };
+}
+
+/** Checks all entries, because a malformed one may be the one that was meant. */
+function findNamed<T extends { readonly name: string }>(
+  document: JsonObject,
+  list: "clusters" | "contexts" | "users",
+  convert: (entry: JsonObject, path: string) => T,
+): (name: string | undefined) => T | undefined {
+  const entries: unknown = document[list];
+  if (!Array.isArray(entries)) return () => undefined;
+  const converted = entries.map((entry, index) =>
+    convert(isJsonObject(entry) ? entry : {}, `${list}[${String(index)}]`),
+  );
+  return (name) => converted.find((one) => one.name === name);
+}
+
+/** Patchbay writes JSON, which is YAML. It needs no YAML library, which takes 10 MB. */
+async function parseText(text: string): Promise<unknown> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const { parse } = await import("yaml");
+    return parse(text);
+  }
+}
+
+/** @throws Error with the reason */
+export async function parseKubeConfig(text: string): Promise<ParsedKubeConfig> {
+  const document = await parseText(text);
+  if (!isJsonObject(document)) throw new Error("it is not a mapping");
+  const contextName = findText(document, "current-context");
+  if (contextName === undefined || contextName === "") {
+    throw new Error("it names no current-context");
+  }
+  const context = findNamed(document, "contexts", toContext)(contextName);
+  if (context === undefined) throw new Error(`there is no context ${contextName}`);
+  const cluster = findNamed(document, "clusters", toCluster)(context.cluster);
+  if (cluster === undefined) throw new Error(`there is no cluster ${context.cluster}`);
+  return { context, cluster, user: findNamed(document, "users", toUser)(context.user) };
+}
