@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files for the browser, which `npm run build` creates.
+// Files for the browser. `npm run build` creates them.
 
-/** The same path from sources and from compiled files. */
+/** Directory of the files. The relative path is the same from sources and from compiled files. */
 export const PANEL_DIRECTORY: string = decodeURIComponent(
   new URL("../dist/web/", import.meta.url).pathname,
 );
@@ -17,5 +17,5 @@ export const PANEL_FILES: Readonly<
   "/licences.txt": { file: "licences.txt", type: "text/plain; charset=utf-8" },
 };
 
-/** Placeholder in the page for the nonce of its style sheets. */
+/** Placeholder for the nonce of style sheets in the page. */
 export const NONCE_MARK = "{{nonce}}";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The only source of time and delays in the product. */
+/** Source of time and delays. The product uses no other source. */
 export interface Clock {
   now(): number;
-  /** Monotonic milliseconds, for durations. */
+  /** Returns monotonic milliseconds, for durations. */
   monotonicMs(): number;
   /** Resolves after `ms`. Rejects with the signal's reason if it is aborted first. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;

@@ -4,7 +4,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
-/** Deep equality of JSON values. Ignores the order of keys; an undefined member equals a missing one. */
+/** Compares JSON values deeply. Ignores the order of keys. An undefined member equals a missing one. */
 export function isEqual(left: unknown, right: unknown): boolean {
   if (left === right) return true;
   if (!isObject(left) || !isObject(right) || Array.isArray(left) !== Array.isArray(right))
@@ -16,23 +16,23 @@ export function isEqual(left: unknown, right: unknown): boolean {
 }
 
 /**
- * Whether `stored` has all that `wanted` declares. Additional members of `stored` are ignored, because servers add
- * defaults and nulls. Lists must have the same length and are compared element by element.
+ * Returns whether `stored` contains all members of `wanted`. Ignores additional members of `stored`, because servers
+ * add defaults and nulls. Lists must have the same length and are compared element by element.
  */
 export function covers(stored: unknown, wanted: unknown): boolean {
   if (stored === wanted || wanted === undefined) return true;
   if (!isObject(stored) || !isObject(wanted)) return false;
   if (Array.isArray(stored) || Array.isArray(wanted)) {
-    return arrayLength(stored) === arrayLength(wanted) && areCovered(stored, wanted);
+    return arrayLength(stored) === arrayLength(wanted) && coversMembers(stored, wanted);
   }
-  return areCovered(stored, wanted);
+  return coversMembers(stored, wanted);
 }
 
 function arrayLength(value: unknown): number {
   return Array.isArray(value) ? value.length : -1;
 }
 
-function areCovered(
+function coversMembers(
   stored: Readonly<Record<string, unknown>>,
   wanted: Readonly<Record<string, unknown>>,
 ): boolean {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** One lock for each key, for example NAMESPACE/NAME or a UID. A lock exists while someone holds or awaits it. */
+/** Locks by key, for example NAMESPACE/NAME or a UID. A lock exists while a caller holds or awaits it. */
 export class KeyedMutex {
-  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #lastWork = new Map<string, Promise<unknown>>();
 
   /**
-   * Runs `work` after all work queued earlier under the same key has settled. `work` must not await other work under its
-   * own key: that deadlocks.
+   * Runs `work` after all earlier work with the same key has settled. `work` must not await other work with its own key,
+   * because that would deadlock.
    */
   async runExclusive<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(key);
-    const own = (async () => {
-      // The earlier caller handles its own error.
-      await before?.catch(() => undefined);
+    const previousWork = this.#lastWork.get(key);
+    const ownWork = (async () => {
+      // Errors are ignored, because the earlier caller handles them.
+      await previousWork?.catch(() => undefined);
       return work();
     })();
-    this.#last.set(key, own);
+    this.#lastWork.set(key, ownWork);
     try {
-      return await own;
+      return await ownWork;
     } finally {
-      if (this.#last.get(key) === own) this.#last.delete(key);
+      if (this.#lastWork.get(key) === ownWork) this.#lastWork.delete(key);
     }
   }
 }

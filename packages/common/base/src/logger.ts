@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Fields of a log line. A field has the same name in all programs, with its unit (`retryMs`). */
+/** Fields of a log line. Names are the same in all programs and end with the unit, for example `retryMs`. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writes structured lines. The message is constant, lower-case text; variable data goes into fields. */
+/** Writer of structured log lines. A message is a constant in lower case; variable data goes into fields. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
-  /** One line for each change made, and for start and stop of the process. */
+  /** Logs a change that was made, or the start or stop of the process. */
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
-  /** A person must act. */
+  /** Logs a problem that a person must solve. */
   error(message: string, fields?: LogFields): void;
   child(fields: LogFields): Logger;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Milliseconds since 1970, or undefined if the text is no time. */
+/** Returns milliseconds since 1970; undefined if the text is missing or not a time. */
 export function toMs(time: string | undefined): number | undefined {
   // oxlint-disable-next-line no-restricted-globals -- reads a text, no clock
   const ms = time === undefined ? NaN : Date.parse(time);

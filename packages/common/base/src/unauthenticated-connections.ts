@@ -8,22 +8,22 @@ export interface Connection {
   destroy(): unknown;
 }
 
-/** Identifies a client. A TLS connection has two sockets, which share the remote address and port. */
+/** Returns an id of the client. A TLS connection has two sockets with the same remote address and port. */
 function printClient({ remoteAddress = "", remotePort = 0 }: Connection): string {
   return `${remoteAddress} ${String(remotePort)}`;
 }
 
-/** At the limit, closes the oldest unauthenticated connection instead of refusing the new one; refused clients would reconnect at once. */
+/** Closes the oldest connection at the limit. It does not refuse the new one, because the client would reconnect at once. */
 export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;
 
-  /** `max`: most unauthenticated connections at a time. */
+  /** `max` is the maximum number of unauthenticated connections. */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Counts the connection until it closes or `know` is called. Closes the oldest one if the limit is exceeded. */
+  /** Counts the connection until it closes or `markAuthenticated` is called. */
   add(connection: Connection): void {
     const client = printClient(connection);
     this.#connections.set(client, connection);

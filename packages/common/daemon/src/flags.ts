@@ -3,24 +3,24 @@ import { LOG_LEVELS, type LogLevel } from "@patchbay/telemetry";
 import { InvalidArgumentError, Option, type Command } from "commander";
 
 export interface CommonFlags {
-  /** Unset for the cluster that the process runs in. */
+  /** Path of a kubeconfig; unset for the cluster in which the process runs. */
   readonly kubeconfig?: string;
   readonly logLevel: LogLevel;
-  /** Port of /healthz and /readyz; unset for none. */
+  /** TCP port of /healthz and /readyz; unset for none. */
   readonly healthPort?: number;
-  /** Unix socket of the same, instead of the port. */
+  /** Unix socket of /healthz and /readyz, used instead of the port. */
   readonly healthSocket?: string;
-  /** Unset for none. */
+  /** TCP port of /metrics; unset for none. */
   readonly metricsPort?: number;
-  /** Unset for all addresses. */
+  /** Address of the metrics port; unset for all addresses. */
   readonly metricsAddress?: string;
-  /** Serves metrics over TLS to clients that the API server authorizes, instead of over plain HTTP to everyone. */
+  /** Whether metrics are served over TLS to authorized clients. Otherwise, plain HTTP serves them to everyone. */
   readonly metricsSecure?: boolean;
 }
 
 const PORT_MAX = 65_535;
 
-/** 0 selects a free port. @throws InvalidArgumentError of commander */
+/** Parses a port; 0 selects a free port. @throws InvalidArgumentError of commander */
 export function toPort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= PORT_MAX) return port;
@@ -54,12 +54,12 @@ export function addCommonFlags(command: Command): Command {
     )
     .option(
       "--metrics-secure",
-      "serve /metrics over TLS, with a certificate of its own, to who brings a token whose bearer may get /metrics (default: over plain HTTP, to everybody)",
+      "serve /metrics over TLS with a generated certificate, to clients whose token may get /metrics (default: over plain HTTP, to everyone)",
     );
 }
 
 export interface HostFlags {
-  /** A process in the host's namespaces; unset if the agent is itself. */
+  /** PID of a process in the host's namespaces; unset if this process is in them. */
   readonly hostProcess?: number;
 }
 
@@ -78,7 +78,7 @@ export function addHostFlags(command: Command): Command {
 }
 
 export interface CriFlags {
-  /** Sockets of the container runtime, tried in order; unset for the usual ones. */
+  /** Sockets of the container runtime, tried in order; unset for the default sockets. */
   readonly criEndpoint?: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves health checks. At a TCP port anyone may request them; they reveal only the state and the leader.
+// Server of health checks. Everyone may request them at a TCP port, and they reveal only state and leader.
 import type * as http from "node:http";
 import type { Server } from "node:http";
 import { createRequire } from "node:module";
@@ -8,23 +8,22 @@ import { messageOf, type Logger } from "@patchbay/base";
 import type { DaemonHealth } from "./health.ts";
 
 /**
- * `createServer` of node:http. Importing the module would read all its properties, including those that load
- * WebSocket and fetch, which take 7 MB. Source: Node.js, lib/http.js, the lazy properties of its exports
+ * `createServer` of node:http. An import would read all properties of the module, some of which load WebSocket and
+ * fetch and need 7 MB. Source: lazy properties of the exports in lib/http.js of Node.js.
  */
 export const { createServer } = createRequire(import.meta.url)("node:http") as typeof http;
 
-/** Milliseconds to receive a request; probes are faster. */
 const REQUEST_TIMEOUT_MS = 5000;
-/** Probes connect one at a time. */
+/** Maximum number of connections. Probes connect one at a time. */
 const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes">> & {
-    /** The service's metrics, for a Unix socket in a directory of root. Unset: `/metrics` is not served. */
+    /** Prints the metrics for `/metrics`, at a Unix socket in a directory of root. Unset if they are not served. */
     readonly printMetrics?: () => Promise<string>;
   };
 
-const NOT_FOUND = [404, "not found"] as const;
+const NOT_FOUND_RESPONSE = [404, "not found"] as const;
 
 async function respond(path: string, answers: HealthAnswers): Promise<readonly [number, string]> {
   switch (path) {
@@ -35,9 +34,11 @@ async function respond(path: string, answers: HealthAnswers): Promise<readonly [
         ? [200, ["ok", ...(answers.notes?.() ?? [])].join("\n")]
         : [503, "not ready"];
     case "/metrics":
-      return answers.printMetrics === undefined ? NOT_FOUND : [200, await answers.printMetrics()];
+      return answers.printMetrics === undefined
+        ? NOT_FOUND_RESPONSE
+        : [200, await answers.printMetrics()];
     default:
-      return NOT_FOUND;
+      return NOT_FOUND_RESPONSE;
   }
 }
 
@@ -56,24 +57,24 @@ function createHealthServer(answers: HealthAnswers): Server {
   return server;
 }
 
-function listen(server: Server, at: number | string): Promise<number | undefined> {
+function listen(server: Server, address: number | string): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
   server.once("error", reject);
-  server.listen(at, () => {
-    const address = server.address();
-    resolve(typeof address === "object" ? address?.port : undefined);
+  server.listen(address, () => {
+    const bound = server.address();
+    resolve(typeof bound === "object" ? bound?.port : undefined);
   });
   return promise;
 }
 
-/** `leaving`: the service is stopping, and not ready. */
+/** Dependencies of the server. `leaving` is aborted when the service begins to stop and is no longer ready. */
 interface HealthServerDeps {
   readonly log: Logger;
   readonly leaving?: AbortSignal;
   readonly signal: AbortSignal;
 }
 
-/** At a TCP port on all addresses, or at a Unix socket. Resolves with the port. @throws Error if it is in use */
+/** Serves at a TCP port on all addresses, or at a Unix socket. Returns the port. @throws Error if it is in use */
 export async function serveHealth(
   at: number | string | undefined,
   answers: HealthAnswers,

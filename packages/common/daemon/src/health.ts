@@ -3,17 +3,17 @@ import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
 import { LoopWatch } from "@patchbay/kube";
 
-/** Checks a dependency of the service: resolves with undefined if it works, otherwise with the problem. */
+/** Check of a dependency. Resolves with undefined if the dependency works, otherwise with the problem. */
 type Check = () => Promise<string | undefined>;
 
 export interface Health {
-  /** Adds a loop, which must process its first listing before the service is ready, and must never get stuck. */
+  /** Adds a loop, which must process its first listing before the service is ready. A stuck loop fails `/healthz`. */
   watchLoop(name: string, limitMs?: number): LoopWatch;
-  /** The service is not ready while the check finds a problem. The check has its own deadline. */
+  /** Adds a check, which must have a deadline. The service is not ready while the check finds a problem. */
   addCheck(check: Check): void;
-  /** Adds a line to `/readyz`, which anyone may read. */
+  /** Adds a line to `/readyz`, which everyone may read. */
   addNote(note: () => string): void;
-  /** Version of the KubeVirt object in use, for `/healthz` at the metrics port. */
+  /** Sets the source of the version of the KubeVirt object in use, for `/healthz` at the metrics port. */
   reportConfig(version: () => string): void;
 }
 
@@ -50,7 +50,7 @@ export class DaemonHealth implements Health {
     this.#configVersion = version;
   }
 
-  /** Undefined if the service does not use a KubeVirt object. */
+  /** Returns the version of the KubeVirt object in use; undefined if the service uses none. */
   configVersion(): string | undefined {
     return this.#configVersion?.();
   }
@@ -63,7 +63,7 @@ export class DaemonHealth implements Health {
     this.#hasStarted = true;
   }
 
-  /** `/healthz`: no loop is stuck. */
+  /** Returns whether no loop is stuck, for `/healthz`. */
   isLive(): boolean {
     const standstill = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
     this.#logOnce(
@@ -73,7 +73,7 @@ export class DaemonHealth implements Health {
     return standstill === undefined;
   }
 
-  /** `/readyz`: the service has started, its loops have processed their first listings, and its dependencies work. */
+  /** Returns whether the service has started, its loops have processed their first listings, and its dependencies work. */
   async isReady(): Promise<boolean> {
     if (!this.#hasStarted || !this.#loops.every((loop) => loop.isStarted())) return false;
     const problems = await Promise.all(this.#checks.map((check) => check().catch(messageOf)));
@@ -91,8 +91,8 @@ export class DaemonHealth implements Health {
 }
 
 /**
- * Response of /healthz as KubeVirt's services give it, for clients that wait until all services know a changed
- * KubeVirt object. The version is "" if there is no object. Source: KubeVirt pkg/healthz
+ * Response to /healthz, for clients that wait until all services use a changed KubeVirt object. The version is "" if
+ * there is no such object. Source: pkg/healthz of KubeVirt.
  */
 interface ConfigHealth {
   readonly code: 200 | 500;

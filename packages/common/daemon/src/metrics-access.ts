@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorizes readers of metrics by token: the API server authenticates the bearer and checks its roles.
+// Authorization of metrics readers: the API server authenticates the bearer of a token and checks its roles.
 import { createHash } from "node:crypto";
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Clock } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
-/** `unknown`: the token is invalid. */
+/** Result of a check. `unknown` means that the token is invalid. */
 export type MetricsAccess = "granted" | "forbidden" | "unknown";
 
 export type AccessCheck = (token: string) => Promise<MetricsAccess>;
 
-/** Source: Kubernetes authentication.k8s.io/v1 */
+/** Source: authentication.k8s.io/v1 of Kubernetes. */
 interface TokenReview extends KubeObject {
   readonly spec: { readonly token: string };
   readonly status?: {
@@ -24,7 +24,7 @@ interface TokenReview extends KubeObject {
   };
 }
 
-/** Source: Kubernetes authorization.k8s.io/v1 */
+/** Source: authorization.k8s.io/v1 of Kubernetes. */
 interface SubjectAccessReview extends KubeObject {
   readonly spec: object;
   readonly status?: { readonly allowed?: boolean };
@@ -46,13 +46,13 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
   kind: "SubjectAccessReview",
 };
 
-/** Milliseconds that a result is cached; collectors request metrics about twice a minute. */
+/** Time for which a result is cached. Collectors request metrics about twice a minute. */
 const CACHE_TTL_MS = 60_000;
 const CACHE_SIZE_MAX = 64;
 
 const NO_METADATA = { name: "" };
 
-async function review(store: Store, token: string): Promise<MetricsAccess> {
+async function requestAccess(store: Store, token: string): Promise<MetricsAccess> {
   const tokenReview = await store.create(TOKEN_REVIEWS, {
     apiVersion: "authentication.k8s.io/v1",
     kind: "TokenReview",
@@ -77,19 +77,19 @@ async function review(store: Store, token: string): Promise<MetricsAccess> {
   return status?.allowed === true ? "granted" : "forbidden";
 }
 
-/** Queries the API server and caches results by a hash of the token. */
+/** Creates a check that queries the API server and caches results by the hash of the token. */
 export function createAccessCheck(store: Store, clock: Clock): AccessCheck {
   const cache = new Map<string, { readonly access: MetricsAccess; readonly untilMs: number }>();
   return async (token) => {
     const nowMs = clock.monotonicMs();
-    const name = createHash("sha256").update(token).digest("hex");
-    const known = cache.get(name);
-    if (known !== undefined && known.untilMs > nowMs) return known.access;
-    const access = await review(store, token);
-    cache.delete(name);
+    const hash = createHash("sha256").update(token).digest("hex");
+    const cached = cache.get(hash);
+    if (cached !== undefined && cached.untilMs > nowMs) return cached.access;
+    const access = await requestAccess(store, token);
+    cache.delete(hash);
     const [oldest] = cache.keys();
     if (cache.size >= CACHE_SIZE_MAX && oldest !== undefined) cache.delete(oldest);
-    cache.set(name, { access, untilMs: nowMs + CACHE_TTL_MS });
+    cache.set(hash, { access, untilMs: nowMs + CACHE_TTL_MS });
     return access;
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves a service's metrics, which reveal all VMs and their traffic to anyone who can reach the port.
+// Server of a service's metrics, which reveal all VMs and their traffic.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
@@ -8,18 +8,17 @@ import { configHealth, type DaemonHealth } from "./health.ts";
 import { createServer } from "./health-server.ts";
 import type { AccessCheck } from "./metrics-access.ts";
 
-/** Milliseconds to receive a request. */
 const REQUEST_TIMEOUT_MS = 5000;
-/** Collectors connect one at a time. */
+/** Maximum number of connections. Collectors connect one at a time. */
 const CONNECTIONS_MAX = 16;
 
-/** KubeVirt's tests request it with two slashes. */
+/** Pattern of the path, which KubeVirt's tests request with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
 
-/** Validity of a certificate that clients do not verify and that each start replaces. */
+/** Validity of the certificate, which clients do not verify and each start replaces. */
 const CERTIFICATE_DAYS = 3650;
 
-/** Unset port: metrics are not served. Unset address: all addresses. */
+/** Without a port, metrics are not served. Without an address, they are served at all addresses. */
 interface MetricsAddress {
   readonly metricsPort?: number;
   readonly metricsAddress?: string;
@@ -27,9 +26,9 @@ interface MetricsAddress {
 
 interface ServedMetrics {
   readonly metrics: Pick<Metrics, "print" | "contentType">;
-  /** If set, serves over TLS to bearers of tokens that it grants access; otherwise over plain HTTP to everyone. */
+  /** Check of tokens of clients over TLS. If unset, metrics are served over plain HTTP to everyone. */
   readonly checkAccess?: AccessCheck;
-  /** Serves the configuration version at `/healthz` to everyone, like KubeVirt's services at their metrics port. */
+  /** Health whose configuration version is served to everyone at `/healthz`, as by KubeVirt's services. */
   readonly health: Pick<DaemonHealth, "isLive" | "configVersion">;
 }
 
@@ -38,7 +37,7 @@ function sendError(response: ServerResponse, code: number, reason: string): void
   response.writeHead(code, { "content-type": "text/plain", ...challenge }).end(reason);
 }
 
-/** Responds to unauthorized requests; returns whether to continue. */
+/** Returns whether the request is authorized. Responds to it if it is not. */
 async function authorize(
   request: IncomingMessage,
   response: ServerResponse,
@@ -64,7 +63,7 @@ function sendConfigHealth(response: ServerResponse, health: ServedMetrics["healt
 }
 
 function createMetricsListener({ metrics, checkAccess, health }: ServedMetrics, log: Logger) {
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const sendMetrics = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       if (!(await authorize(request, response, checkAccess))) return;
       const text = await metrics.print();
@@ -78,13 +77,13 @@ function createMetricsListener({ metrics, checkAccess, health }: ServedMetrics, 
     request.resume();
     response.setHeader("connection", "close");
     const [path = ""] = (request.url ?? "").split("?");
-    if (path === "/metrics" && request.method === "GET") void answer(request, response);
+    if (path === "/metrics" && request.method === "GET") void sendMetrics(request, response);
     else if (HEALTHZ.test(path)) sendConfigHealth(response, health);
     else sendError(response, 404, "not found");
   };
 }
 
-/** TLS is loaded on demand, because it takes some MB. */
+/** Creates an HTTPS server. Loads TLS on demand, because it needs several MB. */
 async function createSecureServer(listener: RequestListener, clock: Clock): Promise<Server> {
   const [{ createServer: createSecure }, { createAuthority, issueCertificate }] = await Promise.all(
     [import("node:https"), import("@patchbay/pki")],
@@ -101,7 +100,7 @@ async function createSecureServer(listener: RequestListener, clock: Clock): Prom
   return createSecure({ cert, key, requestTimeout: REQUEST_TIMEOUT_MS }, listener);
 }
 
-/** Returns the port; undefined if metrics are not served. @throws Error if the port is in use */
+/** Serves metrics. Returns the port; undefined if metrics are not served. @throws Error if the port is in use */
 export async function serveMetrics(
   { metricsPort, metricsAddress }: MetricsAddress,
   served: ServedMetrics,

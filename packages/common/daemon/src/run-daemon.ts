@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Life cycle of a service: connects, starts, reports that it is ready, and stops on a signal. A failure ends the
-// process.
+// Life cycle of a service: connect, start, report readiness, stop on a signal. A failure ends the process.
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
@@ -12,33 +11,33 @@ import { serveMetrics } from "./metrics-server.ts";
 import { DaemonHealth, type Health } from "./health.ts";
 import { createAccessCheck } from "./metrics-access.ts";
 
-/** Milliseconds that a service may take to stop. */
+/** Maximum time that a service may take to stop. */
 const STOP_TIMEOUT_MS = 5_000;
 
 export interface DaemonSettings {
   readonly component: string;
   readonly flags: CommonFlags;
   readonly node?: string;
-  /** Milliseconds to continue after a stop signal, while clients move to other servers; default 0. */
+  /** Time to continue after a stop signal, while clients move to other servers. Defaults to 0. */
   readonly drainMs?: number;
 }
 
-/** All parts end with `signal`. */
+/** Context of a service, all parts of which end when `signal` is aborted. */
 export interface DaemonContext {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Health checks; loops and dependencies must be added before `ready`. */
+  /** Health checks. Loops and dependencies must be added before the call of `ready`. */
   readonly health: Health;
-  /** Aborted on a stop signal: the service is no longer ready but continues for `drainMs`. */
+  /** Aborted on a stop signal, after which the service is no longer ready but continues for `drainMs`. */
   readonly leaving: AbortSignal;
   readonly signal: AbortSignal;
-  /** Reports that the service has started, by one line on standard output. */
+  /** Reports with one line on standard output that the service has started. */
   ready(): void;
 }
 
-/** A second signal is not handled, so it ends the process at once. */
+/** Handles the first stop signal. A second signal is not handled, so that it ends the process at once. */
 function stopSignals(
   { drainMs = 0 }: DaemonSettings,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -60,24 +59,24 @@ function stopSignals(
   return { leaving: drain.signal, signal: stop.signal };
 }
 
-/** Waits until the service ends, after a stop for a limited time, because a server may never respond. */
+/** Waits until the service ends. After a stop it waits for a limited time, because a server may never respond. */
 async function waitForEnd(
   service: Promise<void>,
   signal: AbortSignal,
   clock: Clock,
 ): Promise<void> {
-  const over = new AbortController();
+  const waitEnd = new AbortController();
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener("abort", () => {
       resolve();
     });
   });
-  const deadline = stopped.then(() => clock.sleep(STOP_TIMEOUT_MS, over.signal));
+  const deadline = stopped.then(() => clock.sleep(STOP_TIMEOUT_MS, waitEnd.signal));
   try {
     await Promise.race([service, deadline]);
   } finally {
     deadline.catch(() => undefined);
-    over.abort();
+    waitEnd.abort();
   }
 }
 
@@ -106,7 +105,7 @@ async function runUntilStopped(
     isLive: () => health.isLive(),
     isReady: () => health.isReady(),
     notes: () => health.notes(),
-    // Only root reaches the socket, but anyone may reach the port.
+    // Metrics are served at the socket, which only root can reach, but not at the port.
     ...(flags.healthSocket !== undefined && { printMetrics: () => metrics.print() }),
   };
   await serveHealth(flags.healthSocket ?? flags.healthPort, answers, until);
@@ -127,7 +126,7 @@ async function runUntilStopped(
   await client.close();
 }
 
-/** After SIGTERM or SIGINT, waits at most 5 s for `start` to resolve. Logs a failure and exits with 1. */
+/** Runs a service. After a stop signal it waits at most 5 s for `start`. Logs a failure and exits with 1. */
 export async function runDaemon(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,
@@ -138,13 +137,13 @@ export async function runDaemon(
     level: flags.logLevel,
     ...(node === undefined ? {} : { node }),
   });
-  // The reader of the line "ready" may be gone, which is no reason to stop.
+  // Errors are ignored, because the reader of the line "ready" may have ended.
   process.stdout.on("error", () => undefined);
   try {
     await runUntilStopped(settings, start, log);
   } catch (error) {
     log.error("failed", { reason: messageOf(error), err: error });
-    // Exits at once, because servers and watches would keep a process alive that does nothing.
+    // Exits at once, because servers and watches would keep the failed process alive.
     process.exit(1);
   }
 }

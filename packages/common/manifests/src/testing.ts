@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: evaluates roles and bindings, to find the rights of an account.
+// Evaluation of roles and bindings for tests of the rights of accounts.
 import type { KubeObject } from "@patchbay/api";
 import { isRole, type Rule } from "./types.ts";
 
@@ -13,14 +13,14 @@ interface Binding extends KubeObject {
 }
 
 export interface Right {
-  /** As the API server names the user or the group, for example `system:serviceaccount:patchbay:virt-api`. */
+  /** Name of the user or group at the API server, for example `system:serviceaccount:patchbay:virt-api`. */
   readonly user: string;
   readonly verb: string;
-  /** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */
+  /** Resource in kubectl's notation, for example `virtualmachines.kubevirt.io/status`. */
   readonly resource: string;
-  /** Unset for all namespaces. */
+  /** Namespace of the objects; unset for all namespaces. */
   readonly namespace?: string;
-  /** Unset for all objects. */
+  /** Name of the object; unset for all objects. */
   readonly name?: string;
 }
 
@@ -34,12 +34,12 @@ function findUser(subject: Binding["subjects"][number]): string {
     : subject.name;
 }
 
-function resourceText(group: string, resource: string): string {
+function printResource(group: string, resource: string): string {
   const [name = "", ...subresource] = resource.split("/");
   return [group === "" ? name : `${name}.${group}`, ...subresource].join("/");
 }
 
-function rightsOfRule(user: string, rule: Rule): readonly Right[] {
+function listRuleRights(user: string, rule: Rule): readonly Right[] {
   const { apiGroups = [], resources = [], verbs, resourceNames } = rule;
   const targets = resourceNames?.map((name) => ({ name })) ?? [{}];
   return apiGroups.flatMap((group) =>
@@ -48,7 +48,7 @@ function rightsOfRule(user: string, rule: Rule): readonly Right[] {
         targets.map((target) => ({
           user,
           verb,
-          resource: resourceText(group, resource),
+          resource: printResource(group, resource),
           ...target,
         })),
       ),
@@ -56,18 +56,18 @@ function rightsOfRule(user: string, rule: Rule): readonly Right[] {
   );
 }
 
-/** What the bindings among the objects grant by the roles among them, verb by verb. */
+/** Lists the rights that roles and bindings among the objects grant, one per verb. */
 export function listRights(objects: readonly KubeObject[]): readonly Right[] {
   const roles = objects.filter(isRole);
   return objects.filter(isBinding).flatMap(({ metadata: { namespace }, roleRef, subjects }) => {
-    const bound = roles.filter(
+    const boundRoles = roles.filter(
       ({ kind, metadata }) => kind === roleRef.kind && metadata.name === roleRef.name,
     );
-    const where = namespace === undefined ? {} : { namespace };
+    const scope = namespace === undefined ? {} : { namespace };
     return subjects.flatMap((subject) =>
-      bound
-        .flatMap(({ rules }) => rules.flatMap((rule) => rightsOfRule(findUser(subject), rule)))
-        .map((right) => ({ ...right, ...where })),
+      boundRoles
+        .flatMap(({ rules }) => rules.flatMap((rule) => listRuleRights(findUser(subject), rule)))
+        .map((right) => ({ ...right, ...scope })),
     );
   });
 }

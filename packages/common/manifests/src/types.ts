@@ -26,21 +26,21 @@ export const DEFINITIONS: ResourceType<KubeObject> = {
   namespaced: false,
 };
 
-const POLICIES: ResourceType<KubeObject> = {
+const NETWORK_POLICIES: ResourceType<KubeObject> = {
   group: "networking.k8s.io",
   version: "v1",
   resource: "networkpolicies",
   kind: "NetworkPolicy",
   namespaced: true,
 };
-const BUDGETS: ResourceType<KubeObject> = {
+const DISRUPTION_BUDGETS: ResourceType<KubeObject> = {
   group: "policy",
   version: "v1",
   resource: "poddisruptionbudgets",
   kind: "PodDisruptionBudget",
   namespaced: true,
 };
-const PRIORITIES: ResourceType<KubeObject> = {
+const PRIORITY_CLASSES: ResourceType<KubeObject> = {
   group: "scheduling.k8s.io",
   version: "v1",
   resource: "priorityclasses",
@@ -48,11 +48,11 @@ const PRIORITIES: ResourceType<KubeObject> = {
   namespaced: false,
 };
 
-/** Dependencies first; webhooks and APIServices last, so that the API server calls only services that exist. */
+/** Types to install in order. Webhooks and APIServices are last, so that the API server calls only existing services. */
 export const TYPES: readonly ResourceType<KubeObject>[] = [
   NAMESPACES,
   DEFINITIONS,
-  PRIORITIES,
+  PRIORITY_CLASSES,
   { ...CORE, resource: "serviceaccounts", kind: "ServiceAccount" },
   { ...RBAC, resource: "clusterroles", kind: "ClusterRole" },
   { ...RBAC, resource: "clusterrolebindings", kind: "ClusterRoleBinding" },
@@ -61,8 +61,8 @@ export const TYPES: readonly ResourceType<KubeObject>[] = [
   SECRETS,
   STORAGE_CLASSES,
   { ...CORE, resource: "services", kind: "Service" },
-  POLICIES,
-  BUDGETS,
+  NETWORK_POLICIES,
+  DISRUPTION_BUDGETS,
   DEPLOYMENTS,
   DAEMON_SETS,
   API_SERVICES,
@@ -76,7 +76,7 @@ const ADMISSION = {
   namespaced: false,
 } as const;
 
-/** Applied separately; a server may lack these kinds. Bindings come before the policies they name. */
+/** Types that are applied separately, because a server may lack them. Bindings precede the policies that they name. */
 export const SEPARATE_TYPES: readonly ResourceType<KubeObject>[] = [
   {
     ...ADMISSION,
@@ -94,12 +94,12 @@ export function findType({ apiVersion, kind }: KubeObject): ResourceType<KubeObj
   throw new AppError("API_MALFORMED", { what: "a manifest", reason });
 }
 
-/** Source: Kubernetes rbac.authorization.k8s.io/v1 PolicyRule */
+/** Source: PolicyRule of rbac.authorization.k8s.io/v1. */
 export interface Rule {
-  /** Together with `resources`; unset for paths. */
+  /** Groups of `resources`; unset if the rule is for paths. */
   readonly apiGroups?: readonly string[];
   readonly resources?: readonly string[];
-  /** Paths that are not objects. */
+  /** Paths that are not objects, for example `/metrics`. */
   readonly nonResourceURLs?: readonly string[];
   readonly resourceNames?: readonly string[];
   readonly verbs: readonly string[];

@@ -17,7 +17,7 @@ export async function issueCertificate(
   return signCertificate(authority, request, authority.clock.now());
 }
 
-/** Creates a certificate for an existing P-256 key, both PEM. */
+/** Creates a PEM certificate for an existing P-256 key in PEM. */
 export async function certifyKey(
   authority: Authority,
   publicKeyPem: string,
@@ -27,7 +27,7 @@ export async function certifyKey(
   return signKey(authority, publicKeyPem, { request, nowMs: authority.clock.now() });
 }
 
-function read(certPem: string): X509Certificate {
+function parseCertificate(certPem: string): X509Certificate {
   try {
     return new X509Certificate(certPem);
   } catch (error) {
@@ -39,40 +39,42 @@ function read(certPem: string): X509Certificate {
   }
 }
 
-/** Milliseconds since 1970. @throws AppError with PKI_PEM_INVALID if it cannot be read */
+/** Returns milliseconds since 1970. @throws AppError with PKI_PEM_INVALID */
 export function readCertificateEnd(certPem: string): number {
-  return read(certPem).validToDate.getTime();
+  return parseCertificate(certPem).validToDate.getTime();
 }
 
-/** Milliseconds since 1970. @throws AppError with PKI_PEM_INVALID if it cannot be read */
+/** Returns milliseconds since 1970. @throws AppError with PKI_PEM_INVALID */
 export function readCertificateStart(certPem: string): number {
-  return read(certPem).validFromDate.getTime();
+  return parseCertificate(certPem).validFromDate.getTime();
 }
 
 function toTexts(value: unknown): readonly string[] {
   return [value].flat().filter((text): text is string => typeof text === "string");
 }
 
-/** @throws AppError with PKI_PEM_INVALID if it cannot be read */
+/** @throws AppError with PKI_PEM_INVALID if the certificate cannot be parsed */
 export function readCertificateSubject(
   certPem: string,
 ): Pick<CertificateRequest, "commonName" | "organizations"> {
-  // Node.js returns attributes as strings, or as lists of strings.
-  const subject: Readonly<Record<string, unknown>> = { ...read(certPem).toLegacyObject().subject };
+  // Node.js returns an attribute as string, or as list of strings if it occurs more than once.
+  const subject: Readonly<Record<string, unknown>> = {
+    ...parseCertificate(certPem).toLegacyObject().subject,
+  };
   const [commonName = ""] = toTexts(subject["CN"]);
   return { commonName, organizations: toTexts(subject["O"]) };
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Certificates of a bundle in order, each with a trailing newline; ignores other text. */
+/** Returns the certificates of a bundle in order, each with a trailing newline. Ignores other text. */
 export function splitBundle(bundlePem: string): readonly string[] {
   return (bundlePem.match(PEM_CERTIFICATE) ?? []).map((pem) => `${pem}\n`);
 }
 
-/** @throws AppError with PKI_PEM_INVALID if either certificate cannot be read */
+/** @throws AppError with PKI_PEM_INVALID if a certificate cannot be parsed */
 export function isIssuedFor(certPem: string, authorityPem: string, host: string): boolean {
-  const [certificate, authority] = [read(certPem), read(authorityPem)];
+  const [certificate, authority] = [parseCertificate(certPem), parseCertificate(authorityPem)];
   return (
     certificate.checkHost(host) !== undefined &&
     certificate.checkIssued(authority) &&
@@ -80,10 +82,10 @@ export function isIssuedFor(certPem: string, authorityPem: string, host: string)
   );
 }
 
-/** @throws AppError with PKI_PEM_INVALID if either cannot be read */
+/** @throws AppError with PKI_PEM_INVALID if the certificate or the key cannot be parsed */
 export function isMatchingKey(certPem: string, keyPem: string): boolean {
   try {
-    return read(certPem).checkPrivateKey(createPrivateKey(keyPem));
+    return parseCertificate(certPem).checkPrivateKey(createPrivateKey(keyPem));
   } catch (error) {
     if (error instanceof AppError) throw error;
     const reason = messageOf(error);
@@ -91,12 +93,12 @@ export function isMatchingKey(certPem: string, keyPem: string): boolean {
   }
 }
 
-/** Whether the certificate is also for that IP address. @throws AppError with PKI_PEM_INVALID if it cannot be read */
+/** Returns whether the certificate is valid for the IP address. @throws AppError with PKI_PEM_INVALID */
 export function isIssuedForAddress(certPem: string, ip: string): boolean {
-  return read(certPem).checkIP(ip) !== undefined;
+  return parseCertificate(certPem).checkIP(ip) !== undefined;
 }
 
-/** Ten years: an authority outlives its certificates. */
+/** Ten years, because an authority must outlive its certificates. */
 const AUTHORITY_VALID_DAYS = 3650;
 
 export async function createAuthority(
@@ -110,9 +112,9 @@ export async function createAuthority(
 }
 
 /**
- * Renews an authority for ten years. Name and key stay, so clients that trust the old certificate trust new
- * signatures, and the reverse.
- * @throws AppError with PKI_PEM_INVALID if its certificate cannot be read
+ * Renews an authority for ten years. Name and key are unchanged, so that clients trust old and new signatures,
+ * whichever certificate they know.
+ * @throws AppError with PKI_PEM_INVALID if its certificate cannot be parsed
  */
 export async function renewAuthority({ certPem, keyPem, clock }: Authority): Promise<Authority> {
   const { signAuthority } = await import("./signing.ts");
@@ -122,7 +124,7 @@ export async function renewAuthority({ certPem, keyPem, clock }: Authority): Pro
   return { ...(await signAuthority({ commonName, endMs, keyPem }, now)), clock };
 }
 
-/** Undefined if certificate and key are a valid authority. */
+/** Returns why certificate and key are no authority; undefined if they are. */
 function findProblem({ certPem, keyPem }: IssuedCertificate): string | undefined {
   const certificate = new X509Certificate(certPem);
   if (!certificate.ca) return "it is not the certificate of an authority";
@@ -131,19 +133,15 @@ function findProblem({ certPem, keyPem }: IssuedCertificate): string | undefined
     : "the key does not belong to the certificate";
 }
 
-/** @throws AppError with PKI_PEM_INVALID if certificate or key cannot be read, or do not match */
+/** @throws AppError with PKI_PEM_INVALID if certificate or key cannot be parsed, or do not match */
 export function loadAuthority(pem: IssuedCertificate, clock: Pick<Clock, "now">): Authority {
-  const problem = "certificate authority";
+  const what = "certificate authority";
   let reason: string | undefined;
   try {
     reason = findProblem(pem);
   } catch (error) {
-    throw new AppError(
-      "PKI_PEM_INVALID",
-      { what: problem, reason: messageOf(error) },
-      { cause: error },
-    );
+    throw new AppError("PKI_PEM_INVALID", { what, reason: messageOf(error) }, { cause: error });
   }
-  if (reason !== undefined) throw new AppError("PKI_PEM_INVALID", { what: problem, reason });
+  if (reason !== undefined) throw new AppError("PKI_PEM_INVALID", { what, reason });
   return { ...pem, clock };
 }

@@ -4,51 +4,49 @@ import type { Clock } from "@patchbay/base";
 
 export const MS_PER_DAY = 86_400_000;
 
-/** `ms` since 1970, in the type of the certificate library. */
+/** Converts milliseconds since 1970 to the type of the certificate library. */
 export function toDate(ms: number): Date {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, does not read the clock
   return new Date(ms);
 }
 
-/** A positive serial number of 128 random bits, hexadecimal. Source: RFC 5280 4.1.2.2 */
+/** Returns a positive serial number with 120 random bits, in hexadecimal. Source: RFC 5280, 4.1.2.2. */
 export function randomSerial(): string {
   return `01${randomBytes(15).toString("hex")}`;
 }
 
-export function pemOfKey(key: webcrypto.CryptoKey): string {
+export function printKey(key: webcrypto.CryptoKey): string {
   return KeyObject.from(key).export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** A new P-256 signing key as PKCS #8 PEM. Secret. */
+/** Creates a secret P-256 signing key in PKCS #8 PEM. */
 export async function createSigningKey(): Promise<string> {
   const algorithm = { name: "ECDSA", namedCurve: "P-256" };
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-  return pemOfKey(keys.privateKey);
+  return printKey(keys.privateKey);
 }
 
-/** Source: RFC 5280 4.2.1.12 */
+/** Source: RFC 5280, 4.2.1.12. */
 export type CertificateUsage = "server" | "client";
 
 export interface CertificateRequest {
-  /** For a client: the user. */
+  /** Name of the subject. In a client's certificate, it is the user. */
   readonly commonName: string;
-  /** For a client: the groups. */
+  /** Organizations of the subject. In a client's certificate, they are the groups. */
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
   readonly ipAddresses: readonly string[];
   readonly usages: readonly CertificateUsage[];
-  /** Limited by the authority's own end. */
+  /** Requested validity. The certificate expires no later than the authority. */
   readonly validDays: number;
 }
 
-/** `keyPem` is secret. */
 export interface IssuedCertificate {
   readonly certPem: string;
-  /** PKCS #8. */
+  /** Secret PKCS #8 key. */
   readonly keyPem: string;
 }
 
-/** `keyPem` is secret. */
 export interface Authority extends IssuedCertificate {
   readonly clock: Pick<Clock, "now">;
 }

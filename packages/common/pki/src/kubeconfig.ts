@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 export interface KubeconfigContent {
-  /** For example `https://127.0.0.1:6443`. */
+  /** URL of the API server, for example `https://127.0.0.1:6443`. */
   readonly server: string;
   readonly caPem: string;
   readonly certPem: string;
   readonly keyPem: string;
-  /** Name of the entry; the certificate identifies the user. */
+  /** Name of the user's entry. The certificate, not this name, identifies the user. */
   readonly user: string;
-  /** Default: `patchbay`. */
+  /** Name of the cluster's entry. Defaults to `patchbay`. */
   readonly cluster?: string;
 }
 
-/** A kubeconfig with one context and embedded certificates, as JSON (a subset of YAML). Contains a secret: use mode 0600. */
+/** Builds a kubeconfig as JSON, a subset of YAML, with embedded certificates. It contains a secret: use mode 0600. */
 export function kubeconfigText(content: KubeconfigContent): string {
   const cluster = content.cluster ?? "patchbay";
   const context = `${content.user}@${cluster}`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs certificates. Loaded on demand, because its library is large.
+// Signs certificates. This module is loaded on demand, because its library is large.
 import "reflect-metadata";
 import { createPrivateKey, createPublicKey, webcrypto } from "node:crypto";
 import {
@@ -22,16 +22,16 @@ import {
   toDate,
   type IssuedCertificate,
   MS_PER_DAY,
-  pemOfKey,
+  printKey,
   randomSerial,
 } from "./encoding.ts";
 
 cryptoProvider.set(webcrypto);
 
-/** ECDSA on P-256 with SHA-256, which every TLS 1.2 and 1.3 client supports. */
+/** Algorithm that every client of TLS 1.2 and 1.3 supports. */
 const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
-/** Tolerated clock difference within an installation. */
+/** Tolerated difference between the clocks of an installation. */
 const CLOCK_SKEW_MS = 300_000;
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
@@ -42,13 +42,13 @@ function printCertificate(
   certificate: X509Certificate,
   keys: webcrypto.CryptoKeyPair,
 ): IssuedCertificate {
-  return { certPem: `${certificate.toString("pem")}\n`, keyPem: pemOfKey(keys.privateKey) };
+  return { certPem: `${certificate.toString("pem")}\n`, keyPem: printKey(keys.privateKey) };
 }
 
-/** With a key, the new certificate continues an authority: clients that trust its earlier certificate trust both. */
+/** Authority to create, or to renew if there is a key: clients that trust the earlier certificate trust both. */
 export interface AuthorityRequest {
   readonly commonName: string;
-  /** Milliseconds since 1970. */
+  /** Expiration time, in milliseconds since 1970. */
   readonly endMs: number;
   readonly keyPem?: string;
 }
@@ -113,11 +113,11 @@ function importKey(keyPem: string): Promise<webcrypto.CryptoKey> {
 
 interface Signing {
   readonly request: CertificateRequest;
-  /** Milliseconds since 1970. */
+  /** Current time, in milliseconds since 1970. */
   readonly nowMs: number;
 }
 
-/** The certificate ends no later than the issuer's. */
+/** Signs a certificate, which expires no later than the issuer's. */
 async function sign(
   issuer: IssuedCertificate,
   publicKey: webcrypto.CryptoKey,

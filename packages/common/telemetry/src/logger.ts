@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs JSON to standard error, or readable lines to a terminal.
+// Logger that writes JSON to standard error, or readable lines to a terminal.
 import { stderr } from "node:process";
 import type { LogFields, Logger } from "@patchbay/base";
 import { config, createLogger as createWinston, format, type Logform, transports } from "winston";
 
 const REDACTED = "[redacted]";
-/** Names of members with secret values. */
+/** Pattern of the names of fields with secret values. */
 const SECRET_NAME =
   /^(authorization|cookie|password|secret|token|bearertoken|clientkeydata|client-key-data|tls\.key|privatekey|key-?data|userdata|cloudinit.*)$/i;
-/** Secrets in text: bearer tokens and JWTs, private keys in PEM. */
+/** Patterns of secrets in texts: bearer tokens, JWTs, and private keys in PEM. */
 const SECRET_TEXTS: readonly RegExp[] = [
   /\bBearer\s+[\w.~+/=-]+/gi,
   /\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g,
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
-/** Nesting depth; deeper values are omitted. */
+/** Maximum nesting depth. Deeper values are omitted. */
 const DEPTH_MAX = 6;
 
 function redactText(text: string): string {
@@ -40,7 +40,7 @@ function redactRecord(record: object, depth: number): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Plain data without secrets; errors with their causes. */
+/** Returns plain data without secrets. Errors are converted with their causes. */
 function redactValue(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return redactText(value);
   if (typeof value === "bigint") return value.toString();
@@ -51,21 +51,21 @@ function redactValue(value: unknown, depth = 0): unknown {
   return redactRecord(value, depth);
 }
 
-/** `error`: a person must act. `warn`: degraded. `info`: a change was made. `debug`: everything else. */
+/** `error` demands action of a person, `warn` reports degraded service, `info` a change, `debug` everything else. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** Most verbose first. */
+/** Levels, most verbose first. */
 export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 interface LoggerOptions {
   readonly component: string;
   readonly level: LogLevel;
   readonly node?: string;
-  /** Default: standard error. */
+  /** Stream to write to. Defaults to standard error. */
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
-/** winston stores symbols in the object, so it is changed in place. */
+/** Redacts a line in place, because winston stores symbols in the object. */
 function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo {
   for (const [name, value] of Object.entries(info)) {
     if (name !== "level") info[name] = redactField(name, value);
@@ -75,44 +75,52 @@ function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo 
 
 function redactField(name: string, value: unknown): unknown {
   const redacted = redactValue({ [name]: value });
-  return (redacted as Record<string, unknown>)[name]; // redactValue retains the shape of records
+  return (redacted as Record<string, unknown>)[name]; // redactValue preserves the shape of records
 }
 
-const HIDDEN: ReadonlySet<string> = new Set(["level", "message", "timestamp", "component", "node"]);
+const HEAD_FIELDS: ReadonlySet<string> = new Set([
+  "level",
+  "message",
+  "timestamp",
+  "component",
+  "node",
+]);
 
 function printField([name, value]: readonly [string, unknown]): string {
   return `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`;
 }
 
 function printLine(info: Logform.TransformableInfo): string {
-  const fields = Object.entries(info).filter(([name]) => !HIDDEN.has(name));
+  const fields = Object.entries(info).filter(([name]) => !HEAD_FIELDS.has(name));
   const time = String(info["timestamp"]).slice(11, 23);
   const head = `${time} ${info.level.toUpperCase().padEnd(5)} ${String(info["component"])}`;
   return [`${head} ${String(info.message)}`, ...fields.map(printField)].join(" ");
 }
 
-function wrap(log: (level: LogLevel, message: string, fields: LogFields) => void): Logger {
-  const at =
+function createLevelMethods(
+  log: (level: LogLevel, message: string, fields: LogFields) => void,
+): Logger {
+  const logAt =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}): void => {
       log(level, message, fields);
     };
   return {
-    debug: at("debug"),
-    info: at("info"),
-    warn: at("warn"),
-    error: at("error"),
-    child: (bound) =>
-      wrap((level, message, fields) => {
-        log(level, message, { ...bound, ...fields });
+    debug: logAt("debug"),
+    info: logAt("info"),
+    warn: logAt("warn"),
+    error: logAt("error"),
+    child: (childFields) =>
+      createLevelMethods((level, message, fields) => {
+        log(level, message, { ...childFields, ...fields });
       }),
   };
 }
 
-/** Drops lines instead of waiting if the stream is not read. */
+/** Creates a logger, which drops lines instead of waiting if the stream is not read. */
 export function createLogger(options: LoggerOptions): Logger {
   const stream = options.stream ?? stderr;
-  stream.on("error", () => undefined); // an unread log must not end the program
+  stream.on("error", () => undefined); // an error of the stream must not end the program
   const shape = stream.isTTY === true ? format.printf(printLine) : format.json();
   const transport = new transports.Stream({ stream, eol: "\n" });
   const winston = createWinston({
@@ -122,13 +130,13 @@ export function createLogger(options: LoggerOptions): Logger {
     transports: [transport],
   });
   const { component, node } = options;
-  const bound = { component, ...(node !== undefined && { node }) };
-  return wrap((level, message, fields) => {
-    // Avoids formatting lines that winston would drop afterwards.
-    if (winston.isLevelEnabled(level)) winston.log({ ...fields, ...bound, level, message });
+  const programFields = { component, ...(node !== undefined && { node }) };
+  return createLevelMethods((level, message, fields) => {
+    // The check avoids formatting lines that winston would drop.
+    if (winston.isLevelEnabled(level)) winston.log({ ...fields, ...programFields, level, message });
   });
 }
 
 export function createSilentLogger(): Logger {
-  return wrap(() => undefined);
+  return createLevelMethods(() => undefined);
 }

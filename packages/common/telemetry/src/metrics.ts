@@ -6,7 +6,7 @@ export interface ReconcilePass {
   readonly name: string;
   readonly result: "done" | "after" | "failed";
   readonly seconds: number;
-  /** Time that the key was queued. */
+  /** Time for which the key was queued. */
   readonly waitedSeconds: number;
 }
 
@@ -23,26 +23,26 @@ interface CounterSettings {
   readonly labelNames: string[];
 }
 
-/** `buckets`: ascending upper bounds. */
+/** Settings of a histogram. `buckets` are ascending upper bounds. */
 interface HistogramSettings extends CounterSettings {
   readonly buckets: number[];
 }
 
 export interface Metrics {
-  /** `patchbay_api_requests_total{verb,resource}` */
+  /** Increments `patchbay_api_requests_total{verb,resource}`. */
   countApiRequest(request: ApiRequest): void;
-  /** `patchbay_served_total{call}` */
+  /** Increments `patchbay_served_total{call}`. */
   countServed(call: string): void;
   /**
-   * `patchbay_reconcile_total{reconciler,result}`, `kubevirt_workqueue_work_duration_seconds{name}`,
-   * `kubevirt_workqueue_queue_duration_seconds{name}`. As in KubeVirt, the name combines the program and the loop.
+   * Updates `patchbay_reconcile_total{reconciler,result}`, `kubevirt_workqueue_work_duration_seconds{name}` and
+   * `kubevirt_workqueue_queue_duration_seconds{name}`. `name` combines program and loop, as in KubeVirt.
    */
   observeReconcile(pass: ReconcilePass): void;
-  /** The other `kubevirt_workqueue_…{name}` of a loop, read on demand. */
+  /** Adds the other `kubevirt_workqueue_…{name}` metrics of a loop, which are read on demand. */
   addQueue(name: string, read: () => QueueStats): void;
-  /** Adds a counter, and returns its increment function. Each name may be added once. */
+  /** Adds a counter and returns its increment function. Each name may be added once. */
   addCounter(settings: CounterSettings): (labels: MetricLabels) => void;
-  /** Adds a histogram, and returns its observe function. Each name may be added once. */
+  /** Adds a histogram and returns its observe function. Each name may be added once. */
   addHistogram(settings: HistogramSettings): (labels: MetricLabels, value: number) => void;
   /** Adds metrics that are read on demand. */
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
@@ -50,7 +50,7 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** Buckets of the duration of a pass and of its queue time, seconds. */
+/** Buckets of the duration of a pass and of its queue time. */
 const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 
 function createReconcileMetrics(
@@ -87,13 +87,13 @@ function createReconcileMetrics(
 function createCallMetrics(
   registers: Registry[],
 ): Pick<Metrics, "countApiRequest" | "countServed"> {
-  const sent = new Counter({
+  const sentRequests = new Counter({
     name: "patchbay_api_requests_total",
     help: "Requests that were sent to the API server.",
     labelNames: ["verb", "resource"],
     registers,
   });
-  const served = new Counter({
+  const servedCalls = new Counter({
     name: "patchbay_served_total",
     help: "Calls that were answered.",
     labelNames: ["call"],
@@ -101,10 +101,10 @@ function createCallMetrics(
   });
   return {
     countApiRequest: ({ verb, resource }) => {
-      sent.inc({ verb, resource });
+      sentRequests.inc({ verb, resource });
     },
     countServed: (call) => {
-      served.inc({ call });
+      servedCalls.inc({ call });
     },
   };
 }
@@ -127,9 +127,9 @@ function createOwnMetrics(registers: Registry[]): Pick<Metrics, "addCounter" | "
 }
 
 function addFamily({ name, help, type, samples }: MetricFamily, registers: Registry[]): void {
-  const used = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
-  // Without labels and samples, prom-client would report 0.
-  const labelNames = samples.length === 0 ? ["none"] : [...used];
+  const usedLabels = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
+  // The label "none" prevents that prom-client reports 0 for a family without samples.
+  const labelNames = samples.length === 0 ? ["none"] : [...usedLabels];
   const settings = { name, help, labelNames, registers };
   const family = type === "counter" ? new Counter(settings) : new Gauge(settings);
   for (const { labels, value } of samples) family.inc(labels, value);
@@ -141,7 +141,7 @@ async function printFamilies(families: readonly MetricFamily[]): Promise<string>
   return registry.metrics();
 }
 
-/** All metrics start at zero. */
+/** Creates metrics that start at zero. */
 export function createMetrics(component: string): Metrics {
   const registry = new Registry();
   const registers = [registry];

@@ -5,11 +5,11 @@ import type { OpenedStream, StatusListener } from "./streams.ts";
 
 const SCROLLBACK = 5000;
 
-/** The terminal creates style sheets, which the page's policy allows only with the response's nonce. */
+/** Adds the response's nonce to style sheets of the terminal, which the page's policy would block without it. */
 function allowTerminalStyles(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>
-    // oxlint-disable-next-line typescript/no-deprecated -- one of its forms is, for custom elements
+    // oxlint-disable-next-line typescript/no-deprecated -- only the overload for custom elements is deprecated
     Document.prototype.createElement.call(document, tag, options);
   const createElement = (tag: string, options?: ElementCreationOptions): HTMLElement => {
     const element = create(tag, options);
@@ -31,10 +31,10 @@ export function open(
   terminal.loadAddon(fit);
   terminal.open(element);
   fit.fit();
-  const resized = new ResizeObserver(() => {
+  const resizeObserver = new ResizeObserver(() => {
     fit.fit();
   });
-  resized.observe(element);
+  resizeObserver.observe(element);
   const encoder = new TextEncoder();
   terminal.onData((text) => {
     if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
@@ -51,7 +51,7 @@ export function open(
   };
   return {
     close: () => {
-      resized.disconnect();
+      resizeObserver.disconnect();
       socket.close();
       terminal.dispose();
     },

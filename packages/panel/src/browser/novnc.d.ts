@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The used part of noVNC, which has no types. Source: noVNC, its API
+// Types of the used part of noVNC, which has none. Source: API documentation of noVNC.
 declare module "@novnc/novnc" {
   class RFB extends EventTarget {
     constructor(target: HTMLElement, socket: WebSocket);

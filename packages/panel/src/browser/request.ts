@@ -24,7 +24,7 @@ async function sendRequest(
     headers: { "content-type": contentType, "x-panel-key": session.key },
     body: JSON.stringify(body),
   });
-  // The panel's own server.
+  // The cast is safe, because the response comes from the panel's own server.
   if (response.ok) return (await response.json()) as Answer;
   const { message = "" } = (await response.json()) as Refusal;
   return {
@@ -34,7 +34,7 @@ async function sendRequest(
   };
 }
 
-/** With `isDryRun` nothing changes. An unreachable server also results in an answer. */
+/** Sends a request, with `isDryRun` as a dry run. Returns an answer even if the server is unreachable. */
 export async function send(
   session: Session,
   request: ApiRequest,
@@ -49,7 +49,7 @@ export async function send(
   }
 }
 
-/** Undefined if the node does not report them. */
+/** Returns the counters of a NIC; undefined if the node does not report them. */
 export async function readTraffic(
   session: Session,
   { namespace, name }: Pick<Unit, "namespace" | "name">,
@@ -82,7 +82,7 @@ export async function readEvents(
   }
 }
 
-/** Images of the machine; empty on a cluster or if it does not respond. */
+/** Returns the images of the machine; empty on a cluster, or if the server does not respond. */
 export async function readImages(session: Session): Promise<readonly string[]> {
   try {
     const response = await fetch("/images", { headers: { "x-panel-key": session.key } });
@@ -112,7 +112,7 @@ export async function readDoctorReport(
   }
 }
 
-/** What the user may do in a namespace. If the server does not answer, everything is attempted. */
+/** Returns the user's rights in a namespace. If the server does not respond, they permit everything. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const body = {
@@ -122,7 +122,7 @@ export async function readRules(session: Session, namespace: string): Promise<Ru
   };
   const request = { method: "POST", path, body, contentType: "application/json" } as const;
   try {
-    // A review changes nothing.
+    // The review is not sent as a dry run, because it changes nothing.
     const { status, text } = await retry(() => sendRequest(session, request, false));
     if (status >= 300) return { incomplete: true };
     const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's response

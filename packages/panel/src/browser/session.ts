@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Login by the token in the page's address, which a single browser may use while the panel's server runs.
+// Login with the token in the page's address, which only one browser may use while the panel's server runs.
 
 import { retry } from "./timing.ts";
 
@@ -10,15 +10,15 @@ export interface Session {
   readonly namespace: string;
 }
 
-/** The last link used in this browser. */
+/** Link that was last used in this browser. */
 interface StoredLink {
   readonly token: string;
-  /** Random name of this browser; without it, another browser cannot use the link. */
+  /** Random name of this browser, which other browsers lack and therefore cannot use the link. */
   readonly browser: string;
 }
 
 const TOKEN = /^#token=([\w-]+)$/;
-/** Only pages of this origin can read it. */
+/** Key in the local storage, which only pages of this origin can read. */
 const STORAGE_KEY = "patchbay-link";
 
 export type AccessFailure = "used" | "unanswered";
@@ -28,7 +28,7 @@ function readStoredLink(): StoredLink | undefined {
   return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // written below
 }
 
-/** The token is removed from the address. Reloaded pages and other tabs use the token stored by the browser. */
+/** Opens a session. Removes the token from the address; reloaded pages and other tabs use the stored token. */
 export async function openSession(): Promise<Session | AccessFailure> {
   const stored = readStoredLink();
   const token = TOKEN.exec(location.hash)?.[1] ?? stored?.token;

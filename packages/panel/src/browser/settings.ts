@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** `auto` follows the system. */
+/** Colors of the page. `auto` follows the system. */
 export type Theme = "auto" | "light" | "dark";
 
-const KEY = "patchbay-theme";
+const STORAGE_KEY = "patchbay-theme";
 const THEMES: readonly Theme[] = ["auto", "light", "dark"];
 
 export function readTheme(): Theme {
-  const stored = localStorage.getItem(KEY);
+  const stored = localStorage.getItem(STORAGE_KEY);
   return THEMES.find((theme) => theme === stored) ?? "auto";
 }
 
 export function setTheme(theme: Theme): void {
-  localStorage.setItem(KEY, theme);
+  localStorage.setItem(STORAGE_KEY, theme);
   document.documentElement.dataset["theme"] = theme;
 }
 

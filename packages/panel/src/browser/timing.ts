@@ -4,7 +4,7 @@ export function nowMs(): number {
   return Date.now();
 }
 
-/** Milliseconds since 1970; undefined if the text is not a Kubernetes time. */
+/** Returns milliseconds since 1970; undefined if the text is not a Kubernetes time. */
 export function parseMs(text: string | undefined): number | undefined {
   const ms = text === undefined ? Number.NaN : Date.parse(text);
   return Number.isNaN(ms) ? undefined : ms;
@@ -20,7 +20,7 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** Calls `onMissed` unless it is restarted in time. */
+/** Timer that calls `onMissed` unless it is restarted in time. */
 export class Deadline {
   readonly #ms: number;
   readonly #onMissed: () => void;
@@ -44,7 +44,7 @@ export class Deadline {
 const ATTEMPTS = 5;
 const RETRY_INTERVAL_MS = 500;
 
-/** Retries idempotent requests, because Chromium aborts all when a host address changes. Source: Chromium ERR_NETWORK_CHANGED */
+/** Retries an idempotent request. Chromium aborts requests when a host address changes. Source: ERR_NETWORK_CHANGED. */
 export async function retry<T>(request: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams changes to the page: one endless response with a line per change, requested again when it breaks.
+// Watch of changes: an endless response with one line per change, which is requested again after it ends.
 import type { Line, Pulse } from "../model/objects.ts";
 import { Deadline, sleep } from "./timing.ts";
 import type { Session } from "./session.ts";
 
-/** Milliseconds between attempts. */
 const RETRY_INTERVAL_MS = 1000;
 
-/** Milliseconds without a line after which the panel's server counts as stuck: two missed pulses. */
+/** Time without a line after which the panel's server counts as stuck: two missed pulses. */
 const SILENCE_TIMEOUT_MS = 9000;
 
 export interface Listener {
@@ -16,7 +15,7 @@ export interface Listener {
 }
 
 function handleLines(parts: readonly string[], { onLines, onLive }: Listener): void {
-  const lines = parts.map((part) => JSON.parse(part) as Line | Pulse); // the panel's own server
+  const lines = parts.map((part) => JSON.parse(part) as Line | Pulse); // lines of the panel's own server
   const pulse = lines.findLast((line) => line.kind === "pulse");
   if (pulse !== undefined) onLive(pulse.isAnswering);
   const others = lines.filter((line) => line.kind !== "pulse");
@@ -47,7 +46,7 @@ async function readOnce(session: Session, listener: Listener): Promise<boolean> 
   }
 }
 
-/** Reads until the server rejects the page's key. */
+/** Reads changes until the server rejects the page's key. */
 export async function follow(session: Session, listener: Listener): Promise<void> {
   let isKnown = true;
   while (isKnown) {

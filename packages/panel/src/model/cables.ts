@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of cables from a plug to a jack: down into the unit's tray, along it, and across. Pure.
+// Paths of cables from a plug to a jack: down into the unit's tray, along the tray, and across to the jack. Pure.
 import type { Point } from "./layout.ts";
 
-/** Radius of corners, pixels. */
-const BEND = 9;
+/** Radius of corners, in pixels. */
+const BEND_RADIUS = 9;
 
 export interface CableRun {
   readonly from: Point;
-  /** Vertical distance from the plug to the cable in the tray; it differs, so that cables do not overlap. */
+  /** Vertical distance from the plug to the cable in the tray. Differs between cables, so that they do not overlap. */
   readonly drop: number;
-  /** For a plug with others below it: x of the gap between them. */
+  /** X of the gap between the plugs below this one; undefined if there are none. */
   readonly pass: number | undefined;
-  /** Right edge of the rack. */
+  /** X of the right edge of the rack. */
   readonly edge: number;
   readonly to: Point;
 }
@@ -19,19 +19,19 @@ export interface CableRun {
 /** Vertical distance from the plug to the middle of the gap below. */
 const GAP_MIDDLE = 5;
 
-/** Distance for the cable with that index; `rows`: height of the rows below. */
-export function cableDrop(index: number, rows: number): number {
-  return rows + 5 + (index % 4) * 4;
+/** Returns the drop of the cable with this index. */
+export function cableDrop(index: number, heightBelow: number): number {
+  return heightBelow + 5 + (index % 4) * 4;
 }
 
 function joinPath(...words: readonly (string | number)[]): string {
   return words.map(String).join(" ");
 }
 
-/** Straight down into the tray, or around the plugs below. */
+/** Returns the path straight down into the tray, or around the plugs below. */
 function pathDown({ from, pass, drop }: CableRun): string {
   const along = from.y + drop;
-  const bend = Math.min(BEND, drop);
+  const bend = Math.min(BEND_RADIUS, drop);
   if (pass === undefined) {
     return `${joinPath("V", along - bend)} ${joinPath("Q", from.x, along, from.x + bend, along)}`;
   }

@@ -6,8 +6,8 @@ import {
   toRequests,
   changeId,
   newIfaceName,
-  withChange,
-  withoutChange,
+  addChange,
+  removeChange,
   type Change,
 } from "./changes.ts";
 import { printCommand, quote, printYaml } from "./commands.ts";
@@ -74,7 +74,7 @@ describe("gathered changes", () => {
     },
     { name: "a new VM twice is one", given: [create, create], want: [create] },
   ])("$name", ({ given, want }) => {
-    expect(given.reduce<readonly Change[]>(withChange, [])).toEqual(want);
+    expect(given.reduce<readonly Change[]>(addChange, [])).toEqual(want);
   });
 
   test.each([
@@ -98,7 +98,7 @@ describe("gathered changes", () => {
   });
 
   test("can be dropped one by one", () => {
-    expect(withoutChange([move, stop], move)).toEqual([stop]);
+    expect(removeChange([move, stop], move)).toEqual([stop]);
     expect(new Set([plug, stop, create].map(changeId)).size).toBe(3);
   });
 

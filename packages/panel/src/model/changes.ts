@@ -24,7 +24,7 @@ export type Change =
       readonly unit: UnitRef;
       readonly iface: string;
       readonly network: string;
-      /** Default: up. */
+      /** Initial state of the link. Defaults to up. */
       readonly link?: "up" | "down";
     }
   | {
@@ -55,10 +55,10 @@ export interface ApiRequest {
 }
 
 const JSON_TYPE = "application/json";
-/** Source: RFC 6902 section 6 */
+/** Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Only the last change with an ID counts. An interface's link and its network have separate IDs. */
+/** Returns an id. Only the last change with the same id counts. Link and network of an interface have separate ids. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -80,7 +80,7 @@ function concernsIface(change: Change, { unit, iface }: IfaceChange): boolean {
 
 type IfaceChange = Extract<Change, { readonly iface: string }>;
 
-/** Merges a change of an interface that is not plugged yet into its plug; a pull cancels the plug. */
+/** Merges a change into the pending plug of the same interface. A pull cancels the plug. */
 function mergeIntoPlug(
   plug: Extract<Change, { kind: "plug" }>,
   change: IfaceChange,
@@ -98,8 +98,8 @@ function mergeIntoPlug(
 }
 
 /** Adds a change. A pull replaces all other changes of its interface. */
-export function withChange(changes: readonly Change[], change: Change): readonly Change[] {
-  const others = withoutChange(changes, change);
+export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
+  const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];
   const plug = changes.find((each) => each.kind === "plug" && concernsIface(each, change));
   if (plug?.kind === "plug") {
@@ -110,11 +110,11 @@ export function withChange(changes: readonly Change[], change: Change): readonly
   return [...others.filter((each) => !replaces(each)), change];
 }
 
-export function withoutChange(changes: readonly Change[], change: Change): readonly Change[] {
+export function removeChange(changes: readonly Change[], change: Change): readonly Change[] {
   return changes.filter((each) => changeId(each) !== changeId(change));
 }
 
-function networkIn(network: string, namespace: string): string {
+function toRelativeNetwork(network: string, namespace: string): string {
   return network.startsWith(`${namespace}/`) ? network.slice(namespace.length + 1) : network;
 }
 
@@ -137,16 +137,16 @@ export function describeChange(change: Change): string {
   }
 }
 
-/** Name of a new NIC: the network's, with a number if the VM has it already. */
-export function newIfaceName(network: string, taken: readonly string[]): string {
+/** Returns the name of a new NIC: the network's name, with a number if the VM already has a NIC with the name. */
+export function newIfaceName(network: string, usedNames: readonly string[]): string {
   const base = network.split("/").at(-1) ?? network;
   for (let number = 2, name = base; ; number += 1) {
-    if (!taken.includes(name)) return name;
+    if (!usedNames.includes(name)) return name;
     name = `${base}-${String(number)}`;
   }
 }
 
-function subresource(unit: UnitRef, name: string, body: object): ApiRequest {
+function buildSubresourceRequest(unit: UnitRef, name: string, body: object): ApiRequest {
   const path = `/apis/subresources.kubevirt.io/v1/namespaces/${unit.namespace}/${unit.kind}/${unit.name}/${name}`;
   return { method: "PUT", path, body, contentType: JSON_TYPE };
 }
@@ -159,8 +159,8 @@ export function patchPath({ namespace, kind, name }: UnitRef): string {
   return `/apis/kubevirt.io/v1/namespaces/${namespace}/${kind}/${name}`;
 }
 
-/** Sets a field of a list entry, and tests the entry's name because the list may have changed. */
-function patch(
+/** Builds a patch of a list entry. Tests the entry's name, because the list may have changed. */
+function buildPatchRequest(
   unit: UnitRef,
   entry: string,
   { name, field, value }: { name: string; field: string; value: string },
@@ -176,48 +176,48 @@ function patch(
   };
 }
 
-function moveRequest(
+function buildMoveRequest(
   { unit, iface, network }: Extract<Change, { kind: "move" }>,
   objects: VmObjects,
 ): ApiRequest {
   const { spec, base } = locateNics(objects);
   const entry = `${base}/networks/${String(indexOf(spec?.networks, iface))}`;
-  const value = networkIn(network, unit.namespace);
-  return patch(unit, entry, { name: iface, field: "multus/networkName", value });
+  const value = toRelativeNetwork(network, unit.namespace);
+  return buildPatchRequest(unit, entry, { name: iface, field: "multus/networkName", value });
 }
 
-function linkRequest(
+function buildLinkRequest(
   { unit, iface, to }: Extract<Change, { kind: "link" }>,
   objects: VmObjects,
 ): ApiRequest {
   const { spec, base } = locateNics(objects);
   const index = indexOf(spec?.domain.devices?.interfaces, iface);
   const entry = `${base}/domain/devices/interfaces/${String(index)}`;
-  return patch(unit, entry, { name: iface, field: "state", value: to });
+  return buildPatchRequest(unit, entry, { name: iface, field: "state", value: to });
 }
 
-function plugRequest({
+function buildPlugRequest({
   unit,
   iface,
   network,
   link,
 }: Extract<Change, { kind: "plug" }>): ApiRequest {
-  const networkAttachmentDefinitionName = networkIn(network, unit.namespace);
+  const networkAttachmentDefinitionName = toRelativeNetwork(network, unit.namespace);
   const state = link === "down" ? { state: link } : {};
   const body = { networkAttachmentDefinitionName, name: iface, ...state };
-  return subresource(unit, "addinterface", body);
+  return buildSubresourceRequest(unit, "addinterface", body);
 }
 
-/** Actions of the guest's node, requested from the VMI. */
+/** Actions that are requested from the VMI, because the guest's node executes them. */
 const GUEST_ACTIONS: readonly PowerAction[] = ["pause", "unpause", "reset"];
 
-function powerRequest({ unit, action }: Extract<Change, { kind: "power" }>): ApiRequest {
+function buildPowerRequest({ unit, action }: Extract<Change, { kind: "power" }>): ApiRequest {
   if (action === "delete") {
     const body = { apiVersion: "v1", kind: "DeleteOptions" };
     return { method: "DELETE", path: patchPath(unit), body, contentType: JSON_TYPE };
   }
   const kind = GUEST_ACTIONS.includes(action) ? "virtualmachineinstances" : unit.kind;
-  return subresource({ ...unit, kind }, action, {});
+  return buildSubresourceRequest({ ...unit, kind }, action, {});
 }
 
 const COLLECTION_PATHS: Readonly<Record<string, string>> = {
@@ -226,7 +226,7 @@ const COLLECTION_PATHS: Readonly<Record<string, string>> = {
   PersistentVolumeClaim: "/api/v1/namespaces/NAMESPACE/persistentvolumeclaims",
 };
 
-function createRequest(object: KubeObject): ApiRequest {
+function buildCreateRequest(object: KubeObject): ApiRequest {
   const path = (COLLECTION_PATHS[object.kind] ?? "").replace(
     "NAMESPACE",
     object.metadata.namespace ?? "",
@@ -234,20 +234,20 @@ function createRequest(object: KubeObject): ApiRequest {
   return { method: "POST", path, body: object, contentType: JSON_TYPE };
 }
 
-/** Requests in order; `machine` is the state when they are sent. */
+/** Returns the requests in order. `objects` is the state when they are sent. */
 export function toRequests(change: Change, objects: VmObjects): readonly ApiRequest[] {
   switch (change.kind) {
     case "plug":
-      return [plugRequest(change)];
+      return [buildPlugRequest(change)];
     case "pull":
-      return [subresource(change.unit, "removeinterface", { name: change.iface })];
+      return [buildSubresourceRequest(change.unit, "removeinterface", { name: change.iface })];
     case "move":
-      return [moveRequest(change, objects)];
+      return [buildMoveRequest(change, objects)];
     case "link":
-      return [linkRequest(change, objects)];
+      return [buildLinkRequest(change, objects)];
     case "power":
-      return [powerRequest(change)];
+      return [buildPowerRequest(change)];
     case "create":
-      return newVmObjects(change.order).map(createRequest);
+      return newVmObjects(change.order).map(buildCreateRequest);
   }
 }

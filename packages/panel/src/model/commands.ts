@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands and YAML equivalent to changes, and requests for all changes of a VM. Pure.
+// Commands and YAML that are equivalent to changes, and a request that combines all changes of a VM. Pure.
 import { locateNics } from "@patchbay/core/nics";
 import { stringify } from "yaml";
 import {
@@ -20,7 +20,7 @@ export function quote(word: string): string {
   return /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function line(...words: readonly string[]): string {
+function printWords(...words: readonly string[]): string {
   return words.map(quote).join(" ");
 }
 
@@ -31,7 +31,7 @@ function patchCommand(
   const [request] = toRequests(change, objects);
   const { namespace, name, kind } = change.unit;
   const text = JSON.stringify(request?.body);
-  return line(
+  return printWords(
     "kubectl",
     "patch",
     kind.slice(0, -1),
@@ -56,7 +56,7 @@ export function printCommand(
   switch (change.kind) {
     case "plug": {
       const network = ["--network-attachment-definition-name", change.network];
-      return line(
+      return printWords(
         "kubectl",
         "patchbay",
         "addinterface",
@@ -69,11 +69,19 @@ export function printCommand(
       );
     }
     case "pull":
-      return line("kubectl", "patchbay", "removeinterface", name, ...where, "--name", change.iface);
+      return printWords(
+        "kubectl",
+        "patchbay",
+        "removeinterface",
+        name,
+        ...where,
+        "--name",
+        change.iface,
+      );
     case "power":
       return change.action === "delete"
-        ? line("kubectl", "delete", kind.slice(0, -1), name, "-n", namespace)
-        : line("kubectl", "patchbay", change.action, name, "-n", namespace);
+        ? printWords("kubectl", "delete", kind.slice(0, -1), name, "-n", namespace)
+        : printWords("kubectl", "patchbay", change.action, name, "-n", namespace);
   }
 }
 
@@ -84,7 +92,7 @@ interface Lists {
   readonly networks: readonly Entry[];
 }
 
-function declaredLists({ vm, vmi }: VmObjects): Lists {
+function readLists({ vm, vmi }: VmObjects): Lists {
   const spec = vm?.spec.template.spec ?? vmi?.spec;
   return {
     interfaces: spec?.domain.devices?.interfaces ?? [],
@@ -92,7 +100,7 @@ function declaredLists({ vm, vmi }: VmObjects): Lists {
   };
 }
 
-function changedLists({ interfaces, networks }: Lists, change: Change): Lists {
+function applyToLists({ interfaces, networks }: Lists, change: Change): Lists {
   switch (change.kind) {
     case "plug":
       return {
@@ -145,7 +153,7 @@ export function printYaml(change: Change, objects: VmObjects): string {
     if (RUN_STRATEGIES[change.action] === undefined) return "# no field of the object does this\n";
     return stringify({ ...head, spec: { runStrategy: RUN_STRATEGIES[change.action] } });
   }
-  const { interfaces, networks } = changedLists(declaredLists(objects), change);
+  const { interfaces, networks } = applyToLists(readLists(objects), change);
   const spec = { domain: { devices: { interfaces } }, networks };
   return stringify({ ...head, spec: isVm ? { template: { spec } } : spec });
 }
@@ -160,7 +168,7 @@ export function listNicChanges(changes: readonly Change[], unit: string): readon
   return changes.filter(isNicChange).filter((change) => change.unit.key === unit);
 }
 
-/** A patch with all changes; undefined for fewer than two, or without lists to edit. */
+/** Returns a patch with all changes; undefined if there are fewer than two, or no lists to edit. */
 export function combinedRequest(
   changes: readonly NicChange[],
   objects: VmObjects,
@@ -170,7 +178,7 @@ export function combinedRequest(
   const { devices } = spec?.domain ?? {};
   if (first === undefined || changes.length < 2) return undefined;
   if (devices?.interfaces === undefined || spec?.networks === undefined) return undefined;
-  const { interfaces, networks } = changes.reduce(changedLists, declaredLists(objects));
+  const { interfaces, networks } = changes.reduce(applyToLists, readLists(objects));
   const paths = { nics: `${base}/domain/devices/interfaces`, networks: `${base}/networks` };
   return {
     method: "PATCH",
@@ -185,10 +193,13 @@ export function combinedRequest(
   };
 }
 
-/** Refusals of the combined dry run beyond `alone`, the verdicts on each change: changes may compete for a port or a name. */
-export function combinedVerdict(answer: Answer, alone: readonly string[]): Verdict | undefined {
+/** Returns refusals of the combined dry run only: changes may compete. `singleTexts` are verdicts on single changes. */
+export function combinedVerdict(
+  answer: Answer,
+  singleTexts: readonly string[],
+): Verdict | undefined {
   const messages = isRefusal(answer) ? [printMessage(answer)] : answer.warnings.map(long);
-  const added = messages.filter((each) => !alone.some((known) => known.includes(each)));
-  if (added.length === 0) return undefined;
-  return { kind: "refused", text: `together with the other changes: ${added.join("; ")}` };
+  const newMessages = messages.filter((each) => !singleTexts.some((text) => text.includes(each)));
+  if (newMessages.length === 0) return undefined;
+  return { kind: "refused", text: `together with the other changes: ${newMessages.join("; ")}` };
 }

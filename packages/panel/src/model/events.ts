@@ -3,7 +3,7 @@ import type { KubeEvent } from "@patchbay/api";
 import { long, short } from "./shown.ts";
 
 export interface EventRow {
-  /** Last occurrence, as Kubernetes writes it; empty if unknown. */
+  /** Time of the last occurrence, in Kubernetes' notation; empty if unknown. */
   readonly at: string;
   readonly isWarning: boolean;
   readonly reason: string;
@@ -11,10 +11,10 @@ export interface EventRow {
   readonly count: number;
 }
 
-const SHOWN_MAX = 12;
+const ROWS_MAX = 12;
 const KINDS = ["VirtualMachine", "VirtualMachineInstance"];
 
-/** An event of either API. Source: events.k8s.io/v1 Event */
+/** Event of either API. Source: Event of events.k8s.io/v1. */
 type AnyEvent = KubeEvent & {
   readonly eventTime?: string;
   readonly series?: { readonly count?: number; readonly lastObservedTime?: string };
@@ -32,12 +32,12 @@ function toRow(event: AnyEvent): EventRow {
   };
 }
 
-/** Events of a VM and its VMI, newest first, from a list response. */
+/** Parses a list of events. Returns those of the VM and its VMI, newest first. */
 export function parseEventRows(list: string): readonly EventRow[] {
   const { items = [] } = JSON.parse(list) as { readonly items?: readonly AnyEvent[] }; // the API server's response
   return items
     .filter(({ involvedObject }) => KINDS.includes(involvedObject.kind ?? ""))
     .map(toRow)
     .sort((left, right) => right.at.localeCompare(left.at))
-    .slice(0, SHOWN_MAX);
+    .slice(0, ROWS_MAX);
 }

@@ -2,13 +2,13 @@
 import type { Plug } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
 
-/** Empty fields do not filter. */
+/** Filter of units. Empty fields do not filter. */
 export interface Filter {
   readonly text: string;
   readonly namespace: string;
   readonly node: string;
   readonly network: string;
-  /** A reason, or `any` for everything that fails or waits. */
+  /** Reason or title of a problem; `any` for all problems. */
   readonly reason: string;
 }
 
@@ -38,7 +38,7 @@ function hasReason(unit: Unit, reason: string): boolean {
   );
 }
 
-/** Units that contain each word of the text. */
+/** Returns the units that match all fields and contain each word of the text. */
 export function filtered(units: readonly Unit[], filter: Filter): readonly Unit[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return units.filter((unit) => {
@@ -49,8 +49,8 @@ export function filtered(units: readonly Unit[], filter: Filter): readonly Unit[
     }
     if (filter.reason !== "" && !hasReason(unit, filter.reason)) return false;
     if (words.length === 0) return true;
-    const searched = searchText(unit);
-    return words.every((word) => searched.includes(word));
+    const unitText = searchText(unit);
+    return words.every((word) => unitText.includes(word));
   });
 }
 
@@ -60,7 +60,7 @@ export interface Choices {
   readonly reasons: readonly string[];
 }
 
-function sorted(values: readonly (string | undefined)[]): readonly string[] {
+function listDistinct(values: readonly (string | undefined)[]): readonly string[] {
   return [...new Set(values.filter((value) => value !== undefined && value !== ""))]
     .filter((value) => value !== undefined)
     .sort();
@@ -68,9 +68,9 @@ function sorted(values: readonly (string | undefined)[]): readonly string[] {
 
 export function listChoices(units: readonly Unit[]): Choices {
   return {
-    namespaces: sorted(units.map(({ namespace }) => namespace)),
-    nodes: sorted(units.map(({ node }) => node)),
-    reasons: sorted([
+    namespaces: listDistinct(units.map(({ namespace }) => namespace)),
+    nodes: listDistinct(units.map(({ node }) => node)),
+    reasons: listDistinct([
       ...units.flatMap(({ plugs }) => plugs.map(({ reason }) => reason)),
       ...units.flatMap(({ notices }) => notices.map(({ title }) => title)),
     ]),

@@ -5,28 +5,28 @@ import { long, short } from "./shown.ts";
 import type { Unit } from "./unit.ts";
 
 export interface Jack {
-  /** `namespace/name`, or `pod`. */
+  /** `namespace/name` of the network; `pod` for the pod network. */
   readonly key: string;
   readonly name: string;
   readonly namespace?: string;
   readonly type: string;
   readonly plugs: number;
   readonly problems: readonly string[];
-  /** Color of its cables, from 0. */
+  /** Index of the color of its cables, from 0. */
   readonly color: number;
 }
 
-/** Colors that are distinct in both themes and for color-blind people. */
+/** Number of colors, which are distinct in both themes and for color-blind people. */
 export const COLORS = 8;
-const POD = "pod";
+const POD_KEY = "pod";
 
 function fieldOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null && Object.hasOwn(value, name)
-    ? (value as Readonly<Record<string, unknown>>)[name] // it exists
+    ? (value as Readonly<Record<string, unknown>>)[name] // the field exists
     : undefined;
 }
 
-/** Plugin type of a definition, which is text of a tenant. */
+/** Returns the plugin type of a definition, which a tenant wrote. */
 function readPluginType(definition: NetworkAttachmentDefinition | undefined): string {
   try {
     const config: unknown = JSON.parse(definition?.spec?.config ?? "{}");
@@ -45,9 +45,9 @@ function listProblems(definition: NetworkAttachmentDefinition): readonly string[
   );
 }
 
-/** Derived from the network's name, so that it is stable. Names may share a color; the pod network has 0. */
+/** Returns a stable color, derived from the key: 0 for the pod network. Networks may share a color. */
 function chooseColor(key: string): number {
-  if (key === POD) return 0;
+  if (key === POD_KEY) return 0;
   let hash = 0;
   for (const letter of key) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 65_521;
   return 1 + (hash % (COLORS - 1));
@@ -69,7 +69,7 @@ function toJack(
   }: { definition: NetworkAttachmentDefinition | undefined } & Pick<Jack, "plugs">,
 ): Jack {
   const color = chooseColor(key);
-  if (key === POD) {
+  if (key === POD_KEY) {
     return { key, name: "pod network", type: "", plugs, problems: [], color };
   }
   const [namespace = "", name = ""] = key.split("/");
@@ -78,15 +78,15 @@ function toJack(
   return { key, name, namespace, type: readPluginType(definition), plugs, problems, color };
 }
 
-/** The pod network, defined networks, and those that are only referenced. */
+/** Lists the pod network, and all networks that are defined or referenced. */
 export function listJacks(
   networks: Keyed<NetworkAttachmentDefinition>,
   units: readonly Unit[],
 ): readonly Jack[] {
   const counts = countPlugs(units);
-  const named = new Set([...networks.keys(), ...counts.keys()]);
-  named.delete(POD);
-  const keys = [POD, ...[...named].sort()];
+  const networkKeys = new Set([...networks.keys(), ...counts.keys()]);
+  networkKeys.delete(POD_KEY);
+  const keys = [POD_KEY, ...[...networkKeys].sort()];
   return keys.map((key) =>
     toJack(key, { definition: networks.get(key), plugs: counts.get(key) ?? 0 }),
   );

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computed positions in the rack, pixels, so that only visible units must be drawn. Pure.
+// Positions in the rack, in pixels. They are computed, so that only visible units must be drawn. Pure.
 
 export const SIZE = {
-  /** From a unit's top to its first row of sockets. */
+  /** Distance from a unit's top to its first row of sockets. */
   head: 46,
-  /** Excludes the gap behind it. */
+  /** Width of a plug, without the gap after it. */
   plugWidth: 148,
   plugHeight: 86,
   gap: 10,
-  /** Space below the sockets for cables. */
+  /** Height of the space for cables below the sockets. */
   tray: 20,
-  /** Left of the first socket. */
+  /** Width of the space left of the first socket. */
   ear: 22,
-  /** Between units. */
+  /** Distance between units. */
   between: 14,
 } as const;
 
@@ -34,8 +34,8 @@ export interface Placed {
 }
 
 export function computeLayout(units: readonly Placed[], width: number): Layout {
-  const room = width - 2 * SIZE.ear;
-  const perRow = Math.max(1, Math.floor((room + SIZE.gap) / (SIZE.plugWidth + SIZE.gap)));
+  const innerWidth = width - 2 * SIZE.ear;
+  const perRow = Math.max(1, Math.floor((innerWidth + SIZE.gap) / (SIZE.plugWidth + SIZE.gap)));
   let top = 0;
   const places = units.map((unit) => {
     const rows = Math.ceil(unit.sockets / perRow);
@@ -47,15 +47,15 @@ export function computeLayout(units: readonly Placed[], width: number): Layout {
   return { places, height: Math.max(0, top - SIZE.between) };
 }
 
-export interface Range {
+export interface IndexRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** Pixels to draw beyond the visible area, so that scrolling shows no gaps. */
+/** Height of the area that is drawn beyond the visible one, so that scrolling shows no gaps. */
 const OVERSCAN = 400;
 
-function firstBelow(places: readonly Place[], y: number): number {
+function findFirstBelow(places: readonly Place[], y: number): number {
   let [low, high] = [0, places.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -66,9 +66,9 @@ function firstBelow(places: readonly Place[], y: number): number {
   return low;
 }
 
-export function visibleRange({ places }: Layout, scrolled: number, height: number): Range {
-  const from = firstBelow(places, scrolled - OVERSCAN);
-  const end = firstBelow(places, scrolled + height + OVERSCAN);
+export function visibleRange({ places }: Layout, scrolled: number, height: number): IndexRange {
+  const from = findFirstBelow(places, scrolled - OVERSCAN);
+  const end = findFirstBelow(places, scrolled + height + OVERSCAN);
   return { from, to: Math.min(places.length, end + 1) };
 }
 

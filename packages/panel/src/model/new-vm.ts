@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of a new VM, shaped like those of `patchbay create vm`. Pure.
+// Objects of a new VM, like those of `patchbay create vm`. Pure.
 import type { KubeObject } from "@patchbay/api";
 import { stringify } from "yaml";
 
 export interface NewVm {
   readonly namespace: string;
   readonly name: string;
-  /** Image of its disk, as in `patchbay image list` or a registry. */
+  /** Image of the disk, on the machine or in a registry. */
   readonly image: string;
-  /** As Kubernetes writes it. */
+  /** Memory as a quantity of Kubernetes. */
   readonly memory: string;
   readonly cores: number;
-  /** `namespace/name` each. */
+  /** Networks, each as `namespace/name`. */
   readonly networks: readonly string[];
   readonly disk: string;
-  /** User that may log in with the password; empty for the image's own users. */
+  /** User that may log in with the password; empty for the users of the image. */
   readonly user: string;
   readonly password: string;
-  /** SSH key that may log in; empty for none. */
+  /** SSH key for the login; empty for none. */
   readonly sshKey: string;
   readonly isStarted: boolean;
 }
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const AMOUNT = /^\d+(Mi|Gi|M|G)$/;
-/** Source: useradd(8) */
+/** Source: useradd(8). */
 const USER = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 const CLOUD_INIT = "cloud-init";
@@ -47,7 +47,7 @@ export function findProblems(order: NewVm): Readonly<Partial<Record<keyof NewVm,
   return Object.fromEntries(failed.map(([field, , hint]) => [field, hint]));
 }
 
-/** Source: cloud-init, "Users and groups" */
+/** Source: "Users and groups" of the cloud-init documentation. */
 function buildUserData({ user, password, sshKey }: NewVm): string {
   const key = sshKey.trim();
   const keys = key === "" ? {} : { ssh_authorized_keys: [key] };
@@ -70,7 +70,7 @@ function buildSecret(order: NewVm): KubeObject {
     kind: "Secret",
     metadata: { name: `${name}-cloud-init`, namespace },
     stringData: { userdata },
-  } as KubeObject; // stringData is write-only
+  } as KubeObject; // the type has no stringData, which is write-only
 }
 
 function buildNetworks({ networks, namespace }: NewVm) {
@@ -91,7 +91,7 @@ function buildClaim({ namespace, name, disk }: NewVm): KubeObject {
     kind: "PersistentVolumeClaim",
     metadata: { name: `${name}-disk-1`, namespace },
     spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: disk } } },
-  } as KubeObject; // a claim
+  } as KubeObject; // the type has no spec
 }
 
 export function newVmObjects(order: NewVm): readonly KubeObject[] {

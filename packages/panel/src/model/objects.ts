@@ -8,7 +8,7 @@ import type {
 
 export type Watched = "vms" | "vmis" | "networks";
 
-/** Whether the API server responds to the panel's server; sent every four seconds. */
+/** Line, sent every four seconds, which reports whether the API server responds to the panel's server. */
 export interface Pulse {
   readonly kind: "pulse";
   readonly isAnswering: boolean;
@@ -19,16 +19,16 @@ export type Line =
   | { readonly kind: "listed"; readonly of: Watched; readonly objects: readonly KubeObject[] }
   | { readonly kind: "applied" | "removed"; readonly of: Watched; readonly object: KubeObject };
 
-/** By `namespace/name`. */
+/** Objects by `namespace/name`. */
 export type Keyed<T> = ReadonlyMap<string, T>;
 
 export interface Objects {
   readonly vms: Keyed<VirtualMachine>;
   readonly vmis: Keyed<VirtualMachineInstance>;
   readonly networks: Keyed<NetworkAttachmentDefinition>;
-  /** Kinds that were listed. */
+  /** Kinds whose objects were listed. */
   readonly listed: ReadonlySet<Watched>;
-  /** The only visible namespace, if there is just one. */
+  /** Visible namespace; unset if all are visible. */
   readonly onlyIn?: string;
 }
 
@@ -39,7 +39,7 @@ export const NO_OBJECTS: Objects = {
   listed: new Set(),
 };
 
-/** Whether every kind was listed. Until then, a VM whose VMI is not known yet would look stopped. */
+/** Returns whether all kinds were listed. Before, a VM with an unknown VMI would look stopped. */
 export function isListed({ listed }: Objects): boolean {
   return listed.has("vms") && listed.has("vmis") && listed.has("networks");
 }
@@ -48,20 +48,20 @@ export function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace ?? ""}/${metadata.name}`;
 }
 
-function changed(
-  known: Keyed<KubeObject>,
+function applyLine(
+  objects: Keyed<KubeObject>,
   line: Exclude<Line, { kind: "scope" }>,
 ): Keyed<KubeObject> {
   if (line.kind === "listed") {
     return new Map(line.objects.map((object) => [keyOf(object), object]));
   }
-  const next = new Map(known);
+  const next = new Map(objects);
   if (line.kind === "removed") next.delete(keyOf(line.object));
   else next.set(keyOf(line.object), line.object);
   return next;
 }
 
-/** Adds a line; other objects keep their identity. */
+/** Applies a line. Objects that the line does not change keep their identity. */
 export function withLine(objects: Objects, line: Line): Objects {
   if (line.kind === "scope") {
     return line.namespace === null || line.of !== "vms"
@@ -69,5 +69,5 @@ export function withLine(objects: Objects, line: Line): Objects {
       : { ...objects, onlyIn: line.namespace };
   }
   const listed = line.kind === "listed" ? new Set([...objects.listed, line.of]) : objects.listed;
-  return { ...objects, [line.of]: changed(objects[line.of], line), listed };
+  return { ...objects, [line.of]: applyLine(objects[line.of], line), listed };
 }

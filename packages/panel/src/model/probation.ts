@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugs on probation: which changes qualify, and how their check is reported. Pure.
+// Checks of new plugs: which changes are checked, and how the result is reported. Pure.
 import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Change } from "./changes.ts";
 import { long } from "./shown.ts";
@@ -7,9 +7,9 @@ import type { Unit } from "./unit.ts";
 import type { Verdict } from "./verdict.ts";
 
 export interface Probation {
-  /** Whether to check that frames pass once the plug is in use. */
+  /** Whether to check that frames pass when the plug is in use. */
   readonly isOn: boolean;
-  /** Whether it stays plugged if they do not. */
+  /** Whether the interface stays plugged if frames do not pass. */
   readonly keepsFaulty: boolean;
 }
 
@@ -17,7 +17,7 @@ export const NO_PROBATION: Probation = { isOn: false, keepsFaulty: false };
 
 export type PlugChange = Extract<Change, { kind: "plug" }>;
 
-/** The change if the guest gets the plug at once; otherwise there is nothing to check. */
+/** Returns the change if the guest gets the plug at once; otherwise undefined, because nothing can be checked. */
 export function checkable(change: Change, verdict: Verdict | undefined): PlugChange | undefined {
   return change.kind === "plug" && verdict?.kind === "live" ? change : undefined;
 }
@@ -32,7 +32,7 @@ export function describeFault({ firstDead, hops }: DoctorReport): string | undef
   return dead === undefined ? undefined : long(`frames die at ${dead.hop}: ${dead.why}`);
 }
 
-/** Why a faulty interface stays plugged; undefined if it is unplugged. */
+/** Returns why a faulty interface stays plugged; undefined if it is unplugged. */
 export function findReasonToStay(
   { isUnplugReason }: DoctorReport,
   keepsFaulty: boolean,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rights of the user in a namespace, from the API server's rules review. Pure.
 
-/** Source: Kubernetes authorization.k8s.io/v1 ResourceRule */
+/** Source: ResourceRule of authorization.k8s.io/v1. */
 export interface Rule {
   readonly verbs?: readonly string[];
   readonly apiGroups?: readonly string[];
@@ -9,7 +9,7 @@ export interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
-/** `incomplete`: the server may know more rules. */
+/** Rules of a user. `incomplete` means that the server may have more rules. */
 export interface Rules {
   readonly resourceRules?: readonly Rule[];
   readonly incomplete?: boolean;
@@ -21,23 +21,23 @@ export interface Right {
   readonly resource: string;
 }
 
-function names(list: readonly string[] | undefined, value: string): boolean {
+function includesName(list: readonly string[] | undefined, value: string): boolean {
   return (list ?? []).some((each) => each === "*" || each === value);
 }
 
-function namesResource(list: readonly string[] | undefined, resource: string): boolean {
+function includesResource(list: readonly string[] | undefined, resource: string): boolean {
   const [, subresource] = resource.split("/");
-  const any = subresource === undefined ? "*" : `*/${subresource}`;
-  return names(list, resource) || (list ?? []).includes(any);
+  const wildcard = subresource === undefined ? "*" : `*/${subresource}`;
+  return includesName(list, resource) || (list ?? []).includes(wildcard);
 }
 
-/** Whether it is allowed, as far as known. Unknown rights are attempted, and the server decides. */
+/** Returns whether the user has the right. Assumes so if the rules are incomplete, because the server decides. */
 export function may({ resourceRules = [], incomplete = false }: Rules, right: Right): boolean {
   const isAllowed = resourceRules.some(
     (rule) =>
-      names(rule.verbs, right.verb) &&
-      names(rule.apiGroups, right.group) &&
-      namesResource(rule.resources, right.resource),
+      includesName(rule.verbs, right.verb) &&
+      includesName(rule.apiGroups, right.group) &&
+      includesResource(rule.resources, right.resource),
   );
   return isAllowed || incomplete;
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escapes foreign text for display, and limits its length. Pure.
+// Escapes and shortens foreign text for display. Pure.
 
-/** Characters that browsers interpret: control characters, bidirectional marks, Unicode line ends. */
+/** Pattern of characters that browsers interpret: control characters, bidirectional marks, Unicode line ends. */
 const INTERPRETED_CHARACTERS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 const SHORT_MAX = 80;
 const LONG_MAX = 2000;
 
-function escape(character: string): string {
+function escapeCharacter(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+function truncate(text: string, lengthMax: number): string {
+  return text.length > lengthMax ? `${text.slice(0, lengthMax - 1)}…` : text;
 }
 
-/** One line of at most 80 characters. */
+/** Returns one line, shortened to 80 characters before escaping. */
 export function short(text: string | undefined): string {
-  return cut(text ?? "", SHORT_MAX).replace(INTERPRETED_CHARACTERS, escape);
+  return truncate(text ?? "", SHORT_MAX).replace(INTERPRETED_CHARACTERS, escapeCharacter);
 }
 
-/** One line of at most 2,000 characters. */
+/** Returns one line, shortened to 2,000 characters before escaping. */
 export function long(text: string | undefined): string {
-  return cut(text ?? "", LONG_MAX).replace(INTERPRETED_CHARACTERS, escape);
+  return truncate(text ?? "", LONG_MAX).replace(INTERPRETED_CHARACTERS, escapeCharacter);
 }
 
-/** Preserves line ends, for Patchbay's own text around foreign text. */
+/** Escapes each line, but preserves line ends, for Patchbay's own text around foreign text. */
 export function lines(text: string): string {
   return text
     .split("\n")
-    .map((line) => line.replace(INTERPRETED_CHARACTERS, escape))
+    .map((line) => line.replace(INTERPRETED_CHARACTERS, escapeCharacter))
     .join("\n");
 }

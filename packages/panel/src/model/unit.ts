@@ -17,9 +17,9 @@ export interface Notice {
   readonly text: string;
 }
 
-/** A VM, or a VMI without one. */
+/** A VM, or a VMI without a VM. */
 export interface Unit {
-  /** `namespace/name` */
+  /** `namespace/name` of the VM. */
   readonly key: string;
   readonly namespace: string;
   readonly name: string;
@@ -32,14 +32,14 @@ export interface Unit {
   readonly memory?: string;
   readonly plugs: readonly Plug[];
   readonly done: ReadonlyMap<string, readonly OperationRow[]>;
-  /** Unset unless the guest runs. */
+  /** PCIe sockets of the guest; unset unless the guest runs. */
   readonly sockets?: Sockets;
   readonly notices: readonly Notice[];
   readonly conditions: readonly (readonly [type: string, text: string])[];
   readonly isPaused: boolean;
 }
 
-const CHANGING = [
+const CHANGING_STATES = [
   "Starting",
   "Stopping",
   "Terminating",
@@ -47,7 +47,7 @@ const CHANGING = [
   "Migrating",
   "WaitingForVolumeBinding",
 ];
-const STOPPED = ["Stopped", "Succeeded", "Failed", "Paused"];
+const STOPPED_STATES = ["Stopped", "Succeeded", "Failed", "Paused"];
 
 function findState({ vm, vmi }: VmObjects): string {
   const printed = vm?.status?.printableStatus;
@@ -59,10 +59,10 @@ function findState({ vm, vmi }: VmObjects): string {
 function findTone(state: string, vmi: VirtualMachineInstance | undefined): UnitTone {
   if (vmi?.status?.hindrance !== undefined) return "failing";
   if (state === "Running") return "running";
-  if (CHANGING.includes(state) || ["Pending", "Scheduling", "Scheduled"].includes(state)) {
+  if (CHANGING_STATES.includes(state) || ["Pending", "Scheduling", "Scheduled"].includes(state)) {
     return "changing";
   }
-  return STOPPED.includes(state) ? "stopped" : "failing";
+  return STOPPED_STATES.includes(state) ? "stopped" : "failing";
 }
 
 interface Condition {
@@ -157,7 +157,7 @@ interface CachedUnit {
   readonly unit: Unit;
 }
 
-/** Caches units by the identity of their objects, so that only changed VMs are computed again. */
+/** Cache of units by the identity of their objects, so that only units of changed objects are computed again. */
 export class UnitCache {
   #cached = new Map<string, CachedUnit>();
 

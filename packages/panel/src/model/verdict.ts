@@ -5,7 +5,7 @@ import { long } from "./shown.ts";
 
 export interface Answer {
   readonly status: number;
-  /** As received, usually JSON. */
+  /** Body of the response, usually JSON. */
   readonly text: string;
   readonly warnings: readonly string[];
 }
@@ -30,7 +30,7 @@ function parseStatus(text: string): Status {
   }
 }
 
-/** Message of an answer, with causes that it does not contain. */
+/** Returns the message of an answer, followed by causes that the message does not contain. */
 export function printMessage({ text }: Answer): string {
   const { kind, message = "", details } = parseStatus(text);
   if (kind !== undefined && kind !== "Status") return "";
@@ -42,7 +42,7 @@ export function isRefusal({ status }: Answer): boolean {
   return status >= 300;
 }
 
-/** Messages of virt-api about changes that apply later. */
+/** Pattern of virt-api's messages about changes that apply later. */
 const APPLIED_LATER = /when the VM starts|next start/;
 
 export function toVerdict(change: Change, answers: readonly Answer[], isLive: boolean): Verdict {

@@ -10,8 +10,8 @@ import {
   changeId,
   newIfaceName,
   describeChange,
-  withChange,
-  withoutChange,
+  addChange,
+  removeChange,
 } from "../model/changes.ts";
 import { listNicChanges, combinedRequest, combinedVerdict } from "../model/commands.ts";
 import type { Filter } from "../model/filter.ts";
@@ -37,30 +37,29 @@ import {
   type SentState,
 } from "./state.ts";
 
-/** Milliseconds until a plug must be in use. It usually takes a second. */
+/** Time limit for a plug to be in use, which usually takes a second. */
 const IN_USE_TIMEOUT_MS = 60_000;
-/** Milliseconds for the guest to start using the plug, during which failures do not count. */
+/** Time for the guest to start using the plug, during which failures do not count. */
 const GRACE_MS = 15_000;
-/** Milliseconds between checks. */
 const CHECK_INTERVAL_MS = 2_000;
 
 interface CheckOptions {
   readonly store: PanelStore;
   readonly session: Session;
-  readonly keeps: boolean;
+  readonly keepsFaulty: boolean;
 }
 
 function waitUntilInUse(store: PanelStore, { unit, iface }: PlugChange): Promise<boolean> {
-  const isThere = (): boolean => isInUse(findUnit(store.state, unit.key), iface);
+  const isPlugInUse = (): boolean => isInUse(findUnit(store.state, unit.key), iface);
   return new Promise((resolve) => {
     const end = (isInTime: boolean): void => {
       unsubscribe();
       resolve(isInTime);
     };
     const unsubscribe = store.subscribe(() => {
-      if (isThere()) end(true);
+      if (isPlugInUse()) end(true);
     });
-    if (isThere()) end(true);
+    if (isPlugInUse()) end(true);
     else
       void sleep(IN_USE_TIMEOUT_MS).then(() => {
         end(false);
@@ -68,16 +67,16 @@ function waitUntilInUse(store: PanelStore, { unit, iface }: PlugChange): Promise
   });
 }
 
-/** Checks until frames pass or the time is over. */
+/** Checks until frames pass or GRACE_MS has passed. Returns the last report. */
 async function checkUntilPassing(
   session: Session,
   { unit, iface }: PlugChange,
 ): Promise<DoctorReport | { readonly refused: string }> {
   const untilMs = nowMs() + GRACE_MS;
   for (;;) {
-    const found = await readDoctorReport(session, unit, iface);
-    const isOver = !("refused" in found) && describeFault(found) === undefined;
-    if (isOver || nowMs() >= untilMs) return found;
+    const report = await readDoctorReport(session, unit, iface);
+    const isPassing = !("refused" in report) && describeFault(report) === undefined;
+    if (isPassing || nowMs() >= untilMs) return report;
     await sleep(CHECK_INTERVAL_MS);
   }
 }
@@ -90,28 +89,28 @@ async function unplug(session: Session, { unit, iface }: PlugChange): Promise<st
   return "it is unplugged again";
 }
 
-/** Checks a plug and unplugs it if frames do not pass. A plug that could not be checked stays. */
+/** Checks a plug. Unplugs it if frames do not pass, but not if it could not be checked. */
 async function examinePlug(
   change: PlugChange,
-  { store, session, keeps }: CheckOptions,
+  { store, session, keepsFaulty }: CheckOptions,
 ): Promise<SentState> {
   const notChecked = "left plugged, not checked";
   if (!(await waitUntilInUse(store, change))) {
     return { kind: "done", text: `it was not in use within a minute: ${notChecked}` };
   }
-  const found = await checkUntilPassing(session, change);
-  if ("refused" in found) return { kind: "done", text: `${notChecked}: ${found.refused}` };
-  const fault = describeFault(found);
+  const report = await checkUntilPassing(session, change);
+  if ("refused" in report) return { kind: "done", text: `${notChecked}: ${report.refused}` };
+  const fault = describeFault(report);
   if (fault === undefined) return { kind: "done", text: "it is in use, and no hop is dead" };
-  const stands = findReasonToStay(found, keeps) ?? (await unplug(session, change));
-  return { kind: "unfit", text: `${fault}; ${stands}` };
+  const consequence = findReasonToStay(report, keepsFaulty) ?? (await unplug(session, change));
+  return { kind: "unfit", text: `${fault}; ${consequence}` };
 }
 
 export class Actions {
   readonly #store: PanelStore;
   readonly #session: Session;
-  /** Settles when all plugs on probation were checked. */
-  #examined: Promise<void> = Promise.resolve();
+  /** Settles when all plugs to check were checked. */
+  #examination: Promise<void> = Promise.resolve();
 
   constructor(store: PanelStore, session: Session) {
     this.#store = store;
@@ -165,8 +164,8 @@ export class Actions {
       const gathered = this.#store.state.gathered.flatMap(({ change }) =>
         change.kind === "plug" && change.unit.key === key ? [change.iface] : [],
       );
-      const taken = [...unit.plugs.map(({ name }) => name), ...gathered];
-      void this.gather({ kind: "plug", unit, iface: newIfaceName(network, taken), network });
+      const usedNames = [...unit.plugs.map(({ name }) => name), ...gathered];
+      void this.gather({ kind: "plug", unit, iface: newIfaceName(network, usedNames), network });
       return;
     }
     const plug = unit.plugs.find(({ name }) => name === iface);
@@ -175,7 +174,7 @@ export class Actions {
   }
 
   async gather(change: Change): Promise<void> {
-    const changes = withChange(this.#pending(), change);
+    const changes = addChange(this.#pending(), change);
     this.#setPending(changes);
     const pending = changes.find((each) => changeId(each) === changeId(change));
     this.#store.set({ announcement: `${describeChange(change)}: gathered, not sent` });
@@ -187,16 +186,16 @@ export class Actions {
   }
 
   drop(change: Change): void {
-    this.#setPending(withoutChange(this.#pending(), change));
+    this.#setPending(removeChange(this.#pending(), change));
     void this.#updateCombinedVerdict(change);
   }
 
-  /** Drops all changes except those in progress, whose outcome is still to be shown. */
+  /** Drops all changes except those in progress, whose outcome must still be shown. */
   dropAll(): void {
     this.#store.set({ gathered: this.#store.state.gathered.filter(isBusy) });
   }
 
-  /** Sends the pending changes in order; a failure does not stop the others. */
+  /** Sends the pending changes in order. A failure does not prevent further changes. */
   async apply(): Promise<void> {
     const { gathered, probation } = this.#store.state;
     const waiting = gathered.filter((each) => !isSent(each));
@@ -216,17 +215,19 @@ export class Actions {
     }
     const text = "checking whether its frames pass";
     for (const change of onProbation) this.#setOutcome(change, { kind: "checking", text });
-    this.#examined = this.#examined.then(() => this.#examine(onProbation, probation.keepsFaulty));
-    await this.#examined;
+    this.#examination = this.#examination.then(() =>
+      this.#examine(onProbation, probation.keepsFaulty),
+    );
+    await this.#examination;
   }
 
   setProbation(part: Partial<Probation>): void {
     this.#store.set({ probation: { ...this.#store.state.probation, ...part } });
   }
 
-  /** Serialized, also across Applies, because a node examines only a few NICs at a time. */
-  async #examine(plugs: readonly PlugChange[], keeps: boolean): Promise<void> {
-    const options = { store: this.#store, session: this.#session, keeps };
+  /** Checks the plugs one at a time, because a node examines only a few NICs at a time. */
+  async #examine(plugs: readonly PlugChange[], keepsFaulty: boolean): Promise<void> {
+    const options = { store: this.#store, session: this.#session, keepsFaulty };
     for (const change of plugs) this.#setOutcome(change, await examinePlug(change, options));
   }
 
@@ -241,28 +242,32 @@ export class Actions {
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
   }
 
-  /** Shows the combined verdict of a VM's changes on the last one. */
+  /** Sets the combined verdict of a VM's changes on the last change. */
   async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
-    const own = listNicChanges(this.#pending(), change.unit.key);
-    const request = combinedRequest(own, this.findVmObjects(change));
+    const nicChanges = listNicChanges(this.#pending(), change.unit.key);
+    const request = combinedRequest(nicChanges, this.findVmObjects(change));
     const answer = request === undefined ? undefined : await send(this.#session, request, true);
-    // The changes have changed meanwhile, and another request follows.
-    const now = listNicChanges(this.#pending(), change.unit.key);
-    if (now.length !== own.length || now.some((each, index) => each !== own[index])) return;
-    const isOwn = (each: PendingChange): boolean => own.some((known) => known === each.change);
-    const alone = this.#store.state.gathered
+    // Ignores the answer if the pending changes are no longer the same, because another request follows.
+    const currentChanges = listNicChanges(this.#pending(), change.unit.key);
+    if (
+      currentChanges.length !== nicChanges.length ||
+      currentChanges.some((each, index) => each !== nicChanges[index])
+    )
+      return;
+    const isOwn = (each: PendingChange): boolean => nicChanges.some((own) => own === each.change);
+    const singleTexts = this.#store.state.gathered
       .filter(isOwn)
       .map(({ verdict }) => verdict?.text ?? "");
-    for (const each of own) {
-      const isLast = each === own.at(-1);
+    for (const each of nicChanges) {
+      const isLast = each === nicChanges.at(-1);
       this.#update(each, {
-        together: isLast && answer ? combinedVerdict(answer, alone) : undefined,
+        together: isLast && answer ? combinedVerdict(answer, singleTexts) : undefined,
       });
     }
   }
 
-  /** Sends the requests until one is refused. */
+  /** Sends the requests of a change until one is refused. */
   async #sendAll(change: Change, isDryRun: boolean): Promise<readonly Answer[]> {
     const answers: Answer[] = [];
     for (const request of toRequests(change, this.findVmObjects(change))) {
@@ -283,9 +288,9 @@ export class Actions {
 
   #setPending(changes: readonly Change[]): void {
     const { gathered } = this.#store.state;
-    const known = (change: Change): PendingChange =>
+    const findPending = (change: Change): PendingChange =>
       gathered.find((each) => each.change === change) ?? { change };
-    this.#store.set({ gathered: changes.map(known) });
+    this.#store.set({ gathered: changes.map(findPending) });
   }
 
   #update(change: Change, more: Partial<PendingChange>): void {

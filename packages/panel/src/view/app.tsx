@@ -34,7 +34,7 @@ interface StreamProps {
   readonly actions: Actions;
 }
 
-/** Opens the stream while the window is shown; returns its status text. */
+/** Opens the stream while the window is shown. Returns references for the window's elements and the status text. */
 function useStream(stream: StreamTarget, session: Session) {
   const dialog = useRef<HTMLDialogElement>(null);
   const element = useRef<HTMLDivElement>(null);
@@ -42,23 +42,23 @@ function useStream(stream: StreamTarget, session: Session) {
   useEffect(() => {
     dialog.current?.showModal();
     let opened: OpenedStream | undefined;
-    let isGone = false;
-    // Our own file, whose build checks the type.
+    let isClosed = false;
+    // The cast is safe, because our build checks the type of the script.
     void (import(SCRIPTS[stream.what]) as Promise<StreamScript>).then(({ open }) => {
-      if (isGone || element.current === null) return;
+      if (isClosed || element.current === null) return;
       opened = open(element.current, openStream(session, stream), (text) => {
         setStatus(long(text));
       });
     });
     return () => {
-      isGone = true;
+      isClosed = true;
       opened?.close();
     };
   }, [stream, session]);
   return { dialog, element, status };
 }
 
-/** Takes over the console or screen from its current user. */
+/** Window of a console or screen, which it takes over from the current user. */
 function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
   const { dialog, element, status } = useStream(stream, session);
   const title = `${TITLES[stream.what]} of ${short(stream.name)}`;
@@ -118,7 +118,7 @@ export function App({
     const onKeyDown = ({ key }: KeyboardEvent): void => {
       if (key === "Escape" && store.state.stream === undefined) actions.select(undefined);
     };
-    // The window receives keys even if the focused element was removed.
+    // Listens on the window, which receives keys even if the focused element was removed.
     addEventListener("keydown", onKeyDown, { signal: ended.signal });
     return () => {
       ended.abort();

@@ -25,7 +25,7 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** The verdict including the VM's other changes. */
+/** Returns the verdict that takes the VM's other changes into account. */
 function effectiveVerdict({ verdict, together }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (together ?? verdict);
 }
@@ -90,7 +90,7 @@ function printCount(count: number): string {
   return count === 1 ? "1 change gathered" : `${String(count)} changes gathered`;
 }
 
-/** Whether the user may have the plug checked and removed again. */
+/** Returns whether the user has the rights to check the plug and to unplug it again. */
 function mayCheck(state: PanelState, { change, verdict }: PendingChange): boolean {
   const plug = checkable(change, verdict);
   if (plug === undefined) return false;
@@ -100,8 +100,8 @@ function mayCheck(state: PanelState, { change, verdict }: PendingChange): boolea
   );
 }
 
-/** Options for plugs into running guests; nothing without any. */
-function Check({ state, actions }: ViewProps): JSX.Element | null {
+/** Options for the check of plugs into running guests. Shown only if such a plug is pending. */
+function CheckOptions({ state, actions }: ViewProps): JSX.Element | null {
   const { isOn, keepsFaulty } = state.probation;
   const waiting = state.gathered.filter((each) => !isSent(each));
   if (!waiting.some((each) => mayCheck(state, each))) return null;
@@ -116,8 +116,8 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
             actions.setProbation({ isOn: !isOn });
           }}
         />
-        Check that frames pass once the plug is in use, and unplug it again if a fault in the guest
-        or its pod stops them
+        CheckOptions that frames pass once the plug is in use, and unplug it again if a fault in the
+        guest or its pod stops them
       </label>
       {isOn ? (
         <label>
@@ -141,8 +141,8 @@ function findHint(gathered: readonly PendingChange[]): string {
   return "New plugs are being checked; keep this page open until the result is shown.";
 }
 
-/** Stays in place while texts change above, because a button that moves under the pointer loses the click. */
-function Foot({ state: { gathered }, actions }: ViewProps): JSX.Element {
+/** Footer with a fixed position, because a button that moves under the pointer would lose the click. */
+function Footer({ state: { gathered }, actions }: ViewProps): JSX.Element {
   const waiting = gathered.filter((each) => !isSent(each));
   const isAtWork = gathered.some(isSending);
   const isLoadingVerdict = waiting.some(({ verdict }) => verdict === undefined);
@@ -193,8 +193,8 @@ export function Changes({ state, actions }: ViewProps): JSX.Element | null {
           />
         ))}
       </ul>
-      <Check state={state} actions={actions} />
-      <Foot state={state} actions={actions} />
+      <CheckOptions state={state} actions={actions} />
+      <Footer state={state} actions={actions} />
     </section>
   );
 }

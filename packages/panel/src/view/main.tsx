@@ -7,7 +7,7 @@ import { Actions } from "./actions.ts";
 import { App, AccessDenied } from "./app.tsx";
 import { isBusy, isSent, PanelStore } from "./state.ts";
 
-/** Asks for confirmation before the page is closed, while `isNeeded`. Source: HTML Standard, beforeunload */
+/** Requests confirmation before the page is closed if `isNeeded` returns true. Source: beforeunload of the HTML Standard. */
 function confirmBeforeLeaving(isNeeded: () => boolean): void {
   addEventListener("beforeunload", (event) => {
     if (isNeeded()) event.preventDefault();
@@ -24,7 +24,7 @@ async function start(root: HTMLElement): Promise<void> {
   }
   const actions = new Actions(store, session);
   store.set({ stage: "open", session });
-  // Pending changes exist only in this page, which also runs the checks of plugs.
+  // Closing the page would lose pending changes and running checks.
   confirmBeforeLeaving(() => store.state.gathered.some((each) => isBusy(each) || !isSent(each)));
   render(<App store={store} actions={actions} />, root);
   void actions.loadRights(session.namespace);
@@ -39,7 +39,7 @@ async function start(root: HTMLElement): Promise<void> {
   render(<AccessDenied why="used" />, root);
 }
 
-// Opening another link in the same tab changes only the fragment.
+// Reloads the page, because another link in the same tab changes only the fragment.
 addEventListener("hashchange", () => {
   location.reload();
 });

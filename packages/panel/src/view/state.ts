@@ -22,7 +22,7 @@ import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { toUnit, UnitCache, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
-/** Progress of a sent change. `checking`: it was applied and is being tested; `unfit`: it was applied and does not work. */
+/** Progress of a sent change. After it was applied, `checking` means that it is tested, `unfit` that it does not work. */
 export interface SentState {
   readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
   readonly text: string;
@@ -30,14 +30,14 @@ export interface SentState {
 
 export interface PendingChange {
   readonly change: Change;
-  /** Unset while the dry run is running. */
+  /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Additional verdict together with the VM's other changes; unset for none. */
+  /** Verdict of a dry run together with the VM's other changes; unset if they cause no refusal. */
   readonly together?: Verdict | undefined;
   readonly outcome?: SentState;
 }
 
-/** A VM, one of its NICs, or its free socket. */
+/** Selection of a VM, one of its NICs, or its free socket. */
 export interface Selection {
   readonly unit: string;
   readonly iface?: string;
@@ -82,7 +82,7 @@ const INITIAL_STATE: PanelState = {
   announcement: "",
 };
 
-/** Holds the state and notifies listeners. */
+/** Store of the state, which notifies listeners of changes. */
 export class PanelStore {
   state: PanelState = INITIAL_STATE;
   readonly #units = new UnitCache();
@@ -97,7 +97,7 @@ export class PanelStore {
     for (const notify of this.#listeners) notify();
   }
 
-  /** Lines that arrive within one frame are rendered together. */
+  /** Adds lines. Lines that arrive within one frame are rendered together. */
   addLines(lines: readonly Line[]): void {
     const isFirst = this.#unread.length === 0;
     this.#unread.push(...lines);
@@ -113,11 +113,11 @@ export class PanelStore {
     return () => this.#listeners.delete(notify);
   }
 
-  /** Recorded on arrival, because several phases may pass within one frame. */
+  /** Records phases when they arrive, because several phases may pass within one frame. */
   #recordSteps(lines: readonly Line[]): void {
     const units = lines.flatMap((line) => {
       if (line.kind !== "applied" || line.of !== "vmis") return [];
-      // Lines of this kind contain VMIs.
+      // The cast is safe, because `line.of` is `vmis`.
       return [toUnit(keyOf(line.object), { vmi: line.object as VirtualMachineInstance })];
     });
     for (const unit of units) {
@@ -126,7 +126,7 @@ export class PanelStore {
   }
 
   #show(): void {
-    performance.mark("panel-update"); // for `npm run perf panel`
+    performance.mark("panel-update"); // measured by `npm run perf panel`
     const objects = this.#unread.reduce(withLine, this.state.objects);
     this.#unread = [];
     if (!isListed(objects)) {
@@ -153,13 +153,13 @@ export function usePanel(store: PanelStore): PanelState {
   return state;
 }
 
-/** Unknown rights are not offered. */
+/** Returns whether the user has the right. Returns false until the rights of the namespace are read. */
 export function isAllowed({ rules }: PanelState, namespace: string, right: RightName): boolean {
   const known = rules.get(namespace);
   return known !== undefined && may(known, RIGHTS[right]);
 }
 
-/** Whether it was sent and applied, so that it is not sent again. */
+/** Returns whether the change was sent and applied, so that it must not be sent again. */
 export function isSent({ outcome }: PendingChange): boolean {
   return outcome !== undefined && !["sending", "failed"].includes(outcome.kind);
 }

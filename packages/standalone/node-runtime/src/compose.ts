@@ -53,7 +53,7 @@ import {
 } from "@patchbay/kube";
 import { controlNode } from "./compose/control.ts";
 import {
-  createImageMemory,
+  createImageDeps,
   type ImageDeps,
   choosePullGuard,
   runVolumes,
@@ -115,7 +115,7 @@ async function composeBridgeRecorder(
     recorder.observe(await readNetworkConfigs(files, directory), makeSandbox);
 }
 
-/** Returns the port, or 0 when the flags name no certificates and nothing is served. */
+/** Serves the kubelet API. Returns its port, or 0 if the flags name no certificates and nothing is served. */
 async function listenToApiServer(
   deps: KubeletApiDeps & { readonly signal: AbortSignal; readonly hostIp: string },
   flags: Flags,
@@ -132,7 +132,7 @@ async function listenToApiServer(
   return server.port;
 }
 
-/** The kernel then kills among pods when memory is short. On failure only the limits of single pods apply. */
+/** Limits all pods together, so that a memory shortage kills pods, not host processes. Only warns on failure. */
 async function limitPodsGroup(sources: MachineSources, group: string, log: Logger): Promise<void> {
   const { memoryKiB, processes } = computePodQuota(await readMachine(sources));
   try {
@@ -185,7 +185,7 @@ function criEndpoints({ criEndpoint }: Flags): readonly string[] {
   return criEndpoint ?? DEFAULT_CRI_ENDPOINTS;
 }
 
-/** containerd's tool uses the socket on which containerd serves CRI. */
+/** Returns the layout of the node's own containerd. Its tool uses the socket on which containerd serves CRI. */
 function findContainerd(flags: Flags): Pick<Machine, "containerd"> {
   const { containerdDir, cniConfDir } = flags;
   const socket = criEndpoints(flags)[0]?.replace(/^unix:\/\//, "");
@@ -245,7 +245,7 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   await files.ensureDirectory(stateDir, 0o700);
   const { dataplaneGroup } = flags;
   const own = { files, runner, dataplaneGroup, ...findContainerd(flags) };
-  const memory = createImageMemory(own, join(stateDir, "image-grants"), context.log);
+  const memory = createImageDeps(own, join(stateDir, "image-grants"), context.log);
   return { ...own, runtime, programs, runtimeName: name, identity, facts, memory, ...claims };
 }
 
@@ -357,12 +357,12 @@ function composePods(
     }),
     stops: createStops({ runtime, clock, log, wake }),
     sweeper: createSweeper({ sweep: createSweep(machine, log), clock, log }, signal),
-    released: new Set(),
+    releasedSandboxIds: new Set(),
     observeNetworks,
   };
 }
 
-/** Pods keep running after the signal is aborted. */
+/** Runs the node's loops until the signal is aborted. Pods keep running afterwards. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, health, log, metrics, signal } = context;
   const machine = await findMachine(context, flags);

@@ -16,9 +16,9 @@ export interface Flags extends CommonFlags, CriFlags {
   /** Unset when pods use the node's own resolvers. */
   readonly clusterDns?: string;
   readonly clusterDomain: string;
-  /** Group of a vhost-user dataplane that does not run as root; 0 when it does. */
+  /** GID of the vhost-user dataplane; 0 when it runs as root. */
   readonly dataplaneGroup: number;
-  /** HOST:PORT. Unset when pods get no address of the API server. */
+  /** Address of the API server for pods, as HOST:PORT. Unset when pods get none. */
   readonly podApiServer?: string;
   readonly binderKubeconfig?: string;
   readonly listenAddress?: string;
@@ -29,7 +29,7 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly clientName: readonly string[];
 }
 
-/** In the notation of Node.js: `x64` is Kubernetes' `amd64`. */
+/** Returns the CPU architecture as Node.js names it: `x64` is Kubernetes' `amd64`. */
 export function architecture(): string {
   return arch();
 }
@@ -38,7 +38,7 @@ function collect(value: string, previous: readonly string[]): readonly string[] 
   return [...previous, value];
 }
 
-function toDataplaneGroup(text: string): number {
+function parseDataplaneGroup(text: string): number {
   const problem = dataplaneGroupProblem(Number(text));
   if (problem === undefined) return Number(text);
   throw new InvalidArgumentError(problem);
@@ -89,7 +89,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option("--cluster-dns <ip>", "DNS server of the pods (default: the node's own resolvers)")
     .option("--cluster-domain <domain>", "DNS domain of Services", "cluster.local")
-    .option(DATAPLANE_GROUP_FLAG.flags, DATAPLANE_GROUP_FLAG.description, toDataplaneGroup, 0)
+    .option(DATAPLANE_GROUP_FLAG.flags, DATAPLANE_GROUP_FLAG.description, parseDataplaneGroup, 0)
     .option(
       "--binder-kubeconfig <file>",
       "kubeconfig of the account that binds pods to this node (default: pods are not bound)",

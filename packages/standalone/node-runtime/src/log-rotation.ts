@@ -7,16 +7,16 @@ import type { ContainerRuntime, ContainerSummary, Files } from "@patchbay/core/i
 import { findPodUid } from "./translate/labels.ts";
 
 interface LogBounds {
-  /** Size above which a file is rotated, bytes. Source: Kubernetes kubelet, containerLogMaxSize. */
+  /** Size above which a file is rotated. Source: containerLogMaxSize of the kubelet. */
   readonly bytesMax: number;
-  /** Files per container run, including the current one; at least 2. Source: kubelet, containerLogMaxFiles. */
+  /** Maximum files per container run, including the current one; at least 2. Source: containerLogMaxFiles of the kubelet. */
   readonly filesMax: number;
 }
 
-/** Kubernetes' defaults: 50 MiB for each run of a container. */
+/** Defaults of Kubernetes: 50 MiB in total for each run of a container. */
 const LOG_BOUNDS: LogBounds = { bytesMax: 10 * 1024 * 1024, filesMax: 5 };
 
-/** Rotated names end with digits of a time, so that they sort by age. */
+/** Returns whether the name belongs to a rotated file. It ends with the digits of a time, so that names sort by age. */
 function isRotated(name: string, base: string): boolean {
   return name.startsWith(`${base}.`) && /^\d+$/.test(name.slice(base.length + 1));
 }
@@ -26,19 +26,22 @@ interface Rotation {
   readonly remove: readonly string[];
 }
 
-/** `time` is now, RFC 3339. */
+/** Returns the new name of the current file and the files to remove. `time` is the current time, RFC 3339. */
 export function planRotation(
   names: readonly string[],
   base: string,
   { time, filesMax }: { readonly time: string; readonly filesMax: number },
 ): Rotation {
-  const rotated = names.filter((name) => isRotated(name, base)).sort();
-  const newest = rotated.at(-1) ?? "";
-  const wanted = `${base}.${time.replace(/\D/g, "")}`;
+  const rotatedNames = names.filter((name) => isRotated(name, base)).sort();
+  const newest = rotatedNames.at(-1) ?? "";
+  const preferredName = `${base}.${time.replace(/\D/g, "")}`;
   // The newest file must sort last even if the clock was set back.
-  const to = wanted > newest ? wanted : `${newest}0`;
-  const retained = Math.max(filesMax - 2, 0);
-  return { to, remove: rotated.slice(0, Math.max(0, rotated.length - retained)) };
+  const newName = preferredName > newest ? preferredName : `${newest}0`;
+  const retainedCount = Math.max(filesMax - 2, 0);
+  return {
+    to: newName,
+    remove: rotatedNames.slice(0, Math.max(0, rotatedNames.length - retainedCount)),
+  };
 }
 
 export function selectStaleLogs(
@@ -50,7 +53,7 @@ export function selectStaleLogs(
   return names.filter((name) => /^\d+\.log(\.\d+)?$/.test(name) && !isListed(name));
 }
 
-const CHECK_INTERVAL_MS = { least: 20, most: 500 };
+const CHECK_INTERVAL_MS = { min: 20, max: 500 };
 
 interface Growth {
   readonly bytes: number;
@@ -58,11 +61,11 @@ interface Growth {
   readonly remainingBytes: number;
 }
 
-/** The log is checked before it reaches its limit at the current rate. */
+/** Returns the delay of the next check, which comes before the log reaches its limit at the current rate. */
 export function nextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
-  if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.most;
+  if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.max;
   const untilFullMs = (remainingBytes * tookMs) / bytes;
-  return Math.min(Math.max(untilFullMs, CHECK_INTERVAL_MS.least), CHECK_INTERVAL_MS.most);
+  return Math.min(Math.max(untilFullMs, CHECK_INTERVAL_MS.min), CHECK_INTERVAL_MS.max);
 }
 
 interface LogRotationDeps {
@@ -83,23 +86,23 @@ interface Run {
   readonly previousGrowth: { bytes: number; atMs: number };
 }
 
-/** Resolves at once if the file has already changed. */
+/** Waits until the file changes. Resolves at once if the file no longer has this size. */
 async function waitForChange(
   path: string,
   size: number | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const done = new AbortController();
-  const changed = (): void => {
+  const finished = new AbortController();
+  const finish = (): void => {
     resolve(undefined);
   };
-  const stopSignal = AbortSignal.any([signal, done.signal]);
-  stopSignal.addEventListener("abort", changed, { once: true });
-  watchFile(path, changed, stopSignal);
-  if ((await readFileSize(path)) !== size) changed();
+  const stopSignal = AbortSignal.any([signal, finished.signal]);
+  stopSignal.addEventListener("abort", finish, { once: true });
+  watchFile(path, finish, stopSignal);
+  if ((await readFileSize(path)) !== size) finish();
   await promise;
-  done.abort();
+  finished.abort();
 }
 
 class LogRotator {
@@ -128,7 +131,7 @@ class LogRotator {
       try {
         await this.#observeOnce();
       } catch (error) {
-        // The runtime reports again when it is back.
+        // The runtime reports a change when it answers again.
         if (!isAppError(error, "CRI_UNAVAILABLE")) {
           this.#deps.log.warn("container logs cannot be rotated", { err: error });
         }
@@ -145,8 +148,8 @@ class LogRotator {
       stop?.abort();
       this.#runs.delete(id);
     }
-    const touched = isFirst ? [...this.#runs.values()] : removed;
-    for (const directory of new Set(touched.map(({ path }) => dirname(path)))) {
+    const affectedRuns = isFirst ? [...this.#runs.values()] : removed;
+    for (const directory of new Set(affectedRuns.map(({ path }) => dirname(path)))) {
       await this.#removeStaleLogs(directory);
     }
   }
@@ -178,13 +181,13 @@ class LogRotator {
 
   async #removeStaleLogs(directory: string): Promise<void> {
     const { files } = this.#deps;
-    const present = await files.list(directory);
+    const fileNames = await files.list(directory);
     // A container that started meanwhile may already have a log.
     await this.#startRotation();
-    const listed = [...this.#runs.values()]
+    const baseNames = [...this.#runs.values()]
       .filter(({ path }) => dirname(path) === directory)
       .map(({ path }) => basename(path));
-    for (const name of selectStaleLogs(present, listed)) {
+    for (const name of selectStaleLogs(fileNames, baseNames)) {
       await files.remove(join(directory, name));
     }
   }
@@ -192,7 +195,7 @@ class LogRotator {
   async #rotateWhileRunning(run: Run, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#rotateIfFull(run, signal).catch((error: unknown) =>
-        this.#pause(run, signal, error),
+        this.#waitAfterFailure(run, signal, error),
       );
     }
   }
@@ -203,21 +206,21 @@ class LogRotator {
     const size = await readFileSize(run.path);
     const bytes = size ?? 0;
     const isFull = bytes > bytesMax;
-    const grown = {
+    const growth = {
       bytes: bytes - run.previousGrowth.bytes,
       tookMs: clock.monotonicMs() - run.previousGrowth.atMs,
     };
     if (isFull) await this.#rotate(run);
-    else if (grown.bytes === 0) await waitForChange(run.path, size, signal);
+    else if (growth.bytes === 0) await waitForChange(run.path, size, signal);
     run.previousGrowth.bytes = isFull ? 0 : bytes;
     run.previousGrowth.atMs = clock.monotonicMs();
     await clock.sleep(
-      nextCheckMs({ ...grown, remainingBytes: bytesMax - run.previousGrowth.bytes }),
+      nextCheckMs({ ...growth, remainingBytes: bytesMax - run.previousGrowth.bytes }),
       signal,
     );
   }
 
-  async #pause({ path }: Run, signal: AbortSignal, error: unknown): Promise<void> {
+  async #waitAfterFailure({ path }: Run, signal: AbortSignal, error: unknown): Promise<void> {
     if (signal.aborted) return;
     const { clock, log } = this.#deps;
     log.warn("container log cannot be rotated", { path, err: error });
@@ -230,20 +233,20 @@ class LogRotator {
     const time = printTime(clock.now());
     const names = await files.list(directory);
     const plan = planRotation(names, basename(path), { time, filesMax: this.#bounds.filesMax });
-    const moved = join(directory, plan.to);
-    await renameFile(path, moved);
+    const rotatedPath = join(directory, plan.to);
+    await renameFile(path, rotatedPath);
     try {
       await runtime.reopenLog(id);
     } catch (error) {
       // The runtime still writes to the moved file unless it has created a new one.
-      if ((await readFileSize(path)) === undefined) await renameFile(moved, path);
+      if ((await readFileSize(path)) === undefined) await renameFile(rotatedPath, path);
       throw error;
     }
     for (const name of plan.remove) await files.remove(join(directory, name));
   }
 }
 
-/** A quiet log is only watched; a growing one is checked sooner the faster it grows. */
+/** Rotates container logs until the signal is aborted. The faster a log grows, the sooner it is checked again. */
 export function rotateLogs(deps: LogRotationDeps, signal: AbortSignal): void {
   const rotator = new LogRotator(deps, signal);
   deps.runtime.watch(rotator.observe, signal);

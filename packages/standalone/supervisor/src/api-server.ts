@@ -13,30 +13,30 @@ import { readMetrics } from "./metrics.ts";
 import { apiServerOptions } from "./settings/api-server-options.ts";
 
 export interface ApiServerRun {
-  /** Absolute. */
+  /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** TCP port on the loopback address; 0 selects a free one. Defaults to the machine's settings. */
+  /** TCP port on the loopback address; 0 selects a free port. Defaults to the port in the machine's settings. */
   readonly port?: number;
   readonly logLevel?: LogLevel;
   readonly healthSocket?: string;
   /** Receives the line `ready URL`. Defaults to standard output. */
   readonly print?: Print;
-  /** Stops the server. Defaults to SIGTERM and SIGINT. */
+  /** Signal that stops the server. Aborted by SIGTERM and SIGINT by default. */
   readonly signal?: AbortSignal;
   /** Default: none. */
   readonly extensions?: ServerExtensions;
 }
 
-const PRIVATE = 0o700;
+const PRIVATE_MODE = 0o700;
 
 async function makeDirectories(paths: Paths): Promise<void> {
   const files = createFiles();
   await files.ensureDirectory(paths.dataDir);
   for (const directory of [paths.pki, paths.storeDir])
-    await files.ensureDirectory(directory, PRIVATE);
+    await files.ensureDirectory(directory, PRIVATE_MODE);
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitUntilAborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   if (signal.aborted) resolve(undefined);
   signal.addEventListener(
@@ -50,8 +50,8 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Also writes the administrator's kubeconfig.
- * @throws AppError with what startApiServer throws
+ * Runs the API server until it is stopped. Writes the administrator's kubeconfig.
+ * @throws what startApiServer throws
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
   const signal = run.signal ?? stopSignal();
@@ -86,6 +86,6 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   await ensureAdminKubeconfig(deps, ca, server.url);
   isReady = true;
   (run.print ?? printResult)(`ready ${server.url}`);
-  await aborted(signal);
+  await waitUntilAborted(signal);
   await server.close();
 }

@@ -4,13 +4,13 @@ import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Argv, WantedSettings } from "./settings/settings.ts";
 
-/** A supervisor that runs from sources starts its children from sources too. */
+/** Whether this process runs from sources, in which case its children do too. */
 const isSource = import.meta.url.endsWith(".ts");
 const main = fileURLToPath(
   isSource ? new URL("./main.ts", import.meta.url) : new URL("../dist/main.js", import.meta.url),
 );
 
-/** MB. The default of 16 uses 50 MB more memory without a measurable gain. */
+/** Size in MB. The default of 16 uses 50 MB more memory without a measurable gain. */
 const SEMI_SPACE_FLAG = "--max-semi-space-size=4";
 
 export type Role = "supervisor" | "apiserver";
@@ -35,7 +35,7 @@ export function apiServerCommand(dataDir: string, command: Argv = ownCommand()):
 }
 
 export function parseArguments(argv: readonly string[]): ProcessArguments {
-  // Only commandFor writes them.
+  // The cast is safe, because only commandFor writes the arguments.
   return JSON.parse(argv[2] ?? "{}") as ProcessArguments;
 }
 
@@ -43,7 +43,7 @@ export function printResult(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Standard output is for results. */
+/** Prints to standard error, because standard output is for results. */
 export function printProgress(line: string): void {
   process.stderr.write(`${line}\n`);
 }
@@ -56,17 +56,17 @@ export function isRoot(): boolean {
   return process.geteuid?.() === 0;
 }
 
-/** In the notation of Node.js: `x64` or `arm64`. */
+/** Returns the CPU architecture as Node.js names it: `x64` or `arm64`. */
 export function architecture(): string {
   return process.arch;
 }
 
-/** In the notation of Go and images: `amd64` or `arm64`. */
+/** Returns the CPU architecture as Go and images name it: `amd64` or `arm64`. */
 export function goArchitecture(): string {
   return process.arch === "x64" ? "amd64" : process.arch;
 }
 
-/** Kubernetes names are lower case. */
+/** Returns the hostname in lower case, like all names in Kubernetes. */
 export function readHostNodeName(): string {
   return hostname().toLowerCase();
 }

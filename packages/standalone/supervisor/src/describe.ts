@@ -16,12 +16,12 @@ import {
 export interface MachineProcess {
   readonly name: string;
   readonly runs: boolean;
-  /** Unset when the component has no health socket. */
+  /** Unset if the component does not run or has no health socket. */
   readonly isResponding?: boolean;
 }
 
 export interface MachineProcesses {
-  /** `stopped` when no supervisor runs. */
+  /** Phase of the supervisor; `stopped` if none runs. */
   readonly phase: SupervisorPhase;
   readonly reason: string;
   readonly processes: readonly MachineProcess[];

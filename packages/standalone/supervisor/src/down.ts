@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `patchbay down`: shuts down guests, stops all components and cleans the host. Data remains unless it is purged.
+// `patchbay down`: shuts down guests, stops all components and cleans the host. Preserves data unless it is purged.
 import { join } from "node:path";
 import { listProcesses, findShims } from "@patchbay/containerd";
 import type { Files } from "@patchbay/core/interfaces";
@@ -21,7 +21,7 @@ import { purge, rejectUnmarked } from "./data-dir/ownership.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
 import { holdMachine } from "./supervisor/hold-machine.ts";
 
-/** Components may remain after a crash or reboot. */
+/** Returns whether components, pods or shims remain, as after a crash or reboot. */
 export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
   const components = (await files.list(paths.run)).filter(
     (name) => name.endsWith(".json") && !name.startsWith("supervisor"),
@@ -37,10 +37,10 @@ export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
 const DOWN_TIMEOUT_MS = 300_000;
 
 export interface DownOptions {
-  /** Absolute. */
+  /** Absolute path of the data directory. */
   readonly dataDir: string;
   readonly purge?: boolean;
-  /** Receives each step. Defaults to standard error. */
+  /** Prints each step. Defaults to standard error. */
   readonly print?: Print;
 }
 
@@ -79,7 +79,7 @@ async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   const { lock, bootId, state } = await holdMachine({ files, clock, paths }, printStep);
   const log = createSilentLogger();
   const runner = createProcessRunner();
-  // not needed when a supervisor runs
+  // Loaded here, because it is not needed when a supervisor runs.
   const { Supervisor } = await import("./supervisor/supervisor.ts");
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
   await state.enter("stopping");

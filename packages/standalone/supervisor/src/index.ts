@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands of a standalone machine. Each loads only the modules that it needs.
+// Commands of a standalone machine. Each command loads only the modules that it needs.
 import type { ApiServerRun } from "./api-server.ts";
 import type { MachineProcess, MachineProcesses } from "./describe.ts";
 import type { DownOptions } from "./down.ts";
@@ -21,7 +21,7 @@ export type {
 };
 
 /**
- * Starts the machine and returns when it is ready; does nothing when it is up.
+ * Starts the machine and returns when it is ready. Does nothing if the machine is up.
  * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_SETTING_INVALID, RUNTIME_START_FAILED
  */
 export async function up(options: UpOptions): Promise<void> {
@@ -30,7 +30,7 @@ export async function up(options: UpOptions): Promise<void> {
 }
 
 /**
- * Stops the machine; succeeds when it is not up.
+ * Stops the machine. Succeeds if it is not up.
  * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED
  */
 export async function down(options: DownOptions): Promise<void> {
@@ -48,7 +48,7 @@ export async function describeMachine(dataDir: string): Promise<MachineProcesses
 }
 
 /**
- * Runs the API server in this process until it is stopped; writes the administrator's kubeconfig.
+ * Runs the API server in this process until it is stopped. Writes the administrator's kubeconfig.
  * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED, APISERVER_TLS_INVALID
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
@@ -75,7 +75,7 @@ export async function addImage(image: ImageToAdd): Promise<MachineImage> {
 }
 
 /**
- * Lists images sorted by reference; empty when there is no machine.
+ * Lists images sorted by reference; empty if there is no machine.
  * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
@@ -83,7 +83,7 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   return module.listImages(dataDir);
 }
 
-/** Lists names of images that users added; empty while containerd does not run. */
+/** Lists names of images that users added; empty if containerd does not run. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   const module = await import("./images/images.ts");
   return module.listRunningImages(dataDir);

@@ -14,12 +14,12 @@ interface Family {
   readonly samples: string[];
 }
 
-const COMMENT = /^# (HELP|TYPE) (\S+)/;
-const SAMPLE_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
+const COMMENT_PATTERN = /^# (HELP|TYPE) (\S+)/;
+const SAMPLE_NAME_PATTERN = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 
-/** Distinguishes equal samples of two services. */
+/** Adds a label that distinguishes equal samples of two services. */
 function addServiceLabel(line: string, service: string): string {
-  const [name = ""] = SAMPLE_NAME.exec(line) ?? [];
+  const [name = ""] = SAMPLE_NAME_PATTERN.exec(line) ?? [];
   const rest = line.slice(name.length);
   const label = `service="${service}"`;
   if (!rest.startsWith("{")) return `${name}{${label}}${rest}`;
@@ -29,19 +29,19 @@ function addServiceLabel(line: string, service: string): string {
 function addText(families: Map<string, Family>, text: string, service: string): void {
   let family: Family | undefined;
   for (const line of text.split("\n").filter((one) => one !== "")) {
-    const [, keyword = "", name] = COMMENT.exec(line) ?? [];
+    const [, keyword = "", name] = COMMENT_PATTERN.exec(line) ?? [];
     if (name !== undefined) {
       family = families.get(name) ?? { head: new Map(), samples: [] };
       families.set(name, family);
       if (!family.head.has(keyword)) family.head.set(keyword, line);
-    } else if (SAMPLE_NAME.test(line)) {
+    } else if (SAMPLE_NAME_PATTERN.test(line)) {
       // The head of a family precedes its samples.
       family?.samples.push(addServiceLabel(line, service));
     }
   }
 }
 
-function upLines(all: readonly ServiceMetrics[]): readonly string[] {
+function buildUpLines(all: readonly ServiceMetrics[]): readonly string[] {
   return [
     "# HELP patchbay_service_up 1 if the service answered this request, else 0.",
     "# TYPE patchbay_service_up gauge",
@@ -52,7 +52,7 @@ function upLines(all: readonly ServiceMetrics[]): readonly string[] {
   ];
 }
 
-/** Source: Prometheus exposition formats, text format 0.0.4. */
+/** Source: text format 0.0.4, Prometheus documentation "Exposition formats". */
 export function mergeMetrics(all: readonly ServiceMetrics[]): string {
   const families = new Map<string, Family>();
   for (const { service, text = "" } of all) addText(families, text, service);
@@ -60,7 +60,7 @@ export function mergeMetrics(all: readonly ServiceMetrics[]): string {
     ...head.values(),
     ...samples,
   ]);
-  return [...upLines(all), ...lines, ""].join("\n");
+  return [...buildUpLines(all), ...lines, ""].join("\n");
 }
 
 const SERVICES = [
@@ -71,7 +71,7 @@ const SERVICES = [
   "virt-controller",
   "virt-handler",
 ] as const;
-/** virt-handler reads counters of each guest. */
+/** Long, because virt-handler reads counters of each guest. */
 const TIMEOUT_MS = 5_000;
 
 async function readSocket(socketPath: string): Promise<string | undefined> {

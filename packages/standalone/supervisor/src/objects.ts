@@ -44,12 +44,12 @@ const CRDS = buildType(
 );
 const SERVICES = buildType("v1", "Service", "services");
 const API_SERVICES = buildType("apiregistration.k8s.io/v1", "APIService", "apiservices");
-const MUTATING = buildType(
+const MUTATING_WEBHOOKS = buildType(
   "admissionregistration.k8s.io/v1",
   "MutatingWebhookConfiguration",
   "mutatingwebhookconfigurations",
 );
-const VALIDATING = buildType(
+const VALIDATING_WEBHOOKS = buildType(
   "admissionregistration.k8s.io/v1",
   "ValidatingWebhookConfiguration",
   "validatingwebhookconfigurations",
@@ -74,7 +74,7 @@ export async function ensureKinds(store: Store): Promise<void> {
   await Promise.all(definitions.map((definition) => applyObject(store, CRDS, definition)));
 }
 
-/** Sets only the detected values of the KubeVirt object; a user's other settings remain. */
+/** Sets only the detected values of the KubeVirt object. Preserves settings of users. */
 export async function ensureKubeVirt(store: Store, useEmulation: boolean): Promise<void> {
   const configuration = { developerConfiguration: { useEmulation } };
   const object = newObject(KUBEVIRTS, "kubevirt", { spec: { configuration } });
@@ -90,13 +90,13 @@ interface Webhook {
   readonly name: string;
   readonly path: string;
   readonly group: string;
-  /** Defaults to v1. */
+  /** API versions. Defaults to v1. */
   readonly versions?: readonly string[];
   readonly operations: readonly string[];
   readonly resources: readonly string[];
   readonly isClusterScoped?: boolean;
   readonly isRequired: boolean;
-  /** Unset for all objects. */
+  /** Labels of the objects to send; unset for all objects. */
   readonly labels?: Readonly<Record<string, string>>;
 }
 
@@ -105,7 +105,7 @@ const VM_RESOURCES = ["virtualmachines", "virtualmachineinstances"];
 const WRITES = { ...VM_RULE, operations: ["CREATE", "UPDATE"], resources: VM_RESOURCES };
 const MUTATE: Webhook = { name: "mutate", path: "mutate", ...WRITES };
 const VALIDATE: Webhook = { name: "validate", path: "validate", ...WRITES };
-/** Restricts node agents to VMIs on their node. */
+/** Webhook that restricts node agents to VMIs on their node. */
 const NODE_RESTRICTION: Webhook = {
   ...VM_RULE,
   name: "guard",
@@ -114,7 +114,7 @@ const NODE_RESTRICTION: Webhook = {
   resources: ["virtualmachineinstances/status"],
 };
 
-/** Only warns, so a write never fails. */
+/** Webhook that only warns, so that writes of networks never fail. */
 const NETWORKS: Webhook = {
   name: "networks",
   path: "validate",
@@ -124,7 +124,7 @@ const NETWORKS: Webhook = {
   isRequired: false,
 };
 
-/** Checks updates of launcher pods, whose networks only their own node may report. */
+/** Webhook that checks updates of launcher pods, whose networks only their own node may report. */
 const LAUNCHER: Webhook = {
   name: "launcher",
   path: "validate",
@@ -222,7 +222,7 @@ function toWebhook(webhook: Webhook, address: VirtApiAddress): object {
   };
 }
 
-/** Same versions as in the cluster manifests. */
+/** API versions of the subresources, as in the cluster manifests. */
 const SUBRESOURCE_VERSIONS = ["v1", "v1alpha3"] as const;
 
 /** Connects the API server to virt-api: aggregation by Service, admission by URL. */
@@ -251,9 +251,9 @@ export async function ensureVirtApi(store: Store, address: VirtApiAddress): Prom
     await applyObject(store, API_SERVICES, apiService);
   }
   for (const [type, entries] of [
-    [MUTATING, [MUTATE]],
+    [MUTATING_WEBHOOKS, [MUTATE]],
     [
-      VALIDATING,
+      VALIDATING_WEBHOOKS,
       [
         VALIDATE,
         NODE_RESTRICTION,

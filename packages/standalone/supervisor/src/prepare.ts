@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepares the data directory before any component runs. Idempotent.
+// Preparation of the data directory before any component runs. Idempotent.
 import { createServer } from "node:net";
 import { claimServices } from "@patchbay/service-net/host";
 import type { Clock } from "@patchbay/base";

@@ -5,9 +5,9 @@ import { createFiles } from "@patchbay/os";
 import { buildPaths } from "./data-dir/paths.ts";
 
 export interface RestoreOptions {
-  /** Absolute. */
+  /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** A backup from the API server's path `/backup`. */
+  /** Path of a backup, which the API server's path `/backup` returned. */
   readonly file: string;
 }
 
@@ -16,10 +16,10 @@ export interface Restored {
   readonly revision: number;
 }
 
-const PRIVATE = 0o700;
+const PRIVATE_MODE = 0o700;
 
 /**
- * The API server must not run.
+ * Replaces all objects with those of a backup. The API server must not run.
  * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
  */
 export async function restore({ dataDir, file }: RestoreOptions): Promise<Restored> {
@@ -30,6 +30,6 @@ export async function restore({ dataDir, file }: RestoreOptions): Promise<Restor
   }
   const paths = buildPaths(dataDir);
   await files.ensureDirectory(paths.dataDir);
-  await files.ensureDirectory(paths.storeDir, PRIVATE);
+  await files.ensureDirectory(paths.storeDir, PRIVATE_MODE);
   return restoreStore(paths.store, { path: file, text });
 }

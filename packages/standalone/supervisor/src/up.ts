@@ -19,10 +19,10 @@ const UP_TIMEOUT_MS = 180_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export interface UpOptions extends WantedSettings {
-  /** Absolute. */
+  /** Absolute path of the data directory. */
   readonly dataDir: string;
   readonly installService?: boolean;
-  /** Receives each step. Defaults to standard error. */
+  /** Prints each step. Defaults to standard error. */
   readonly print?: Print;
 }
 
@@ -68,21 +68,21 @@ async function launch(options: Options, files: Files, paths: Paths): Promise<Pro
 
 async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessName> {
   const stop = new AbortController();
-  const late = AbortSignal.timeout(UP_TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(UP_TIMEOUT_MS);
   const { promise, resolve, reject } = Promise.withResolvers<ProcessName>();
   const findRunning = (): void => {
     findSupervisor(files, paths).then((state) => {
       if (state !== undefined) resolve(state);
     }, reject);
   };
-  late.addEventListener(
+  timeout.addEventListener(
     "abort",
     () => {
-      reject(startTimedOut());
+      reject(buildTimeoutError());
     },
     { once: true },
   );
-  files.watchDirectory(paths.run, findRunning, AbortSignal.any([stop.signal, late]));
+  files.watchDirectory(paths.run, findRunning, AbortSignal.any([stop.signal, timeout]));
   findRunning();
   try {
     return await promise;
@@ -91,7 +91,7 @@ async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessNam
   }
 }
 
-function startTimedOut(): AppError {
+function buildTimeoutError(): AppError {
   const reason = `it was not ready within ${String(UP_TIMEOUT_MS / 1000)} s`;
   return new AppError("RUNTIME_START_FAILED", { component: "supervisor", reason });
 }
@@ -130,7 +130,7 @@ async function waitForDown(name: ProcessName, options: Options, deps: Deps): Pro
   });
 }
 
-/** Waits for the end of a supervisor that is stopping. */
+/** Returns the starting supervisor, if any. Waits for the end of a stopping supervisor. */
 async function findStarting(
   running: SupervisorState | undefined,
   options: Options,
@@ -152,7 +152,7 @@ async function followUpOrCompeting(name: ProcessName, options: Options, deps: De
   }
 }
 
-/** A running machine keeps its settings. */
+/** Reports the flags that are ignored because the machine is up, and enables the service if requested. */
 async function reportRunning(options: Options, deps: Deps): Promise<void> {
   const ignored = ignoredFlags(selectSettings(options), await readSettings(deps));
   for (const line of ignored) options.print(line);
@@ -161,7 +161,7 @@ async function reportRunning(options: Options, deps: Deps): Promise<void> {
 }
 
 /**
- * Does nothing when the machine is up.
+ * Starts the machine unless it is up.
  * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG
  */
 export async function up(input: UpOptions): Promise<void> {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error class of the product. The catalogue, not the call site, says how to handle each error.
+// The error class of the product. The catalogue, not the call site, determines how each error is handled.
 import { CATALOGUE, type ErrorCode } from "./catalogue.ts";
 import type { RetryRule } from "./entry.ts";
 
-/** Flat facts about one error, safe to log. Must not contain secrets. */
+/** Facts about one error, which are logged. Must not contain secrets. */
 export type Details = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export function fillTemplate(text: string, details: Details): string {
@@ -36,17 +36,17 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * Shortest delay before an error that only a change can resolve is retried, in milliseconds. Watched changes trigger a
- * retry at once; this delay is for changes that nothing watches. It equals the longest backoff.
+ * Minimum delay before a retry after an error that only a change can resolve. Watched changes trigger a retry at once;
+ * the delay is for other changes. It equals the maximum backoff.
  */
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
-/** Returns the shortest delay before a failed step or pass is retried, in milliseconds. */
+/** Returns the minimum delay before a failed step or pass is retried. */
 export function minRetryDelayMs(error: unknown): number {
   return findRetryRule(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
 }
 
-/** Whether another libvirt job locks the domain, so that every other call on it would fail too. */
+/** Returns whether a libvirt job locks the domain, so that other calls on the domain would fail as well. */
 export function isDomainBusy(error: unknown): boolean {
   return isAppError(error, "LIBVIRT_BUSY") || isAppError(error, "LIBVIRT_MIGRATING");
 }

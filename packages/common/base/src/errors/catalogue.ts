@@ -18,7 +18,7 @@ import {
 import { DEVICE_ERRORS, HOOK_ERRORS, LIBVIRT_ERRORS, DOMAIN_ERRORS } from "./catalogue/guest.ts";
 import { PATCHBAY_ERRORS, STANDALONE_ERRORS } from "./catalogue/standalone.ts";
 
-/** A test compares `docs/reference/errors.md` with it. */
+/** Errors by code. A test compares `docs/reference/errors.md` with them. */
 export const CATALOGUE = {
   ...API_ERRORS,
   ...APISERVER_ERRORS,

@@ -3,13 +3,13 @@
 export type ErrorOwner = "user" | "environment" | "bug";
 
 /**
- * When to retry.
+ * Rule for retries:
  *
- * - `backoff`: with growing delays
- * - `on-change`: when an object that the operation depends on has changed
- * - `never`: when the request has changed
+ * - `backoff`: retry with growing delays
+ * - `on-change`: retry when an object that the operation depends on has changed
+ * - `never`: do not retry the same request
  *
- * Control loops treat the last two alike; see {@link minRetryDelayMs}.
+ * Control loops treat `on-change` and `never` alike; see {@link minRetryDelayMs}.
  */
 export type RetryRule = "never" | "backoff" | "on-change";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of certificates, which can be read and watched.
+// Sources of certificates that can be read and watched.
 import { X509Certificate } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { dirname } from "node:path";
@@ -11,19 +11,19 @@ import { splitBundle } from "@patchbay/pki";
 export interface Source<T> {
   /** @throws AppError if there is no valid value */
   read(): Promise<T>;
-  /** Calls `changed` after each change until the signal is aborted. */
-  follow(changed: () => void, signal: AbortSignal): void;
+  /** Calls `listener` after each change until the signal is aborted. */
+  follow(listener: () => void, signal: AbortSignal): void;
 }
 
-/** PEM. The key is secret. */
+/** PEM certificate and its secret PEM key. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
-/** An authority and its trusted clients; it may have others. */
+/** Authority and the clients to trust, which may be some of its clients only. */
 export interface Trust {
-  /** PEM, one or more certificates. */
+  /** One or more PEM certificates. */
   readonly caPem: string;
   /** Common names of trusted clients; empty for every client of the authority. */
   readonly names: readonly string[];
@@ -36,12 +36,12 @@ async function readRequired(files: Files, path: string): Promise<string> {
 }
 
 function followFile(files: Files, path: string): Source<unknown>["follow"] {
-  return (changed, signal) => {
-    files.watchDirectory(dirname(path), changed, signal);
+  return (listener, signal) => {
+    files.watchDirectory(dirname(path), listener, signal);
   };
 }
 
-/** The files are replaced together, the certificate last. */
+/** Creates a source of two files, which are replaced together, the certificate last. */
 export function certificateInFiles(
   files: Files,
   paths: { readonly certFile: string; readonly keyFile: string },
@@ -55,7 +55,7 @@ export function certificateInFiles(
   };
 }
 
-/** The names do not change with the file. */
+/** Creates a source of a CA file. Changes of the file do not change the names. */
 export function trustInFile(
   files: Files,
   { caFile, names }: { readonly caFile: string; readonly names: readonly string[] },
@@ -76,19 +76,19 @@ function listChain(socket: TLSSocket): readonly X509Certificate[] {
   return chain;
 }
 
-/** Undefined if there is none or more than one. */
+/** Returns the common name; undefined if there is none or more than one. */
 function findCommonName(certificate: X509Certificate): string | undefined {
-  // Node.js returns attributes as strings, or as lists of strings.
+  // Node.js returns an attribute as string, or as list of strings if it occurs more than once.
   const subject: Readonly<Record<string, unknown>> = { ...certificate.toLegacyObject().subject };
   return typeof subject["CN"] === "string" ? subject["CN"] : undefined;
 }
 
-/** An authority whose clients are trusted. Trusts nobody before `read`. */
+/** Authority whose clients are trusted. Trusts no client before `read`. */
 export class ClientAuthority {
   readonly #source: Source<Trust>;
   #names: readonly string[] = [];
   #certificates: readonly X509Certificate[] = [];
-  /** Results by connection until the next `read`: a client presents its certificate once per connection. */
+  /** Verification results by connection, until the next `read`. A client presents its certificate once per connection. */
   #results = new WeakMap<TLSSocket, boolean>();
 
   constructor(source: Source<Trust>) {
@@ -104,20 +104,20 @@ export class ClientAuthority {
     return caPem;
   }
 
-  /** Calls `changed` when it must be read again, until the signal is aborted. */
-  follow(changed: () => void, signal: AbortSignal): void {
-    this.#source.follow(changed, signal);
+  /** Calls `listener` when the authority must be read again, until the signal is aborted. */
+  follow(listener: () => void, signal: AbortSignal): void {
+    this.#source.follow(listener, signal);
   }
 
   /**
-   * Whether the client of this connection is trusted. `authorized` is insufficient: Node.js 20 sets it for a resumed
-   * TLS 1.3 session without a certificate, and all versions set it for clients of any authority of the server.
+   * Returns whether the client of the connection is trusted. Node.js' `authorized` is insufficient: Node.js 20 sets it
+   * for a resumed TLS 1.3 session without a certificate, and all versions set it for clients of all authorities.
    */
   vouchesFor({ socket }: Pick<IncomingMessage, "socket">): boolean {
     if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
-    const vouched = this.#results.get(socket) ?? this.#verify(socket);
-    this.#results.set(socket, vouched);
-    return vouched;
+    const isTrusted = this.#results.get(socket) ?? this.#verify(socket);
+    this.#results.set(socket, isTrusted);
+    return isTrusted;
   }
 
   #verify(socket: TLSSocket): boolean {

@@ -8,42 +8,41 @@ import { messageOf, type Logger } from "@patchbay/base";
 
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
-/** Milliseconds to receive a request. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Milliseconds; longer than clients keep idle connections (kube-apiserver 90 s), so that they close them first. */
+/** Longer than clients keep idle connections (90 s in kube-apiserver), so that clients close connections first. */
 const KEEP_ALIVE_MS = 120_000;
-/** Milliseconds of silence before TCP probes the peer, because a stream may be silent for days. */
+/** Time without traffic before TCP probes the peer, because a stream may be silent for days. */
 const PROBE_AFTER_MS = 30_000;
-/** Milliseconds for running responses when the server stops. */
+/** Time for running responses when the server stops. */
 const CLOSE_TIMEOUT_MS = 5000;
 
 export interface ServerSettings {
   readonly listenAddress: string;
-  /** 0 selects a free port. */
+  /** TCP port; 0 selects a free port. */
   readonly port: number;
   readonly certificate: Source<KeyPair>;
-  /** Authorities of trusted clients; read together with the certificate. */
+  /** Authorities of trusted clients, which are read together with the certificate. */
   readonly clientAuthorities: readonly ClientAuthority[];
-  /** Whether the handshake fails without a client certificate. Default: clients may connect without one. */
+  /** Whether the handshake fails without a client certificate. Defaults to false. */
   readonly demandsCertificate?: boolean;
 }
 
-/** Takes over an upgraded connection; `head`: bytes after the request. */
+/** Handler of an upgraded connection. `head` contains the bytes after the request. */
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** `log` receives failures; the server runs until `signal`. */
+/** Dependencies of the server, which runs until `signal` is aborted. */
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Once aborted, each response closes its connection, so that clients move to another server. */
+  /** After an abort, each response closes its connection, so that clients move to another server. */
   readonly leaving?: AbortSignal;
-  /** If unset, upgrade requests are treated like others. */
+  /** Handler of upgrade requests; unset to treat them like other requests. */
   readonly onUpgrade?: UpgradeListener;
 }
 
 export interface RunningServer {
   readonly port: number;
-  /** Resolves when the server has stopped after `signal`. */
+  /** Resolves when the server has stopped. */
   readonly closed: Promise<void>;
 }
 
@@ -60,15 +59,14 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
   return {
     cert: certPem,
     key: keyPem,
-    // Without this field, Node.js would trust the public authorities.
+    // The field is always set, because Node.js would otherwise trust the public authorities.
     ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
-    // Disables session resumption, so that every client presents its certificate. It must be set for new certificates
-    // too.
+    // Disables session resumption, so that every client presents its certificate. Must also be set on each reload.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }
 
-/** New connections use the reloaded certificates. */
+/** Reloads changed certificates for new connections. */
 function followCertificates(server: Server, settings: ServerSettings, deps: ServerDeps): void {
   const { log, signal } = deps;
   const reload = async (): Promise<void> => {
@@ -112,7 +110,7 @@ function closeWhenAborted(server: Server, signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Serves until the signal is aborted. @throws AppError of the certificates' sources */
+/** Starts a server that runs until the signal is aborted. @throws AppError of the certificates' sources */
 export async function startServer(
   app: RequestListener,
   settings: ServerSettings,
@@ -123,7 +121,7 @@ export async function startServer(
     {
       ...certificates,
       requestCert: settings.clientAuthorities.length > 0,
-      // Probes connect without a certificate.
+      // By default false, because probes connect without a certificate.
       rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,

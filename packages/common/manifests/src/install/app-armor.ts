@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// AppArmor profiles for API servers without the field, which exists since Kubernetes 1.30. The annotation causes
-// warnings there. Source: Kubernetes "Restrict a Container's Access to Resources with AppArmor"
+// AppArmor profiles as annotations, for API servers before Kubernetes 1.30, which do not have the field. Later ones
+// warn about the annotations. Source: "Restrict a Container's Access to Resources with AppArmor" of Kubernetes.
 import { isJsonObject, parseJson, type JsonObject, type KubeObject } from "@patchbay/api";
 import { isWorkload } from "./settings.ts";
 
 const FIELD_SINCE = { major: 1, minor: 30 };
 const ANNOTATION = "container.apparmor.security.beta.kubernetes.io/";
 
-/** An unreadable version counts as a new one. */
+/** Returns whether the API server has the field. Assumes so if its version cannot be parsed. */
 function hasField(answer: string): boolean {
   const version = parseJson(answer);
   const gitVersion = isJsonObject(version) ? String(version["gitVersion"]) : "";
@@ -17,7 +17,7 @@ function hasField(answer: string): boolean {
   return Number(minor) >= FIELD_SINCE.minor;
 }
 
-function objectAt(object: JsonObject, name: string): JsonObject {
+function readObject(object: JsonObject, name: string): JsonObject {
   const value = object[name];
   return isJsonObject(value) ? value : {};
 }
@@ -26,7 +26,7 @@ function withoutField(container: JsonObject): {
   readonly container: JsonObject;
   readonly annotations: JsonObject;
 } {
-  const { appArmorProfile, ...securityContext } = objectAt(container, "securityContext");
+  const { appArmorProfile, ...securityContext } = readObject(container, "securityContext");
   const isUnconfined = isJsonObject(appArmorProfile) && appArmorProfile["type"] === "Unconfined";
   if (!isUnconfined) return { container, annotations: {} };
   const key = `${ANNOTATION}${String(container["name"])}`;
@@ -35,27 +35,27 @@ function withoutField(container: JsonObject): {
 
 function withAnnotations(workload: KubeObject & { readonly spec?: unknown }): KubeObject {
   const spec = isJsonObject(workload.spec) ? workload.spec : {};
-  const template = objectAt(spec, "template");
-  const podSpec = objectAt(template, "spec");
+  const template = readObject(spec, "template");
+  const podSpec = readObject(template, "spec");
   const { containers } = podSpec;
   const listed = Array.isArray(containers) ? containers.filter(isJsonObject) : [];
   const changed = listed.map(withoutField);
   const annotations = Object.assign({}, ...changed.map((each) => each.annotations)) as JsonObject;
   if (Object.keys(annotations).length === 0) return workload;
-  const metadata = objectAt(template, "metadata");
+  const metadata = readObject(template, "metadata");
   const changedTemplate = {
     ...template,
     metadata: {
       ...metadata,
-      annotations: { ...objectAt(metadata, "annotations"), ...annotations },
+      annotations: { ...readObject(metadata, "annotations"), ...annotations },
     },
     spec: { ...podSpec, containers: changed.map(({ container }) => container) },
   };
-  const changedWorkload = { ...workload, spec: { ...spec, template: changedTemplate } };
-  return changedWorkload;
+  const adapted = { ...workload, spec: { ...spec, template: changedTemplate } };
+  return adapted;
 }
 
-/** Adapts objects to an API server with this response to `/version`. */
+/** Adapts objects to the API server whose response to `/version` is `answer`. */
 export function forServerVersion(
   objects: readonly KubeObject[],
   answer: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distinguishes objects of Patchbay from those of other installations, for example KubeVirt's.
+// Distinguishes objects of Patchbay from objects of other installations, for example KubeVirt's.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -18,30 +18,30 @@ export function isOurs({ metadata }: KubeObject): boolean {
   return metadata.labels?.[names.PART_OF_LABEL] === names.PRODUCT;
 }
 
-/** For example `Deployment patchbay/virt-api`. */
+/** Returns for example `Deployment patchbay/virt-api`. */
 export function describeObject({ kind, metadata }: KubeObject): string {
   const { namespace, name } = metadata;
   return `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;
 }
 
-/** The definition of networks is shared with other components, such as Multus. */
+/** Returns whether the object is the definition of networks, which other components such as Multus share. */
 export function isShared(object: KubeObject): boolean {
   return object.kind === DEFINITIONS.kind && object.metadata.name.endsWith(`.${names.NAD_GROUP}`);
 }
 
-/** Whether only one installation per cluster can serve the defined kind. */
+/** Returns whether the definition is for a kind that only one installation per cluster can serve. */
 export function definesOurs(object: KubeObject): boolean {
   const group = object.metadata.name.split(".").slice(1).join(".");
   return GROUPS.includes(group);
 }
 
-function concernsOurs({ webhooks = [] }: WebhookConfiguration): boolean {
+function hasOurRules({ webhooks = [] }: WebhookConfiguration): boolean {
   return webhooks.some(({ rules = [] }) =>
     rules.some(({ apiGroups = [] }) => apiGroups.some((group) => GROUPS.includes(group))),
   );
 }
 
-/** Objects of other installations for the same kinds. */
+/** Lists objects of other installations for the same kinds. */
 async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   const definitions = await store.list(DEFINITIONS);
   const services = await store.list(API_SERVICES);
@@ -51,11 +51,11 @@ async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   ];
   return [
     ...definitions.items.filter(definesOurs),
-    // The API server creates APIServices without a service for each definition.
+    // Ignores APIServices without a service, which the API server creates for each definition.
     ...services.items.filter(
       ({ spec }) => spec.service !== undefined && GROUPS.includes(spec.group),
     ),
-    ...webhooks.filter(concernsOurs),
+    ...webhooks.filter(hasOurRules),
   ].filter((object) => !isOurs(object));
 }
 
@@ -76,16 +76,16 @@ async function listNamesakes(
   return namesakes;
 }
 
-/** Names of objects that conflict with `objects`, without duplicates. */
+/** Returns descriptions of the objects that conflict with `objects`, sorted and without duplicates. */
 export async function findConflicts(
   store: Store,
   objects: readonly KubeObject[],
 ): Promise<readonly string[]> {
-  // An installation that serves only networks works with another's VMs.
+  // An installation that serves only networks can coexist with another installation that serves VMs.
   const isServingVms = objects.some(
     (object) => object.kind === DEFINITIONS.kind && definesOurs(object),
   );
-  const rivals = isServingVms ? await listCompeting(store) : [];
-  const all = [...rivals, ...(await listNamesakes(store, objects))];
+  const competing = isServingVms ? await listCompeting(store) : [];
+  const all = [...competing, ...(await listNamesakes(store, objects))];
   return [...new Set(all.map(describeObject))].sort();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Installs manifests like `kubectl apply`, without touching other installations.
+// Installs manifests like `kubectl apply`, without changing other installations.
 import {
   isJsonObject,
   type JsonObject,
@@ -16,7 +16,7 @@ import { requestPluginRemovalIfUnused } from "./uninstall-plugins.ts";
 import { isWorkload } from "./settings.ts";
 import { findConflicts, isOurs, isShared, describeObject } from "./foreign-objects.ts";
 
-/** Members that identify a list entry, in order of preference. */
+/** Fields that identify a list entry, in order of preference. */
 const ENTRY_KEYS = ["mountPath", "name"];
 
 function findEntryKey(entry: unknown): string | undefined {
@@ -29,51 +29,51 @@ function toText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Almost every line begins with `template.spec.containers[virt-api].`, so the container's name replaces it. */
-function shorten(path: string): string {
+/** Shortens a path: `template.spec.containers[virt-api].`, with which most lines begin, becomes `virt-api: `. */
+function shortenPath(path: string): string {
   return path
     .replace(/^template\.spec\.containers\[([^\]]+)\]\.?/, "$1: ")
     .replace(/^template\.spec\./, "");
 }
 
-/** One line per value, for example `virt-api: resources.limits.memory: 1Gi`. */
+/** Lists the values, each with its path, for example `virt-api: resources.limits.memory: 1Gi`. */
 function listLines(value: unknown, path: string): readonly string[] {
   if (isJsonObject(value)) {
     return Object.entries(value).flatMap(([name, one]) =>
       listLines(one, path === "" ? name : `${path}.${name}`),
     );
   }
-  if (!Array.isArray(value)) return [`${shorten(path)}: ${toText(value)}`];
+  if (!Array.isArray(value)) return [`${shortenPath(path)}: ${toText(value)}`];
   const isArguments = path.endsWith("].args");
   return value.flatMap((entry: unknown) => {
     const key = findEntryKey(entry);
-    if (isArguments) return [`${shorten(path.replace(/args$/, ""))}${toText(entry)}`];
+    if (isArguments) return [`${shortenPath(path.replace(/args$/, ""))}${toText(entry)}`];
     return key !== undefined && path.endsWith("ontainers")
       ? listLines(entry, `${path}[${key}]`)
-      : [`${shorten(key === undefined ? path : `${path}[${key}]`)}: ${toText(entry)}`];
+      : [`${shortenPath(key === undefined ? path : `${path}[${key}]`)}: ${toText(entry)}`];
   });
 }
 
-/** Values in only one of the specifications, for example `- net-agent: --mode=alone`. */
+/** Lists the values that only one of the specifications has, for example `- net-agent: --mode=alone`. */
 export function specDifferences(before: JsonObject, after: JsonObject): readonly string[] {
-  const [old, current] = [listLines(before, ""), listLines(after, "")];
+  const [oldLines, newLines] = [listLines(before, ""), listLines(after, "")];
   return [
-    ...old.filter((line) => !current.includes(line)).map((line) => `- ${line}`),
-    ...current.filter((line) => !old.includes(line)).map((line) => `+ ${line}`),
+    ...oldLines.filter((line) => !newLines.includes(line)).map((line) => `- ${line}`),
+    ...newLines.filter((line) => !oldLines.includes(line)).map((line) => `+ ${line}`),
   ];
 }
 
 export interface ObjectResult {
-  /** For example `Deployment patchbay/virt-api`. */
+  /** Kind and name, for example `Deployment patchbay/virt-api`. */
   readonly name: string;
   readonly change: "created" | "changed" | "unchanged" | "left alone";
-  /** Whether the API server has validated it, which a dry run cannot if the namespace or the kind does not exist yet. */
+  /** Whether the API server validated the object. A dry run cannot if its namespace or kind does not exist yet. */
   readonly isChecked: boolean;
-  /** Values removed from (`-`) and added to (`+`) the specification of a workload. Unset if there are none. */
+  /** Values removed from (`-`) and added to (`+`) the specification of a workload; unset if there are none. */
   readonly differences?: readonly string[];
 }
 
-type Applied = Pick<ObjectResult, "change" | "differences">;
+type ApplyResult = Pick<ObjectResult, "change" | "differences">;
 
 function workloadDifferences(found: KubeObject, written: KubeObject): readonly string[] {
   const readSpec = (object: KubeObject & { readonly spec?: unknown }): JsonObject =>
@@ -87,14 +87,14 @@ async function applyOnce(
   store: Store,
   object: KubeObject,
   options: WriteOptions,
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const type = findType(object);
   const found = await store.find(type, object.metadata);
   if (found === undefined) {
     await store.create(type, object, options);
     return { change: "created" };
   }
-  // Other components write this definition too, so it is never overwritten. Its label only tells who wrote it last.
+  // The definition is never overwritten, because other components write it too. Its label tells who wrote it last.
   if (isShared(object)) return { change: isOurs(found) ? "unchanged" : "left alone" };
   const written = await store.update(type, carryOver(found, object), options);
   if (isEqual(withoutBookkeeping(written), withoutBookkeeping(found)))
@@ -103,12 +103,16 @@ async function applyOnce(
   return { change: "changed", ...(differences.length > 0 && { differences }) };
 }
 
-async function apply(store: Store, object: KubeObject, options: WriteOptions): Promise<Applied> {
+async function apply(
+  store: Store,
+  object: KubeObject,
+  options: WriteOptions,
+): Promise<ApplyResult> {
   for (let remaining = ATTEMPTS - 1; ; remaining -= 1) {
     try {
       return await applyOnce(store, object, options);
     } catch (error) {
-      // Another client created or changed the object meanwhile; virt-api, for example, writes its CA bundle.
+      // Another client created or changed the object meanwhile, for example virt-api, which writes its CA bundle.
       const isLost = isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_ALREADY_EXISTS");
       if (!isLost || remaining === 0) throw error;
     }
@@ -116,18 +120,18 @@ async function apply(store: Store, object: KubeObject, options: WriteOptions): P
 }
 
 function withConditions(object: KubeObject): KubeObject {
-  // Its kind is known.
+  // The cast is safe: other kinds have no webhooks.
   const { webhooks } = object as WebhookConfiguration;
   if (webhooks === undefined) return object;
-  const conditioned = webhooks.map((webhook) => {
+  const changedWebhooks = webhooks.map((webhook) => {
     const matchConditions = buildConditions(webhook.name);
     return matchConditions.length === 0 ? webhook : { ...webhook, matchConditions };
   });
-  const changed: WebhookConfiguration = { ...object, webhooks: conditioned };
+  const changed: WebhookConfiguration = { ...object, webhooks: changedWebhooks };
   return changed;
 }
 
-/** Whether the API server supports match conditions: by default since 1.28; older ones refuse or drop them. */
+/** Returns whether the API server supports match conditions. Before 1.28, servers reject or drop them by default. */
 async function supportsConditions(store: Store, objects: readonly KubeObject[]): Promise<boolean> {
   const sample = objects.find(({ kind }) => kind === MUTATING_WEBHOOKS.kind);
   if (sample === undefined) return false;
@@ -137,19 +141,19 @@ async function supportsConditions(store: Store, objects: readonly KubeObject[]):
   };
   try {
     const options = { dryRun: true, isStrict: true };
-    const made = await store.create(MUTATING_WEBHOOKS, probe, options);
-    return made.webhooks?.some((webhook) => "matchConditions" in webhook) === true;
+    const created = await store.create(MUTATING_WEBHOOKS, probe, options);
+    return created.webhooks?.some((webhook) => "matchConditions" in webhook) === true;
   } catch (error) {
     if (isAppError(error, "KUBE_REFUSED")) return false;
     throw error;
   }
 }
 
-function inOrder(objects: readonly KubeObject[]): readonly KubeObject[] {
+function sortByType(objects: readonly KubeObject[]): readonly KubeObject[] {
   return TYPES.flatMap((type) => objects.filter((object) => findType(object) === type));
 }
 
-/** Whether a dry run can validate the object before others exist. */
+/** Returns whether a dry run can validate the object, whose namespace must exist. */
 async function canValidate(store: Store, object: KubeObject): Promise<boolean> {
   const [namespaces] = TYPES;
   const { namespace: name } = object.metadata;
@@ -157,14 +161,14 @@ async function canValidate(store: Store, object: KubeObject): Promise<boolean> {
   return (await store.find(namespaces, { name })) !== undefined;
 }
 
-/** `dryRun`: only reports what would change. */
+/** Objects to install. With `dryRun`, changes are only reported. */
 interface Installation {
   readonly objects: readonly KubeObject[];
   readonly dryRun: boolean;
   readonly report: (outcome: ObjectResult) => void;
 }
 
-/** Idempotent. @throws AppError with INSTALL_NOT_OURS, before any change; errors of the store */
+/** Installs the objects. Idempotent. @throws AppError with INSTALL_NOT_OURS, before any change; errors of the store */
 export async function install(store: Store, installation: Installation): Promise<void> {
   const { dryRun, report } = installation;
   const conflicts = await findConflicts(store, installation.objects);
@@ -174,10 +178,10 @@ export async function install(store: Store, installation: Installation): Promise
   if (!dryRun) await requestPluginRemovalIfUnused(store, installation.objects);
   const isConditioned = await supportsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
-  for (const listed of inOrder(objects)) {
+  for (const listed of sortByType(objects)) {
     const object = isWorkload(listed) ? withNote(listed) : listed;
     const isChecked = !dryRun || (await canValidate(store, object));
-    const applied: Applied = isChecked
+    const applied: ApplyResult = isChecked
       ? await apply(store, object, { dryRun, isStrict: true })
       : { change: "created" };
     report({ name: describeObject(object), ...applied, isChecked });

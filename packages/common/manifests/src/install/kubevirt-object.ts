@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The KubeVirt object with the cluster's settings. It exists from the start, so that each setting is a patch.
+// The KubeVirt object with the cluster's settings. `install` creates it, so that users can patch settings.
 import { apiVersionOf, isJsonObject, KUBEVIRTS, names, type KubeObject } from "@patchbay/api";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import { DEFINITIONS } from "../types.ts";
@@ -8,9 +8,9 @@ import { describeObject } from "./foreign-objects.ts";
 
 const DEFINITION = `${KUBEVIRTS.resource}.${KUBEVIRTS.group}`;
 
-/** Whether the API server serves the defined kind. Source: apiextensions v1, condition Established */
+/** Returns whether the API server serves the defined kind. Source: condition Established of apiextensions/v1. */
 export function isEstablished(definition: KubeObject | undefined): boolean {
-  // Its kind is known.
+  // The cast is safe, because the object is a definition, whose status is checked below.
   const { status } = (definition ?? {}) as { readonly status?: { readonly conditions?: unknown } };
   const conditions: unknown = status?.conditions;
   return (
@@ -23,13 +23,13 @@ export function isEstablished(definition: KubeObject | undefined): boolean {
 
 export interface SettingsOptions {
   readonly dryRun: boolean;
-  /** Resolves when the API server serves the kind of that definition. */
+  /** Resolves when the API server serves the kind of the definition. */
   readonly untilServed: (definition: ObjectKey) => Promise<void>;
 }
 
 /**
- * Creates an empty KubeVirt object if none exists and the installation includes its kind. An existing one belongs to
- * its users and is not changed. Idempotent.
+ * Creates an empty KubeVirt object if none exists and the installation includes its kind. An existing object belongs
+ * to users and is not changed. Idempotent.
  * @returns undefined if net-agent is installed alone
  * @throws AppError of the store
  */

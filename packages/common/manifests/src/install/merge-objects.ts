@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three-way merge of a DaemonSet or Deployment at a repeated `install`. Pure.
+// Three-way merge of a DaemonSet or Deployment by a repeated `install`. Pure.
 import { isJsonObject, type JsonObject, type KubeObject, names, parseJson } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import { POD_CREATION_FLAGS } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload } from "./settings.ts";
 
-/** Source: kubectl, annotation of `kubectl apply` */
+/** Annotation that `kubectl apply` writes. Source: kubectl. */
 export const KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Flags that `install` decides: by its options, or to match ports and mounts of the pod. */
+/** Flags that `install` sets, according to its options or to the pod's ports and mounts. */
 const OWN_FLAGS: ReadonlySet<string> = new Set([
   ...Object.values(SETTING_FLAGS).map((flag) => flag.replace("=", "")),
   ...POD_CREATION_FLAGS,
 ]);
 
-/** Fields that `install` decides. Options set the image, and the others must match the program. */
+/** Fields that `install` sets: the image according to its options, and fields that must match the program. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "command",
   "hostNetwork",
@@ -23,7 +23,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "selector",
 ]);
 
-/** Fields that operators set, and to which API servers add no defaults. */
+/** Fields that operators set and API servers do not default. */
 const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "affinity",
   "args",
@@ -42,7 +42,7 @@ const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
 /** Fields that are replaced as a whole, because a mixture of two values is invalid. */
 const WHOLE_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
 
-/** Keys of list entries. Source: patchMergeKey in k8s.io/api/core/v1 */
+/** Keys of list entries, by field of the list. Source: patchMergeKey in k8s.io/api/core/v1. */
 const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["containers", "name"],
   ["initContainers", "name"],
@@ -51,12 +51,12 @@ const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["volumes", "name"],
   ["volumeMounts", "mountPath"],
 ]);
-/** Lists whose entries in the manifest always win. */
+/** Lists in which entries of the manifest always replace those of the cluster. */
 const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
 /** Lists whose entries are merged field by field. */
 const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
 
-/** What the last `install` wrote, what the cluster has, and what this `install` wants. */
+/** Values that the last `install` wrote, that the cluster has, and that this `install` wants. */
 interface Versions {
   readonly base: unknown;
   readonly found: unknown;
@@ -65,7 +65,7 @@ interface Versions {
 
 type Groups = ReadonlyMap<string, unknown>;
 
-/** A flag may repeat, and its value may be the next argument. */
+/** Groups arguments by flag. A flag may be repeated, and its value may be the next argument. */
 function groupByFlag(args: unknown): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, readonly string[]>();
   let flag = "";
@@ -86,16 +86,16 @@ function groupByMember(value: unknown): Groups {
   return new Map(isJsonObject(value) ? Object.entries(value) : []);
 }
 
-/** Whether `found` contains `base`; API servers add defaults. */
+/** Returns whether `found` contains `base`. API servers may have added defaults. */
 function isCovered(base: unknown, found: unknown): boolean {
   if (Array.isArray(base) && Array.isArray(found)) {
-    return base.length === found.length && base.every((one, at) => isCovered(one, found[at]));
+    return base.length === found.length && base.every((one, index) => isCovered(one, found[index]));
   }
   if (!isJsonObject(base) || !isJsonObject(found)) return isEqual(base, found);
   return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));
 }
 
-/** In the order of the cluster, then new ones. */
+/** Merges groups key by key, in the order of the cluster, followed by new keys. */
 function mergeGroups(
   [base, found, wanted]: readonly [Groups, Groups, Groups],
   merge: (key: string, versions: Versions) => unknown,
@@ -109,12 +109,12 @@ function mergeGroups(
 
 function mergeWhole(
   { base, found, wanted }: Versions,
-  isOperators: boolean,
+  isOperatorField: boolean,
   isSame: (base: unknown, found: unknown) => boolean = isCovered,
 ): unknown {
   if (isEqual(base, wanted)) return found;
   if (found === undefined) return base === undefined ? wanted : undefined;
-  if (base === undefined) return wanted === undefined || isOperators ? found : wanted;
+  if (base === undefined) return wanted === undefined || isOperatorField ? found : wanted;
   return isSame(base, found) ? wanted : found;
 }
 
@@ -137,13 +137,15 @@ function mergeList(name: string, key: string, { base, found, wanted }: Versions)
   return merged.length === 0 ? undefined : merged.map(([, entry]) => entry);
 }
 
-function mergeObjects({ base, found, wanted }: Versions, isOperators: boolean): unknown {
+function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolean): unknown {
   const groups = [groupByMember(base), groupByMember(found), groupByMember(wanted)] as const;
-  const merged = mergeGroups(groups, (name, versions) => mergeMember(name, versions, isOperators));
+  const merged = mergeGroups(groups, (name, versions) =>
+    mergeMember(name, versions, isOperatorField),
+  );
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Both are objects, or an unwanted object has only strings, such as labels, and therefore no defaults. */
+/** Returns whether to merge field by field: two objects, or an unwanted object of strings, which has no defaults. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");
@@ -151,19 +153,19 @@ function isMergeable({ found, wanted }: Versions): boolean {
 }
 
 function mergeMember(name: string, versions: Versions, isInherited: boolean): unknown {
-  const isOperators = isInherited || OPERATOR_MEMBERS.has(name);
+  const isOperatorField = isInherited || OPERATOR_MEMBERS.has(name);
   const key = LIST_KEYS.get(name);
   if (OWN_MEMBERS.has(name)) return versions.wanted;
   if (name === "args") return mergeArguments(versions);
   if (key !== undefined) return mergeList(name, key, versions);
   if (WHOLE_MEMBERS.has(name)) return mergeWhole(versions, true);
-  if (isMergeable(versions)) return mergeObjects(versions, isOperators);
-  // A toleration with one more field is different, so only fields with defaults are compared loosely.
-  return mergeWhole(versions, isOperators, isOperators ? isEqual : isCovered);
+  if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
+  // Operators' fields have no defaults and are compared exactly, because one more field makes another toleration.
+  return mergeWhole(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 
-/** The part of `wanted` that exists in `found`. */
-function limitTo(name: string, found: unknown, wanted: unknown): unknown {
+/** Returns the part of `wanted` that exists in `found`. */
+function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   if (name === "args") {
     const present = groupByFlag(found);
     return [...groupByFlag(wanted)].flatMap(([flag, args]) => (present.has(flag) ? args : []));
@@ -176,13 +178,13 @@ function limitTo(name: string, found: unknown, wanted: unknown): unknown {
   if (WHOLE_MEMBERS.has(name) || !isJsonObject(found) || !isJsonObject(wanted)) return wanted;
   const common = Object.entries(wanted).filter(([member]) => member in found);
   return Object.fromEntries(
-    common.map(([member, one]) => [member, limitTo(member, found[member], one)]),
+    common.map(([member, one]) => [member, limitToFound(member, found[member], one)]),
   );
 }
 
-/** Without a note, differences in operators' fields count as the operator's, everything else as ours. */
+/** Assumes what the last `install` wrote if there is no note: operators made all differences in operators' fields. */
 function assumeBase(name: string, found: unknown, wanted: unknown): unknown {
-  if (OPERATOR_MEMBERS.has(name)) return limitTo(name, found, wanted);
+  if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;
   if (key !== undefined && Array.isArray(found)) {
     const entries = groupByKey(wanted, key);
@@ -196,7 +198,7 @@ function assumeBase(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** `wanted` with the changes that an operator made since `base`. */
+/** Returns `wanted` with the changes that operators made since `base`. */
 export function mergeSpec(
   base: JsonObject | undefined,
   found: JsonObject,
@@ -207,7 +209,7 @@ export function mergeSpec(
   return isJsonObject(merged) ? merged : wanted;
 }
 
-/** The specification that the last `install` or `kubectl apply` wrote; undefined without a note of either. */
+/** Returns the specification that `install` or else `kubectl apply` wrote last; undefined if neither noted it. */
 export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined {
   const { annotations = {} } = metadata;
   const own = parseJson(annotations[names.LAST_INSTALLED_ANNOTATION]);
@@ -217,7 +219,7 @@ export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined 
   return isJsonObject(spec) ? spec : undefined;
 }
 
-/** Adds a note of its own specification. */
+/** Adds an annotation with the object's specification. */
 export function withNote(object: KubeObject): KubeObject {
   const { spec } = object as KubeObject & { readonly spec?: unknown };
   const note = { [names.LAST_INSTALLED_ANNOTATION]: JSON.stringify(spec) };
@@ -242,7 +244,7 @@ function findNamed(list: unknown, name: unknown): JsonObject {
   return isJsonObject(found) ? found : {};
 }
 
-/** virt-api writes its CA bundle, which no manifest contains. */
+/** Adds the CA bundle that virt-api wrote, which no manifest contains. */
 function withBundle(found: JsonObject, wanted: JsonObject): JsonObject {
   const { caBundle } = found;
   return caBundle === undefined ? wanted : { caBundle, ...wanted };
@@ -269,8 +271,8 @@ function mergeSpecs(existing: KubeObject, wanted: KubeObject): Fields {
 }
 
 /**
- * The object to write in place of `found`. Retains fields that the manifest lacks, other labels and annotations, CA
- * bundles of webhooks and APIServices, and an operator's changes to a workload.
+ * Returns the object that replaces `found`. Preserves fields, labels and annotations that the manifest lacks, CA
+ * bundles of webhooks and APIServices, and changes of operators to a workload.
  */
 export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
   const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];
@@ -283,10 +285,10 @@ export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
   return { ...found, ...wanted, ...spec, ...withBundles(before, after), metadata };
 }
 
-/** Metadata that every write changes. */
+/** Fields of metadata that every write changes. */
 const BOOKKEEPING: readonly string[] = ["managedFields", "resourceVersion", "generation"];
 
-/** The object without bookkeeping, to detect real changes. */
+/** Returns the object without bookkeeping fields, to detect real changes. */
 export function withoutBookkeeping(object: KubeObject): unknown {
   const { labels = {}, annotations = {}, ...rest } = object.metadata;
   const retained = Object.entries(rest).filter(([name]) => !BOOKKEEPING.includes(name));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapts net-agent's DaemonSet to be the CNI plugin of the container runtimes. Pure.
+// Changes net-agent's DaemonSet, so that net-agent becomes the CNI plugin of the container runtimes. Pure.
 import { isJsonObject, names, type JsonObject, type KubeObject } from "@patchbay/api";
 
 const DAEMON_SET = "net-agent";
 /** Directory of net-agent's socket, on the host and in the pod. */
 const SOCKET_DIR = "/run/net-agent";
-/** Source: containerd and CRI-O, defaults of their CNI directories */
+/** Source: default CNI directories of containerd and CRI-O. */
 const CONFIG_DIR = "/etc/cni/net.d";
 const BIN_DIR = "/opt/cni/bin";
-/** In the pod, where /opt/cni/bin belongs to the image. */
+/** Path in the pod, in which the image has its own /opt/cni/bin. */
 const BIN_MOUNT = "/host/opt/cni/bin";
 
-/** Other ports of the host's network may be in use. */
+/** Flags to set. The ports differ from the defaults, which may be in use on the host's network. */
 const FLAGS: readonly (readonly [flag: string, value: string])[] = [
   ["--health-port", "8481"],
   ["--metrics-port", "8482"],
@@ -43,12 +43,12 @@ function readObject(from: JsonObject, key: string): JsonObject {
 }
 
 function listContainers(object: KubeObject): readonly unknown[] {
-  // Its kind is known.
+  // The cast is safe, because the object is a DaemonSet.
   const { spec = {} } = object as KubeObject & { readonly spec?: JsonObject };
   return readList(readObject(readObject(spec, "template"), "spec"), "containers");
 }
 
-/** Whether net-agent is the CNI plugin of the container runtimes. */
+/** Returns whether the object makes net-agent the CNI plugin of the container runtimes. */
 export function isPodCreation(object: KubeObject): boolean {
   if (!isAgent(object)) return false;
   return listContainers(object).some(
@@ -58,12 +58,12 @@ export function isPodCreation(object: KubeObject): boolean {
   );
 }
 
-function toPort(port: unknown): unknown {
+function replacePort(port: unknown): unknown {
   if (!isJsonObject(port)) return port;
   return { ...port, containerPort: PORTS[String(port["name"])] ?? port["containerPort"] };
 }
 
-function toContainer(container: unknown): unknown {
+function changeContainer(container: unknown): unknown {
   if (!isJsonObject(container)) return container;
   const isReplaced = (arg: unknown): boolean =>
     FLAGS.some(([flag]) => String(arg).startsWith(`${flag}=`));
@@ -75,7 +75,7 @@ function toContainer(container: unknown): unknown {
       ...FLAGS.map(([flag, value]) => `${flag}=${value}`),
     ],
     env: [...readList(container, "env"), podName],
-    ports: readList(container, "ports").map(toPort),
+    ports: readList(container, "ports").map(replacePort),
     volumeMounts: [
       ...readList(container, "volumeMounts"),
       ...MOUNTS.map(([name, mountPath]) => ({ name, mountPath })),
@@ -83,7 +83,7 @@ function toContainer(container: unknown): unknown {
   };
 }
 
-/** Makes net-agent create all networks of a pod. It uses the host's network, because no other plugin would create its own. */
+/** Makes net-agent create all networks of pods. Moves its pods to the host's network, which needs no plugin. */
 export function withPodCreation(objects: readonly KubeObject[]): readonly KubeObject[] {
   return objects.map((object) => {
     if (!isAgent(object)) return object;
@@ -97,7 +97,7 @@ export function withPodCreation(objects: readonly KubeObject[]): readonly KubeOb
       ...pod,
       hostNetwork: true,
       dnsPolicy: "ClusterFirstWithHostNet",
-      containers: readList(pod, "containers").map(toContainer),
+      containers: readList(pod, "containers").map(changeContainer),
       volumes: [...readList(pod, "volumes"), ...volumes],
     };
     return { ...object, spec: { ...spec, template: { ...template, spec: changed } } };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the settings of an existing installation, which a repeated install keeps unless it overrides them.
+// Reads the settings of an existing installation. A repeated `install` preserves them unless its options override them.
 import { isJsonObject, type KubeObject } from "@patchbay/api";
 import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";
@@ -7,7 +7,7 @@ import { isPodCreation } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload, type InstallSettings } from "./settings.ts";
 import { isOurs } from "./foreign-objects.ts";
 
-/** The volume directly below the kubelet's root directory, in the pods of both agents. */
+/** Directory below the kubelet's root directory, which pods of both agents mount. */
 const KUBELET_VOLUME = "pod-resources";
 
 function findMembers(value: unknown, member: string): readonly unknown[] {
@@ -22,8 +22,8 @@ function findTexts(workloads: readonly KubeObject[], member: string): readonly s
   return values.filter((value): value is string => typeof value === "string");
 }
 
-/** Removes containers that an operator added, because their images and arguments are not ours. */
-function withoutAdded(found: KubeObject, manifest: KubeObject): KubeObject {
+/** Removes containers that an operator added, because their images and arguments are not settings. */
+function removeAddedContainers(found: KubeObject, manifest: KubeObject): KubeObject {
   const own = findMembers(manifest, "containers").flat().filter(isJsonObject);
   const isAdded = (entry: unknown): boolean =>
     isJsonObject(entry) && own.every(({ name }) => name !== entry["name"]);
@@ -35,7 +35,7 @@ function withoutAdded(found: KubeObject, manifest: KubeObject): KubeObject {
     const members = Object.entries(value).filter(([name]) => name !== "initContainers");
     return Object.fromEntries(members.map(([name, one]) => [name, copy(one, name)]));
   };
-  // The same object with shorter lists.
+  // The cast is safe, because the copy only has shorter lists.
   return copy(found, "") as KubeObject;
 }
 
@@ -50,7 +50,7 @@ function findRootDir(workloads: readonly KubeObject[]): string | undefined {
   return typeof path === "string" ? path.slice(0, -end.length) : undefined;
 }
 
-/** Empty without workloads. */
+/** Parses the settings of workloads; empty if there are none. */
 export function parseSettings(workloads: readonly KubeObject[]): InstallSettings {
   const [image] = findTexts(workloads, "image");
   const args = findTexts(workloads, "args");
@@ -70,7 +70,7 @@ export function parseSettings(workloads: readonly KubeObject[]): InstallSettings
   };
 }
 
-/** Empty if nothing is installed. @throws AppError of the store */
+/** Finds the settings of the installation; empty if there is none. @throws AppError of the store */
 export async function findSettings(
   store: Pick<Store, "find">,
   objects: readonly KubeObject[],
@@ -79,7 +79,7 @@ export async function findSettings(
   for (const object of objects.filter(isWorkload)) {
     const existing = await store.find(findType(object), object.metadata);
     if (existing !== undefined && isOurs(existing)) {
-      found.push(withoutAdded({ ...existing, kind: object.kind }, object));
+      found.push(removeAddedContainers({ ...existing, kind: object.kind }, object));
     }
   }
   return parseSettings(found);

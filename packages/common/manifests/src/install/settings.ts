@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that differ by cluster: images, the kubelet's directory, and other components that attach networks. Pure.
+// Settings that differ by cluster: images, the kubelet's directory, and components that attach networks. Pure.
 import { isJsonObject, names, type KubeObject } from "@patchbay/api";
 import { withPodCreation } from "./pod-creation.ts";
 
-/** Unset settings keep the values of the manifests. */
+/** Settings of an installation. The manifests determine unset ones. */
 export interface InstallSettings {
   readonly image?: string;
   readonly launcherImage?: string;
-  /** Default for hooks without an image. */
+  /** Image of hooks that do not name an image. */
   readonly sidecarShimImage?: string;
-  /** The kubelet's `--root-dir`, absolute. */
+  /** Absolute path of the kubelet's `--root-dir`. */
   readonly kubeletRootDir?: string;
   readonly mode?: string;
-  /** Group ID of vhost-user dataplanes that do not run as root; 0 if they do. */
+  /** GID of vhost-user dataplanes; 0 if they run as root. */
   readonly dataplaneGroup?: number;
-  /** Whether net-agent creates all networks of a pod, as the CNI plugin of the runtimes. */
+  /** Whether net-agent is the runtimes' CNI plugin and creates all networks of pods. */
   readonly podCreation?: boolean;
 }
 
@@ -25,13 +25,13 @@ export const SETTING_FLAGS = {
   dataplaneGroup: "--dataplane-group=",
 } as const;
 const KUBELET_DIR = "/var/lib/kubelet";
-/** The directory of device plugins is fixed. Source: kubelet getPodsDir, getPodResourcesDir */
+/** Directories that move with the root directory. Source: getPodsDir and getPodResourcesDir of the kubelet. */
 const KUBELET_SUBDIRECTORIES: readonly string[] = [
   `${KUBELET_DIR}/pods`,
   `${KUBELET_DIR}/pod-resources`,
 ];
 
-/** Replaces each string; `change` also gets the name of its member. */
+/** Replaces each string in a value. `change` also receives the name of the field. */
 function mapTexts(value: unknown, change: (text: string, member: string) => string): unknown {
   const map = (inner: unknown, member: string): unknown => {
     if (typeof inner === "string") return change(inner, member);
@@ -64,7 +64,7 @@ export function withSettings(
   const change = (text: string, member: string): string => {
     if (member === "image" && text === names.PATCHBAY_IMAGE) return image ?? text;
     if (member === "args") return changeArgument(text);
-    // Only the host's path; the path in the pod stays.
+    // Changes the path on the host, but not the path in the pod.
     const isOwn = member === "path" && KUBELET_SUBDIRECTORIES.includes(text);
     return isOwn
       ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}${text.slice(KUBELET_DIR.length)}`
@@ -72,7 +72,7 @@ export function withSettings(
   };
   const all = settings.podCreation === true ? withPodCreation(objects) : objects;
   return all.map((object) =>
-    // Strings replace strings.
+    // The cast is safe, because strings replace strings.
     isWorkload(object) ? (mapTexts(object, change) as KubeObject) : object,
   );
 }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes net-agent from the container runtimes of all nodes when its pods end.
+// Removal of net-agent from the container runtimes of all nodes when its pods end.
 import { names, PODS, type KubeObject } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";
 import { isPodCreation } from "./pod-creation.ts";
 
-const AGENTS = "app.kubernetes.io/name=net-agent";
+const AGENTS_SELECTOR = "app.kubernetes.io/name=net-agent";
 
 /** Marks each pod of net-agent, so that its end removes the CNI plugin from its node. */
 export async function requestPluginRemoval(store: Store): Promise<void> {
   const { items } = await store.list(PODS, {
     namespace: names.SERVICES_NAMESPACE,
-    labelSelector: AGENTS,
+    labelSelector: AGENTS_SELECTOR,
   });
   const annotations = { [names.UNINSTALL_PLUGIN_ANNOTATION]: "true" };
   for (const { metadata } of items) {
     try {
       await store.patch(PODS, metadata, { type: "merge", fields: { metadata: { annotations } } });
     } catch (error) {
-      // The pod is gone; a replacement is marked by a repeated run.
+      // The pod was deleted. A repeated run marks its replacement.
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     }
   }
 }
 
-/** Does so if the new installation no longer uses net-agent as the runtimes' plugin, but the existing one does. */
+/** Requests the removal if only the existing installation, not the new one, uses net-agent as the runtimes' plugin. */
 export async function requestPluginRemovalIfUnused(
   store: Store,
   objects: readonly KubeObject[],

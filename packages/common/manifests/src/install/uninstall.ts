@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes everything that an installation created, and nothing else.
+// Removes the objects that an installation created, and nothing else.
 import {
   NAMESPACES,
   names,
@@ -15,26 +15,26 @@ import { requestPluginRemoval } from "./uninstall-plugins.ts";
 import { KUBECTL_APPLIED } from "./merge-objects.ts";
 import { definesOurs, isShared, describeObject } from "./foreign-objects.ts";
 
-const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
-/** Objects to name in messages; the rest is counted. */
+const OURS_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
+/** Maximum number of objects that a message names. Further objects are counted. */
 const DESCRIBED_MAX = 5;
 
 export interface Removal {
   readonly name: string;
-  /** Why it stays. Unset if it was deleted. */
+  /** Reason why the object was not deleted; unset if it was. */
   readonly blockedReason?: string;
-  /** Whether `withObjects` would delete it. Unset if it was deleted. */
+  /** Whether `withObjects` would delete the object; unset if it was deleted. */
   readonly isRemovable?: boolean;
 }
 
 export interface Uninstallation {
-  /** Whether definitions are deleted with their objects. The definition of networks stays while there are any. */
+  /** Whether definitions are deleted with their objects. The definition of networks is only deleted without objects. */
   readonly withObjects: boolean;
   readonly report: (removal: Removal) => void;
   readonly waitUntilDeleted: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
 }
 
-/** Empty if the kind is not defined. */
+/** Lists objects; empty if their kind is not defined. */
 async function listAll(
   store: Store,
   type: ResourceType<KubeObject>,
@@ -57,9 +57,9 @@ function describeObjects(objects: readonly KubeObject[]): string {
   return more > 0 ? `${first} and ${String(more)} more` : first;
 }
 
-/** Only counts VMs of our own definitions: if net-agent is installed alone, VMs belong to KubeVirt. */
+/** Rejects an uninstallation while there are VMs. Without our definition of VMs, they belong to KubeVirt and do not count. */
 async function requireUnused(store: Store): Promise<void> {
-  const ours = await store.list(DEFINITIONS, { labelSelector: OURS });
+  const ours = await store.list(DEFINITIONS, { labelSelector: OURS_SELECTOR });
   if (!ours.items.some(definesOurs)) return;
   const machines = [
     ...(await listAll(store, VIRTUAL_MACHINES)),
@@ -77,16 +77,19 @@ interface Definition extends KubeObject {
   };
 }
 
-function typeDefinedBy({ spec }: Definition): ResourceType<KubeObject> {
+function toDefinedType({ spec }: Definition): ResourceType<KubeObject> {
   const { group, versions } = spec;
   const version = versions.find(({ storage }) => storage === true)?.name ?? "v1";
   const { plural: resource, kind } = spec.names;
   return { group, version, resource, kind, namespaced: true };
 }
 
-/** Why a definition must stay: objects outside our own namespace. */
-async function findReasonToKeep(store: Store, definition: Definition): Promise<string | undefined> {
-  const objects = (await listAll(store, typeDefinedBy(definition))).filter(
+/** Returns why a definition must not be deleted: it has objects outside our own namespace. */
+async function findObjectsReason(
+  store: Store,
+  definition: Definition,
+): Promise<string | undefined> {
+  const objects = (await listAll(store, toDefinedType(definition))).filter(
     ({ metadata }) => metadata.namespace !== names.SERVICES_NAMESPACE,
   );
   return objects.length === 0
@@ -94,7 +97,7 @@ async function findReasonToKeep(store: Store, definition: Definition): Promise<s
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Why a shared definition with our label may belong to another component: earlier versions labeled Multus' own. */
+/** Returns why a shared definition may belong to another component despite our label, which old versions gave Multus'. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
@@ -110,7 +113,7 @@ async function removeDefinition(
   const isRemovable = !isShared(definition);
   const blockedReason =
     (isRemovable ? undefined : findSharedReason(definition)) ??
-    (isRemovable && withObjects ? undefined : await findReasonToKeep(store, definition));
+    (isRemovable && withObjects ? undefined : await findObjectsReason(store, definition));
   if (blockedReason !== undefined) {
     report({ name, blockedReason, isRemovable });
     return;
@@ -120,27 +123,27 @@ async function removeDefinition(
   report({ name });
 }
 
-/** Webhooks and APIServices first, then pods and their dependencies; deleting the namespace deletes its contents. */
+/** Lists the types in the order of deletion: policies, webhooks and APIServices, workloads, dependencies, namespaces. */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
 }
 
-/** Idempotent. @throws AppError with INSTALL_IN_USE while VMs or VMIs exist, before any change; errors of the store */
-export async function uninstall(store: Store, how: Uninstallation): Promise<void> {
+/** Removes the installation. Idempotent. @throws AppError with INSTALL_IN_USE before any change; errors of the store */
+export async function uninstall(store: Store, options: Uninstallation): Promise<void> {
   await requireUnused(store);
   await requestPluginRemoval(store);
   for (const type of listTypesInOrder()) {
-    for (const object of await listAll(store, type, { labelSelector: OURS })) {
+    for (const object of await listAll(store, type, { labelSelector: OURS_SELECTOR })) {
       await store.delete(type, object.metadata, { propagationPolicy: "Background" });
-      if (type === NAMESPACES) await how.waitUntilDeleted(type, object.metadata);
-      how.report({ name: describeObject(object) });
+      if (type === NAMESPACES) await options.waitUntilDeleted(type, object.metadata);
+      options.report({ name: describeObject(object) });
     }
   }
-  const definitions = await store.list(DEFINITIONS, { labelSelector: OURS });
+  const definitions = await store.list(DEFINITIONS, { labelSelector: OURS_SELECTOR });
   for (const item of definitions.items) {
-    // Its kind is known.
+    // The cast is safe, because the list contains definitions.
     const definition = { ...item, kind: DEFINITIONS.kind } as Definition;
-    await removeDefinition(store, definition, how);
+    await removeDefinition(store, definition, options);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on a NIC, including those before the page was opened. Pure.
+// Operations on NICs, including operations before the page was opened. Pure.
 import type { IfaceOperation } from "@patchbay/api";
 import {
   computeDurationMs,
@@ -11,13 +11,13 @@ import { PHASE_LABELS, type VmObjects } from "./plug.ts";
 import { short } from "../shown.ts";
 
 export interface OperationRow {
-  /** Start: date and time, UTC. */
+  /** Date and time of the start, in UTC. */
   readonly at: string;
   readonly what: string;
-  /** Unset while it is in progress. */
+  /** Duration; unset while the operation is in progress. */
   readonly took?: string;
   readonly end: string;
-  /** Each phase and its duration, in order. */
+  /** Phases with their durations, in order. */
   readonly phases: string;
 }
 
@@ -65,7 +65,7 @@ function toRow(operation: IfaceOperation): OperationRow {
   };
 }
 
-/** By NIC name, newest first. */
+/** Lists the operations by NIC name, newest first. */
 export function listOperations(objects: VmObjects): ReadonlyMap<string, readonly OperationRow[]> {
   return new Map(
     mergeVmHistory(objects).map(({ name, operations }) => [

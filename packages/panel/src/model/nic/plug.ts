@@ -11,7 +11,7 @@ import type {
 import { findEventType } from "@patchbay/core/reasons";
 import { long, short } from "../shown.ts";
 
-/** Color of a NIC's state. `off`: applied at the next start. */
+/** Color of a NIC's state. `off` means that the NIC is plugged at the next start. */
 export type Tone = "ready" | "moving" | "waiting" | "failing" | "down" | "off";
 
 export interface Plug {
@@ -33,9 +33,9 @@ export interface Plug {
   readonly mtu?: number;
   readonly binding: string;
   readonly model: string;
-  /** Whether its link is wanted down. */
+  /** Whether the spec sets the link down. */
   readonly isDown: boolean;
-  /** Whether it must not be pulled, moved or switched, like the pod network. */
+  /** Whether the NIC cannot be pulled or moved and its link not be switched, as on the pod network. */
   readonly isFixed: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface VmObjects {
 }
 
 const BINDINGS = ["bridge", "masquerade", "sriov"] as const;
-const POD = "pod";
+const POD_KEY = "pod";
 const ADDRESSES_MAX = 16;
 
 function findBinding(iface: Iface | undefined): string {
@@ -53,14 +53,14 @@ function findBinding(iface: Iface | undefined): string {
   return plugin ?? BINDINGS.find((name) => iface?.[name] !== undefined) ?? "bridge";
 }
 
-/** `namespace/name` of a definition that is referenced in a namespace. */
+/** Returns `namespace/name` of a definition that is referenced from a namespace. */
 export function qualified(name: string, namespace: string): string {
   return name.includes("/") ? name : `${namespace}/${name}`;
 }
 
 function findNetworkKey(network: Network | undefined, namespace: string): string {
   const name = network?.multus?.networkName;
-  return name === undefined ? POD : qualified(name, namespace);
+  return name === undefined ? POD_KEY : qualified(name, namespace);
 }
 
 export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
@@ -76,7 +76,7 @@ export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
   PodDetaching: "leaving the network",
 };
 
-/** Whether the guest has it since boot, so that no phase was reported. */
+/** Returns whether the guest has the NIC. A NIC since boot has no reported phase. */
 function isInGuest({ hotplug, infoSource }: IfaceStatus): boolean {
   return hotplug?.phase === "Ready" || infoSource?.includes("domain") === true;
 }
@@ -109,35 +109,35 @@ function describeState(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
   }
 }
 
-function known<T extends object>(values: T): Partial<T> {
+function omitUnset<T extends object>(values: T): Partial<T> {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== "");
-  return Object.fromEntries(entries) as Partial<T>; // entries of the same object
+  return Object.fromEntries(entries) as Partial<T>; // the entries are those of `values`
 }
 
-function hotplugFields({
+function buildHotplugFields({
   phase,
   reason,
   message,
   since,
   attempts,
 }: Partial<NonNullable<IfaceStatus["hotplug"]>>): Partial<Plug> {
-  return known({
+  return omitUnset({
     phase,
     since,
     attempts,
     reason: short(reason),
     message: long(message),
-  }); // unknown values are dropped
+  });
 }
 
-function observedFields(status: IfaceStatus = {}): Partial<Plug> {
+function buildObservedFields(status: IfaceStatus = {}): Partial<Plug> {
   const observed = {
     pciAddress: short(status.pciAddress),
     guestName: short(status.interfaceName),
     podNic: short(status.podInterfaceName),
     mtu: status.mtu,
   };
-  return { ...hotplugFields(status.hotplug ?? {}), ...(known(observed) as Partial<Plug>) }; // the same
+  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // only unset fields are dropped
 }
 
 interface Entries {
@@ -146,7 +146,7 @@ interface Entries {
   readonly status: IfaceStatus | undefined;
 }
 
-function wantedFields(iface: Iface | undefined): Pick<Plug, "binding" | "model" | "isDown"> {
+function buildSpecFields(iface: Iface | undefined): Pick<Plug, "binding" | "model" | "isDown"> {
   const { model = "virtio", state } = iface ?? {};
   return { binding: short(findBinding(iface)), model: short(model), isDown: state === "down" };
 }
@@ -167,10 +167,10 @@ function toPlug(
     network: findNetworkKey(network, where.namespace),
     tone,
     state: describeState(tone, status?.hotplug),
-    ...observedFields(status),
-    ...known({ mac: short(status?.mac ?? iface?.macAddress) }),
+    ...buildObservedFields(status),
+    ...omitUnset({ mac: short(status?.mac ?? iface?.macAddress) }),
     addresses: addresses.slice(0, ADDRESSES_MAX).map(short),
-    ...wantedFields(iface),
+    ...buildSpecFields(iface),
     isFixed: isFixed(network),
   };
 }
@@ -186,7 +186,7 @@ function find<T extends { readonly name?: string }>(
   return list.find((entry) => entry.name === name);
 }
 
-/** Whether a guest runs or starts. */
+/** Returns whether a guest runs or starts. */
 export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   const phase = vmi?.status?.phase;
   return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";

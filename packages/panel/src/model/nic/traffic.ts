@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Bytes received and sent since the NIC was plugged. */
+/** Received and sent bytes since the NIC was plugged. */
 export type Counters = readonly [number, number];
 
 export interface Sample {
@@ -16,20 +16,20 @@ interface TrafficList {
   }[];
 }
 
-/** Counters of one NIC in a response of `interfacetraffic`; undefined if it has none. */
+/** Returns a NIC's counters from a response of `interfacetraffic`; undefined if it has none. */
 export function parseCounters(text: string, iface: string): Counters | undefined {
   const { items = [] } = JSON.parse(text) as TrafficList; // the API server's response
   const nic = items.find(({ name }) => name === iface);
   return nic && [nic.received?.bytes ?? 0, nic.sent?.bytes ?? 0];
 }
 
-/** Bytes per second, received and sent. */
+/** Received and sent bytes per second. */
 export type Rate = readonly [number, number];
 
-/** Two minutes at one sample per two seconds. */
+/** Number of samples in two minutes, with one sample every two seconds. */
 const SAMPLES_MAX = 60;
 
-/** A counter that was reset starts a new chart. */
+/** Adds a sample. Drops earlier samples if a counter was reset. */
 export function withSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
   const last = samples.at(-1);
   const isReset =
@@ -57,7 +57,7 @@ export function printRate(bytes: number): string {
   return `${value.toFixed(step === 0 || value >= 100 ? 0 : 1)} ${UNITS[step] ?? ""}`;
 }
 
-/** SVG path of one direction, in a field of 100 by 30. */
+/** Returns the SVG path of one direction in a view box of 100 by 30. */
 export function chartPath(rates: readonly Rate[], direction: 0 | 1): string {
   const most = Math.max(1, ...rates.flat());
   const step = 100 / Math.max(1, rates.length - 1);

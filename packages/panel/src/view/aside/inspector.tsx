@@ -59,24 +59,24 @@ function Events(props: EventsProps): JSX.Element | null {
   );
 }
 
-function powerActions({
+function listPowerActions({
   kind,
   isLive,
   isPaused,
 }: Unit): readonly (readonly [PowerAction, string])[] {
   const isVm = kind === "virtualmachines";
-  const ofGuest = [
+  const guestActions = [
     isPaused ? (["unpause", "Resume"] as const) : (["pause", "Pause"] as const),
     ["reset", "Reset"] as const,
   ];
-  const ofRunningVm = [
+  const runningVmActions = [
     ["restart", "Restart"] as const,
     ["stop", "Stop"] as const,
     ["migrate", "Migrate"] as const,
   ];
-  const always = [["delete", "Delete"] as const];
-  if (!isLive) return [...(isVm ? [["start", "Start"] as const] : []), ...always];
-  return [...(isVm ? ofRunningVm : []), ...ofGuest, ...always];
+  const commonActions = [["delete", "Delete"] as const];
+  if (!isLive) return [...(isVm ? [["start", "Start"] as const] : []), ...commonActions];
+  return [...(isVm ? runningVmActions : []), ...guestActions, ...commonActions];
 }
 
 function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewProps): JSX.Element {
@@ -90,7 +90,7 @@ function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewPr
       />
     ) : null;
   const isVm = unit.kind === "virtualmachines";
-  const allowed = powerActions(unit).filter(([action]) => {
+  const allowed = listPowerActions(unit).filter(([action]) => {
     const right = action === "delete" && !isVm ? "deleteVmi" : action;
     return isAllowed(state, unit.namespace, right);
   });
@@ -196,21 +196,22 @@ function CloseButton({ actions }: { readonly actions: Actions }): JSX.Element {
   );
 }
 
-/** Moves the keyboard focus into the details, and back when they are closed. */
+/** Moves the keyboard focus into the details, and back to the previous element when the details are closed. */
 function useFocus(selection: PanelState["selection"]): {
   readonly current: HTMLHeadingElement | null;
 } {
   const heading = useRef<HTMLHeadingElement>(null);
-  const cameFrom = useRef<Element | null>(null);
+  const previousFocus = useRef<Element | null>(null);
   const { unit, iface, isFree } = selection ?? {};
   useEffect(() => {
     const { activeElement } = document;
-    if (activeElement?.closest(".aside") === null) cameFrom.current = activeElement;
+    if (activeElement?.closest(".aside") === null) previousFocus.current = activeElement;
     heading.current?.focus({ preventScroll: true });
   }, [unit, iface, isFree]);
   useEffect(
     () => () => {
-      if (cameFrom.current instanceof HTMLElement) cameFrom.current.focus({ preventScroll: true });
+      if (previousFocus.current instanceof HTMLElement)
+        previousFocus.current.focus({ preventScroll: true });
     },
     [],
   );

@@ -16,7 +16,6 @@ import {
 import type { Unit } from "../../model/unit.ts";
 import { Action } from "./parts.tsx";
 
-/** Milliseconds between requests. */
 const SAMPLE_INTERVAL_MS = 2000;
 
 function createAbort(): { readonly signal: AbortSignal; readonly abort: () => void } {

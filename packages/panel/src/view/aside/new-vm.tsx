@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Form of a new VM, which becomes a pending change.
+// Form for a new VM. The submitted form becomes a pending change.
 import type { ComponentChildren, InputHTMLAttributes, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readImages } from "../../browser/request.ts";
@@ -66,7 +66,7 @@ const ATTRIBUTES: Readonly<Record<string, InputHTMLAttributes>> = {
   password: { type: "password" },
 };
 
-/** Images of this machine and of visible VMs. */
+/** Returns the images of this machine and of visible VMs. */
 function useImages({ state, actions }: ViewProps): readonly string[] {
   const [images, setImages] = useState<readonly string[]>([]);
   useEffect(() => {

@@ -68,7 +68,7 @@ function ObservedPhases({ steps }: { readonly steps: readonly PlugStep[] }): JSX
   );
 }
 
-/** Operations, including those before the page was opened. */
+/** Table of operations, including operations before the page was opened. */
 function Operations({ rows }: { readonly rows: readonly OperationRow[] }): JSX.Element | null {
   if (rows.length === 0) return null;
   return (
@@ -137,7 +137,7 @@ interface PickProps {
   readonly onPick: (network: string) => void;
 }
 
-/** Networks as buttons, for users who do not drag cables. */
+/** Buttons to choose a network, for users who do not drag cables. */
 function PickNetwork({ state, label, not, onPick }: PickProps): JSX.Element {
   const open = state.jacks.filter(({ key }) => key !== "pod" && key !== not);
   return (

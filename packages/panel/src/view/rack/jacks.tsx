@@ -7,13 +7,13 @@ export const JACK = {
   height: 58,
   head: 40,
   width: 230,
-  /** Middle of its hole, relative to the cable area. */
+  /** Middle of the hole, relative to the jack. */
   hole: { x: 6, y: 11 },
 } as const;
 
 interface JacksProps {
   readonly jacks: readonly Jack[];
-  /** Whether a socket or a plug is selected to be connected. */
+  /** Whether a jack can be chosen for the selected socket or the dragged cable. */
   readonly isWaiting: boolean;
   readonly isDrawing: boolean;
   readonly target: string | undefined;
@@ -75,7 +75,7 @@ export function Jacks(props: JacksProps): JSX.Element {
     <section class={props.isDrawing ? "jacks drawing" : "jacks"} aria-label="Networks">
       <h2>{props.isWaiting ? "Connect to…" : "Networks"}</h2>
       <ul
-        // Scrolled by its own if there are many.
+        // The list scrolls separately from the rack, but must not be a tab stop.
         tabIndex={-1}
         onScroll={(event) => {
           props.onScroll(event.currentTarget.scrollTop);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rack: units, networks beside them, and cables between. Only visible units are drawn.
+// The rack: units, networks and the cables between them. Only visible units are drawn.
 import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { sleep } from "../../browser/timing.ts";
@@ -23,9 +23,9 @@ interface DraggedCable extends LooseCable {
   readonly target: string | undefined;
 }
 
-/** Pixels; a shorter drag is a click. */
+/** Minimum distance of a drag, in pixels. A shorter drag is a click. */
 const DRAG_DISTANCE_MIN = 6;
-/** Milliseconds that a finger must rest to grab a cable; moving earlier scrolls. */
+/** Time for which a finger must rest to grab a cable. An earlier move scrolls. */
 const TOUCH_HOLD_MS = 350;
 
 function jackUnder(event: PointerEvent): string | undefined {
@@ -38,15 +38,15 @@ function pointIn(area: HTMLElement, { clientX, clientY }: PointerEvent): Point {
   return { x: clientX - left, y: clientY - top };
 }
 
-/** Returns whether a finger has grabbed the cable, which prevents scrolling until the signal. */
+/** Detects a resting finger, then prevents scrolling until the signal is aborted. Returns a function that reports the hold. */
 function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
   let isHeld = false;
-  const keep = (event: Event): void => {
+  const preventDefaultIfHeld = (event: Event): void => {
     if (isHeld) event.preventDefault();
   };
-  window.addEventListener("touchmove", keep, { signal, passive: false });
-  // Suppresses the context menu of a long press.
-  window.addEventListener("contextmenu", keep, { signal });
+  window.addEventListener("touchmove", preventDefaultIfHeld, { signal, passive: false });
+  // A long press would open the context menu.
+  window.addEventListener("contextmenu", preventDefaultIfHeld, { signal });
   void sleep(TOUCH_HOLD_MS).then(() => {
     if (signal.aborted) return;
     isHeld = true;
@@ -60,7 +60,7 @@ function useCableDrag(
   area: () => HTMLElement | null,
   connect: (selection: Selection, network: string) => void,
 ): readonly [DraggedCable | undefined, (selection: Selection, event: PointerEvent) => void] {
-  const [grabbed, setGrabbed] = useState<DraggedCable>();
+  const [draggedCable, setGrabbed] = useState<DraggedCable>();
   const begin = (selection: Selection, event: PointerEvent): void => {
     const element = area();
     if (element === null || event.button !== 0) return;
@@ -99,12 +99,12 @@ function useCableDrag(
     window.addEventListener("pointerup", onEnd, { signal });
     window.addEventListener("pointercancel", end, { signal });
   };
-  return [grabbed, begin];
+  return [draggedCable, begin];
 }
 
-/** Pixels; below this width networks are a row above the rack, and plugs show their names. */
+/** Width, in pixels, below which networks are a row above the rack, and no cables are drawn. */
 const NARROW_WIDTH = 760;
-/** Pixels between rack and networks, for cables. */
+/** Width of the area for cables between rack and networks, in pixels. */
 const CABLE_WIDTH = 120;
 
 interface Size {
@@ -163,10 +163,10 @@ function isWaiting({ selection }: PanelState): boolean {
 function JackColumn({
   state,
   actions,
-  grabbed,
+  draggedCable,
   onScroll,
 }: ViewProps & {
-  readonly grabbed: DraggedCable | undefined;
+  readonly draggedCable: DraggedCable | undefined;
   readonly onScroll: (top: number) => void;
 }): JSX.Element {
   const waits = isWaiting(state);
@@ -178,9 +178,9 @@ function JackColumn({
   return (
     <Jacks
       jacks={state.jacks}
-      isWaiting={waits || grabbed !== undefined}
-      isDrawing={grabbed !== undefined}
-      target={grabbed?.target}
+      isWaiting={waits || draggedCable !== undefined}
+      isDrawing={draggedCable !== undefined}
+      target={draggedCable?.target}
       chosen={state.filter.network}
       onJack={onJack}
       onScroll={onScroll}
@@ -188,10 +188,10 @@ function JackColumn({
   );
 }
 
-interface Visible {
+interface VisibleUnit {
   readonly unit: Unit;
   readonly place: Place;
-  /** Position in the filtered list, from 1. */
+  /** Position in the filtered list, counted from 1. */
   readonly position: number;
 }
 
@@ -199,7 +199,7 @@ function listVisible(
   { shownUnits }: PanelState,
   layout: Layout,
   { scrolled, height }: { readonly scrolled: number; readonly height: number },
-): readonly Visible[] {
+): readonly VisibleUnit[] {
   const { from, to } = visibleRange(layout, scrolled, height);
   return shownUnits.slice(from, to).flatMap((unit, index) => {
     const place = layout.places[from + index];
@@ -209,7 +209,7 @@ function listVisible(
 
 function listCabled(
   { selection, gathered }: PanelState,
-  units: readonly Visible[],
+  units: readonly VisibleUnit[],
 ): readonly CabledUnit[] {
   return units.map(({ unit, place }) => {
     const selectedIface = selection?.unit === unit.key ? selection.iface : undefined;
@@ -218,7 +218,7 @@ function listCabled(
 }
 
 interface FeedProps extends ViewProps {
-  readonly units: readonly Visible[];
+  readonly units: readonly VisibleUnit[];
   readonly size: Readonly<Record<"width" | "height", string>>;
   readonly onGrab: UnitProps["onGrab"];
 }
@@ -261,7 +261,7 @@ export function Rack({ state, actions }: ViewProps): JSX.Element {
   const edge = isNarrow ? width : width - JACK.width - CABLE_WIDTH;
   const layout = useLayout(state, edge);
   const jacks = useJackMap(state.jacks);
-  const [grabbed, grab] = useCableDrag(
+  const [draggedCable, grab] = useCableDrag(
     () => content.current,
     (selection, network) => {
       actions.connect(selection, network);
@@ -284,16 +284,16 @@ export function Rack({ state, actions }: ViewProps): JSX.Element {
       }}
     >
       <div class="rack-content" ref={content} style={{ minHeight: pixels(total) }}>
-        {isNarrow && grabbed === undefined ? null : (
+        {isNarrow && draggedCable === undefined ? null : (
           <Cables
             units={isNarrow ? [] : listCabled(state, units)}
-            {...{ space, total, loose: grabbed }}
+            {...{ space, total, loose: draggedCable }}
           />
         )}
         <Feed {...{ state, actions, units, size }} onGrab={grab} />
         {state.shownUnits.length === 0 ? <EmptyRack state={state} /> : null}
         <div class="jack-column">
-          <JackColumn {...{ state, actions, grabbed }} onScroll={setJacksScrolled} />
+          <JackColumn {...{ state, actions, draggedCable }} onScroll={setJacksScrolled} />
         </div>
       </div>
     </div>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM as a unit of the rack: its name, its sockets and their plugs.
+// A VM as a unit of the rack, with its name, sockets and plugs.
 import type { JSX } from "preact";
 import type { Change } from "../../model/changes.ts";
 import type { Jack } from "../../model/jacks.ts";
@@ -16,7 +16,7 @@ export interface UnitProps {
   readonly jacks: ReadonlyMap<string, Jack>;
   readonly selection: Selection | undefined;
   readonly gathered: readonly PendingChange[];
-  /** Position in the filtered list, from 1. */
+  /** Position in the filtered list, counted from 1. */
   readonly position: number;
   readonly count: number;
   readonly onSelect: (selection: Selection) => void;
@@ -51,7 +51,7 @@ function listPending(gathered: readonly PendingChange[], key: string): readonly 
   });
 }
 
-/** Existing and pending plugs; pending changes are shown as applied. */
+/** Lists existing and pending plugs, with pending changes applied. */
 export function listDrawnPlugs(
   unit: Unit,
   gathered: readonly PendingChange[],
@@ -153,7 +153,7 @@ function FreeSocket({
   );
 }
 
-/** Cells of the meter; with more ports, ports share cells. */
+/** Maximum number of cells of the meter. If there are more ports, ports share cells. */
 const METER_CELLS = 32;
 
 function Ports({ unit }: { readonly unit: Unit }): JSX.Element | null {

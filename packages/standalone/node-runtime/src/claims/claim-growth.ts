@@ -13,8 +13,8 @@ interface ClaimGrowthDeps extends Pick<ClaimMachine, "claimsDir" | "files"> {
 
 class ClaimGrowth implements Growths {
   readonly #deps: ClaimGrowthDeps;
-  readonly #marks = new GrowthTracker();
-  #users = new Map<string, Set<string>>();
+  readonly #tracker = new GrowthTracker();
+  #handlesByUser = new Map<string, Set<string>>();
 
   constructor(deps: ClaimGrowthDeps) {
     this.#deps = deps;
@@ -27,25 +27,25 @@ class ClaimGrowth implements Growths {
     const sizes = handles.map((handle) => {
       return [handle, used.get(claimPaths(claimsDir, handle).file) ?? 0] as const;
     });
-    const grown = this.#marks.updateSizes(new Map(sizes), clock.monotonicMs());
-    return this.#groupByUser([...grown].filter(([, bytes]) => bytes > 0));
+    const growthByHandle = this.#tracker.updateSizes(new Map(sizes), clock.monotonicMs());
+    return this.#groupByUser([...growthByHandle].filter(([, bytes]) => bytes > 0));
   }
 
   resetGrowth(uid: string): void {
-    for (const handle of this.#users.get(uid) ?? []) this.#marks.resetGrowth(handle);
+    for (const handle of this.#handlesByUser.get(uid) ?? []) this.#tracker.resetGrowth(handle);
   }
 
   async #groupByUser(
-    grown: readonly (readonly [handle: string, bytes: number])[],
+    growthByHandle: readonly (readonly [handle: string, bytes: number])[],
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>> {
     const { files, claimsDir } = this.#deps;
     const amounts = new Map<string, Map<string, number>>();
-    this.#users = new Map();
-    for (const [handle, bytes] of grown) {
+    this.#handlesByUser = new Map();
+    for (const [handle, bytes] of growthByHandle) {
       for (const uid of await files.list(claimPaths(claimsDir, handle).users)) {
-        const own = amounts.get(uid) ?? new Map<string, number>();
-        amounts.set(uid, own.set(`new data of claim volume "${handle}"`, bytes));
-        this.#users.set(uid, (this.#users.get(uid) ?? new Set()).add(handle));
+        const podAmounts = amounts.get(uid) ?? new Map<string, number>();
+        amounts.set(uid, podAmounts.set(`new data of claim volume "${handle}"`, bytes));
+        this.#handlesByUser.set(uid, (this.#handlesByUser.get(uid) ?? new Set()).add(handle));
       }
     }
     return amounts;

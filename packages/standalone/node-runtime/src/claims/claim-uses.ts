@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attaches claims for the pods of this node, as a mounted directory or a device. Each use is recorded on disk before it
-// begins, so that the last pod's end releases the claim even after a crash.
+// begins, so that the end of the last pod releases the claim even after a crash.
 import { join } from "node:path";
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -33,11 +33,11 @@ interface UseDeps extends ClaimMachine {
 
 const SINGLE_POD_MODE = "ReadWriteOncePod";
 
-function failed(volume: string, reason: string): AppError {
+function volumeError(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-function namesIn(
+function listReferencedVolumes(
   { spec }: Pod,
   select: (container: Container) => readonly { readonly name: string }[] | undefined,
 ): readonly string[] {
@@ -45,15 +45,18 @@ function namesIn(
   return all.flatMap((container) => (select(container) ?? []).map(({ name }) => name));
 }
 
-/** A container would get an unusable path from a mounted block volume or a file system used as a device. */
+/** Rejects a mounted block volume and a file system used as a device: their paths would be unusable. */
 function checkMode(pod: Pod, { name, claimName }: ClaimVolume, isDevice: boolean): void {
-  const mounted = namesIn(pod, ({ volumeMounts }) => volumeMounts);
-  const asDevice = namesIn(pod, ({ volumeDevices }) => volumeDevices);
-  if (isDevice && mounted.includes(name)) {
-    throw failed(name, `claim ${claimName} has volumeMode Block, but is in volumeMounts`);
+  const mountNames = listReferencedVolumes(pod, ({ volumeMounts }) => volumeMounts);
+  const deviceNames = listReferencedVolumes(pod, ({ volumeDevices }) => volumeDevices);
+  if (isDevice && mountNames.includes(name)) {
+    throw volumeError(name, `claim ${claimName} has volumeMode Block, but is in volumeMounts`);
   }
-  if (!isDevice && asDevice.includes(name)) {
-    throw failed(name, `claim ${claimName} has volumeMode Filesystem, but is in volumeDevices`);
+  if (!isDevice && deviceNames.includes(name)) {
+    throw volumeError(
+      name,
+      `claim ${claimName} has volumeMode Filesystem, but is in volumeDevices`,
+    );
   }
 }
 
@@ -68,12 +71,15 @@ class NodeClaims implements ClaimUses {
   async begin(pod: Pod, volume: ClaimVolume): Promise<string> {
     const { claimsDir, disk } = this.#deps;
     const claim = await this.#findClaim(pod, volume);
-    const found = await this.#findVolume(claim, volume);
-    const handle = found.spec.csi?.volumeHandle ?? "";
-    if (found.spec.csi?.driver !== PROVISIONER || !isHandle(handle)) {
-      throw failed(volume.name, `volume ${found.metadata.name} is not a volume of this machine`);
+    const persistentVolume = await this.#findVolume(claim, volume);
+    const handle = persistentVolume.spec.csi?.volumeHandle ?? "";
+    if (persistentVolume.spec.csi?.driver !== PROVISIONER || !isHandle(handle)) {
+      throw volumeError(
+        volume.name,
+        `volume ${persistentVolume.metadata.name} is not a volume of this machine`,
+      );
     }
-    const isDevice = found.spec.volumeMode === "Block";
+    const isDevice = persistentVolume.spec.volumeMode === "Block";
     checkMode(pod, volume, isDevice);
     const paths = claimPaths(claimsDir, handle);
     const isSinglePod = claim.spec.accessModes?.includes(SINGLE_POD_MODE) === true;
@@ -100,12 +106,12 @@ class NodeClaims implements ClaimUses {
     const { namespace = "" } = pod.metadata;
     const key = { namespace, name: claimName };
     const claim = await this.#deps.store.find(PERSISTENT_VOLUME_CLAIMS, key);
-    if (claim === undefined) throw failed(name, `claim ${claimName} does not exist`);
-    if (claim.status?.phase !== "Bound") throw failed(name, `claim ${claimName} is not bound`);
+    if (claim === undefined) throw volumeError(name, `claim ${claimName} does not exist`);
+    if (claim.status?.phase !== "Bound") throw volumeError(name, `claim ${claimName} is not bound`);
     return claim;
   }
 
-  /** A claim may name a volume that is bound to another claim, so the volume's claimRef decides. */
+  /** Returns the volume whose claimRef has the claim's uid: a claim may name a volume that another claim owns. */
   async #findVolume(
     claim: PersistentVolumeClaim,
     { name, claimName }: ClaimVolume,
@@ -113,10 +119,10 @@ class NodeClaims implements ClaimUses {
     const { volumeName = "" } = claim.spec;
     const volume = await this.#deps.store.find(PERSISTENT_VOLUMES, { name: volumeName });
     if (volume !== undefined && volume.spec.claimRef?.uid === claim.metadata.uid) return volume;
-    throw failed(name, `claim ${claimName} does not have volume ${volumeName}`);
+    throw volumeError(name, `claim ${claimName} does not have volume ${volumeName}`);
   }
 
-  /** Returns whether no other pod uses the volume. */
+  /** Records that the pod uses the volume. Returns whether no other pod uses it. */
   async #recordUser(
     { users }: ClaimPaths,
     pod: Pod,
@@ -124,22 +130,22 @@ class NodeClaims implements ClaimUses {
   ): Promise<boolean> {
     const { files } = this.#deps;
     const { uid = "" } = pod.metadata;
-    const known = await files.list(users);
-    const otherUids = known.filter((one) => one !== uid);
+    const userUids = await files.list(users);
+    const otherUids = userUids.filter((one) => one !== uid);
     if (isSinglePod && otherUids.length > 0) {
-      throw failed(
+      throw volumeError(
         volume.name,
         `claim ${volume.claimName} is ${SINGLE_POD_MODE}, and another pod uses it`,
       );
     }
-    if (!known.includes(uid)) {
+    if (!userUids.includes(uid)) {
       await files.ensureDirectory(users);
       await files.writeAtomic(join(users, uid), "");
     }
     return otherUids.length === 0;
   }
 
-  /** Changes the files' group only before a pod uses them: a running pod could move files during it. */
+  /** Changes the group of the files only for the first user, because a running pod could move files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

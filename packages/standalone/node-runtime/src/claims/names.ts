@@ -2,8 +2,8 @@
 // Names, annotations and paths of volumes on this machine. Pure.
 import { join } from "node:path";
 
-/** A handle becomes a directory name, so nothing else is accepted. */
-const HANDLE = /^pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Pattern of volume handles. It is strict because a handle becomes a directory name. */
+const HANDLE_PATTERN = /^pvc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface ClaimPaths {
   readonly directory: string;
@@ -14,33 +14,29 @@ export interface ClaimPaths {
   readonly users: string;
 }
 
-/** Source: Kubernetes external-provisioner, pvc-UID. */
+/** Source: names of the volumes of Kubernetes' external-provisioner. */
 export function buildVolumeName(claimUid: string): string {
   return `pvc-${claimUid}`;
 }
 
 export function isHandle(handle: string): boolean {
-  return HANDLE.test(handle);
+  return HANDLE_PATTERN.test(handle);
 }
 
 export function claimPaths(claimsDir: string, handle: string): ClaimPaths {
   const directory = join(claimsDir, handle);
-  const at = (name: string): string => join(directory, name);
-  return { directory, file: at("volume.img"), mount: at("mount"), users: at("users") };
+  const pathOf = (name: string): string => join(directory, name);
+  return { directory, file: pathOf("volume.img"), mount: pathOf("mount"), users: pathOf("users") };
 }
 
 export const PROVISIONER = "patchbay.io/local";
 /** Protects a volume's object until its file is removed or retained. */
 export const VOLUME_FINALIZER = "patchbay.io/local-volume";
-/** Source: Kubernetes AnnSelectedNode. */
-export const SELECTED_NODE = "volume.kubernetes.io/selected-node";
-/** Source: Kubernetes AnnStorageProvisioner. */
-export const STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner";
-/** Source: Kubernetes AnnDynamicallyProvisioned. */
-export const PROVISIONED_BY = "pv.kubernetes.io/provisioned-by";
-/** Source: Kubernetes AnnBindCompleted. */
-export const BIND_COMPLETED = "pv.kubernetes.io/bind-completed";
-/** Source: Kubernetes AnnBoundByController. */
-export const BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller";
-/** Source: Kubernetes well-known labels. */
+// Sources: the constants of Kubernetes named in the comments behind the values.
+export const SELECTED_NODE = "volume.kubernetes.io/selected-node"; // AnnSelectedNode
+export const STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"; // AnnStorageProvisioner
+export const PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"; // AnnDynamicallyProvisioned
+export const BIND_COMPLETED = "pv.kubernetes.io/bind-completed"; // AnnBindCompleted
+export const BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"; // AnnBoundByController
+/** Source: well-known labels of Kubernetes. */
 export const HOSTNAME_LABEL = "kubernetes.io/hostname";

@@ -35,14 +35,14 @@ import {
   planClaim,
   findVolumeName,
   type ClaimFacts,
-  referenceTo,
+  buildClaimReference,
   sumPromisedBytes,
 } from "./plan/claim.ts";
 import { type VolumeAction, planVolume } from "./plan/volume.ts";
 import { join } from "node:path";
 import type { Change } from "@patchbay/core/interfaces";
 
-const PRIVATE = 0o700;
+const PRIVATE_MODE = 0o700;
 
 function findClaimPaths({ claimsDir }: ClaimDeps, handle: string): ClaimPaths {
   if (isHandle(handle)) return claimPaths(claimsDir, handle);
@@ -64,7 +64,7 @@ async function createStorage(
   { handle, size }: Extract<ClaimAction, { readonly kind: "createStorage" }>,
 ): Promise<void> {
   const { directory, file } = findClaimPaths(deps, handle);
-  await deps.files.ensureDirectory(directory, PRIVATE);
+  await deps.files.ensureDirectory(directory, PRIVATE_MODE);
   await deps.disk.make(file, size);
 }
 
@@ -94,7 +94,7 @@ function setClaimRef(
   volume: PersistentVolume,
 ): Promise<unknown> {
   const { resourceVersion } = volume.metadata;
-  const fields = { metadata: { resourceVersion }, spec: { claimRef: referenceTo(claim) } };
+  const fields = { metadata: { resourceVersion }, spec: { claimRef: buildClaimReference(claim) } };
   return store.patch(PERSISTENT_VOLUMES, keyOf(volume), { type: "merge", fields });
 }
 
@@ -130,11 +130,11 @@ export async function actOnClaim(
   }
 }
 
-/** Reads from the API server, because a removal is final and a watch may lag. */
+/** Returns whether the volume's data may be removed, according to the API server: a watch may lag. */
 async function mayBeRemoved({ store }: ClaimDeps, volume: PersistentVolume): Promise<boolean> {
-  const now = await store.find(PERSISTENT_VOLUMES, keyOf(volume));
-  if (now === undefined || now.metadata.uid !== volume.metadata.uid) return false;
-  const { claimRef, persistentVolumeReclaimPolicy: policy } = now.spec;
+  const current = await store.find(PERSISTENT_VOLUMES, keyOf(volume));
+  if (current === undefined || current.metadata.uid !== volume.metadata.uid) return false;
+  const { claimRef, persistentVolumeReclaimPolicy: policy } = current.spec;
   if (claimRef?.uid === undefined || policy !== "Delete") return false;
   const { namespace = "", name = "", uid } = claimRef;
   const claim = await store.find(PERSISTENT_VOLUME_CLAIMS, { namespace, name });
@@ -152,9 +152,9 @@ async function removeStorage(deps: ClaimDeps, volume: PersistentVolume): Promise
     deps,
     volume.spec.csi?.volumeHandle ?? "",
   );
-  const used = await files.list(users);
-  if (used.length > 0) {
-    const reason = `its claim was deleted, but pods still use it: ${used.join(", ")}`;
+  const userUids = await files.list(users);
+  if (userUids.length > 0) {
+    const reason = `its claim was deleted, but pods still use it: ${userUids.join(", ")}`;
     throw new AppError("RUNTIME_VOLUME_FAILED", { volume: name, reason });
   }
   await disk.release(file, mount);
@@ -166,9 +166,9 @@ async function removeVolumeFinalizer(
   { store }: ClaimDeps,
   { metadata }: PersistentVolume,
 ): Promise<void> {
-  const now = await store.find(PERSISTENT_VOLUMES, { name: metadata.name });
-  if (now?.metadata.uid !== metadata.uid) return;
-  const { finalizers = [], resourceVersion } = now?.metadata ?? {};
+  const current = await store.find(PERSISTENT_VOLUMES, { name: metadata.name });
+  if (current?.metadata.uid !== metadata.uid) return;
+  const { finalizers = [], resourceVersion } = current?.metadata ?? {};
   const rest = finalizers.filter((one) => one !== VOLUME_FINALIZER);
   const fields = { metadata: { resourceVersion, finalizers: rest } };
   await store.patch(PERSISTENT_VOLUMES, { name: metadata.name }, { type: "merge", fields });
@@ -190,7 +190,7 @@ export async function actOnVolume(deps: ClaimDeps, action: VolumeAction): Promis
 
 const CONCURRENCY = 2;
 
-/** The disk may have grown. */
+/** Interval at which a failed provisioning is retried, because the disk may have grown. */
 const CAPACITY_RECHECK_INTERVAL_MS = 60_000;
 
 async function collectFacts(
@@ -200,15 +200,15 @@ async function collectFacts(
 ): Promise<ClaimFacts> {
   const { classes, claimsDir, files, nodeName } = deps;
   const { storageClassName = "" } = claim.spec;
-  const own = findVolumeName(claim);
-  const others = volumes.filter(({ metadata }) => metadata.name !== own);
+  const volumeName = findVolumeName(claim);
+  const otherVolumes = volumes.filter(({ metadata }) => metadata.name !== volumeName);
   const { sizeBytes: diskBytes } = await files.space(claimsDir);
   return {
     claim,
     nodeName,
     storageClass: storageClassName === "" ? undefined : classes.find({ name: storageClassName }),
-    volume: volumes.find(({ metadata }) => metadata.name === own),
-    claimCapacity: { diskBytes, promisedBytes: sumPromisedBytes(others) },
+    volume: volumes.find(({ metadata }) => metadata.name === volumeName),
+    claimCapacity: { diskBytes, promisedBytes: sumPromisedBytes(otherVolumes) },
   };
 }
 
@@ -231,12 +231,12 @@ async function executePlan(
 }
 
 function nextPass(plan: readonly ClaimAction[]): Next {
-  const waits = plan.some((one) => one.kind === "note" && one.reason === "ProvisioningFailed");
-  return waits ? after(CAPACITY_RECHECK_INTERVAL_MS) : done();
+  const hasFailed = plan.some((one) => one.kind === "note" && one.reason === "ProvisioningFailed");
+  return hasFailed ? after(CAPACITY_RECHECK_INTERVAL_MS) : done();
 }
 
-/** Reads from the API server, one claim at a time, because a watch may lag and space would be promised twice. */
-function makeVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
+/** Plans one claim at a time, with volumes read from the API server: a lagging watch could promise space twice. */
+function provisionVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
   return deps.mutex.runExclusive("room", async () => {
     const { items } = await deps.store.list(PERSISTENT_VOLUMES);
     const plan = planClaim(await collectFacts(deps, claim, items));
@@ -249,7 +249,7 @@ export async function reconcileClaim(deps: ClaimDeps, key: string): Promise<Next
   const claim = deps.claims.find(parseKey(key));
   if (claim === undefined) return done();
   const plan = planClaim(await collectFacts(deps, claim, deps.volumes.list()));
-  if (plan.some(({ kind }) => kind === "createVolume")) return makeVolume(deps, claim);
+  if (plan.some(({ kind }) => kind === "createVolume")) return provisionVolume(deps, claim);
   await executePlan(deps, claim, plan);
   return nextPass(plan);
 }
@@ -273,26 +273,26 @@ export async function reconcileVolume(deps: ClaimDeps, name: string): Promise<Ne
   return done();
 }
 
-function buildObject<T extends KubeObject>(change: Change<T>): T {
+function objectOf<T extends KubeObject>(change: Change<T>): T {
   return change.kind === "deleted" ? change.previous : change.current;
 }
 
-/** A deleted volume may have freed the space that pending claims wait for. */
+/** Enqueues pending claims after a volume was deleted, which may have freed the space that they need. */
 function wakePending(claims: readonly PersistentVolumeClaim[], queue: Queue): void {
   for (const claim of claims)
     if (claim.status?.phase !== "Bound") queue.add(printKey(keyOf(claim)));
 }
 
-function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => void {
+function enqueueOnChange(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => void {
   const { claims, classes, volumes } = deps;
   const stops = [
     claims.onChange((change) => {
-      const claim = buildObject(change);
+      const claim = objectOf(change);
       claimQueue.add(printKey(keyOf(claim)));
       volumeQueue.add(findVolumeName(claim));
     }),
     volumes.onChange((change) => {
-      const { metadata, spec } = buildObject(change);
+      const { metadata, spec } = objectOf(change);
       volumeQueue.add(metadata.name);
       const { namespace, name } = spec.claimRef ?? {};
       if (namespace !== undefined && name !== undefined) claimQueue.add(`${namespace}/${name}`);
@@ -307,7 +307,7 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
   };
 }
 
-/** Such storage, for example after an old backup was restored, is not removed, because its owner is unknown. */
+/** Reports storage without a volume object, for example after a restored backup. Its owner is unknown, so it stays. */
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const directories = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of directories.filter((name) => volumes.find({ name }) === undefined)) {
@@ -320,7 +320,7 @@ export async function runClaimController(deps: ClaimDeps, signal: AbortSignal): 
   await warnAboutOrphans(deps);
   const claimQueue = createQueue({ clock, concurrency: CONCURRENCY });
   const volumeQueue = createQueue({ clock, concurrency: CONCURRENCY });
-  const stop = follow(deps, claimQueue, volumeQueue);
+  const stop = enqueueOnChange(deps, claimQueue, volumeQueue);
   for (const claim of claims.list()) claimQueue.add(printKey(keyOf(claim)));
   for (const { metadata } of volumes.list()) volumeQueue.add(metadata.name);
   const loop = { log, clock };

@@ -7,7 +7,7 @@ export const CLAIM_UID = "11111111-2222-3333-4444-555555555555";
 /** Name and handle of the volume provisioned for {@link aClaim}. */
 export const HANDLE: string = `pvc-${CLAIM_UID}`;
 
-/** A claim of class `local` with a selected node. */
+/** Returns a claim of class `local` with a selected node. */
 export function aClaim(
   spec: Partial<PersistentVolumeClaim["spec"]> = {},
   change: Partial<PersistentVolumeClaim> = {},
@@ -49,20 +49,19 @@ type Phase = NonNullable<NonNullable<PersistentVolume["status"]>["phase"]>;
 
 export function withoutClaim(volume: PersistentVolume): PersistentVolume {
   const spec = Object.entries(volume.spec).filter(([name]) => name !== "claimRef");
-  // claimRef is optional.
   return { ...volume, spec: Object.fromEntries(spec) };
 }
 
-/** The volume of {@link aClaim}. */
+/** Returns the volume of {@link aClaim}. */
 export function aVolume(
   phase: Phase = "Bound",
   spec: Partial<PersistentVolume["spec"]> = {},
 ): PersistentVolume {
-  const made = buildVolume(aClaim(), { nodeName: "node-1", policy: "Delete" });
+  const volume = buildVolume(aClaim(), { nodeName: "node-1", policy: "Delete" });
   return {
-    ...made,
-    metadata: { ...made.metadata, uid: "volume" },
-    spec: { ...made.spec, ...spec },
+    ...volume,
+    metadata: { ...volume.metadata, uid: "volume" },
+    spec: { ...volume.spec, ...spec },
     status: { phase },
   };
 }

@@ -46,7 +46,7 @@ async function startStorage(
   return { claims, volumes, classes };
 }
 
-/** The API server may serve DataVolumes late, so nothing else waits for this loop. */
+/** Runs the DataVolume controller. No other loop waits for it, because the API server may serve DataVolumes late. */
 async function fillClaims(
   client: KubeClient,
   { clock, log, signal }: DaemonContext,
@@ -101,7 +101,7 @@ function watchClaims(
   return { claims: { ...claims, watches } };
 }
 
-/** Uses the binder's account, because a node's account may not bind pods. */
+/** Runs the control-plane loops with the binder's account, because a node's account may not bind pods. */
 export async function controlNode(
   context: DaemonContext,
   machine: { readonly files: Files; readonly claims?: ClaimMachine },

@@ -7,10 +7,10 @@ import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 
-/** Delays after a lost connection, milliseconds. containerd needs time to undo an interrupted start itself. */
+/** Delays of the sweeps after a lost connection. containerd needs time to undo an interrupted start itself. */
 const SWEEP_DELAYS_MS: readonly number[] = [0, 3000, 30_000];
 
-/** Does nothing when another program manages containerd. */
+/** Returns a sweep that does nothing when another program manages containerd. */
 export function createSweep(
   { files, runner, containerd, facts }: VolumeMachine,
   log: Logger,
@@ -45,7 +45,7 @@ export function createSweeper(
   return { now: sweep, afterInterruption };
 }
 
-/** The runtime reports each new connection without an id; the one before was lost, or this is the first. */
+/** Sweeps after each new connection, including the first. The runtime reports a new connection without an id. */
 export function sweepAfterReconnects(
   runtime: Pick<ContainerRuntime, "watch">,
   sweeper: Sweeper,

@@ -41,14 +41,14 @@ import { type AccessDeps, createGrants, type Grants } from "../images/access.ts"
 import type { ImageGarbageDeps } from "../images/garbage.ts";
 import { createPullGuard, NO_PULL_GUARD, type PullGuard } from "../images/pull-guard.ts";
 
-/** A pass may check the file systems of two claims, 600 s each. */
+/** Maximum duration of a pass, which may check the file systems of two claims, 600 s each. */
 export const POD_PASS_TIMEOUT_MS = 1_800_000;
 
 export interface VolumeMachine {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly facts: NodeFacts;
-  /** Group of the vhost-user dataplane; 0 when it runs as root. */
+  /** GID of the vhost-user dataplane; 0 when it runs as root. */
   readonly dataplaneGroup: number;
   readonly claims?: ClaimMachine;
   readonly containerd?: ContainerdLayout;
@@ -119,7 +119,7 @@ export function bindVolumes(deps: VolumeDeps): Volumes {
   };
 }
 
-/** The loop over pods then stops the pod's containers. */
+/** Sets the pod's phase to Failed. The loop over pods then stops its containers. */
 async function evict(context: DaemonContext, pod: Pod, message: string): Promise<void> {
   const fields = { status: { phase: "Failed", reason: "Evicted", message } };
   const patch = { type: "merge", fields } as const;
@@ -172,8 +172,8 @@ export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded
   readonly grants: Grants;
 }
 
-/** `directory` stores the grants. Without a containerd of its own the node cannot see which images users added. */
-export function createImageMemory(
+/** Creates the grants, stored in `directory`. Only a node with its own containerd sees which images users added. */
+export function createImageDeps(
   machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
   directory: string,
   log: Logger,
@@ -188,7 +188,7 @@ export function createImageMemory(
   };
 }
 
-/** containerd's own tool is needed to measure unpacked layers. */
+/** Returns no guard for a foreign containerd, because measuring unpacked layers needs containerd's own tool. */
 export function choosePullGuard(
   { clock, log, signal }: DaemonContext,
   { containerd: layout, files, runner }: Pick<VolumeMachine, "containerd" | "files" | "runner">,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pod that fills a claim, by running prepare-disks of the launcher image as the launchers' user. Pure.
+// The pod that fills a claim: it runs prepare-disks of the launcher image as the launchers' user. Pure.
 import {
   apiVersionOf,
   DATA_VOLUMES,
@@ -15,16 +15,16 @@ import {
 } from "@patchbay/api";
 import type { FillOrder } from "@patchbay/core/vm";
 
-/** Label of a filler pod: the uid of its DataVolume. */
+/** Label of a filler pod. Its value is the uid of the DataVolume. */
 export const FILLS_LABEL = "patchbay.io/fills";
 export const FILL_CONTAINER = "fill";
 const MIB = 2 ** 20;
 const SOURCE_DIR = "/run/volumes/source";
 const TARGET_DIR = "/run/volumes/target";
 const SCRATCH_DIR = "/run/volumes/scratch";
-/** Space for qcow2 metadata. */
+/** Scratch space for qcow2 metadata. */
 const FORMAT_MIB = 64;
-const OWN_MIB = 16;
+const TMP_MIB = 16;
 const LIMITS = { cpu: "1", memory: "512Mi" };
 const REQUESTS = { cpu: "10m", memory: "64Mi" };
 
@@ -40,12 +40,14 @@ export interface FillerFacts {
   readonly sourceMode: VolumeMode;
 }
 
-/** Unique per DataVolume, so a second creation fails with AlreadyExists. */
+/** Returns a name that is unique per DataVolume, so that a second creation fails with AlreadyExists. */
 export function fillerPodName({ metadata }: DataVolume): string {
   return `fill-${metadata.uid ?? ""}`;
 }
 
-export function ownedBy({ metadata }: DataVolume): Pick<ObjectMeta, "ownerReferences"> {
+export function buildOwnerReferences({
+  metadata,
+}: DataVolume): Pick<ObjectMeta, "ownerReferences"> {
   const { name, uid = "" } = metadata;
   const type = { apiVersion: apiVersionOf(DATA_VOLUMES), kind: DATA_VOLUMES.kind };
   return { ownerReferences: [{ ...type, name, uid, controller: true }] };
@@ -59,7 +61,7 @@ function parseSizeBytes({ size }: FillOrder): number {
   return Math.floor(parseQuantity(size) ?? 0);
 }
 
-function claimPart(name: "source" | "target", claimName: string, mode: VolumeMode): Part {
+function buildClaimPart(name: "source" | "target", claimName: string, mode: VolumeMode): Part {
   const readOnly = name === "source" ? { readOnly: true } : {};
   const volumes = [{ name, persistentVolumeClaim: { claimName, ...readOnly } }];
   const directory = name === "source" ? SOURCE_DIR : TARGET_DIR;
@@ -75,14 +77,14 @@ function scratchMiB(order: FillOrder): number {
   return order.source.kind === "http" ? Math.ceil(parseSizeBytes(order) / MIB) + FORMAT_MIB : 0;
 }
 
-function sourcePart({ order, sourceMode }: FillerFacts): Part {
+function buildSourcePart({ order, sourceMode }: FillerFacts): Part {
   const { source } = order;
   switch (source.kind) {
     case "pvc":
-      return claimPart("source", source.claimName, sourceMode);
+      return buildClaimPart("source", source.claimName, sourceMode);
     case "registry":
       return {
-        // Images that a user added to the machine are in no registry.
+        // "Always" would fail for images that a user added to the machine, because no registry has them.
         volumes: [
           { name: "source", image: { reference: source.image, pullPolicy: "IfNotPresent" } },
         ],
@@ -115,7 +117,7 @@ function buildContainer(
   const scratch = order.source.kind === "http" ? [SCRATCH_DIR] : [];
   const fillArgs = ["fill", metadata.name, target.path, source.path, String(parseSizeBytes(order))];
   const devices = [...source.devices, ...target.devices];
-  const disk = { "ephemeral-storage": `${String(OWN_MIB + scratchMiB(order))}Mi` };
+  const disk = { "ephemeral-storage": `${String(TMP_MIB + scratchMiB(order))}Mi` };
   return {
     name: FILL_CONTAINER,
     image: names.LAUNCHER_IMAGE,
@@ -140,8 +142,8 @@ function buildContainer(
 export function buildFillerPod(dataVolume: DataVolume, facts: FillerFacts): Pod {
   const { name, namespace = "", uid = "" } = dataVolume.metadata;
   const user = names.LAUNCHER_UID;
-  const source = sourcePart(facts);
-  const target = claimPart("target", name, facts.order.volumeMode);
+  const source = buildSourcePart(facts);
+  const target = buildClaimPart("target", name, facts.order.volumeMode);
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -149,7 +151,7 @@ export function buildFillerPod(dataVolume: DataVolume, facts: FillerFacts): Pod 
       name: fillerPodName(dataVolume),
       namespace,
       labels: { [FILLS_LABEL]: uid },
-      ...ownedBy(dataVolume),
+      ...buildOwnerReferences(dataVolume),
     },
     spec: {
       restartPolicy: "OnFailure",
@@ -165,7 +167,7 @@ export function buildFillerPod(dataVolume: DataVolume, facts: FillerFacts): Pod 
       },
       containers: [buildContainer(dataVolume, facts, { source, target })],
       volumes: [
-        { name: "tmp", emptyDir: { sizeLimit: `${String(OWN_MIB)}Mi` } },
+        { name: "tmp", emptyDir: { sizeLimit: `${String(TMP_MIB)}Mi` } },
         ...source.volumes,
         ...target.volumes,
       ],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ContainerStatus, DataVolume, PersistentVolumeClaim, Pod } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { buildFillerPod, ownedBy } from "./filler-pod.ts";
+import { buildFillerPod, buildOwnerReferences } from "./filler-pod.ts";
 import { planDataVolume, type DataVolumeFacts, parseProgress } from "./plan.ts";
 import { readDataVolume } from "@patchbay/core/vm";
 
@@ -33,7 +33,7 @@ function aClaim(
       name: "root",
       namespace: "blue",
       annotations,
-      ...ownedBy(aDataVolume()),
+      ...buildOwnerReferences(aDataVolume()),
       ...metadata,
     },
     spec: {},

@@ -11,7 +11,7 @@ import {
   type DataVolumeStatus,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import { FILL_CONTAINER, buildFillerPod, isOwnedBy, ownedBy } from "./filler-pod.ts";
+import { FILL_CONTAINER, buildFillerPod, isOwnedBy, buildOwnerReferences } from "./filler-pod.ts";
 import {
   readClaimMode,
   FILL_MESSAGE_ANNOTATION,
@@ -31,9 +31,9 @@ interface FillProgress {
 }
 
 /** Waiting reasons of a container that is being started. Source: kubelet. */
-const STARTING: readonly string[] = ["ContainerCreating", "PodInitializing"];
+const STARTING_REASONS: readonly string[] = ["ContainerCreating", "PodInitializing"];
 
-const RUNNING: FillProgress = { phase: "Running", hasFailed: false, message: "" };
+const RUNNING_PROGRESS: FillProgress = { phase: "Running", hasFailed: false, message: "" };
 
 function findFailure({ terminated }: ContainerStateDetails = {}): string | undefined {
   if (terminated === undefined || terminated.exitCode === 0) return undefined;
@@ -46,17 +46,17 @@ function findLastFailure({ state, lastState }: Partial<ContainerStatus>): string
   return findFailure(state) ?? findFailure(lastState);
 }
 
-function pending(pod: Pod): FillProgress {
+function buildPendingProgress(pod: Pod): FillProgress {
   const condition = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
   const message = condition?.status === "False" ? (condition.message ?? "") : "";
   return { phase: "Pending", hasFailed: false, message };
 }
 
-function failed(phase: "Pending" | "Running", message: string): FillProgress {
+function buildFailedProgress(phase: "Pending" | "Running", message: string): FillProgress {
   return { phase, hasFailed: true, message };
 }
 
-function joined(...parts: readonly (string | undefined)[]): string {
+function joinParts(...parts: readonly (string | undefined)[]): string {
   return parts.filter((part) => part !== undefined && part !== "").join(": ");
 }
 
@@ -65,11 +65,11 @@ function describeUnfinished(
   { state }: Partial<ContainerStatus>,
   failure: string | undefined,
 ) {
-  if (state?.running !== undefined) return RUNNING;
-  if (failure !== undefined) return failed("Running", failure);
+  if (state?.running !== undefined) return RUNNING_PROGRESS;
+  if (failure !== undefined) return buildFailedProgress("Running", failure);
   const { reason = "", message } = state?.waiting ?? {};
-  if (reason === "" || STARTING.includes(reason)) return pending(pod);
-  return failed("Pending", joined(reason, message));
+  if (reason === "" || STARTING_REASONS.includes(reason)) return buildPendingProgress(pod);
+  return buildFailedProgress("Pending", joinParts(reason, message));
 }
 
 export function parseProgress(pod: Pod): FillProgress {
@@ -77,7 +77,8 @@ export function parseProgress(pod: Pod): FillProgress {
   if (phase === "Succeeded") return { phase, hasFailed: false, message: "" };
   const container = containerStatuses.find(({ name }) => name === FILL_CONTAINER) ?? {};
   const failure = findLastFailure(container);
-  if (phase === "Failed") return failed("Pending", failure ?? joined(reason, message));
+  if (phase === "Failed")
+    return buildFailedProgress("Pending", failure ?? joinParts(reason, message));
   return describeUnfinished(pod, container, failure);
 }
 
@@ -89,10 +90,10 @@ export interface DataVolumeFacts {
   /** The claim with the name of the DataVolume, which another client may have created. */
   readonly claim: PersistentVolumeClaim | undefined;
   readonly pod: Pod | undefined;
-  /** The claim that is copied; unset for other sources, and while it does not exist. */
+  /** Claim to copy; unset if the source is not a claim, and while the claim does not exist. */
   readonly sourceClaim: PersistentVolumeClaim | undefined;
   readonly sourceUsers: readonly string[];
-  /** RFC 3339. */
+  /** Current time, RFC 3339. */
   readonly now: string;
 }
 
@@ -182,7 +183,7 @@ function planStatus(facts: DataVolumeFacts, report: Report): readonly DataVolume
   return isEqual(status, facts.dataVolume.status) ? [] : [{ kind: "reportStatus", status }];
 }
 
-/** A VM waits for its claim by these annotations. */
+/** Builds the annotations from which a VM learns whether its claim is filled. */
 function buildAnnotations({
   phase,
   hasFailed,
@@ -209,16 +210,20 @@ function planNote(progress: FillProgress): readonly DataVolumeAction[] {
 function planReport(
   facts: DataVolumeFacts,
   claim: PersistentVolumeClaim,
-  at: { readonly order: FillOrder; readonly progress: FillProgress },
+  fill: { readonly order: FillOrder; readonly progress: FillProgress },
 ): readonly DataVolumeAction[] {
-  const { progress, order } = at;
+  const { progress, order } = fill;
   const annotations = buildAnnotations(progress);
   const { annotations: previous = {} } = claim.metadata;
-  const isNew = Object.entries(annotations).some(([key, text]) => (previous[key] ?? "") !== text);
+  const isChanged = Object.entries(annotations).some(
+    ([key, text]) => (previous[key] ?? "") !== text,
+  );
   const isBound = claim.status?.phase === "Bound";
   const report = { ...progress, isBound, dataVolumePhase: choosePhase(order, progress) };
   return [
-    ...(isNew ? [{ kind: "reportClaim", claim, annotations } as const, ...planNote(progress)] : []),
+    ...(isChanged
+      ? [{ kind: "reportClaim", claim, annotations } as const, ...planNote(progress)]
+      : []),
     ...planStatus(facts, report),
   ];
 }
@@ -235,7 +240,7 @@ function buildClaim({ dataVolume }: DataVolumeFacts, order: FillOrder): Persiste
       labels,
       // Set at creation, so that no VM uses the claim as a disk before it is filled.
       annotations: { [FILL_PHASE_ANNOTATION]: "Pending" },
-      ...ownedBy(dataVolume),
+      ...buildOwnerReferences(dataVolume),
     },
     spec: {
       accessModes,
@@ -246,7 +251,7 @@ function buildClaim({ dataVolume }: DataVolumeFacts, order: FillOrder): Persiste
   };
 }
 
-function waiting(message: string): FillProgress {
+function buildWaitingProgress(message: string): FillProgress {
   return { phase: "Pending", hasFailed: false, message };
 }
 
@@ -268,24 +273,25 @@ function planPod(
 ): DataVolumePlan {
   const blocker = findSourceBlocker(facts, order);
   if (blocker !== undefined) {
-    const actions = planReport(facts, claim, { order, progress: waiting(blocker) });
+    const actions = planReport(facts, claim, { order, progress: buildWaitingProgress(blocker) });
     return { actions, requeueAfterMs: IN_USE_RECHECK_INTERVAL_MS };
   }
   const sourceMode = readClaimMode(facts.sourceClaim);
   const pod = buildFillerPod(facts.dataVolume, { order, sourceMode });
   return {
     actions: [
-      ...planReport(facts, claim, { order, progress: waiting("") }),
+      ...planReport(facts, claim, { order, progress: buildWaitingProgress("") }),
       { kind: "createPod", pod },
     ],
   };
 }
 
-/** An evicted or rejected pod never runs again. */
+/** Deletes a failed pod after a delay, because an evicted or rejected pod never runs again. */
 function planPodReplacement({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
+  const { creationTimestamp = now } = pod.metadata;
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
-  const [since, at] = [pod.metadata.creationTimestamp ?? now, now].map((time) => Date.parse(time));
-  const remainingMs = (since ?? 0) + POD_REPLACEMENT_DELAY_MS - (at ?? 0);
+  const [createdMs, nowMs] = [creationTimestamp, now].map((time) => Date.parse(time));
+  const remainingMs = (createdMs ?? 0) + POD_REPLACEMENT_DELAY_MS - (nowMs ?? 0);
   return remainingMs > 0
     ? { actions: [], requeueAfterMs: remainingMs }
     : { actions: [{ kind: "deletePod", pod }] };
@@ -312,7 +318,7 @@ function planRejection(facts: DataVolumeFacts, message: string): DataVolumePlan 
   return { actions: status.length === 0 ? [] : [note, ...status] };
 }
 
-function deletion(pod: Pod | undefined): readonly DataVolumeAction[] {
+function planPodDeletion(pod: Pod | undefined): readonly DataVolumeAction[] {
   const isDeleted = pod === undefined || pod.metadata.deletionTimestamp !== undefined;
   return isDeleted ? [] : [{ kind: "deletePod", pod }];
 }
@@ -321,11 +327,11 @@ export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
   const { dataVolume, claim, pod } = facts;
   const { name, namespace = "", deletionTimestamp } = dataVolume.metadata;
   if (deletionTimestamp !== undefined) return { actions: [] };
-  const read = readDataVolume(dataVolume.spec, namespace);
-  if ("causes" in read) {
-    return planRejection(facts, read.causes.map(({ message }) => message).join("; "));
+  const parsed = readDataVolume(dataVolume.spec, namespace);
+  if ("causes" in parsed) {
+    return planRejection(facts, parsed.causes.map(({ message }) => message).join("; "));
   }
-  const { order } = read;
+  const { order } = parsed;
   if (claim === undefined) {
     return { actions: [{ kind: "createClaim", claim: buildClaim(facts, order) }] };
   }
@@ -333,11 +339,11 @@ export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
     const message = `the claim ${name} exists and was not created for this DataVolume; it is not changed. Delete it, or rename the DataVolume`;
     return planRejection(facts, message);
   }
-  // A claim that is being deleted waits for the pods that use it.
-  if (claim.metadata.deletionTimestamp !== undefined) return { actions: deletion(pod) };
+  // The deletion of a claim waits for the pods that use it.
+  if (claim.metadata.deletionTimestamp !== undefined) return { actions: planPodDeletion(pod) };
   if (claim.metadata.annotations?.[FILL_PHASE_ANNOTATION] !== FILLED) {
     return planFilling(facts, claim, order);
   }
   const progress = { phase: FILLED, hasFailed: false, message: "" } as const;
-  return { actions: [...planReport(facts, claim, { order, progress }), ...deletion(pod)] };
+  return { actions: [...planReport(facts, claim, { order, progress }), ...planPodDeletion(pod)] };
 }

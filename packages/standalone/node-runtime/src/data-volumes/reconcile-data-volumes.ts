@@ -42,7 +42,7 @@ export interface DataVolumeDeps {
   readonly watch?: LoopWatch;
 }
 
-async function findUsers(
+async function findPodsUsingClaim(
   { store }: DataVolumeDeps,
   namespace: string,
   claimName: string,
@@ -57,8 +57,8 @@ async function observe(deps: DataVolumeDeps, dataVolume: DataVolume): Promise<Da
   const { claims, pods, clock } = deps;
   const { namespace = "" } = dataVolume.metadata;
   const pod = pods.find({ namespace, name: fillerPodName(dataVolume) });
-  const read = readDataVolume(dataVolume.spec, namespace);
-  const source = "order" in read ? read.order.source : undefined;
+  const parsed = readDataVolume(dataVolume.spec, namespace);
+  const source = "order" in parsed ? parsed.order.source : undefined;
   const name = source?.kind === "pvc" ? source.claimName : undefined;
   return {
     dataVolume,
@@ -67,11 +67,13 @@ async function observe(deps: DataVolumeDeps, dataVolume: DataVolume): Promise<Da
     claim: claims.find(keyOf(dataVolume)),
     sourceClaim: name === undefined ? undefined : claims.find({ namespace, name }),
     sourceUsers:
-      name === undefined || pod !== undefined ? [] : await findUsers(deps, namespace, name),
+      name === undefined || pod !== undefined
+        ? []
+        : await findPodsUsingClaim(deps, namespace, name),
   };
 }
 
-/** Ignores an existing object, which the watch is about to report. */
+/** Awaits a creation and ignores that the object exists, which the watch is about to report. */
 async function createIfMissing(creation: Promise<unknown>): Promise<void> {
   try {
     await creation;

@@ -10,14 +10,14 @@ import { isLocalName, isFromRegistry, findListedName, referenceAliases } from ".
 
 interface Grant {
   readonly anyone: boolean;
-  /** Hashes of the accepted credentials, latest last. */
+  /** Hashes of the accepted credentials, most recent last. */
   readonly credentials: readonly string[];
 }
 
-/** By repository, because access to an image in one repository grants nothing in another. */
-type Record = ReadonlyMap<string, Grant>;
+/** Grants of one image by repository: access to an image in one repository grants nothing in another. */
+type GrantsByRepository = ReadonlyMap<string, Grant>;
 
-/** Per image and repository. A pod whose grant was dropped contacts the registry again. */
+/** Maximum credentials per image and repository. A pod whose grant was dropped contacts the registry again. */
 const CREDENTIALS_MAX = 64;
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
@@ -27,11 +27,11 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/** An image that one namespace pulled with its secret is not available to others. Source: KEP-2535. */
+/** Makes an image that was pulled with a secret available only to pods with that secret. Source: KEP-2535. */
 export interface Grants {
   isPublic(image: GrantedImage): Promise<boolean>;
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;
-  /** Undefined credentials stand for an anonymous pull. */
+  /** Records a pull. `credentials` is undefined if the pull was anonymous. */
   addGrant(image: GrantedImage, credentials: RegistryCredentials | undefined): Promise<void>;
   retainOnly(ids: ReadonlySet<string>): Promise<void>;
 }
@@ -44,7 +44,7 @@ interface GrantDeps {
 
 const NO_GRANT: Grant = { anyone: false, credentials: [] };
 
-/** Includes image and repository, so that equal passwords have different hashes. */
+/** Hashes the credentials with image and repository, so that equal passwords have different hashes. */
 function computeHash({ id, repository }: GrantedImage, presented: RegistryCredentials): string {
   const { username = "", password = "", identityToken = "" } = presented;
   const parts = [id, repository, username, password, identityToken];
@@ -61,8 +61,8 @@ function readGrant(value: unknown): Grant {
   };
 }
 
-/** An invalid file grants nothing. */
-function readRecord(text: string | undefined): Record {
+/** Parses a file of grants. An invalid file grants nothing. */
+function readRecord(text: string | undefined): GrantsByRepository {
   const value = text === undefined ? undefined : parseJson(text);
   const entries = isJsonObject(value) ? Object.entries(value) : [];
   return new Map(entries.map(([repository, grant]) => [repository, readGrant(grant)]));
@@ -76,7 +76,7 @@ function withCredentials(grant: Grant, hash: string | undefined): Grant {
 
 class GrantFiles implements Grants {
   readonly #deps: GrantDeps;
-  readonly #records = new Map<string, Record>();
+  readonly #records = new Map<string, GrantsByRepository>();
 
   constructor(deps: GrantDeps) {
     this.#deps = deps;
@@ -97,10 +97,10 @@ class GrantFiles implements Grants {
   }
 
   async addGrant(image: GrantedImage, presented: RegistryCredentials | undefined): Promise<void> {
-    const before = await this.#recordOf(image.id);
+    const previousRecord = await this.#recordOf(image.id);
     const hash = presented === undefined ? undefined : computeHash(image, presented);
-    const grant = withCredentials(before.get(image.repository) ?? NO_GRANT, hash);
-    const record = new Map([...before, [image.repository, grant]]);
+    const grant = withCredentials(previousRecord.get(image.repository) ?? NO_GRANT, hash);
+    const record = new Map([...previousRecord, [image.repository, grant]]);
     this.#records.set(image.id, record);
     await this.#write(image.id, record);
   }
@@ -118,17 +118,17 @@ class GrantFiles implements Grants {
     return (await this.#recordOf(id)).get(repository) ?? NO_GRANT;
   }
 
-  async #recordOf(id: string): Promise<Record> {
-    const known = this.#records.get(id);
-    if (known !== undefined) return known;
-    const read = readRecord(await this.#deps.files.readText(this.#pathOf(id)));
-    const record = this.#records.get(id) ?? read; // another call may have written it during the read
+  async #recordOf(id: string): Promise<GrantsByRepository> {
+    const cachedRecord = this.#records.get(id);
+    if (cachedRecord !== undefined) return cachedRecord;
+    const storedRecord = readRecord(await this.#deps.files.readText(this.#pathOf(id)));
+    const record = this.#records.get(id) ?? storedRecord; // another call may have set the record during the read
     this.#records.set(id, record);
     return record;
   }
 
-  /** After a failed write the next process contacts the registry again. */
-  async #write(id: string, record: Record): Promise<void> {
+  /** Saves a record. After a failure it only warns, and the next process contacts the registry again. */
+  async #write(id: string, record: GrantsByRepository): Promise<void> {
     const { directory, files, log } = this.#deps;
     try {
       await files.ensureDirectory(directory, DIRECTORY_MODE);
@@ -154,9 +154,9 @@ interface NamedImage {
 }
 
 export interface ImageAccess {
-  /** Whether a user named the image on this machine; such an image is available to every pod. */
+  /** Returns whether a user added the image to this machine, which makes it available to every pod. */
   isAdded(named: NamedImage): Promise<boolean>;
-  /** Whether a registry served the image anonymously, or to one of these credentials. */
+  /** Returns whether a registry served the image anonymously or to one of these credentials. */
   isGranted(
     named: NamedImage,
     credentials: () => Promise<readonly RegistryCredentials[]>,
@@ -170,7 +170,7 @@ export interface ImageAccess {
 
 export interface AccessDeps {
   readonly grants: Grants;
-  /** Whether containerd marks the full reference as added by a user. Unset when the node cannot see these marks. */
+  /** Returns whether containerd marks the full reference as added by a user. Unset if the node cannot see these marks. */
   readonly isMarkedAsAdded?: (name: string) => Promise<boolean>;
 }
 
@@ -195,8 +195,10 @@ class Access implements ImageAccess {
     const { grants } = this.#deps;
     const name = findListedName(reference, image);
     if (name === undefined) return false;
-    const granted = { id: image.id, repository: repositoryOf(name) };
-    return (await grants.isPublic(granted)) || grants.hasGrantFor(granted, await credentials());
+    const grantedImage = { id: image.id, repository: repositoryOf(name) };
+    return (
+      (await grants.isPublic(grantedImage)) || grants.hasGrantFor(grantedImage, await credentials())
+    );
   }
 
   async recordPull(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry credentials from a pod's pull secrets. Source: Kubernetes, "Images", pull secrets and config.json.
+// Registry credentials from a pod's pull secrets. Source: page "Images" of the Kubernetes documentation.
 import {
   isJsonObject,
   parseJson,
@@ -12,14 +12,14 @@ import { fullReference, repositoryOf } from "@patchbay/containerd";
 import type { RegistryCredentials, Store } from "@patchbay/core/interfaces";
 
 interface Entry {
-  /** Host with port; its labels may contain `*`. */
+  /** Registry host with optional port; its labels may contain `*`. */
   readonly host: string;
-  /** Without leading and trailing slashes; empty for the whole registry. */
+  /** Repository prefix without leading and trailing slashes; empty for the whole registry. */
   readonly path: string;
   readonly credentials: RegistryCredentials;
 }
 
-/** Aliases of docker.io in docker configurations. Source: docker, index server. */
+/** Aliases of docker.io in docker configurations. Source: index server of docker. */
 const ALIASES: Readonly<Record<string, string>> = {
   "index.docker.io": "docker.io",
   "registry-1.docker.io": "docker.io",
@@ -30,7 +30,7 @@ function readText(value: JsonObject, key: string): string | undefined {
   return typeof text === "string" && text !== "" ? text : undefined;
 }
 
-/** Accepts username and password, or `auth` as base64 of both with a colon between. */
+/** Parses an identity token, username and password, or `auth`, which is USERNAME:PASSWORD in base64. */
 function parseLogin(entry: JsonObject): RegistryCredentials | undefined {
   const [name, ...rest] = Buffer.from(readText(entry, "auth") ?? "", "base64")
     .toString()
@@ -55,13 +55,13 @@ function listEntries({ data = {} }: Secret): readonly Entry[] {
   const read = (key: string): unknown =>
     parseJson(Buffer.from(data[key] ?? "", "base64").toString());
   const config = read(".dockerconfigjson");
-  const old = read(".dockercfg");
-  const auths = isJsonObject(config) ? config["auths"] : old;
+  const legacyAuths = read(".dockercfg");
+  const auths = isJsonObject(config) ? config["auths"] : legacyAuths;
   if (!isJsonObject(auths)) return [];
   return Object.entries(auths).flatMap(([registry, value]) => parseEntry(registry, value));
 }
 
-/** Matches `*` with any text. Linear, because each part takes the first match. */
+/** Returns whether the text matches the pattern, in which `*` is any text. Takes linear time. */
 function matchesWildcard(pattern: string, text: string): boolean {
   const [start = "", ...parts] = pattern.split("*");
   const end = parts.pop();
@@ -69,25 +69,25 @@ function matchesWildcard(pattern: string, text: string): boolean {
   if (!text.startsWith(start)) return false;
   let next = start.length;
   for (const part of parts) {
-    const found = text.indexOf(part, next);
-    if (found < 0) return false;
-    next = found + part.length;
+    const index = text.indexOf(part, next);
+    if (index < 0) return false;
+    next = index + part.length;
   }
   return text.length - next >= end.length && text.endsWith(end);
 }
 
-/** Matches label by label, so `*.example.org` matches neither `example.org` nor `a.b.example.org`. */
+/** Compares label by label, so that `*.example.org` matches neither `example.org` nor `a.b.example.org`. */
 function matchesHost(pattern: string, host: string): boolean {
   const labels = pattern.split(".");
-  const own = host.split(".");
+  const hostLabels = host.split(".");
   return (
-    labels.length === own.length &&
-    labels.every((label, index) => matchesWildcard(label, own[index] ?? ""))
+    labels.length === hostLabels.length &&
+    labels.every((label, index) => matchesWildcard(label, hostLabels[index] ?? ""))
   );
 }
 
 /**
- * Most specific first; empty for an anonymous pull.
+ * Returns the matching credentials, longest path first; empty for an anonymous pull.
  * @throws AppError with IMAGE_NAME_INVALID
  */
 export function credentialsFor(
@@ -104,12 +104,12 @@ export function credentialsFor(
     .map(({ credentials }) => credentials);
 }
 
-/** The registry may need none of the missing secrets. Source: kubelet. */
+/** Returns the pull secrets that exist. Missing secrets are no error, because the registry may not need them. */
 async function readPullSecrets(store: Store, pod: Pod): Promise<readonly Secret[]> {
   const { namespace = "" } = pod.metadata;
   const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name);
-  const found = names.map((name) => store.find(SECRETS, { namespace, name }));
-  return (await Promise.all(found)).filter((secret) => secret !== undefined);
+  const lookups = names.map((name) => store.find(SECRETS, { namespace, name }));
+  return (await Promise.all(lookups)).filter((secret) => secret !== undefined);
 }
 
 /** @throws AppError with IMAGE_NAME_INVALID */

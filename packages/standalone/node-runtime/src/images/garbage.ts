@@ -8,7 +8,7 @@ import type { Pod } from "@patchbay/api";
 import { listPodContainers } from "../pods/facts.ts";
 import type { Grants } from "./access.ts";
 
-/** Source: kubelet, imageGCHighThresholdPercent and imageGCLowThresholdPercent. */
+// Usage of the disk above which images are removed, down to LOW_USAGE. Source: imageGC*ThresholdPercent of kubelets.
 const HIGH_USAGE = 0.85;
 const LOW_USAGE = 0.8;
 
@@ -19,11 +19,11 @@ interface DiskSpace {
 
 interface NodeImages {
   readonly images: readonly ContainerImage[];
-  readonly used: ReadonlySet<string>;
-  readonly added: ReadonlySet<string>;
+  readonly usedNames: ReadonlySet<string>;
+  readonly addedNames: ReadonlySet<string>;
 }
 
-/** Images that a user named or imported may exist nowhere else. */
+/** Returns whether a registry can serve the image again. Images that a user added may exist nowhere else. */
 function isRestorable(image: ContainerImage, added: ReadonlySet<string>): boolean {
   const { tags, digests } = image;
   const isAdded = (name: string): boolean =>
@@ -35,20 +35,20 @@ function isUsed({ id, tags, digests }: ContainerImage, used: ReadonlySet<string>
   return [id, ...tags, ...digests].some((name) => used.has(name));
 }
 
-/** Largest first; empty while the disk has enough space. */
+/** Selects the unused images to remove, largest first. Selects none while the disk has enough space. */
 export function selectGarbage(
-  { images, used, added }: NodeImages,
+  { images, usedNames: used, addedNames: added }: NodeImages,
   disk: DiskSpace,
 ): readonly ContainerImage[] {
   const { sizeBytes, freeBytes } = disk;
   if (sizeBytes <= 0 || sizeBytes - freeBytes <= sizeBytes * HIGH_USAGE) return [];
   const unused = images.filter((image) => isRestorable(image, added) && !isUsed(image, used));
-  let missing = sizeBytes - freeBytes - sizeBytes * LOW_USAGE;
+  let missingBytes = sizeBytes - freeBytes - sizeBytes * LOW_USAGE;
   return [...unused]
     .sort((one, other) => other.bytes - one.bytes)
     .filter(({ bytes }) => {
-      const isNeeded = missing > 0;
-      if (isNeeded) missing -= bytes;
+      const isNeeded = missingBytes > 0;
+      if (isNeeded) missingBytes -= bytes;
       return isNeeded;
     });
 }
@@ -59,13 +59,13 @@ export interface ImageGarbageDeps {
   readonly pods: Cache<Pod>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** On the file system of the images. */
+  /** Directory on the file system of the images. */
   readonly podsDir: string;
   readonly listAdded: () => Promise<readonly string[]>;
   readonly grants: Pick<Grants, "retainOnly">;
 }
 
-/** Milliseconds. Source: kubelet, ImageGCPeriod. */
+/** Source: ImageGCPeriod of the kubelet. */
 const GARBAGE_COLLECTION_INTERVAL_MS = 300_000;
 
 function listPodImages(pod: Pod): readonly string[] {
@@ -85,7 +85,10 @@ export async function removeGarbage(deps: ImageGarbageDeps): Promise<void> {
     ...pods.list().flatMap(listPodImages),
   ]);
   const added = new Set(await deps.listAdded());
-  for (const image of selectGarbage({ images: await runtime.listImages(), used, added }, disk)) {
+  for (const image of selectGarbage(
+    { images: await runtime.listImages(), usedNames: used, addedNames: added },
+    disk,
+  )) {
     await runtime.removeImage(image.id);
     log.info("image removed: the disk is nearly full", { object: image.id, bytes: image.bytes });
   }

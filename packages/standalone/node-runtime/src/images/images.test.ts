@@ -48,7 +48,8 @@ test.each<{
     want: ["id-b"],
   },
 ])("goes: $name", ({ images, used, added = [], disk = FULL, want }) => {
-  const use = { images, used: new Set(used === undefined ? [] : [used]), added: new Set(added) };
+  const usedNames = new Set(used === undefined ? [] : [used]);
+  const use = { images, usedNames, addedNames: new Set(added) };
   expect(selectGarbage(use, disk).map(({ id }) => id)).toEqual(want);
 });
 

@@ -4,10 +4,10 @@ import { fullReference, repositoryOf } from "@patchbay/containerd";
 import { isAppError } from "@patchbay/base";
 import type { ContainerImage } from "@patchbay/core/interfaces";
 
-/** No registry serves this host. */
+/** Host of images that no registry serves. */
 const LOCAL_PREFIX = "localhost/";
 
-/** An invalid reference has no full form. */
+/** Returns the reference and its full form, which an invalid reference does not have. */
 export function referenceAliases(reference: string): readonly string[] {
   try {
     return [reference, fullReference(reference)];
@@ -21,7 +21,7 @@ export function isLocalName(reference: string): boolean {
   return reference.startsWith(LOCAL_PREFIX);
 }
 
-/** Undefined when the runtime found the image by its id or a prefix of it. */
+/** Returns the image's name that equals the reference; undefined if the reference is the image's id or a prefix of it. */
 export function findListedName(
   reference: string,
   { tags, digests }: ContainerImage,

@@ -3,7 +3,7 @@ import type { UnpackingLayer } from "@patchbay/containerd";
 import { createFakeClock, settle } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
-import { createPullGuard, isLowForImages, pullsToStop } from "./pull-guard.ts";
+import { createPullGuard, isLowForImages, selectPullsToStop } from "./pull-guard.ts";
 
 const MEBIBYTE = 2 ** 20;
 
@@ -267,7 +267,7 @@ test.each<Case>([
     ([name, amount]) => [name, amount * GIBIBYTE] as const,
   );
   const disk = { sizeBytes: size * GIBIBYTE, freeBytes: free * GIBIBYTE };
-  expect(Object.fromEntries(pullsToStop(new Map(bytes), disk))).toEqual(want);
+  expect(Object.fromEntries(selectPullsToStop(new Map(bytes), disk))).toEqual(want);
 });
 
 test("nothing is fetched long before a pod would have to go", () => {

@@ -6,11 +6,11 @@ import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 
 const IMAGE_SHARE = 0.25;
-/** Twice the limit below which pods are evicted. */
+// Free space below which the disk is nearly full for images: twice the limit below which pods are evicted.
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 2 * 2 ** 30;
 
-/** A registry reports only the compressed size of a layer. */
+/** Returns the maximum unpacked size of one pull. A registry reports only compressed sizes. */
 function imageLimitBytes({ sizeBytes }: DiskSpace): number {
   return Math.floor(sizeBytes * IMAGE_SHARE);
 }
@@ -20,15 +20,18 @@ export function isLowForImages({ sizeBytes, freeBytes }: DiskSpace): boolean {
 }
 
 /** Unpacked bytes of the running pulls, by reference; 0 when unknown. */
-type Unpacked = ReadonlyMap<string, number>;
+type UnpackedBytes = ReadonlyMap<string, number>;
 
-function findLargestPulls(unpacked: Unpacked): readonly string[] {
+function findLargestPulls(unpacked: UnpackedBytes): readonly string[] {
   const most = Math.max(...unpacked.values());
   return [...unpacked].filter(([, bytes]) => bytes === most).map(([reference]) => reference);
 }
 
-/** When the disk is nearly full, stops the largest pull, or all if no size is known. */
-export function pullsToStop(unpacked: Unpacked, disk: DiskSpace): ReadonlyMap<string, string> {
+/** Returns the reasons of the pulls to stop: those too large, or the largest on a nearly full disk (all if none is known). */
+export function selectPullsToStop(
+  unpacked: UnpackedBytes,
+  disk: DiskSpace,
+): ReadonlyMap<string, string> {
   const limit = imageLimitBytes(disk);
   const large = [...unpacked].filter(([, bytes]) => bytes > limit);
   if (large.length > 0) {
@@ -43,11 +46,11 @@ export function pullsToStop(unpacked: Unpacked, disk: DiskSpace): ReadonlyMap<st
 }
 
 const DISK_CHECK_INTERVAL_MS = 250;
-/** Smaller writes are normal. */
+/** Drop of the free space below which layers are not measured, because such writes are normal. */
 const NORMAL_WRITES_BYTES = 32 * 2 ** 20;
 
 export interface PullGuard {
-  /** @throws AppError with RUNTIME_IMAGE_TOO_LARGE when the pull was stopped, and what the pull throws */
+  /** @throws AppError with RUNTIME_IMAGE_TOO_LARGE when the pull was stopped; otherwise what `pull` throws */
   run<T>(reference: string, pull: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
@@ -76,7 +79,7 @@ function expandReference(reference: string): string {
 class GuardedPulls implements PullGuard {
   readonly #deps: GuardDeps;
   readonly #pulls = new Set<Pull>();
-  /** containerd no longer lists a layer after it is unpacked. */
+  /** Layers by key, including unpacked ones, which containerd no longer lists. */
   readonly #layers = new Map<string, UnpackingLayer>();
   #isWatching = false;
   #freeBytes = Infinity;
@@ -86,16 +89,19 @@ class GuardedPulls implements PullGuard {
   }
 
   async run<T>(reference: string, pull: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const own: Pull = { reference: expandReference(reference), stop: new AbortController() };
-    const { signal } = own.stop;
-    this.#pulls.add(own);
+    const currentPull: Pull = {
+      reference: expandReference(reference),
+      stop: new AbortController(),
+    };
+    const { signal } = currentPull.stop;
+    this.#pulls.add(currentPull);
     if (!this.#isWatching) void this.#watchDisk();
     try {
       return await pull(signal);
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
     } finally {
-      this.#pulls.delete(own);
+      this.#pulls.delete(currentPull);
     }
   }
 
@@ -118,24 +124,24 @@ class GuardedPulls implements PullGuard {
   async #checkDisk(): Promise<void> {
     const { files, imagesDir, listUnpacking } = this.#deps;
     const disk = await files.space(imagesDir);
-    const isWritten = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
-    if (!isWritten && !isLowForImages(disk)) {
+    const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
+    if (!hasSpaceDropped && !isLowForImages(disk)) {
       this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // other data may have been removed
       return;
     }
     this.#freeBytes = disk.freeBytes;
     for (const layer of await listUnpacking()) this.#layers.set(layer.key, layer);
-    for (const [reference, reason] of pullsToStop(this.#unpacked(), disk)) {
+    for (const [reference, reason] of selectPullsToStop(this.#sumUnpackedBytes(), disk)) {
       this.#stop(reference, reason);
     }
   }
 
-  #unpacked(): ReadonlyMap<string, number> {
+  #sumUnpackedBytes(): ReadonlyMap<string, number> {
     const amounts = new Map([...this.#pulls].map((pull) => [pull.reference, 0]));
     for (const [key, { reference = "", bytes }] of this.#layers) {
-      const before = amounts.get(reference);
-      if (before === undefined) this.#layers.delete(key);
-      else amounts.set(reference, before + bytes);
+      const previousBytes = amounts.get(reference);
+      if (previousBytes === undefined) this.#layers.delete(key);
+      else amounts.set(reference, previousBytes + bytes);
     }
     return amounts;
   }

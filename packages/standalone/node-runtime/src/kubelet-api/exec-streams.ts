@@ -25,21 +25,21 @@ function buildRequestHead({ method = "POST", rawHeaders }: IncomingMessage, url:
   return `${lines.join("\r\n")}\r\n\r\n`;
 }
 
-function unavailable(url: URL, reason: string, cause?: unknown): AppError {
+function unavailableError(url: URL, reason: string, cause?: unknown): AppError {
   return new AppError("CRI_UNAVAILABLE", { endpoint: url.origin, reason }, { cause });
 }
 
 async function connectTo(url: URL): Promise<Socket> {
-  if (url.protocol !== "http:") throw unavailable(url, "its streams are not plain HTTP");
+  if (url.protocol !== "http:") throw unavailableError(url, "its streams are not plain HTTP");
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const remote = connect({ host, port: Number(url.port || "80"), noDelay: true });
   const onTimeout = (): void => {
-    reject(unavailable(url, `no connection within ${String(CONNECT_TIMEOUT_MS)} ms`));
+    reject(unavailableError(url, `no connection within ${String(CONNECT_TIMEOUT_MS)} ms`));
   };
   remote.setTimeout(CONNECT_TIMEOUT_MS, onTimeout);
   remote.once("error", (error) => {
-    reject(unavailable(url, error.message, error));
+    reject(unavailableError(url, error.message, error));
   });
   remote.once("connect", () => {
     resolve(undefined);
@@ -91,8 +91,8 @@ function hasDisconnected(client: Socket): boolean {
 }
 
 /**
- * The runtime's answer is the client's answer. Undefined when the client disconnected before the start.
- * @throws AppError with CRI_UNAVAILABLE before anything was answered
+ * Connects the client with the runtime. Returns undefined if the client disconnected before the start.
+ * @throws AppError with CRI_UNAVAILABLE, before the client received a response
  */
 export async function joinStream(
   { request, socket, head }: Upgrade,
@@ -103,7 +103,7 @@ export async function joinStream(
   const url = new URL(target);
   const remote = await connectTo(url);
   if (hasDisconnected(socket)) {
-    remote.destroy(); // after the close event nothing would end the session
+    remote.destroy(); // the client's close event, which would end the session, has passed
     return undefined;
   }
   remote.write(buildRequestHead(request, url));
@@ -111,18 +111,18 @@ export async function joinStream(
   return join(socket, remote, signal);
 }
 
-/** A kubelet has no limit. */
+/** Maximum number of exec sessions per container. A kubelet has no such limit. */
 export const SESSIONS_MAX = 32;
 
-/** containerd starts no program before the client requests its streams. */
+/** Maximum wait for a program, which containerd starts only after the client requests its streams. */
 const START_TIMEOUT_MS = 10_000;
-/** How long a program may still appear after its client disconnected. */
+/** Maximum wait for a program after its client disconnected. */
 const LATE_START_MS = 1000;
 const POLL = { firstMs: 10, maxMs: 200 };
 const INPUT_END_GRACE_MS = 500;
 const KILL = { tries: 20, pauseMs: 1000 };
 
-/** Other processes in a container have other names. Source: containerd CRI, util.GenerateID. */
+/** Pattern of the ids of exec programs, which no other process has. Source: util.GenerateID of containerd's CRI plugin. */
 const EXEC_ID = /^[0-9a-f]{64}$/;
 
 interface SessionDeps {
@@ -132,7 +132,7 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/** CRI does not return the id of a program, so programs start one at a time per container. */
+/** Exec sessions. They start one at a time per container, because CRI does not return the id of a program. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
@@ -149,22 +149,22 @@ export class ExecSessions {
   }
 
   /**
-   * Ends the program when the client disconnects.
+   * Starts a session whose program is killed when the client disconnects.
    * @throws what `open` throws
    */
   async runSession(
     containerId: string,
     open: () => Promise<JoinedStream | undefined>,
   ): Promise<void> {
-    this.#count(containerId, 1);
+    this.#changeCount(containerId, 1);
     try {
-      await this.#mutex.runExclusive(containerId, () => this.#start(containerId, open));
+      await this.#mutex.runExclusive(containerId, () => this.#startProgram(containerId, open));
     } finally {
-      this.#count(containerId, -1);
+      this.#changeCount(containerId, -1);
     }
   }
 
-  /** Programs of an earlier process of this node, whose clients disconnected with it. */
+  /** Kills the programs that an earlier process of this node started: their clients disconnected when it ended. */
   async killOrphans(): Promise<void> {
     try {
       const containers = await this.#deps.runtime.listContainers();
@@ -176,34 +176,38 @@ export class ExecSessions {
   }
 
   async #killOrphansIn(containerId: string): Promise<void> {
-    const ids = (await this.#list(containerId)) ?? [];
-    await this.#kill(
+    const ids = (await this.#listPrograms(containerId)) ?? [];
+    await this.#killPrograms(
       containerId,
       ids.filter((id) => EXEC_ID.test(id)),
     );
   }
 
-  async #start(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
-    const existingIds = await this.#list(containerId);
+  async #startProgram(
+    containerId: string,
+    open: () => Promise<JoinedStream | undefined>,
+  ): Promise<void> {
+    const existingIds = await this.#listPrograms(containerId);
     const stream = await open();
     if (stream === undefined) return;
     const startedIds =
       existingIds === undefined ? [] : await this.#findStarted(containerId, existingIds, stream);
-    this.#count(containerId, 1);
-    void this.#follow(containerId, startedIds, stream);
+    this.#changeCount(containerId, 1);
+    void this.#killAfterDisconnect(containerId, startedIds, stream);
   }
 
-  async #follow(
+  async #killAfterDisconnect(
     containerId: string,
     startedIds: readonly string[],
     stream: JoinedStream,
   ): Promise<void> {
     const end = await stream.closed;
-    this.#count(containerId, -1);
-    if (end === "left" && startedIds.length > 0) await this.#end(containerId, startedIds);
+    this.#changeCount(containerId, -1);
+    if (end === "left" && startedIds.length > 0)
+      await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** May include an execSync program of a probe, which normally ends before the client disconnects. */
+  /** Waits for new programs. A probe's program may be among them, but normally ends before the client disconnects. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],
@@ -217,7 +221,7 @@ export class ExecSessions {
       deadlineMs = Math.min(deadlineMs, clock.monotonicMs() + LATE_START_MS);
     });
     for (let pauseMs = POLL.firstMs; ; pauseMs = Math.min(pauseMs * 2, POLL.maxMs)) {
-      const currentIds = (await this.#list(containerId)) ?? [];
+      const currentIds = (await this.#listPrograms(containerId)) ?? [];
       const startedIds = currentIds.filter((id) => !existingIds.includes(id));
       if (startedIds.length > 0 || end === "ended") return startedIds;
       if (clock.monotonicMs() >= deadlineMs || !(await this.#sleep(pauseMs))) break;
@@ -226,13 +230,13 @@ export class ExecSessions {
     return [];
   }
 
-  async #end(containerId: string, startedIds: readonly string[]): Promise<void> {
+  async #killUntilEnded(containerId: string, startedIds: readonly string[]): Promise<void> {
     if (!(await this.#sleep(INPUT_END_GRACE_MS))) return;
     for (let tries = 0; tries < KILL.tries; tries += 1) {
-      const listed = await this.#list(containerId);
+      const listed = await this.#listPrograms(containerId);
       const remaining = startedIds.filter((id) => listed?.includes(id) !== false);
       if (remaining.length === 0) return;
-      await this.#kill(containerId, remaining);
+      await this.#killPrograms(containerId, remaining);
       this.#deps.log.info("exec program killed because its client disconnected", {
         object: containerId,
       });
@@ -241,7 +245,7 @@ export class ExecSessions {
     this.#deps.log.warn("exec program does not end", { object: containerId });
   }
 
-  async #kill(containerId: string, ids: readonly string[]): Promise<void> {
+  async #killPrograms(containerId: string, ids: readonly string[]): Promise<void> {
     for (const id of ids) {
       try {
         await this.#deps.programs.kill(containerId, id);
@@ -252,8 +256,8 @@ export class ExecSessions {
     }
   }
 
-  /** Undefined when the runtime cannot list programs. */
-  async #list(containerId: string): Promise<readonly string[] | undefined> {
+  /** Returns the ids of the container's programs; undefined if the runtime cannot list them. */
+  async #listPrograms(containerId: string): Promise<readonly string[] | undefined> {
     try {
       return await this.#deps.programs.list(containerId);
     } catch (error) {
@@ -263,7 +267,7 @@ export class ExecSessions {
     }
   }
 
-  #count(containerId: string, change: number): void {
+  #changeCount(containerId: string, change: number): void {
     const count = (this.#counts.get(containerId) ?? 0) + change;
     if (count > 0) this.#counts.set(containerId, count);
     else this.#counts.delete(containerId);

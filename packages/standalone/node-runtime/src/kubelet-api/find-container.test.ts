@@ -2,7 +2,7 @@
 import type { ContainerStateDetails, Pod } from "@patchbay/api";
 import type { ContainerState, ContainerSummary } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
-import { findLogRun, findRunningRun, type KnownPod } from "./request.ts";
+import { findLogRun, findRunningRun, type PodWithContainers } from "./request.ts";
 
 const OF = { namespace: "ns", pod: "p", container: "c" };
 
@@ -35,7 +35,10 @@ function runs(...states: readonly ContainerState[]): readonly ContainerSummary[]
 const RUNNING = { running: {} };
 const BACK_OFF = { waiting: { reason: "CrashLoopBackOff" } };
 
-function known(state: ContainerStateDetails | undefined, ...states: ContainerState[]): KnownPod {
+function known(
+  state: ContainerStateDetails | undefined,
+  ...states: ContainerState[]
+): PodWithContainers {
   return { pod: podOf(state), containers: runs(...states) };
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container's log file, and its output for `kubectl logs`. Source: Kubernetes design "CRI: container logs".
 
-/** `2026-11-22T09:00:00.123456789Z stdout F text`; a long line is split into records, all but the last with `P`. */
+/** A record `2026-11-22T09:00:00.123456789Z stdout F text`. All records of a long line but the last have `P`, not `F`. */
 interface LogRecord {
   readonly time: string;
   readonly stream: "stdout" | "stderr";
@@ -18,7 +18,7 @@ function fieldAt(line: Buffer, from: number): { value: string; next: number } | 
   return { value: line.toString("latin1", from, end), next: end + 1 };
 }
 
-/** The blank before an empty text may be missing. */
+/** Reads the rest of the line as a field, because the blank before an empty text may be missing. */
 function lastFieldAt(line: Buffer, from: number): { value: string; next: number } {
   return { value: line.toString("latin1", from), next: line.length };
 }
@@ -36,7 +36,7 @@ export function parseRecord(line: Buffer): LogRecord | undefined {
   return { time: time.value, stream: stream.value, isPartial, text: line.subarray(tags.next) };
 }
 
-/** Pads to nanoseconds, like `kubectl logs --timestamps`. */
+/** Pads the time to nanoseconds, like `kubectl logs --timestamps`. */
 export function printRecordTime(time: string): string {
   const match = /^(.*:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(time);
   if (match === null) return time;
@@ -44,14 +44,14 @@ export function printRecordTime(time: string): string {
   return `${seconds}.${fraction.padEnd(9, "0")}${zone}`;
 }
 
-/** Milliseconds since 1970; NaN when the text is no time. */
+/** Returns milliseconds since 1970; NaN if the text is not a time. */
 export function parseRecordTime(time: string): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(time);
 }
 
 export interface LogView {
-  /** Milliseconds since 1970. */
+  /** Time before which records are skipped, in milliseconds since 1970. */
   readonly sinceMs?: number;
   readonly skipLines: number;
   readonly timestamps: boolean;
@@ -60,7 +60,7 @@ export interface LogView {
 
 const NEWLINE = 0x0a;
 const EMPTY: Buffer = Buffer.alloc(0);
-/** Runtimes split lines at 16 KiB of text, so a longer one is dropped. */
+/** Length above which a line is dropped. Runtimes split lines at 16 KiB of text. */
 const LINE_MAX_BYTES = 1024 * 1024;
 
 class LineSplitter {
@@ -86,45 +86,45 @@ export class LogPrinter {
   readonly #view: LogView;
   readonly #lines = new LineSplitter();
   readonly #unfinished = new Set<LogRecord["stream"]>();
-  #left: number;
-  #skip: number;
+  #remainingBytes: number;
+  #linesToSkip: number;
 
   constructor(view: LogView) {
     this.#view = view;
-    this.#left = view.limitBytes ?? Infinity;
-    this.#skip = view.skipLines;
+    this.#remainingBytes = view.limitBytes ?? Infinity;
+    this.#linesToSkip = view.skipLines;
   }
 
   get isFull(): boolean {
-    return this.#left <= 0;
+    return this.#remainingBytes <= 0;
   }
 
   push(chunk: Buffer): Buffer {
-    const shown: Buffer[] = [];
+    const outputs: Buffer[] = [];
     for (const line of this.#lines.split(chunk)) {
       if (this.isFull) break;
       const record = parseRecord(line);
-      if (record !== undefined) shown.push(...this.#show(record));
+      if (record !== undefined) outputs.push(...this.#printRecord(record));
     }
-    return Buffer.concat(shown);
+    return Buffer.concat(outputs);
   }
 
   nextFile(): void {
     this.#lines.reset();
   }
 
-  #show(record: LogRecord): readonly Buffer[] {
+  #printRecord(record: LogRecord): readonly Buffer[] {
     const isStart = !this.#unfinished.has(record.stream);
     if (record.isPartial) this.#unfinished.add(record.stream);
     else this.#unfinished.delete(record.stream);
-    if (this.#skip > 0) {
-      if (!record.isPartial) this.#skip -= 1;
+    if (this.#linesToSkip > 0) {
+      if (!record.isPartial) this.#linesToSkip -= 1;
       return [];
     }
     if (this.#isTooOld(record)) return [];
     const before = isStart && this.#view.timestamps ? `${printRecordTime(record.time)} ` : "";
     const after = record.isPartial ? "" : "\n";
-    return this.#cut([Buffer.from(before), record.text, Buffer.from(after)]);
+    return this.#truncate([Buffer.from(before), record.text, Buffer.from(after)]);
   }
 
   #isTooOld({ time }: LogRecord): boolean {
@@ -132,16 +132,17 @@ export class LogPrinter {
     return sinceMs !== undefined && parseRecordTime(time) < sinceMs;
   }
 
-  #cut(parts: readonly Buffer[]): readonly Buffer[] {
+  #truncate(parts: readonly Buffer[]): readonly Buffer[] {
     return parts.map((part) => {
-      const cut = part.length > this.#left ? part.subarray(0, this.#left) : part;
-      this.#left -= cut.length;
+      const cut =
+        part.length > this.#remainingBytes ? part.subarray(0, this.#remainingBytes) : part;
+      this.#remainingBytes -= cut.length;
       return cut;
     });
   }
 }
 
-/** An unfinished last line counts. */
+/** Counts lines, including an unfinished last line. */
 export class LineCounter {
   readonly #lines = new LineSplitter();
   #finished = 0;

@@ -10,18 +10,18 @@ export interface LogQuery extends Omit<LogView, "skipLines"> {
 }
 
 export interface ContainerLog {
-  /** Absolute. After a rotation the runtime writes a new file at this path. */
+  /** Absolute path, at which the runtime creates a new file after a rotation. */
   readonly path: string;
   isRunning(): Promise<boolean>;
-  /** Calls `changed` when `isRunning` may have changed, until aborted. */
-  onChange(changed: () => void, signal: AbortSignal): void;
+  /** Calls `listener` when `isRunning` may have changed, until the signal is aborted. */
+  onChange(listener: () => void, signal: AbortSignal): void;
 }
 
 const CHUNK_BYTES = 64 * 1024;
-/** The runtime may still write to the old file after a rotation. */
+/** Time during which the runtime may still write to the old file after a rotation. */
 const REOPEN_DELAY_MS = 100;
 
-/** Remembers a change that happens while nothing awaits it. */
+/** Wakes a waiting loop, and remembers a wake-up that happens while the loop does not wait. */
 class Wakeup {
   #isDue = false;
   #wake: () => void = () => undefined;
@@ -45,7 +45,10 @@ class Wakeup {
   }
 }
 
-async function countSkipped(file: GrowingFile, tailLines: number | undefined): Promise<number> {
+async function countSkippedLines(
+  file: GrowingFile,
+  tailLines: number | undefined,
+): Promise<number> {
   if (tailLines === undefined) return 0;
   const counter = new LineCounter();
   let position = 0;
@@ -67,12 +70,12 @@ async function* readRest(logFile: LogFile, printer: LogPrinter): AsyncGenerator<
     const chunk = await logFile.file.read(logFile.position, CHUNK_BYTES);
     if (chunk.length === 0) return;
     logFile.position += chunk.length;
-    const shown = printer.push(chunk);
-    if (shown.length > 0) yield shown;
+    const output = printer.push(chunk);
+    if (output.length > 0) yield output;
   }
 }
 
-/** Returns false when the log was not rotated. */
+/** Reads the rest of a rotated file and opens the new file. Returns false if there is no new file. */
 async function* readReplacement(
   logFile: LogFile,
   printer: LogPrinter,
@@ -90,7 +93,7 @@ async function* readReplacement(
   return true;
 }
 
-async function* follow(
+async function* followLog(
   logFile: LogFile,
   printer: LogPrinter,
   { log, clock, signal }: Reading,
@@ -105,7 +108,7 @@ async function* follow(
   watchFile(log.path, wakeup.wake, signal);
   log.onChange(markStale, signal);
   while (!signal.aborted) {
-    // Output before the exit must not be missed.
+    // Checks the state before the read, so that output before the exit is not missed.
     if (isStateStale) {
       isStateStale = false;
       isRunning = await log.isRunning();
@@ -132,9 +135,9 @@ async function* readFrom(
   const stop = new AbortController();
   const signal = AbortSignal.any([reading.signal, stop.signal]);
   try {
-    const skipLines = await countSkipped(logFile.file, query.tailLines);
+    const skipLines = await countSkippedLines(logFile.file, query.tailLines);
     const printer = new LogPrinter({ ...query, skipLines });
-    if (query.follow) yield* follow(logFile, printer, { ...reading, signal });
+    if (query.follow) yield* followLog(logFile, printer, { ...reading, signal });
     else yield* readRest(logFile, printer);
   } finally {
     stop.abort();
@@ -143,7 +146,7 @@ async function* readFrom(
 }
 
 /**
- * Undefined when there is no log or the signal is aborted.
+ * Opens a log. Returns undefined if there is no log or the signal is aborted.
  * @throws AppError with OS_FILE_FAILED
  */
 export async function openLogReader(

@@ -39,9 +39,9 @@ export interface Refusal {
   readonly message: string;
 }
 
-const NOT_FOUND = "404 page not found";
+const NOT_FOUND_MESSAGE = "404 page not found";
 
-function refused(code: number, message: string): Refusal {
+function buildRefusal(code: number, message: string): Refusal {
   return { kind: "refused", code, message };
 }
 
@@ -57,12 +57,12 @@ function parseFlag(query: URLSearchParams, name: string): boolean {
   return ["1", "true"].includes(query.get(name) ?? "");
 }
 
-/** Undefined when missing, NaN when not an integer of at least `least`. */
-function parseCount(query: URLSearchParams, name: string, least: number): number | undefined {
+/** Parses a count. Returns undefined if it is missing, NaN if it is not an integer of at least `minimum`. */
+function parseCount(query: URLSearchParams, name: string, minimum: number): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
-  return value >= least ? value : NaN;
+  return value >= minimum ? value : NaN;
 }
 
 function parseSince(query: URLSearchParams, nowMs: number): number | undefined {
@@ -81,7 +81,10 @@ function parseLogs(
   const limitBytes = parseCount(query, "limitBytes", 1);
   const sinceMs = parseSince(query, nowMs);
   if ([tailLines, limitBytes, sinceMs].some((value) => Number.isNaN(value))) {
-    return refused(422, "tailLines, limitBytes, sinceSeconds or sinceTime has an invalid value");
+    return buildRefusal(
+      422,
+      "tailLines, limitBytes, sinceSeconds or sinceTime has an invalid value",
+    );
   }
   return {
     kind: "logs",
@@ -99,21 +102,21 @@ function parseLogs(
 
 function parseStreams(query: URLSearchParams): StreamQuery | Refusal {
   const tty = parseFlag(query, "tty");
-  const wanted = {
+  const streams = {
     stdin: parseFlag(query, "input"),
     stdout: parseFlag(query, "output"),
     // A terminal has only one output.
     stderr: parseFlag(query, "error") && !tty,
     tty,
   };
-  return wanted.stdin || wanted.stdout || wanted.stderr
-    ? wanted
-    : refused(400, "you must specify at least 1 of stdin, stdout, stderr");
+  return streams.stdin || streams.stdout || streams.stderr
+    ? streams
+    : buildRefusal(400, "you must specify at least 1 of stdin, stdout, stderr");
 }
 
 function parseExec(target: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
   const command = query.getAll("command");
-  if (command.length === 0) return refused(400, "the request has no command");
+  if (command.length === 0) return buildRefusal(400, "the request has no command");
   const streams = parseStreams(query);
   return "kind" in streams ? streams : { kind: "exec", target, query: { command, ...streams } };
 }
@@ -136,7 +139,7 @@ function parseVerb(
     case "exec":
       return parseExec(target, query);
     default:
-      return refused(404, NOT_FOUND);
+      return buildRefusal(404, NOT_FOUND_MESSAGE);
   }
 }
 
@@ -146,7 +149,7 @@ export function parseRequest(target: string, nowMs: number): KubeletRequest | Re
   const [, verb = "", ...segments] = path.split("/");
   const [namespace, pod, container, ...more] = segments.map(decode);
   if (namespace === undefined || pod === undefined || container === undefined || more.length > 0) {
-    return refused(404, NOT_FOUND);
+    return buildRefusal(404, NOT_FOUND_MESSAGE);
   }
   const query = new URLSearchParams(search);
   return parseVerb(verb, { namespace, pod, container }, { query, nowMs });
@@ -179,43 +182,42 @@ function describeWaiting(
   { container, pod }: ContainerName,
   status: ContainerStatus | undefined,
 ): string {
-  const about = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`;
-  if (status === undefined) return `${about} is not available`;
+  const description = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`;
+  if (status === undefined) return `${description} is not available`;
   const reason = status.state.waiting?.reason ?? "ContainerCreating";
   switch (reason) {
     case "ErrImagePull":
-      return `${about} is waiting to start: image can't be pulled`;
+      return `${description} is waiting to start: image can't be pulled`;
     case "ImagePullBackOff":
-      return `${about} is waiting to start: trying and failing to pull image`;
+      return `${description} is waiting to start: trying and failing to pull image`;
     default:
-      return `${about} is waiting to start: ${reason}`;
+      return `${description} is waiting to start: ${reason}`;
   }
 }
 
-export interface KnownPod {
+export interface PodWithContainers {
   readonly pod: Pod;
   readonly containers: readonly ContainerSummary[];
 }
 
-/** While a container waits for its restart, its latest run is also the previous one. */
+/** Finds the run whose log is requested. The latest run is also the previous one while a restart is pending. */
 export function findLogRun(
-  known: KnownPod | undefined,
+  known: PodWithContainers | undefined,
   target: ContainerName,
   previous: boolean,
 ): FoundContainer | Refusal {
-  const refused = (code: number, message: string): Refusal => ({ kind: "refused", code, message });
   const name = JSON.stringify(target.container);
   const podName = JSON.stringify(target.pod);
-  if (known === undefined) return refused(404, `pod ${podName} does not exist`);
+  if (known === undefined) return buildRefusal(404, `pod ${podName} does not exist`);
   if (!hasContainer(known.pod, target.container)) {
-    return refused(404, `container ${name} not found in pod ${podName}`);
+    return buildRefusal(404, `container ${name} not found in pod ${podName}`);
   }
   const runs = listRuns(known.containers, target.container);
   const status = findStatus(known.pod, target.container);
-  const ended = runs.slice(status?.state.waiting === undefined ? 1 : 0);
-  const run = previous ? ended.find(({ state }) => state === "EXITED") : runs[0];
+  const previousRuns = runs.slice(status?.state.waiting === undefined ? 1 : 0);
+  const run = previous ? previousRuns.find(({ state }) => state === "EXITED") : runs[0];
   if (run !== undefined) return { kind: "found", id: run.id };
-  return refused(
+  return buildRefusal(
     400,
     previous
       ? `previous terminated container ${name} in pod ${podName} not found`
@@ -224,7 +226,7 @@ export function findLogRun(
 }
 
 export function findRunningRun(
-  known: KnownPod | undefined,
+  known: PodWithContainers | undefined,
   target: ContainerName,
 ): FoundContainer | Refusal {
   if (known === undefined) return { kind: "refused", code: 404, message: "pod does not exist" };

@@ -25,7 +25,7 @@ import {
 import {
   findLogRun,
   findRunningRun,
-  type KnownPod,
+  type PodWithContainers,
   parseRequest,
   type ContainerName,
   type KubeletRequest,
@@ -47,12 +47,12 @@ export interface KubeletApiSettings {
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
-  /** All other clients are rejected. */
+  /** CA of client certificates. Clients without such a certificate are rejected. */
   readonly clientCaFile: string;
   readonly clientNames: readonly string[];
 }
 
-interface Serving extends KubeletApiDeps {
+interface ServerContext extends KubeletApiDeps {
   readonly signal: AbortSignal;
   readonly authority: ClientAuthority;
   readonly sessions: ExecSessions;
@@ -74,7 +74,7 @@ const TOO_MANY_SESSIONS: Refusal = {
 
 function parseAuthorized(
   request: IncomingMessage,
-  { authority, clock }: Serving,
+  { authority, clock }: ServerContext,
 ): KubeletRequest | Refusal {
   if (!authority.vouchesFor(request)) return UNAUTHORIZED;
   if (!["GET", "POST"].includes(request.method ?? "")) {
@@ -85,8 +85,8 @@ function parseAuthorized(
 
 async function findPod(
   target: ContainerName,
-  { pods, runtime }: Serving,
-): Promise<KnownPod | undefined> {
+  { pods, runtime }: ServerContext,
+): Promise<PodWithContainers | undefined> {
   const pod = pods.find({ namespace: target.namespace, name: target.pod });
   if (pod === undefined) return undefined;
   const labels = { [UID_LABEL]: pod.metadata.uid ?? "" };
@@ -101,14 +101,14 @@ function sendText(response: ServerResponse, code: number, text: string): void {
 function buildContainerLog(
   id: string,
   path: string,
-  { runtime, listeners }: Serving,
+  { runtime, listeners }: ServerContext,
 ): ContainerLog {
   return {
     path,
     isRunning: async () => (await runtime.findContainer(id))?.state === "RUNNING",
-    onChange: (changed, signal) => {
-      listeners.add(changed);
-      signal.addEventListener("abort", () => listeners.delete(changed), { once: true });
+    onChange: (listener, signal) => {
+      listeners.add(listener);
+      signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
     },
   };
 }
@@ -116,21 +116,21 @@ function buildContainerLog(
 async function sendLog(
   { target, previous, query }: Extract<KubeletRequest, { kind: "logs" }>,
   response: ServerResponse,
-  serving: Serving,
+  context: ServerContext,
 ): Promise<void> {
-  const disconnected = new AbortController();
+  const disconnection = new AbortController();
   response.once("close", () => {
-    disconnected.abort();
+    disconnection.abort();
   });
-  const found = findLogRun(await findPod(target, serving), target, previous);
+  const found = findLogRun(await findPod(target, context), target, previous);
   if (found.kind === "refused") {
     sendText(response, found.code, found.message);
     return;
   }
-  const path = (await serving.runtime.findContainer(found.id))?.logPath ?? "";
-  const signal = AbortSignal.any([serving.signal, disconnected.signal]);
-  const log = buildContainerLog(found.id, path, serving);
-  const chunks = await openLogReader(query, { log, clock: serving.clock, signal });
+  const path = (await context.runtime.findContainer(found.id))?.logPath ?? "";
+  const signal = AbortSignal.any([context.signal, disconnection.signal]);
+  const log = buildContainerLog(found.id, path, context);
+  const chunks = await openLogReader(query, { log, clock: context.clock, signal });
   if (chunks === undefined) {
     sendText(response, 404, `the log of container ${JSON.stringify(target.container)} was deleted`);
     return;
@@ -140,33 +140,33 @@ async function sendLog(
   await pipeline(Readable.from(chunks), response);
 }
 
-async function sendHealth(response: ServerResponse, { runtime }: Serving): Promise<void> {
+async function sendHealth(response: ServerResponse, { runtime }: ServerContext): Promise<void> {
   const problem = await runtime.problem();
   sendText(response, problem === undefined ? 200 : 500, problem ?? "ok");
 }
 
-async function answer(
+async function sendResponse(
   request: IncomingMessage,
   response: ServerResponse,
-  serving: Serving,
+  context: ServerContext,
 ): Promise<void> {
-  const parsed = parseAuthorized(request, serving);
+  const parsed = parseAuthorized(request, context);
   switch (parsed.kind) {
     case "refused":
       sendText(response, parsed.code, parsed.message);
       return;
     case "health":
-      return sendHealth(response, serving);
+      return sendHealth(response, context);
     case "attach":
     case "exec":
       sendText(response, UPGRADE_REQUIRED.code, UPGRADE_REQUIRED.message);
       return;
     case "logs":
-      return sendLog(parsed, response, serving);
+      return sendLog(parsed, response, context);
   }
 }
 
-/** The HTTP server no longer manages the connection. */
+/** Rejects an upgrade on its socket, which the HTTP server no longer manages. */
 function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   const body = `${message}\n`;
   socket.end(
@@ -175,11 +175,11 @@ function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   );
 }
 
-/** The pod's spec decides whether an attached container has a terminal, not the client. */
+/** Opens a stream and returns its URL. The pod's spec, not the client, decides whether an attached container has a TTY. */
 function openStream(
   parsed: Extract<KubeletRequest, { kind: "attach" | "exec" }>,
   containerId: string,
-  { runtime, pods }: Serving,
+  { runtime, pods }: ServerContext,
 ): Promise<string> {
   if (parsed.kind === "exec") return runtime.exec({ containerId, ...parsed.query });
   const { namespace, pod, container } = parsed.target;
@@ -189,46 +189,46 @@ function openStream(
   return runtime.attach({ containerId, ...parsed.query, tty, stderr });
 }
 
-async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> {
-  const parsed = parseAuthorized(upgrade.request, serving);
+async function answerUpgrade(upgrade: Upgrade, context: ServerContext): Promise<void> {
+  const parsed = parseAuthorized(upgrade.request, context);
   if (parsed.kind !== "exec" && parsed.kind !== "attach") {
     const notFound: Refusal = { kind: "refused", code: 404, message: "404 page not found" };
     rejectUpgrade(upgrade, parsed.kind === "refused" ? parsed : notFound);
     return;
   }
-  const found = findRunningRun(await findPod(parsed.target, serving), parsed.target);
+  const found = findRunningRun(await findPod(parsed.target, context), parsed.target);
   if (found.kind === "refused") {
     rejectUpgrade(upgrade, found);
     return;
   }
   const open = async (): Promise<JoinedStream | undefined> =>
-    joinStream(upgrade, await openStream(parsed, found.id, serving), serving.signal);
+    joinStream(upgrade, await openStream(parsed, found.id, context), context.signal);
   if (parsed.kind === "attach") await open();
-  else if (serving.sessions.isFull(found.id)) rejectUpgrade(upgrade, TOO_MANY_SESSIONS);
-  else await serving.sessions.runSession(found.id, open);
+  else if (context.sessions.isFull(found.id)) rejectUpgrade(upgrade, TOO_MANY_SESSIONS);
+  else await context.sessions.runSession(found.id, open);
 }
 
-function onRequest(serving: Serving) {
+function buildRequestHandler(context: ServerContext) {
   return (request: IncomingMessage, response: ServerResponse): void => {
-    answer(request, response, serving).catch((error: unknown) => {
-      if (response.destroyed || serving.signal.aborted) return;
-      serving.log.warn("request of the API server failed", { err: error });
+    sendResponse(request, response, context).catch((error: unknown) => {
+      if (response.destroyed || context.signal.aborted) return;
+      context.log.warn("request of the API server failed", { err: error });
       if (response.headersSent) response.destroy();
       else sendText(response, 500, messageOf(error));
     });
   };
 }
 
-function onUpgrade(serving: Serving) {
+function buildUpgradeHandler(context: ServerContext) {
   return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     if (!(socket instanceof Socket)) {
-      socket.destroy(); // not a TLS server's socket
+      socket.destroy(); // not a socket of a TLS server
       return;
     }
     const upgrade = { request, socket, head };
     socket.on("error", () => socket.destroy());
-    answerUpgrade(upgrade, serving).catch((error: unknown) => {
-      serving.log.warn("stream for the API server failed", { err: error });
+    answerUpgrade(upgrade, context).catch((error: unknown) => {
+      context.log.warn("stream for the API server failed", { err: error });
       rejectUpgrade(upgrade, { kind: "refused", code: 500, message: messageOf(error) });
     });
   };
@@ -245,13 +245,13 @@ export async function serveKubeletApi(
   const certificate = certificateInFiles(deps.files, { certFile, keyFile });
   const sessions = new ExecSessions(deps, signal);
   await sessions.killOrphans();
-  const serving: Serving = { ...deps, signal, authority, sessions, listeners: new Set() };
+  const context: ServerContext = { ...deps, signal, authority, sessions, listeners: new Set() };
   deps.runtime.watch(() => {
-    for (const changed of [...serving.listeners]) changed();
+    for (const listener of [...context.listeners]) listener();
   }, signal);
   return startServer(
-    onRequest(serving),
+    buildRequestHandler(context),
     { ...rest, certificate, clientAuthorities: [authority], demandsCertificate: true },
-    { log: deps.log, signal, onUpgrade: onUpgrade(serving) },
+    { log: deps.log, signal, onUpgrade: buildUpgradeHandler(context) },
   );
 }

@@ -14,11 +14,11 @@ import type { Store, Cache } from "@patchbay/core/interfaces";
 import { readMachine, type MachineIdentity, type MachineSources } from "./machine.ts";
 import { isStatusDue, buildNodeLabels, buildNodeStatus } from "./status.ts";
 
-/** Source: Kubernetes kubelet, nodeLeaseDurationSeconds. */
+/** Source: nodeLeaseDurationSeconds of the kubelet. */
 const LEASE_DURATION_SECONDS = 40;
-/** Source: Kubernetes core/v1 NamespaceNodeLease. */
+/** Source: NamespaceNodeLease of Kubernetes' core/v1. */
 const LEASE_NAMESPACE = "kube-node-lease";
-/** Source: Kubernetes kubelet, a quarter of the lease's duration. */
+/** A quarter of the lease's duration. Source: kubelet. */
 export const LEASE_RENEW_INTERVAL_MS = 10_000;
 
 async function renewLease(
@@ -58,7 +58,7 @@ export interface NodeDeps extends MachineSources {
   readonly watch?: LoopWatch;
 }
 
-/** Retries before the lease expires. Source: Kubernetes component-helpers lease, maxBackoff 7 s. */
+/** Delays of retries, short enough for several before the lease expires. Source: maxBackoff of Kubernetes' lease code. */
 const HEARTBEAT_BACKOFF = { firstMs: 200, maxMs: 7000, jitter: 0.5 };
 
 async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | undefined> {
@@ -72,7 +72,7 @@ async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | 
   }
 }
 
-/** Labels of other clients remain. */
+/** Creates the node or updates its status and labels if that is due. Preserves the labels of other clients. */
 async function reportNode(
   deps: NodeDeps,
   previous: KubeNode | undefined,
@@ -94,7 +94,7 @@ async function reportNode(
   }
   const hasLabels = covers(previous.metadata.labels, labels);
   if (hasLabels && !isStatusDue(previous, status, nowMs)) return previous;
-  // Like a kubelet, because the node's account may write only the status.
+  // Patches the subresource, like a kubelet, because the node's account may write only the status.
   const metadata = { resourceVersion: previous.metadata.resourceVersion, labels };
   const patch = { type: "merge", fields: { metadata, status } } as const;
   return deps.store.patch(NODES, { name: nodeName }, patch, { subresource: "status" });
@@ -105,7 +105,7 @@ export async function sendHeartbeat(deps: NodeDeps, previous: KubeNode | undefin
   if (node !== undefined) await renewLease(deps, node);
 }
 
-/** `nodes` caches only this node. */
+/** Sends heartbeats until the signal is aborted. `nodes` caches only this node. */
 export async function runHeartbeat(
   deps: NodeDeps,
   nodes: Cache<KubeNode>,

@@ -20,17 +20,17 @@ export async function runProgram(
 }
 
 export interface MachineIdentity {
-  /** In the notation of Node.js: `x64` or `arm64`. */
+  /** Name of the CPU architecture in Node.js: `x64` or `arm64`. */
   readonly architecture: string;
   readonly hostIp: string;
-  /** Source: proc(5) random/boot_id */
+  /** Source: random/boot_id, see proc(5). */
   readonly bootId: string;
   /** Empty when missing. Source: machine-id(5). */
   readonly machineId: string;
   /** Empty when missing. Source: SMBIOS. */
   readonly systemUuid: string;
   readonly kernelVersion: string;
-  /** Source: os-release(5), PRETTY_NAME. */
+  /** Source: PRETTY_NAME, see os-release(5). */
   readonly osImage: string;
   /** For example `containerd://1.6.20`. */
   readonly runtimeVersion: string;
@@ -40,14 +40,14 @@ export interface MachineFacts {
   readonly cpus: number;
   readonly memoryKiB: number;
   readonly memoryAvailableKiB: number;
-  /** File system of the pods' directories. */
+  /** Size of the file system of the pods' directories. */
   readonly diskKiB: number;
   readonly diskFreeKiB: number;
   readonly threads: number;
   readonly threadsMax: number;
   readonly devices: readonly string[];
   readonly hasDefaultNetwork: boolean;
-  /** Why no pod can run; undefined when pods can. */
+  /** Reason why no pod can run; undefined when pods can run. */
   readonly runtimeProblem: string | undefined;
 }
 
@@ -56,9 +56,9 @@ interface IpLink {
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
 }
 
-/** Skips the loopback link, where clusters may put addresses of Services. */
+/** Returns the first global address. Skips the loopback link, to which clusters may add addresses of Services. */
 export function parseHostIp(text: string): string {
-  // Source: iproute2 `ip -j addr`
+  // Source: output of iproute2's `ip -j addr`.
   const links = JSON.parse(text === "" ? "[]" : text) as readonly IpLink[];
   const addresses = links
     .filter(({ flags = [] }) => !flags.includes("LOOPBACK"))
@@ -93,7 +93,7 @@ function parseNumber(text: string, pattern: RegExp): number {
 }
 
 async function listDevices(files: Files): Promise<readonly string[]> {
-  // vhost-user sockets are directories, so their number is unlimited.
+  // A vhost-user resource is a directory, not a device, so it is always present.
   const resources: string[] = [names.VHOST_USER_RESOURCE];
   for (const [resource, device] of DEVICES) {
     if (await files.exists(device)) resources.push(resource);
@@ -116,11 +116,11 @@ async function runtimeProblem({ runtime }: MachineSources): Promise<string | und
   }
 }
 
-/** Each thread needs a pid. Source: proc(5) threads-max, pid_max; Kubernetes kubelet, node.stats.rlimit */
+/** Returns the maximum number of threads, each of which needs a pid. Source: proc(5); node.stats.rlimit of kubelets. */
 async function readThreadsMax(files: Files): Promise<number> {
-  const names = ["threads-max", "pid_max"];
-  const most = names.map((name) => readLine(files, `/proc/sys/kernel/${name}`));
-  return Math.min(...(await Promise.all(most)).map(Number));
+  const settings = ["threads-max", "pid_max"];
+  const limits = settings.map((name) => readLine(files, `/proc/sys/kernel/${name}`));
+  return Math.min(...(await Promise.all(limits)).map(Number));
 }
 
 export async function readMachine(sources: MachineSources): Promise<MachineFacts> {

@@ -5,49 +5,49 @@ import { names, type KubeNode, type NodeCondition } from "@patchbay/api";
 import { covers } from "@patchbay/base";
 import { isExtendedResource } from "@patchbay/core/node";
 
-/** Twice the measured use of the services, containerd and its shims. Source: docs/performance.md. */
+/** Memory withheld from pods: twice what the services, containerd and its shims use. Source: docs/performance.md. */
 const RESERVED_MEMORY_KIB = 2 ** 20;
-/** The services use less on small machines. */
+/** Maximum share of the memory withheld from pods, for small machines, on which the services use less. */
 const RESERVED_MEMORY_SHARE = 0.25;
-/** Leaves processes for the services and a login shell. */
+/** Share of the machine's processes for pods; the rest is for the services and a login shell. */
 const POD_PROCESSES_SHARE = 0.8;
 
 interface PodQuota {
   readonly memoryKiB: number;
-  /** Processes and threads. */
+  /** Maximum number of processes and threads of all pods. */
   readonly processes: number;
 }
 
-/** The control plane shares the machine and must survive greedy pods. */
+/** Computes the limits of all pods together, so that the control plane on the same machine survives greedy pods. */
 export function computePodQuota({
   memoryKiB,
   threadsMax,
 }: Pick<MachineFacts, "memoryKiB" | "threadsMax">): PodQuota {
-  const reserved = Math.min(RESERVED_MEMORY_KIB, Math.ceil(memoryKiB * RESERVED_MEMORY_SHARE));
+  const reservedKiB = Math.min(RESERVED_MEMORY_KIB, Math.ceil(memoryKiB * RESERVED_MEMORY_SHARE));
   return {
-    memoryKiB: memoryKiB - reserved,
+    memoryKiB: memoryKiB - reservedKiB,
     processes: Math.floor(threadsMax * POD_PROCESSES_SHARE),
   };
 }
 
 export type NodeStatus = NonNullable<KubeNode["status"]>;
 
-/** Source: Kubernetes kubelet, maxPods. */
+/** Source: maxPods of the kubelet. */
 const PODS_MAX = "110";
-/** Like KubeVirt's device plugin; in the canonical form of a quantity. */
+/** Capacity for each device, as a canonical quantity. Source: device plugin of KubeVirt. */
 const DEVICES_MAX = "1k";
-/** Source: Kubernetes kubelet, evictionHard memory.available. */
+/** Source: evictionHard of the kubelet, memory.available. */
 const MEMORY_PRESSURE_KIB = 100 * 1024;
-/** Of free disk and of free threads. Source: kubelet, evictionHard nodefs.available. */
+/** Share of free disk or threads below which pressure is reported. Source: evictionHard of the kubelet. */
 const PRESSURE_SHARE = 0.1;
-/** Prevents flapping. Source: kubelet, evictionPressureTransitionPeriod. */
+/** Minimum duration of a pressure, against flapping. Source: evictionPressureTransitionPeriod of the kubelet. */
 const PRESSURE_MIN_MS = 300_000;
-/** Source: Kubernetes kubelet, nodeStatusReportFrequency. */
+/** Source: nodeStatusReportFrequency of the kubelet. */
 export const STATUS_HEARTBEAT_MS = 300_000;
-/** A control plane checks the version skew. */
+/** Version reported to control planes, which check the version skew. */
 const KUBELET_VERSION = "v1.30.0+patchbay";
 
-/** Go's names. */
+/** Names in Kubernetes of Node.js' architectures that differ. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 
 interface NodeFacts {
@@ -55,7 +55,7 @@ interface NodeFacts {
   readonly identity: MachineIdentity;
   readonly machine: MachineFacts;
   readonly nowMs: number;
-  /** RFC 3339. */
+  /** Time of `nowMs`, RFC 3339. */
   readonly now: string;
   /** Port of the kubelet API; 0 when it is not served. */
   readonly port: number;
@@ -69,12 +69,12 @@ export function buildNodeLabels(
     "kubernetes.io/arch": ARCHITECTURES[architecture] ?? architecture,
     "kubernetes.io/hostname": name,
     "kubernetes.io/os": "linux",
-    // Required by node selectors of KubeVirt's clients. Source: KubeVirt api/core/v1 types.go NodeSchedulable
+    // Required by node selectors of KubeVirt's clients. Source: NodeSchedulable of KubeVirt's api/core/v1.
     "kubevirt.io/schedulable": "true",
   };
 }
 
-/** The largest unit with a whole number. Source: Kubernetes resource.Quantity. */
+/** Prints the size with the largest unit that gives a whole number. Source: resource.Quantity of Kubernetes. */
 function printKiB(kib: number): string {
   const units = ["Ki", "Mi", "Gi", "Ti"];
   let unit = 0;
@@ -100,7 +100,7 @@ const OWN_DOMAINS: readonly string[] = [names.TUN_RESOURCE, names.VHOST_USER_RES
   (resource) => resource.replace(/\/.*/, "/"),
 );
 
-/** Resources that other writers added. Source: Kubernetes kubelet, nodestatus.MachineInfo. */
+/** Lists the resources that other writers added. Source: nodestatus.MachineInfo of the kubelet. */
 function listForeignResources(previous: KubeNode | undefined): Readonly<Record<string, string>> {
   const all = Object.entries(previous?.status?.capacity ?? {});
   return Object.fromEntries(
@@ -111,7 +111,7 @@ function listForeignResources(previous: KubeNode | undefined): Readonly<Record<s
   );
 }
 
-/** Milliseconds since 1970; NaN when the text is no time. */
+/** Returns milliseconds since 1970; NaN if the text is not a time. */
 function parseTime(text: string | undefined): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text ?? "");
@@ -124,15 +124,15 @@ interface Finding {
   readonly message: string;
 }
 
-function pressure(type: string, what: string, isUnderPressure: boolean): Finding {
-  const reason = `${isUnderPressure ? "HasInsufficient" : "HasSufficient"}${what}`;
+function buildPressureFinding(type: string, resource: string, isUnderPressure: boolean): Finding {
+  const reason = `${isUnderPressure ? "HasInsufficient" : "HasSufficient"}${resource}`;
   const message = isUnderPressure
-    ? `the machine is low on ${what}`
-    : `the machine has enough ${what}`;
+    ? `the machine is low on ${resource}`
+    : `the machine has enough ${resource}`;
   return { type, isTrue: isUnderPressure, reason, message };
 }
 
-function readiness({ runtimeProblem }: MachineFacts): Finding {
+function buildReadinessFinding({ runtimeProblem }: MachineFacts): Finding {
   const isTrue = runtimeProblem === undefined;
   const reason = isTrue ? "NodeRuntimeReady" : "ContainerRuntimeNotReady";
   return { type: "Ready", isTrue, reason, message: runtimeProblem ?? "the node runtime is ready" };
@@ -149,10 +149,14 @@ function listFindings(machine: MachineFacts): readonly Finding[] {
         ? "the pods' default network is configured"
         : "the pods' default network has no configuration",
     },
-    pressure("MemoryPressure", "Memory", machine.memoryAvailableKiB < MEMORY_PRESSURE_KIB),
-    pressure("DiskPressure", "Disk", diskFreeKiB < diskKiB * PRESSURE_SHARE),
-    pressure("PIDPressure", "PID", threadsMax - threads < threadsMax * PRESSURE_SHARE),
-    readiness(machine),
+    buildPressureFinding(
+      "MemoryPressure",
+      "Memory",
+      machine.memoryAvailableKiB < MEMORY_PRESSURE_KIB,
+    ),
+    buildPressureFinding("DiskPressure", "Disk", diskFreeKiB < diskKiB * PRESSURE_SHARE),
+    buildPressureFinding("PIDPressure", "PID", threadsMax - threads < threadsMax * PRESSURE_SHARE),
+    buildReadinessFinding(machine),
   ];
 }
 
@@ -181,14 +185,15 @@ function buildCondition(
   return { type, status, reason, message, lastTransitionTime, lastHeartbeatTime: now };
 }
 
-/** Preserves the order, and the conditions of other writers. */
+/** Builds the conditions. Preserves their order and the conditions of other writers. */
 function buildConditions(
-  known: readonly NodeCondition[],
+  previousConditions: readonly NodeCondition[],
   facts: NodeFacts,
 ): readonly NodeCondition[] {
   const findings = listFindings(facts.machine);
-  const isNew = (finding: Finding): boolean => !known.some(({ type }) => type === finding.type);
-  const updated = known.map((previous) => {
+  const isNew = (finding: Finding): boolean =>
+    !previousConditions.some(({ type }) => type === finding.type);
+  const updated = previousConditions.map((previous) => {
     const finding = findings.find(({ type }) => type === previous.type);
     return finding === undefined ? previous : buildCondition(previous, finding, facts);
   });

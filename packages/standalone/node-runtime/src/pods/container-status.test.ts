@@ -20,7 +20,7 @@ function container(name: string, ready: boolean): ContainerStatus {
 
 function conditions(change: Partial<ConditionFacts> = {}): readonly Condition[] {
   return buildConditions({
-    before: [],
+    previousConditions: [],
     isFinished: false,
     hasFailed: false,
     isInitialized: true,
@@ -133,7 +133,9 @@ describe("the time of the last transition", () => {
   ])("$name", ({ given, want }) => {
     const other: Condition = { type: "Ready", status: "False", ...since("other") };
     const before: Condition = { type: "Initialized", ...given };
-    expect(find(conditions({ before: [other, before] }), "Initialized")).toMatchObject(since(want));
+    expect(find(conditions({ previousConditions: [other, before] }), "Initialized")).toMatchObject(
+      since(want),
+    );
   });
 });
 
@@ -144,7 +146,7 @@ test("conditions stay in their order, and those of other owners stay as they are
     reason: "Closed",
   };
   const before: readonly Condition[] = [imageOfOtherPods, { type: "Ready", status: "True" }];
-  const found = conditions({ before });
+  const found = conditions({ previousConditions: before });
   expect(found[0]).toBe(imageOfOtherPods);
   expect(found.map(({ type }) => type)).toEqual([
     "example.com/Gate",
@@ -296,17 +298,20 @@ describe("a container that waits", () => {
   test.each<{ name: string; given: Given; want: object; of?: typeof INIT }>([
     {
       name: "for volumes before all else",
-      given: { paused: paused("container compute", "sandbox", "volumes"), images: failed("a") },
+      given: {
+        pausedSteps: paused("container compute", "sandbox", "volumes"),
+        images: failed("a"),
+      },
       want: { ...FAILED, message: "volumes" },
     },
     {
       name: "for its sandbox",
-      given: { paused: paused("container compute", "sandbox") },
+      given: { pausedSteps: paused("container compute", "sandbox") },
       want: { ...FAILED, message: "sandbox" },
     },
     {
       name: "for its own start",
-      given: { paused: paused("container other", "container compute") },
+      given: { pausedSteps: paused("container other", "container compute") },
       want: { ...FAILED, message: "container compute" },
     },
     {
@@ -408,7 +413,7 @@ describe("a container that is started again", () => {
       given: {
         spec,
         containers: [ended(late)],
-        paused: new Map([["container compute", { pauseMs: 1, shown: FAILED }]]),
+        pausedSteps: new Map([["container compute", { pauseMs: 1, shown: FAILED }]]),
       },
       want: { state: { waiting: FAILED }, lastState: terminated },
     },

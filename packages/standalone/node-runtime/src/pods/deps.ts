@@ -12,7 +12,7 @@ import type { Stops } from "./stops.ts";
 
 export interface Volumes {
   /**
-   * Idempotent. Returns each volume's path on the host, by name.
+   * Prepares the volumes and returns their paths on the host, by volume name. Idempotent.
    * @throws AppError while a volume's object is missing
    */
   prepare(pod: Pod): Promise<ReadonlyMap<string, string>>;
@@ -26,26 +26,26 @@ export interface ProbedContainer {
   readonly podIps: readonly string[];
 }
 
-/** Probes of running containers; a changed result wakes the pod. */
+/** Probes of running containers. A changed result enqueues the pod. */
 export interface Probes {
   retain(uid: string, containers: readonly ProbedContainer[]): void;
-  /** By container id; contains no containers without probes. */
+  /** Returns the health of the containers that have probes, by container id. */
   findHealth(uid: string): ReadonlyMap<string, ContainerHealth>;
 }
 
-/** Ends shims of sandboxes that the runtime has lost. */
+/** Kills the shims of sandboxes that the runtime has lost. */
 export interface Sweeper {
   readonly now: () => Promise<void>;
-  /** Sweeps now and a few times later, because containerd undoes an interrupted start in its own time. */
+  /** Sweeps now and several times later, because containerd needs time to undo an interrupted start. */
   readonly afterInterruption: () => void;
 }
 
 export interface PodDeps {
   readonly store: Store;
-  /** The pods of this node, indexed by {@link BY_UID}. */
+  /** Pods of this node, indexed by {@link BY_UID}. */
   readonly pods: Cache<Pod>;
   readonly runtime: ContainerRuntime;
-  /** Scheme of the container ids in a pod's status. */
+  /** Scheme of the container ids in pod statuses, for example `containerd`. */
   readonly runtimeName: string;
   readonly files: Files;
   readonly disk: Pick<VolumeDisk, "readKind">;
@@ -62,8 +62,8 @@ export interface PodDeps {
   readonly stops: Stops;
   readonly sweeper: Sweeper;
   readonly observeNetworks: <T>(makeSandbox: () => Promise<T>) => Promise<T>;
-  /** Sandboxes whose network this process has released. */
-  readonly released: Set<string>;
+  /** Ids of sandboxes whose network this process has released. */
+  readonly releasedSandboxIds: Set<string>;
 }
 
 export const BY_UID = "uid";

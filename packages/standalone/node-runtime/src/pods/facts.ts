@@ -2,7 +2,7 @@
 import type { Container, Pod } from "@patchbay/api";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/interfaces";
 
-/** Addresses are read only while the sandbox is ready. */
+/** A sandbox with its addresses, which are empty unless the sandbox is ready. */
 export interface SandboxFacts extends SandboxSummary {
   readonly ips: readonly string[];
 }
@@ -11,7 +11,7 @@ export interface ContainerFacts extends ContainerStatus {
   readonly sandboxId: string;
 }
 
-/** Why a step is blocked, as shown in the pod's status. */
+/** Reason of a blocked step, as reported in the pod's status. */
 export interface Reason {
   /** For example `ErrImagePull`. */
   readonly reason: string;
@@ -22,7 +22,7 @@ export type ImageFacts =
   | { readonly kind: "present"; readonly image: ContainerImage }
   | { readonly kind: "absent" }
   | { readonly kind: "pulling" }
-  /** The pull failed or is forbidden; the next attempt follows after the pause. */
+  /** The pull failed or is forbidden, and is retried after `pauseMs`. */
   | { readonly kind: "failed"; readonly shown: Reason; readonly pauseMs: number };
 
 export interface PausedStep {
@@ -39,25 +39,25 @@ export interface ContainerHealth {
 export const SANDBOX_STEP = "sandbox";
 export const VOLUMES_STEP = "volumes";
 
-export function containerStep(container: string): string {
+export function containerStepName(container: string): string {
   return `container ${container}`;
 }
 
 export interface PodFacts {
   readonly uid: string;
-  /** Undefined when the object was deleted. */
+  /** Undefined if the object was deleted. */
   readonly pod: Pod | undefined;
-  /** Newest first. */
+  /** Sandboxes of the pod, newest first. */
   readonly sandboxes: readonly SandboxFacts[];
   readonly containers: readonly ContainerFacts[];
-  /** Only images that a container or volume still waits for, by reference. */
+  /** Images that a container or volume still needs, by reference. */
   readonly images: ReadonlyMap<string, ImageFacts>;
-  readonly paused: ReadonlyMap<string, PausedStep>;
-  /** Why the node rejects the pod. */
+  readonly pausedSteps: ReadonlyMap<string, PausedStep>;
+  /** Reason why the node rejects the pod; undefined if it admits the pod. */
   readonly rejection: Reason | undefined;
-  /** Sandboxes whose network this process has released. */
-  readonly released: ReadonlySet<string>;
-  /** By container id; contains no containers without probes. */
+  /** Ids of sandboxes whose network this process has released. */
+  readonly releasedSandboxIds: ReadonlySet<string>;
+  /** Health of the containers that have probes, by container id. */
   readonly health: ReadonlyMap<string, ContainerHealth>;
   readonly hasLeftovers: boolean;
 }
@@ -66,7 +66,7 @@ export interface LivePodFacts extends PodFacts {
   readonly pod: Pod;
 }
 
-export function readySandbox({ sandboxes }: PodFacts): SandboxFacts | undefined {
+export function findReadySandbox({ sandboxes }: PodFacts): SandboxFacts | undefined {
   return sandboxes.find(({ state }) => state === "READY");
 }
 
@@ -74,34 +74,35 @@ export function findLatest(facts: PodFacts, name: string): ContainerFacts | unde
   return facts.containers.find((one) => one.name === name);
 }
 
-export function statusBefore({ pod }: Pick<PodFacts, "pod">, name: string): StatusBefore {
+export function findReportedStatus({ pod }: Pick<PodFacts, "pod">, name: string): ReportedStatus {
   const { containerStatuses = [], initContainerStatuses = [] } = pod?.status ?? {};
   return [...containerStatuses, ...initContainerStatuses].find((one) => one.name === name);
 }
 
-type StatusBefore =
+type ReportedStatus =
   | NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
   | undefined;
 
-/** The runtime may have forgotten the container, but the object's status has not. */
+/** Returns whether the container was ever created, also according to the pod's status: the runtime may have removed it. */
 export function wasCreated(facts: PodFacts, name: string): boolean {
   return (
-    findLatest(facts, name) !== undefined || statusBefore(facts, name)?.containerID !== undefined
+    findLatest(facts, name) !== undefined ||
+    findReportedStatus(facts, name)?.containerID !== undefined
   );
 }
 
 export function nextAttempt(facts: PodFacts, name: string): number {
   if (!wasCreated(facts, name)) return 0;
   const latestAttempt = findLatest(facts, name)?.attempt ?? 0;
-  return Math.max(latestAttempt, statusBefore(facts, name)?.restartCount ?? 0) + 1;
+  return Math.max(latestAttempt, findReportedStatus(facts, name)?.restartCount ?? 0) + 1;
 }
 
-/** Init containers first. */
+/** Lists the containers of the spec, init containers first. */
 export function listPodContainers({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers];
 }
 
-/** Undefined when the pod may start, or has started. */
-export function finalRejection({ rejection, sandboxes }: PodFacts): Reason | undefined {
+/** Returns why the pod never starts; undefined if it may start or has started. */
+export function findFinalRejection({ rejection, sandboxes }: PodFacts): Reason | undefined {
   return sandboxes.length > 0 ? undefined : rejection;
 }

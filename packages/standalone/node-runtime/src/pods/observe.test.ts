@@ -64,7 +64,7 @@ test.each([{ has: true }, { has: false }])("remains of a pod are found: $has", a
   if (has) await world.files.ensureDirectory(`/p/${UID}`);
   const facts = await observe(UID, world.deps);
   expect(facts).toMatchObject({ pod: undefined, hasLeftovers: has, rejection: undefined });
-  expect([facts.images.size, facts.paused.size]).toEqual([0, 0]);
+  expect([facts.images.size, facts.pausedSteps.size]).toEqual([0, 0]);
 });
 
 test("a step that is held is known until the pod's specification changes", async () => {
@@ -75,13 +75,13 @@ test("a step that is held is known until the pod's specification changes", async
   for (const name of ["volumes", "sandbox", "container compute", "container gone"]) {
     deps.stepBackoff.fail({ scope: UID, name, inputs }, { code: "CRI_FAILED", shown });
   }
-  expect([...(await observe(UID, deps)).paused.keys()]).toEqual([
+  expect([...(await observe(UID, deps)).pausedSteps.keys()]).toEqual([
     "volumes",
     "sandbox",
     "container compute",
   ]);
   await world.put(aPod({ containers: [aContainer({ tty: true })] }));
-  expect((await observe(UID, deps)).paused.size).toBe(0);
+  expect((await observe(UID, deps)).pausedSteps.size).toBe(0);
 });
 
 test.each<{ name: string; pod: Pod; want: boolean }>([

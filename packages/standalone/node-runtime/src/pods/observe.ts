@@ -6,7 +6,7 @@ import {
   type ContainerFacts,
   type LivePodFacts,
   type Reason,
-  containerStep,
+  containerStepName,
   SANDBOX_STEP,
   VOLUMES_STEP,
   type PausedStep,
@@ -23,10 +23,10 @@ import { listImageUses } from "./pulls.ts";
 import { checkedPodDirectory } from "../volumes/layout.ts";
 import { findFinalPhase } from "./progress.ts";
 
-/** Source: kubecontainer, MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines. */
+/** Source: MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines of Kubernetes. */
 const MESSAGE_BYTES = 2048;
 const MESSAGE_LINES = 80;
-/** Bytes read from the end of the log; each line also carries a timestamp. */
+/** Bytes read from the end of the log: more than MESSAGE_BYTES, because each line also has a timestamp. */
 const TAIL_BYTES = 16 * 1024;
 const NEWLINE = "\n";
 
@@ -37,9 +37,9 @@ function parseLogText(line: string): string {
     : record.text.toString("latin1") + (record.isPartial ? "" : NEWLINE);
 }
 
-/** The log's tail may start in the middle of a line. */
+/** Returns the text of the log's tail, which may start in the middle of a line. */
 export function parseLogTail(tail: Buffer): string {
-  // latin1 maps each byte to one character, so offsets in the text are offsets in bytes.
+  // latin1 maps each byte to one character, so that offsets in the text are offsets in bytes.
   const logText = tail.toString("latin1").split(NEWLINE).map(parseLogText).join("").trimEnd();
   const lines = logText.split(NEWLINE).slice(-MESSAGE_LINES).join(NEWLINE);
   return Buffer.from(lines.slice(-MESSAGE_BYTES), "latin1").toString("utf8");
@@ -62,7 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/** Applies to failed containers with `FallbackToLogsOnError`. */
+/** Adds the log's tail as message of failed containers that have the policy `FallbackToLogsOnError`. */
 export async function withLogTails({
   pod,
   containers,
@@ -75,9 +75,10 @@ export async function withLogTails({
       .map(({ name }) => name),
   );
   return Promise.all(
-    containers.map(async (left) => {
-      if (!fallbackNames.has(left.name) || !hasFailedWithoutMessage(left)) return left;
-      return { ...left, message: parseLogTail(await readTail(left.logPath)) };
+    containers.map(async (container) => {
+      if (!fallbackNames.has(container.name) || !hasFailedWithoutMessage(container))
+        return container;
+      return { ...container, message: parseLogTail(await readTail(container.logPath)) };
     }),
   );
 }
@@ -89,7 +90,7 @@ export function findPolicyViolation(pod: Pod): Reason | undefined {
   return { reason: "PodForbidden", message };
 }
 
-function byAge(
+function compareNewestFirst(
   left: { readonly createdAt: bigint },
   right: { readonly createdAt: bigint },
 ): number {
@@ -102,12 +103,13 @@ async function observeSandboxes(
 ): Promise<readonly SandboxFacts[]> {
   const found = await runtime.listSandboxes({ labels: { [UID_LABEL]: uid } });
   const sorted = [...found].sort(
-    (left, right) => right.metadata.attempt - left.metadata.attempt || byAge(left, right),
+    (left, right) =>
+      right.metadata.attempt - left.metadata.attempt || compareNewestFirst(left, right),
   );
   return Promise.all(
-    sorted.map(async (left): Promise<SandboxFacts> => {
-      const status = left.state === "READY" ? await runtime.findSandbox(left.id) : undefined;
-      return { ...left, ...status, ips: status?.ips ?? [] };
+    sorted.map(async (sandbox): Promise<SandboxFacts> => {
+      const status = sandbox.state === "READY" ? await runtime.findSandbox(sandbox.id) : undefined;
+      return { ...sandbox, ...status, ips: status?.ips ?? [] };
     }),
   );
 }
@@ -123,15 +125,17 @@ async function observeContainers(
       return status === undefined ? [] : [{ ...status, sandboxId }];
     }),
   );
-  return facts.flat().sort((left, right) => right.attempt - left.attempt || byAge(left, right));
+  return facts
+    .flat()
+    .sort((left, right) => right.attempt - left.attempt || compareNewestFirst(left, right));
 }
 
-/** A failed step is retried at once when the pod's spec has changed. */
+/** Serializes the inputs of the pod's steps. A failed step is retried at once when they have changed. */
 export function serializeInputs(pod: Pod | undefined): string {
   return JSON.stringify(pod?.spec);
 }
 
-function observePaused(
+function observePausedSteps(
   uid: string,
   pod: Pod,
   { stepBackoff }: PodDeps,
@@ -139,7 +143,7 @@ function observePaused(
   const names = [
     VOLUMES_STEP,
     SANDBOX_STEP,
-    ...listPodContainers(pod).map(({ name }) => containerStep(name)),
+    ...listPodContainers(pod).map(({ name }) => containerStepName(name)),
   ];
   const inputs = serializeInputs(pod);
   return new Map(
@@ -161,7 +165,7 @@ async function observeImages(
   const images = new Map<string, ImageFacts>();
   const isRunning = facts.containers.some(({ state }) => state === "RUNNING");
   for (const use of listImageUses(facts)) {
-    // A running pod has its volumes mounted already.
+    // The volumes of a running pod are already mounted.
     if (isRunning && use.start.startsWith("volume ")) continue;
     const credentials = (): ReturnType<typeof findPullCredentials> =>
       findPullCredentials(store, pod, use.reference);
@@ -196,9 +200,9 @@ export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
     sandboxes,
     containers,
     hasLeftovers,
-    released: deps.released,
+    releasedSandboxIds: deps.releasedSandboxIds,
     images: new Map(),
-    paused: pod === undefined ? new Map() : observePaused(uid, pod, deps),
+    pausedSteps: pod === undefined ? new Map() : observePausedSteps(uid, pod, deps),
     rejection: pod === undefined ? undefined : findRejection(pod, { deps, sandboxes }),
     health: deps.probes.findHealth(uid),
   };

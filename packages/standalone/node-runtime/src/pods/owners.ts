@@ -4,23 +4,23 @@ import { findPodUid } from "../translate/labels.ts";
 
 export interface Owners {
   retain(uid: string, ids: readonly string[]): void;
-  /** Undefined when the runtime no longer knows the id. */
+  /** Returns the uid of the pod that owns the sandbox or container; undefined if the runtime does not know the id. */
   find(id: string): Promise<string | undefined>;
 }
 
 export function createOwners(runtime: ContainerRuntime): Owners {
-  const uids = new Map<string, string>();
-  const listIds = new Map<string, readonly string[]>();
+  const uidById = new Map<string, string>();
+  const idsByUid = new Map<string, readonly string[]>();
   return {
     retain: (uid, ids) => {
-      for (const id of listIds.get(uid) ?? []) uids.delete(id);
-      for (const id of ids) uids.set(id, uid);
-      if (ids.length === 0) listIds.delete(uid);
-      else listIds.set(uid, ids);
+      for (const id of idsByUid.get(uid) ?? []) uidById.delete(id);
+      for (const id of ids) uidById.set(id, uid);
+      if (ids.length === 0) idsByUid.delete(uid);
+      else idsByUid.set(uid, ids);
     },
     find: async (id) => {
-      const known = uids.get(id);
-      if (known !== undefined) return known;
+      const knownUid = uidById.get(id);
+      if (knownUid !== undefined) return knownUid;
       const found = (await runtime.findContainer(id)) ?? (await runtime.findSandbox(id));
       return found === undefined ? undefined : findPodUid(found.labels);
     },

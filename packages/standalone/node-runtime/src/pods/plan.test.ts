@@ -57,7 +57,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     facts: podFacts({
       sandboxes: [aSandbox()],
       containers: [aRun({ state: "EXITED" })],
-      released: new Set(["s0"]),
+      releasedSandboxIds: new Set(["s0"]),
     }),
     want: [],
   },
@@ -134,7 +134,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "a step that failed is waited for",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      paused: new Map([["container compute", { shown: SHOWN, pauseMs: 5 }]]),
+      pausedSteps: new Map([["container compute", { shown: SHOWN, pauseMs: 5 }]]),
     }),
     want: ["wait"],
   },
@@ -271,7 +271,7 @@ describe("a plan", () => {
       facts: {
         sandboxes: [aSandbox()],
         containers: [aRun({ state: "CREATED" })],
-        paused: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
+        pausedSteps: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
       },
       want: [wait(5)],
     },
@@ -279,18 +279,18 @@ describe("a plan", () => {
       name: "waits with volumes that failed, and starts nothing",
       facts: {
         sandboxes: [aSandbox()],
-        paused: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
+        pausedSteps: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
       },
       want: [wait(6)],
     },
     {
       name: "waits with volumes that failed before the sandbox is made",
-      facts: { paused: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { pausedSteps: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {
       name: "waits with a sandbox that failed",
-      facts: { paused: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { pausedSteps: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {
@@ -447,7 +447,7 @@ describe("a plan", () => {
       facts: {
         sandboxes: [aSandbox({ id: "s1" }), aSandbox()],
         containers: [aRun({ state: "EXITED" })],
-        released: new Set(["s1"]),
+        releasedSandboxIds: new Set(["s1"]),
       },
       want: [{ kind: "stopSandbox", id: "s0" }],
     },

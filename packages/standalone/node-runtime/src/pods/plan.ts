@@ -2,10 +2,10 @@
 import type { Container, Pod } from "@patchbay/api";
 import {
   listPodContainers,
-  containerStep,
+  containerStepName,
   findLatest,
   nextAttempt,
-  readySandbox,
+  findReadySandbox,
   SANDBOX_STEP,
   VOLUMES_STEP,
   type ContainerFacts,
@@ -14,7 +14,7 @@ import {
 } from "./facts.ts";
 import {
   findFinalPhase,
-  nextInit,
+  findNextInitContainer,
   shouldRestart,
   toMilliseconds,
   parseRestartDelay,
@@ -25,7 +25,7 @@ export interface StartContainer {
   readonly kind: "startContainer";
   readonly container: string;
   readonly attempt: number;
-  /** Back-off before this start, seconds; unset on the first start. */
+  /** Delay before this start; unset on the first start. */
   readonly delaySeconds?: number;
   /** Id of a container that was created but never started. */
   readonly createdId?: string;
@@ -36,7 +36,7 @@ export type PodAction =
   | { readonly kind: "runSandbox"; readonly attempt: number }
   | { readonly kind: "pullImage"; readonly reference: string }
   | StartContainer
-  /** Does not wait for the container's end. */
+  /** Starts a stop, without waiting for the container's end. */
   | { readonly kind: "stopContainer"; readonly id: string; readonly graceSeconds: number }
   | { readonly kind: "removeContainer"; readonly id: string }
   | { readonly kind: "stopSandbox"; readonly id: string }
@@ -47,13 +47,13 @@ export type PodAction =
 
 /** Dead containers retained per name besides the latest one, for `kubectl logs --previous`. */
 const DEAD_RETAINED = 1;
-/** Source: Kubernetes, default terminationGracePeriodSeconds. */
+/** Source: default terminationGracePeriodSeconds of Kubernetes. */
 const GRACE_SECONDS = 30;
-/** Pause before the third sandbox in a row, milliseconds; doubles with each further one. */
+/** Delay before the third sandbox of a pod. Doubles for each further sandbox. */
 const SANDBOX_BACKOFF_MS = 1000;
 const SANDBOX_DOUBLINGS_MAX = 8;
 
-function wait(ms: number): PodAction {
+function buildWait(ms: number): PodAction {
   return { kind: "wait", ms: Math.ceil(ms) };
 }
 
@@ -61,16 +61,16 @@ function isAlive({ state }: ContainerFacts): boolean {
   return state === "RUNNING" || state === "UNKNOWN";
 }
 
-function removeSandboxes(facts: PodFacts): readonly PodAction[] {
+function planSandboxRemoval(facts: PodFacts): readonly PodAction[] {
   return facts.sandboxes.flatMap(({ id }): readonly PodAction[] => [
     { kind: "stopSandbox", id },
     { kind: "removeSandbox", id },
   ]);
 }
 
-function removeAll(facts: PodFacts): readonly PodAction[] {
+function planRemoval(facts: PodFacts): readonly PodAction[] {
   return [
-    ...removeSandboxes(facts),
+    ...planSandboxRemoval(facts),
     ...(facts.hasLeftovers || facts.sandboxes.length > 0
       ? [{ kind: "removeRemains" } as const]
       : []),
@@ -79,51 +79,55 @@ function removeAll(facts: PodFacts): readonly PodAction[] {
 
 function planDeletion(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const alive = facts.containers.filter(isAlive);
-  // Kubernetes sets it to the time of the request plus the grace period.
+  // Kubernetes sets deletionTimestamp to the time of the request plus the grace period.
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   const deadlineMs = Date.parse(facts.pod.metadata.deletionTimestamp ?? "");
   const remainingMs = deadlineMs - nowMs;
   if (alive.length === 0 || !(remainingMs > 0)) {
-    return [...removeAll(facts), { kind: "deleteObject" }];
+    return [...planRemoval(facts), { kind: "deleteObject" }];
   }
   const graceSeconds = Math.max(1, Math.round(remainingMs / 1000));
   return [
     ...alive.map(({ id }): PodAction => ({ kind: "stopContainer", id, graceSeconds })),
-    wait(remainingMs),
+    buildWait(remainingMs),
   ];
 }
 
-/** The containers remain, so that their logs stay readable. */
+/** Releases the network of a finished pod. Its containers stay, so that their logs remain readable. */
 function planEnd(facts: PodFacts): readonly PodAction[] {
   return facts.sandboxes
-    .filter(({ id }) => !facts.released.has(id))
+    .filter(({ id }) => !facts.releasedSandboxIds.has(id))
     .map(({ id }): PodAction => ({ kind: "stopSandbox", id }));
 }
 
 function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const [newest] = facts.sandboxes;
-  const paused = facts.paused.get(VOLUMES_STEP) ?? facts.paused.get(SANDBOX_STEP);
-  if (paused !== undefined) return [wait(paused.pauseMs)];
+  const paused = facts.pausedSteps.get(VOLUMES_STEP) ?? facts.pausedSteps.get(SANDBOX_STEP);
+  if (paused !== undefined) return [buildWait(paused.pauseMs)];
   const missing = planVolumeImages(facts);
   if (missing !== undefined) return missing;
   const attempt = newest === undefined ? 0 : newest.metadata.attempt + 1;
   if (newest !== undefined && newest.metadata.attempt > 0) {
     const factor = 2 ** Math.min(newest.metadata.attempt - 1, SANDBOX_DOUBLINGS_MAX);
     const dueMs = toMilliseconds(newest.createdAt) + SANDBOX_BACKOFF_MS * factor;
-    if (dueMs > nowMs) return [wait(dueMs - nowMs)];
+    if (dueMs > nowMs) return [buildWait(dueMs - nowMs)];
   }
-  return [...removeSandboxes(facts), { kind: "runSandbox", attempt }, { kind: "prepareVolumes" }];
+  return [
+    ...planSandboxRemoval(facts),
+    { kind: "runSandbox", attempt },
+    { kind: "prepareVolumes" },
+  ];
 }
 
-/** Undefined when the image is present. */
+/** Plans the pull of an image; undefined if the image is present. */
 function planImage(facts: LivePodFacts, reference: string): readonly PodAction[] | undefined {
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
-  if (image?.kind === "failed") return [wait(image.pauseMs)];
-  return image?.kind === "present" ? undefined : []; // a running pull wakes the pod when it ends
+  if (image?.kind === "failed") return [buildWait(image.pauseMs)];
+  return image?.kind === "present" ? undefined : []; // a running pull enqueues the pod when it ends
 }
 
-/** Undefined when all images are present. */
+/** Plans the pulls of the images of volumes; undefined if all are present. */
 function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {
   const { volumes = [] } = facts.pod.spec;
   const steps = volumes.flatMap(({ image }) => {
@@ -138,8 +142,8 @@ function planStart(
   container: Container,
   after?: ContainerFacts,
 ): readonly PodAction[] {
-  const paused = facts.paused.get(containerStep(container.name));
-  if (paused !== undefined) return [wait(paused.pauseMs)];
+  const paused = facts.pausedSteps.get(containerStepName(container.name));
+  if (paused !== undefined) return [buildWait(paused.pauseMs)];
   const missing = planImage(facts, container.image);
   if (missing !== undefined) return missing;
   const attempt = nextAttempt(facts, container.name);
@@ -156,7 +160,7 @@ function planExited(
   const exit = { exitCode: latest.exitCode, container: latest };
   if (!shouldRestart(facts.pod, exit, isInit)) return [];
   const waitMs = restartWaitMs(latest, nowMs);
-  return waitMs > 0 ? [wait(waitMs)] : planStart(facts, container, latest);
+  return waitMs > 0 ? [buildWait(waitMs)] : planStart(facts, container, latest);
 }
 
 function findGraceSeconds({ spec }: Pod, container: Container): number {
@@ -164,13 +168,13 @@ function findGraceSeconds({ spec }: Pod, container: Container): number {
   return containerGraceSeconds ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
 }
 
-/** This process may have stopped between creation and start. */
+/** Starts a container that was created only, because the process stopped before its start. */
 function planCreated(facts: LivePodFacts, latest: ContainerFacts): readonly PodAction[] {
   const { id: createdId, attempt, name: container } = latest;
-  const paused = facts.paused.get(containerStep(container));
+  const paused = facts.pausedSteps.get(containerStepName(container));
   return paused === undefined
     ? [{ kind: "startContainer", container, attempt, createdId }]
-    : [wait(paused.pauseMs)];
+    : [buildWait(paused.pauseMs)];
 }
 
 function planExisting(
@@ -201,9 +205,9 @@ function planContainer(
 ): readonly PodAction[] {
   const latest = findLatest(facts, container.name);
   if (latest === undefined) return planStart(facts, container);
-  const isCurrent = latest.sandboxId === readySandbox(facts)?.id;
+  const isCurrent = latest.sandboxId === findReadySandbox(facts)?.id;
   if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...at, latest });
-  // A container that exited with an old sandbox still observes its restart delay. An init container runs again at once.
+  // The restart delay applies even to a container of an old sandbox. An init container runs again at once.
   const hasEnded = latest.state === "EXITED" && !at.isInit;
   return hasEnded ? planExited(facts, container, { ...at, latest }) : planStart(facts, container);
 }
@@ -220,35 +224,39 @@ function planSurplus(facts: LivePodFacts): readonly PodAction[] {
 }
 
 function planContainers(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
-  const init = nextInit(facts);
+  const init = findNextInitContainer(facts);
   if (init !== undefined) return planContainer(facts, init, { isInit: true, nowMs });
   return facts.pod.spec.containers.flatMap((container) =>
     planContainer(facts, container, { isInit: false, nowMs }),
   );
 }
 
-function withVolumes(facts: LivePodFacts, steps: readonly PodAction[]): readonly PodAction[] {
+function addVolumePreparation(
+  facts: LivePodFacts,
+  steps: readonly PodAction[],
+): readonly PodAction[] {
   if (!steps.some(({ kind }) => kind === "startContainer")) return steps;
-  const paused = facts.paused.get(VOLUMES_STEP);
+  const paused = facts.pausedSteps.get(VOLUMES_STEP);
   if (paused !== undefined) {
-    return [...steps.filter(({ kind }) => kind !== "startContainer"), wait(paused.pauseMs)];
+    return [...steps.filter(({ kind }) => kind !== "startContainer"), buildWait(paused.pauseMs)];
   }
   return [{ kind: "prepareVolumes" }, ...steps];
 }
 
 function planRun(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
-  const sandbox = readySandbox(facts);
+  const sandbox = findReadySandbox(facts);
   const containers = planContainers(facts, nowMs);
-  if (sandbox !== undefined) return [...withVolumes(facts, containers), ...planSurplus(facts)];
+  if (sandbox !== undefined)
+    return [...addVolumePreparation(facts, containers), ...planSurplus(facts)];
   const steps = planSandbox(facts, nowMs);
   const createsSandbox = steps.some(({ kind }) => kind === "runSandbox");
-  // Containers of the sandbox that this plan creates: the first init container runs again.
+  // Also starts the containers of the new sandbox, in which the first init container runs again.
   return createsSandbox ? [...steps, ...containers] : steps;
 }
 
 export function planPod(facts: PodFacts, nowMs: number): readonly PodAction[] {
   const { pod } = facts;
-  if (pod === undefined) return removeAll(facts);
+  if (pod === undefined) return planRemoval(facts);
   const live: LivePodFacts = { ...facts, pod };
   if (pod.metadata.deletionTimestamp !== undefined) return planDeletion(live, nowMs);
   return findFinalPhase(live) === undefined ? planRun(live, nowMs) : planEnd(facts);

@@ -8,22 +8,22 @@ import type {
   Pod,
 } from "@patchbay/api";
 import {
-  containerStep,
+  containerStepName,
   findLatest,
   nextAttempt,
   SANDBOX_STEP,
-  statusBefore,
+  findReportedStatus,
   VOLUMES_STEP,
   wasCreated,
   type ContainerFacts,
   type LivePodFacts,
   type Reason,
-  finalRejection,
-  readySandbox,
+  findFinalRejection,
+  findReadySandbox,
 } from "./facts.ts";
 import {
   EXIT_CODE_UNKNOWN,
-  nextInit,
+  findNextInitContainer,
   shouldRestart,
   toMilliseconds,
   parseRestartDelay,
@@ -33,7 +33,7 @@ import {
 import { findQosClass } from "../translate/resources.ts";
 
 export interface ConditionFacts {
-  readonly before: readonly Condition[];
+  readonly previousConditions: readonly Condition[];
   readonly isFinished: boolean;
   readonly hasFailed: boolean;
   readonly isInitialized: boolean;
@@ -42,11 +42,16 @@ export interface ConditionFacts {
   readonly now: string;
 }
 
-const OWN: readonly string[] = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
+const OWN_CONDITIONS: readonly string[] = [
+  "Initialized",
+  "Ready",
+  "ContainersReady",
+  "PodScheduled",
+];
 
 type Finding = Pick<Condition, "type" | "status" | "reason" | "message">;
 
-function readiness(type: string, facts: ConditionFacts): Finding {
+function buildReadinessFinding(type: string, facts: ConditionFacts): Finding {
   const unready = facts.containers.filter(({ ready }) => !ready).map(({ name }) => name);
   if (facts.isFinished) {
     return { type, status: "False", reason: facts.hasFailed ? "PodFailed" : "PodCompleted" };
@@ -56,13 +61,20 @@ function readiness(type: string, facts: ConditionFacts): Finding {
   return { type, status: "False", reason: "ContainersNotReady", message };
 }
 
-function initialized({ isInitialized, isFinished, hasFailed }: ConditionFacts): Finding {
+function buildInitializedFinding({
+  isInitialized,
+  isFinished,
+  hasFailed,
+}: ConditionFacts): Finding {
   if (isInitialized || (isFinished && !hasFailed)) return { type: "Initialized", status: "True" };
   const message = "not all init containers have succeeded";
   return { type: "Initialized", status: "False", reason: "ContainersNotInitialized", message };
 }
 
-function buildCondition(finding: Finding, { before, now }: ConditionFacts): Condition {
+function buildCondition(
+  finding: Finding,
+  { previousConditions: before, now }: ConditionFacts,
+): Condition {
   const previous = before.find(({ type }) => type === finding.type);
   const isSame = previous?.status === finding.status && previous.lastTransitionTime !== undefined;
   const lastTransitionTime = isSame ? previous.lastTransitionTime : now;
@@ -77,11 +89,11 @@ function buildCondition(finding: Finding, { before, now }: ConditionFacts): Cond
 }
 
 export function buildConditions(facts: ConditionFacts): readonly Condition[] {
-  const { before } = facts;
+  const { previousConditions: before } = facts;
   const findings: readonly Finding[] = [
-    initialized(facts),
-    readiness("Ready", facts),
-    readiness("ContainersReady", facts),
+    buildInitializedFinding(facts),
+    buildReadinessFinding("Ready", facts),
+    buildReadinessFinding("ContainersReady", facts),
     { type: "PodScheduled", status: "True" },
   ];
   const own = findings.map((finding) => buildCondition(finding, facts));
@@ -91,12 +103,12 @@ export function buildConditions(facts: ConditionFacts): readonly Condition[] {
   return [...retained, ...own.filter(({ type }) => !before.some((one) => one.type === type))];
 }
 
-/** A write of the list must then not overwrite the condition. */
+/** Returns whether another writer set a condition, which a write of the list must not overwrite. */
 export function hasForeignCondition(conditions: readonly Condition[]): boolean {
-  return conditions.some(({ type }) => !OWN.includes(type));
+  return conditions.some(({ type }) => !OWN_CONDITIONS.includes(type));
 }
 
-/** `printTime` formats milliseconds since 1970; `runtime` is the scheme of container ids. */
+/** Format of a status: `printTime` prints milliseconds since 1970, `runtime` is the scheme of container ids. */
 interface StatusFormat {
   readonly printTime: (ms: number) => string;
   readonly runtime: string;
@@ -126,8 +138,8 @@ function buildTerminatedState(ended: ContainerFacts, format: StatusFormat): Cont
 }
 
 function findBlocker(facts: LivePodFacts, { name, image }: Container): Reason | undefined {
-  for (const step of [VOLUMES_STEP, SANDBOX_STEP, containerStep(name)]) {
-    const paused = facts.paused.get(step);
+  for (const step of [VOLUMES_STEP, SANDBOX_STEP, containerStepName(name)]) {
+    const paused = facts.pausedSteps.get(step);
     if (paused !== undefined) return paused.shown;
   }
   const volumes = (facts.pod.spec.volumes ?? []).flatMap((one) => one.image?.reference ?? []);
@@ -142,12 +154,12 @@ function buildWaitingState(facts: LivePodFacts, container: Container): Container
   const { reason, message } = findBlocker(facts, container) ?? {};
   if (reason !== undefined && message !== undefined) return { waiting: { reason, message } };
   const isInit = facts.pod.spec.initContainers?.some(({ name }) => name === container.name);
-  const waitsForInit = isInit !== true && nextInit(facts) !== undefined;
+  const waitsForInit = isInit !== true && findNextInitContainer(facts) !== undefined;
   return { waiting: { reason: waitsForInit ? "PodInitializing" : "ContainerCreating" } };
 }
 
 function buildLostState(facts: LivePodFacts, name: string): ContainerStateDetails {
-  const { state } = statusBefore(facts, name) ?? {};
+  const { state } = findReportedStatus(facts, name) ?? {};
   if (state?.terminated !== undefined) return { terminated: state.terminated };
   return {
     terminated: {
@@ -219,15 +231,15 @@ function findPreviousState(
   return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
 }
 
-/** Prefers the runtime's record to the reported status. */
+/** Returns the state of the previous run, from the runtime if possible, otherwise from the reported status. */
 function findLastState(
   facts: LivePodFacts,
   name: string,
   format: StatusFormat,
 ): ContainerStateDetails {
-  const [latest, before] = facts.containers.filter((one) => one.name === name);
-  if (before !== undefined) return buildTerminatedState(before, format);
-  const reported = statusBefore(facts, name);
+  const [latest, previous] = facts.containers.filter((one) => one.name === name);
+  if (previous !== undefined) return buildTerminatedState(previous, format);
+  const reported = findReportedStatus(facts, name);
   return latest === undefined || latest.attempt === 0
     ? (reported?.lastState ?? {})
     : findPreviousState(reported, latest, format);
@@ -235,11 +247,11 @@ function findLastState(
 
 function countRestarts(facts: LivePodFacts, name: string): number {
   const latest = findLatest(facts, name);
-  const reported = statusBefore(facts, name)?.restartCount ?? 0;
+  const reported = findReportedStatus(facts, name)?.restartCount ?? 0;
   return Math.max(latest?.attempt ?? Math.min(reported, nextAttempt(facts, name)), 0);
 }
 
-/** While the state is waiting, the latest exit becomes the last state. */
+/** Returns the current and the last state. While a container waits for a restart, its latest exit is the last state. */
 function findStates(
   facts: LivePodFacts,
   container: Container,
@@ -262,7 +274,7 @@ function findIdentity(
   const latest = findLatest(facts, name);
   if (latest !== undefined)
     return { imageID: latest.imageRef, containerID: buildContainerId(latest, format) };
-  const { imageID = "", containerID } = statusBefore(facts, name) ?? {};
+  const { imageID = "", containerID } = findReportedStatus(facts, name) ?? {};
   return { imageID, ...(containerID !== undefined && { containerID }) };
 }
 
@@ -294,10 +306,10 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Falls back to the reported addresses, which a finished pod retains. */
+/** Returns the pod's addresses. A finished pod retains the reported ones. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
-  const sandbox = readySandbox(facts);
+  const sandbox = findReadySandbox(facts);
   const reported = status?.podIPs?.map(({ ip }) => ip) ?? [];
   const own = sandbox === undefined || sandbox.ips.length === 0 ? reported : sandbox.ips;
   const ips = spec.hostNetwork === true && sandbox !== undefined ? [hostIp] : own;
@@ -314,16 +326,16 @@ export function buildPodStatus(facts: LivePodFacts, context: StatusContext): Pod
   const final = findFinalPhase(facts);
   return {
     phase: findPhase(facts),
-    ...finalRejection(facts),
+    ...findFinalRejection(facts),
     qosClass: findQosClass(pod),
     hostIP: context.hostIp,
     ...findAddresses(facts, context),
     startTime: before?.startTime ?? context.now,
     conditions: buildConditions({
-      before: before?.conditions ?? [],
+      previousConditions: before?.conditions ?? [],
       isFinished: final !== undefined,
       hasFailed: final === "Failed",
-      isInitialized: nextInit(facts) === undefined,
+      isInitialized: findNextInitContainer(facts) === undefined,
       containers: containerStatuses,
       now: context.now,
     }),

@@ -6,7 +6,7 @@ import type { LivePodFacts, PodFacts } from "./facts.ts";
 import {
   findExit,
   findFinalPhase,
-  nextInit,
+  findNextInitContainer,
   findPhase,
   shouldRestart,
   toMilliseconds,
@@ -122,7 +122,7 @@ describe("the next init container", () => {
       want: "init",
     },
   ])("$name", ({ facts, want }) => {
-    expect(nextInit(facts)?.name).toBe(want);
+    expect(findNextInitContainer(facts)?.name).toBe(want);
   });
 });
 

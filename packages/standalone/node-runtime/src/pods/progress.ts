@@ -4,19 +4,19 @@ import type { Pod, Container } from "@patchbay/api";
 import { RESTART_DELAY_ANNOTATION } from "../translate/labels.ts";
 import {
   type ContainerFacts,
-  finalRejection,
+  findFinalRejection,
   findLatest,
-  readySandbox,
-  statusBefore,
+  findReadySandbox,
+  findReportedStatus,
   wasCreated,
   type LivePodFacts,
 } from "./facts.ts";
 
-/** Source: Kubernetes kubelet, MaxContainerBackOff and its first step. */
-const FIRST_SECONDS = 10;
-const MAX_SECONDS = 300;
-/** The back-off is then reset. Source: Kubernetes kubelet, twice MaxContainerBackOff. */
-const RECOVERED_MS = 600_000;
+// Bounds of the restart delay. Source: the kubelet's MaxContainerBackOff and its first step.
+const RESTART_DELAY_MIN_SECONDS = 10;
+const RESTART_DELAY_MAX_SECONDS = 300;
+/** Run time after which the restart delay is reset. Source: twice MaxContainerBackOff of the kubelet. */
+const RESTART_DELAY_RESET_MS = 600_000;
 
 export function toMilliseconds(nanoseconds: bigint): number {
   return Number(nanoseconds / 1_000_000n);
@@ -28,17 +28,17 @@ interface Exit {
 }
 
 /**
- * containerd's message when the caller's connection closed during the start. Source: Go's context, and os/exec
- * CommandContext, in containerd's CRI plugin StartContainer.
+ * Message of containerd when the caller's connection closed during a start. Source: errors of Go's context and
+ * os/exec.CommandContext, in StartContainer of containerd's CRI plugin.
  */
 const INTERRUPTED_START = /context canceled|failed to start shim: .*signal: killed/s;
 
-/** The program never ran, because this process died. */
+/** Returns whether the container's program never ran because this process died during the start. */
 function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean {
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Init containers exit with 0 only once. */
+/** Returns whether the container runs again after this exit. An init container does not after exit code 0. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;
@@ -47,30 +47,33 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/** Seconds: 0, 10, 20, 40 … 300. An annotation of the container contains the previous delay. */
+/** Returns seconds: 0, 10, 20, 40 … 300. An annotation of the container contains the previous delay. */
 export function parseRestartDelay(ended: ContainerFacts): number {
   const text = ended.annotations[RESTART_DELAY_ANNOTATION];
-  const before = Number(text ?? "0");
-  if (text === undefined || !Number.isFinite(before)) return 0;
+  const previousSeconds = Number(text ?? "0");
+  if (text === undefined || !Number.isFinite(previousSeconds)) return 0;
   const ranMs = toMilliseconds(ended.finishedAt - ended.startedAt);
-  if (ended.startedAt > 0n && ranMs >= RECOVERED_MS) return 0;
-  return Math.min(Math.max(2 * before, FIRST_SECONDS), MAX_SECONDS);
+  if (ended.startedAt > 0n && ranMs >= RESTART_DELAY_RESET_MS) return 0;
+  return Math.min(
+    Math.max(2 * previousSeconds, RESTART_DELAY_MIN_SECONDS),
+    RESTART_DELAY_MAX_SECONDS,
+  );
 }
 
 export function restartWaitMs(ended: ContainerFacts, nowMs: number): number {
   const dueMs = toMilliseconds(ended.finishedAt) + parseRestartDelay(ended) * 1000;
   // Bounded, because the clock may have been set back.
-  return Math.min(Math.max(dueMs - nowMs, 0), MAX_SECONDS * 1000);
+  return Math.min(Math.max(dueMs - nowMs, 0), RESTART_DELAY_MAX_SECONDS * 1000);
 }
 
-/** Source: Kubernetes kubelet, "ContainerStatusUnknown". */
+/** Exit code of a container that the runtime lost. Source: ContainerStatusUnknown of the kubelet. */
 export const EXIT_CODE_UNKNOWN = 137;
 
 export function findExit(facts: LivePodFacts, { name }: Container): Exit | undefined {
   const container = findLatest(facts, name);
   if (container?.state === "EXITED") return { exitCode: container.exitCode, container };
   if (container !== undefined || !wasCreated(facts, name)) return undefined;
-  const { terminated } = statusBefore(facts, name)?.state ?? {};
+  const { terminated } = findReportedStatus(facts, name)?.state ?? {};
   return { exitCode: terminated?.exitCode ?? EXIT_CODE_UNKNOWN };
 }
 
@@ -81,24 +84,25 @@ function hasFinished(facts: LivePodFacts, container: Container, isInit: boolean)
 
 function isInitDone(facts: LivePodFacts, container: Container): boolean {
   const latest = findLatest(facts, container.name);
-  // The runtime may have removed the init containers once a container runs.
+  // The runtime may have removed the init container after the containers started.
   if (latest === undefined)
     return (
-      statusBefore(facts, container.name)?.state.terminated?.exitCode === 0 && hasStarted(facts)
+      findReportedStatus(facts, container.name)?.state.terminated?.exitCode === 0 &&
+      hasStarted(facts)
     );
-  const isCurrent = latest.sandboxId === readySandbox(facts)?.id;
+  const isCurrent = latest.sandboxId === findReadySandbox(facts)?.id;
   return latest.state === "EXITED" && latest.exitCode === 0 && (isCurrent || hasStarted(facts));
 }
 
 function hasStarted(facts: LivePodFacts): boolean {
-  const current = readySandbox(facts)?.id;
+  const current = findReadySandbox(facts)?.id;
   if (current === undefined) return false;
   return facts.pod.spec.containers.some(
     ({ name }) => findLatest(facts, name)?.sandboxId === current,
   );
 }
 
-export function nextInit(facts: LivePodFacts): Container | undefined {
+export function findNextInitContainer(facts: LivePodFacts): Container | undefined {
   return (facts.pod.spec.initContainers ?? []).find((container) => !isInitDone(facts, container));
 }
 
@@ -112,7 +116,7 @@ function hasInitFailed(facts: LivePodFacts): boolean {
 
 function hasLostSandbox(facts: LivePodFacts): boolean {
   const { spec } = facts.pod;
-  if (spec.restartPolicy !== "Never" || readySandbox(facts) !== undefined) return false;
+  if (spec.restartPolicy !== "Never" || findReadySandbox(facts) !== undefined) return false;
   return [...(spec.initContainers ?? []), ...spec.containers].some(({ name }) =>
     wasCreated(facts, name),
   );
@@ -120,12 +124,12 @@ function hasLostSandbox(facts: LivePodFacts): boolean {
 
 type Phase = NonNullable<NonNullable<Pod["status"]>["phase"]>;
 
-/** A reported final phase never changes. */
+/** Returns the pod's final phase; undefined if the pod is not finished. A reported final phase never changes. */
 export function findFinalPhase(facts: LivePodFacts): Phase | undefined {
   const reported = facts.pod.status?.phase;
   if (reported === "Succeeded" || reported === "Failed") return reported;
   const { containers } = facts.pod.spec;
-  if (finalRejection(facts) !== undefined) return "Failed";
+  if (findFinalRejection(facts) !== undefined) return "Failed";
   if (hasInitFailed(facts)) return "Failed";
   if (containers.every((one) => hasFinished(facts, one, false))) {
     return containers.every((one) => findExit(facts, one)?.exitCode === 0) ? "Succeeded" : "Failed";
@@ -141,5 +145,5 @@ export function findPhase(facts: LivePodFacts): Phase {
     return state === "RUNNING" || state === "EXITED";
   });
   const isRunning = hasRun || facts.pod.status?.phase === "Running";
-  return isRunning && nextInit(facts) === undefined ? "Running" : "Pending";
+  return isRunning && findNextInitContainer(facts) === undefined ? "Running" : "Pending";
 }

@@ -23,7 +23,7 @@ export interface ImageUse {
   readonly uid: string;
   readonly reference: string;
   readonly policy: PullPolicy;
-  /** Identifies the attempt of a container or volume; policy Always contacts the registry once per attempt. */
+  /** Id of the start of a container or volume. Policy Always contacts the registry once per start. */
   readonly start: string;
 }
 
@@ -42,7 +42,7 @@ interface PullContext {
 
 export interface Pulls {
   find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts>;
-  /** Starts the pull unless it is running; wakes the waiting pods when it ends. */
+  /** Starts the pull unless it is running. Enqueues the waiting pods when it ends. */
   begin(use: ImageUse, context: PullContext): void;
   forget(uid: string): void;
 }
@@ -56,15 +56,14 @@ interface PullDeps {
   readonly wake: (uid: string) => void;
 }
 
-/** Source: Kubernetes kubelet, imageBackOff and MaxContainerBackOff. */
+/** Source: imageBackOff and MaxContainerBackOff of the kubelet. */
 const PULL_BACKOFF = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
-/** The runtime does not report images that a user adds. */
+/** Interval of checks for an image that a user may add, which the runtime does not report. */
 const MISSING_IMAGE_RECHECK_MS = 3000;
 
-/** Source: Kubernetes core/v1 PullPolicy. */
 type PullPolicy = NonNullable<Container["imagePullPolicy"]>;
 
-/** Source: Kubernetes, default imagePullPolicy. */
+/** Source: default imagePullPolicy of Kubernetes. */
 function defaultPullPolicy(reference: string, policy: PullPolicy | undefined): PullPolicy {
   if (policy !== undefined) return policy;
   const [last = ""] = reference.split("/").slice(-1);
@@ -74,19 +73,19 @@ function defaultPullPolicy(reference: string, policy: PullPolicy | undefined): P
 
 class BackgroundPulls implements Pulls {
   readonly #deps: PullDeps;
-  readonly #pauses;
-  /** uids of the waiting pods, by reference. */
-  readonly #underWay = new Map<string, Set<string>>();
+  readonly #backoff;
+  /** Uids of the pods that wait for a running pull, by image reference. */
+  readonly #waitingPods = new Map<string, Set<string>>();
   readonly #pulledStarts = new Map<string, Set<string>>();
 
   constructor(deps: PullDeps) {
     this.#deps = deps;
-    this.#pauses = createStepBackoff<Reason>({ clock: deps.clock, range: PULL_BACKOFF });
+    this.#backoff = createStepBackoff<Reason>({ clock: deps.clock, range: PULL_BACKOFF });
   }
 
   async find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts> {
     const { reference, policy } = use;
-    const waiting = this.#underWay.get(reference);
+    const waiting = this.#waitingPods.get(reference);
     if (waiting !== undefined) {
       waiting.add(use.uid);
       return { kind: "pulling" };
@@ -95,31 +94,31 @@ class BackgroundPulls implements Pulls {
     if (image !== undefined && (await this.#mayUse(use, image, credentials))) {
       return { kind: "present", image };
     }
-    if (policy === "Never" && image !== undefined) return findImageOfOtherPods(reference);
-    if (policy === "Never" || isLocalName(reference)) return missingImage(reference);
-    const paused = this.#pauses.findHeld({ ...stepKey(use), inputs: "" });
+    if (policy === "Never" && image !== undefined) return rejectImageOfOtherPods(reference);
+    if (policy === "Never" || isLocalName(reference)) return rejectMissingImage(reference);
+    const paused = this.#backoff.findHeld({ ...stepKey(use), inputs: "" });
     return paused === undefined ? { kind: "absent" } : { kind: "failed", ...paused };
   }
 
   begin(use: ImageUse, context: PullContext): void {
     const { reference: image } = use;
-    const waiting = this.#underWay.get(image) ?? new Set();
+    const waiting = this.#waitingPods.get(image) ?? new Set();
     waiting.add(use.uid);
-    if (this.#underWay.has(image)) return;
-    this.#underWay.set(image, waiting);
+    if (this.#waitingPods.has(image)) return;
+    this.#waitingPods.set(image, waiting);
     context.note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
     void this.#pull(use, context).finally(() => {
-      this.#underWay.delete(image);
+      this.#waitingPods.delete(image);
       for (const uid of waiting) this.#deps.wake(uid);
     });
   }
 
   forget(uid: string): void {
     this.#pulledStarts.delete(uid);
-    this.#pauses.forget(uid);
+    this.#backoff.forget(uid);
   }
 
-  /** Does not contact the registry. */
+  /** Returns whether the pod may use the image on this machine without contacting the registry. */
   async #mayUse(
     use: ImageUse,
     image: ContainerImage,
@@ -143,45 +142,48 @@ class BackgroundPulls implements Pulls {
       );
       await access.recordPull(image, id, credentials);
       const durationMs = Math.round(clock.monotonicMs() - startMs);
-      this.#pauses.succeed(stepKey(use));
-      const recordPull = this.#pulledStarts.get(use.uid) ?? new Set();
-      this.#pulledStarts.set(use.uid, recordPull.add(startKey(use)));
+      this.#backoff.succeed(stepKey(use));
+      const pulledStarts = this.#pulledStarts.get(use.uid) ?? new Set();
+      this.#pulledStarts.set(use.uid, pulledStarts.add(startKey(use)));
       log.info("image pulled", { object: image, durationMs });
       const message = `pulled image ${image} in ${String(durationMs)} ms`;
       context.note({ type: "Normal", reason: "Pulled", message });
     } catch (error) {
       const message = `image ${image} cannot be pulled: ${messageOf(error)}; to use a local file, ${addCommand(image)}`;
       const shown = { reason: "ImagePullBackOff", message };
-      this.#pauses.fail({ ...stepKey(use), inputs: "" }, { code: "pull", shown });
+      this.#backoff.fail({ ...stepKey(use), inputs: "" }, { code: "pull", shown });
       context.note({ type: "Warning", reason: "ErrImagePull", message });
     }
   }
 }
 
-interface Pulled {
+interface PulledImage {
   readonly id: string;
   readonly credentials: RegistryCredentials | undefined;
 }
 
 async function pullWithAny(
-  by: { readonly runtime: ContainerRuntime; readonly signal: AbortSignal },
+  connection: { readonly runtime: ContainerRuntime; readonly signal: AbortSignal },
   image: string,
   [first, ...others]: readonly RegistryCredentials[],
-): Promise<Pulled> {
+): Promise<PulledImage> {
   try {
-    return { id: await by.runtime.pullImage(image, first, by.signal), credentials: first };
+    return {
+      id: await connection.runtime.pullImage(image, first, connection.signal),
+      credentials: first,
+    };
   } catch (error) {
-    if (others.length === 0 || by.signal.aborted) throw error;
-    return pullWithAny(by, image, others);
+    if (others.length === 0 || connection.signal.aborted) throw error;
+    return pullWithAny(connection, image, others);
   }
 }
 
-/** Includes the reference, because a pod's image may change before the container starts. */
+/** Returns a key with the reference, because a pod's image may change before the container starts. */
 function startKey({ reference, start }: ImageUse): string {
   return `${start} ${reference}`;
 }
 
-/** Another pod's secret may succeed where this one's fails. Source: Kubernetes kubelet, image_manager.go. */
+/** Returns a key per pod, because another pod's secret may succeed. Source: image_manager.go of the kubelet. */
 function stepKey({ uid, reference }: ImageUse): { readonly scope: string; readonly name: string } {
   return { scope: uid, name: reference };
 }
@@ -190,7 +192,7 @@ function addCommand(reference: string): string {
   return `add it with: patchbay image add ${reference} SOURCE`;
 }
 
-function neverPulled(message: string): ImageFacts {
+function buildNeverPullFailure(message: string): ImageFacts {
   return {
     kind: "failed",
     shown: { reason: "ErrImageNeverPull", message },
@@ -198,14 +200,16 @@ function neverPulled(message: string): ImageFacts {
   };
 }
 
-function missingImage(reference: string): ImageFacts {
+function rejectMissingImage(reference: string): ImageFacts {
   const cause = isLocalName(reference) ? ", and no registry has names below localhost/" : "";
-  return neverPulled(`image ${reference} is not on this machine${cause}; ${addCommand(reference)}`);
+  return buildNeverPullFailure(
+    `image ${reference} is not on this machine${cause}; ${addCommand(reference)}`,
+  );
 }
 
-/** Policy Never uses only images to which the pod has proven access. Source: KEP-2535. */
-function findImageOfOtherPods(reference: string): ImageFacts {
-  return neverPulled(
+/** Rejects the image, because policy Never uses only images to which the pod has proven access. Source: KEP-2535. */
+function rejectImageOfOtherPods(reference: string): ImageFacts {
+  return buildNeverPullFailure(
     `image ${reference} was pulled with the pull secret of other pods; with imagePullPolicy ` +
       "IfNotPresent it is pulled again with this pod's own secret",
   );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconcile pass over one pod, by uid, because an older pod of the same name may still be terminating.
+// The reconcile pass over one pod. Its key is the uid, because an older pod of the same name may still be terminating.
 import { isAppError, messageOf, type AppError, covers, isEqual } from "@patchbay/base";
 import {
   earliest,
@@ -14,14 +14,14 @@ import {
 } from "@patchbay/kube";
 import type { PodDeps, ProbedContainer } from "./deps.ts";
 import {
-  containerStep,
+  containerStepName,
   SANDBOX_STEP,
   VOLUMES_STEP,
   type PodFacts,
   type Reason,
-  finalRejection,
+  findFinalRejection,
   type LivePodFacts,
-  readySandbox,
+  findReadySandbox,
 } from "./facts.ts";
 import { serializeInputs, observe } from "./observe.ts";
 import { type PodAction, planPod } from "./plan.ts";
@@ -33,30 +33,30 @@ import type { Change } from "@patchbay/core/interfaces";
 function findStepName(action: ExecutedAction): string | undefined {
   if (action.kind === "prepareVolumes") return VOLUMES_STEP;
   if (action.kind === "runSandbox") return SANDBOX_STEP;
-  return action.kind === "startContainer" ? containerStep(action.container) : undefined;
+  return action.kind === "startContainer" ? containerStepName(action.container) : undefined;
 }
 
-const CREATING = "ContainerCreating";
-/** Source: Kubernetes kubelet, events. */
-const EVENTS: Readonly<Record<string, string>> = {
+const CREATING_REASON = "ContainerCreating";
+/** Reasons of events, by step. Source: events of the kubelet. */
+const EVENT_REASONS: Readonly<Record<string, string>> = {
   [VOLUMES_STEP]: "FailedMount",
   [SANDBOX_STEP]: "FailedCreatePodSandBox",
 };
 
 function toReason(action: ExecutedAction, error: AppError): Reason {
   const message = messageOf(error);
-  if (action.kind !== "startContainer") return { reason: CREATING, message };
+  if (action.kind !== "startContainer") return { reason: CREATING_REASON, message };
   const isRefused = isAppError(error, "RUNTIME_CONTAINER_REFUSED");
   return { reason: isRefused ? "CreateContainerConfigError" : "CreateContainerError", message };
 }
 
 interface PlanResult {
   readonly hasActed: boolean;
-  /** Undefined when only a change wakes the pod. */
+  /** Delay of the next pass; undefined if only a change enqueues the pod. */
   readonly waitMs: number | undefined;
 }
 
-/** Every later step needs the volumes and the sandbox. */
+/** Returns whether all later steps need the action's result: the volumes or the sandbox. */
 function isRequiredByLaterSteps({ kind }: ExecutedAction): boolean {
   return kind === "prepareVolumes" || kind === "runSandbox";
 }
@@ -71,7 +71,7 @@ function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): v
   const { action, shown, pauseMs, error } = failed;
   const step = findStepName(action) ?? action.kind;
   const { message } = shown;
-  const reason = EVENTS[step] ?? shown.reason;
+  const reason = EVENT_REASONS[step] ?? shown.reason;
   if (pod !== undefined) {
     deps.recorder.record(pod, { type: "Warning", reason, message, about: step });
   }
@@ -106,7 +106,7 @@ function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedActi
   };
 }
 
-/** @throws the error of a step that cannot pause: the runtime is down, or a removal failed */
+/** @throws the error of a step that cannot pause, for example because the runtime is down */
 async function act(
   plan: readonly PodAction[],
   facts: PodFacts,
@@ -127,7 +127,7 @@ async function act(
     createStepRules(deps, facts),
   );
   await steps.catch(() => undefined);
-  await progress.pendingVolumes?.catch(() => undefined); // no work of a pass outlives it
+  await progress.pendingVolumes?.catch(() => undefined); // the preparation must not outlive the pass
   const { done, retryInMs: againMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);
@@ -135,16 +135,16 @@ async function act(
   return { hasActed: executed.length > 0, waitMs: earliest([...waits, againMs]) };
 }
 
-/** `facts` must be read after the actions. */
+/** Writes the pod's status if it changed. `facts` must be observed after the actions. */
 export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<void> {
   const { pod } = facts;
   const now = printTime(deps.clock.now());
   const { runtimeName: runtime, node } = deps;
   const status = buildPodStatus(facts, { printTime, runtime, hostIp: node.hostIp, now });
   if (covers(pod.status, status)) return;
-  const rejection = finalRejection(facts);
+  const rejection = findFinalRejection(facts);
   if (rejection !== undefined) deps.recorder.record(pod, { type: "Warning", ...rejection });
-  // A merge patch replaces whole lists.
+  // A merge patch replaces the whole list of conditions.
   const isShared = hasForeignCondition(status.conditions ?? []);
   const { resourceVersion } = pod.metadata;
   const fields = { status, ...(isShared && { metadata: { resourceVersion } }) };
@@ -153,7 +153,7 @@ export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<
 
 function listProbed(facts: PodFacts): readonly ProbedContainer[] {
   const { pod } = facts;
-  const podIps = readySandbox(facts)?.ips ?? [];
+  const podIps = findReadySandbox(facts)?.ips ?? [];
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return facts.containers
     .filter(({ state }) => state === "RUNNING")
@@ -182,13 +182,13 @@ export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
   return waitMs === undefined ? done() : after(waitMs);
 }
 
-/** Each plug of a NIC writes two annotations, which the loop over pods ignores. */
+/** Removes fields that the loop over pods does not read, such as the annotations that each plug of a NIC writes. */
 function withoutIgnoredFields({ metadata, ...rest }: Pod): unknown {
-  const unread = { annotations: undefined, managedFields: undefined, resourceVersion: undefined };
-  return { ...rest, metadata: { ...metadata, ...unread } };
+  const ignored = { annotations: undefined, managedFields: undefined, resourceVersion: undefined };
+  return { ...rest, metadata: { ...metadata, ...ignored } };
 }
 
-/** A pass costs at least four calls of the runtime. */
+/** Returns whether the change needs a pass, which costs at least four calls of the runtime. */
 export function needsPass(change: Change<Pod>): boolean {
   return (
     change.kind !== "updated" ||

@@ -71,9 +71,9 @@ describe("a sandbox", () => {
     const { sandboxContext } = await take({ kind: "runSandbox", attempt: 0 });
     const id = sandboxContext?.id ?? "";
     await take({ kind: "stopSandbox", id });
-    expect([...deps.released]).toEqual([id]);
+    expect([...deps.releasedSandboxIds]).toEqual([id]);
     await take({ kind: "removeSandbox", id });
-    expect([...deps.released]).toEqual([]);
+    expect([...deps.releasedSandboxIds]).toEqual([]);
   });
 
   test.each([

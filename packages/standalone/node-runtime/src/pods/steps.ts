@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a plan. Each is idempotent.
+// The steps of a plan. Each step is idempotent.
 import { join } from "node:path";
 import { CONFIG_MAPS, SECRETS, type Container, type Pod, PODS } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
@@ -10,7 +10,7 @@ import type { PodDeps } from "./deps.ts";
 import {
   type ImageFacts,
   listPodContainers,
-  readySandbox,
+  findReadySandbox,
   type LivePodFacts,
   type PodFacts,
 } from "./facts.ts";
@@ -60,7 +60,7 @@ async function readSources(deps: PodDeps, pod: Pod, container: Container): Promi
   return { configMaps, secrets };
 }
 
-/** The runtime expands a directory into every device below it, so each path must be a device itself. */
+/** Rejects paths that are not devices, because the runtime expands a directory into every device below it. */
 async function checkDevices(
   deps: PodDeps,
   container: Container,
@@ -96,7 +96,7 @@ async function createFromPlan(deps: PodDeps, plan: ContainerPlan): Promise<strin
   return deps.runtime.createContainer(sandboxContext.id, config, sandboxContext.config);
 }
 
-async function makeContainer(deps: PodDeps, plan: ContainerPlan): Promise<void> {
+async function createAndStartContainer(deps: PodDeps, plan: ContainerPlan): Promise<void> {
   const id = plan.action.createdId ?? (await createFromPlan(deps, plan));
   if (id !== undefined) await deps.runtime.startContainer(id);
 }
@@ -104,7 +104,7 @@ async function makeContainer(deps: PodDeps, plan: ContainerPlan): Promise<void> 
 export interface Progress {
   sandboxContext: SandboxContext | undefined;
   volumes: ReadonlyMap<string, string> | undefined;
-  /** Volumes that are prepared in parallel with the sandbox. */
+  /** Result of preparing the volumes in parallel with the sandbox; undefined if that was not started. */
   pendingVolumes: Promise<ReadonlyMap<string, string>> | undefined;
 }
 
@@ -132,14 +132,14 @@ async function findSandboxContext(
   return { id, config, ips: found.ips };
 }
 
-/** Preparation takes as long as the sandbox and does not depend on it. */
+/** Starts preparing the volumes in parallel with the sandbox, because both take equally long. */
 export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
   progress.pendingVolumes = deps.volumes.prepare(pod);
   progress.pendingVolumes.catch(() => undefined); // the step that awaits it reports the error
 }
 
-/** Readable by root and its group only. Source: kubelet. */
+/** Mode of a pod's directory, which only root and its group may read. Source: kubelet. */
 const POD_MODE = 0o750;
 
 async function runSandbox(
@@ -159,23 +159,30 @@ async function runSandbox(
   return sandboxContext;
 }
 
-async function start(
+async function startContainer(
   deps: PodDeps,
   facts: LivePodFacts,
   at: { readonly action: StartContainer; readonly progress: Progress },
 ): Promise<void> {
   const { action, progress } = at;
-  const sandbox = readySandbox(facts);
+  const sandbox = findReadySandbox(facts);
   progress.sandboxContext ??=
     sandbox === undefined ? undefined : await findSandboxContext(deps, facts, sandbox.id);
   const { sandboxContext, volumes } = progress;
   const container = listPodContainers(facts.pod).find(({ name }) => name === action.container);
   if (container === undefined || sandboxContext === undefined || volumes === undefined) return;
   const image = facts.images.get(container.image);
-  await makeContainer(deps, { pod: facts.pod, container, action, image, sandboxContext, volumes });
+  await createAndStartContainer(deps, {
+    pod: facts.pod,
+    container,
+    action,
+    image,
+    sandboxContext,
+    volumes,
+  });
 }
 
-function pull(deps: PodDeps, facts: LivePodFacts, reference: string): void {
+function beginPull(deps: PodDeps, facts: LivePodFacts, reference: string): void {
   const use = listImageUses(facts).find((one) => one.reference === reference);
   if (use === undefined) return;
   deps.pulls.begin(use, {
@@ -186,7 +193,7 @@ function pull(deps: PodDeps, facts: LivePodFacts, reference: string): void {
   });
 }
 
-async function actLive(
+async function executeLiveAction(
   deps: PodDeps,
   facts: LivePodFacts,
   at: { readonly action: LiveAction; readonly progress: Progress },
@@ -200,10 +207,10 @@ async function actLive(
       progress.sandboxContext = await runSandbox(deps, facts, action.attempt);
       return;
     case "pullImage":
-      pull(deps, facts, action.reference);
+      beginPull(deps, facts, action.reference);
       return;
     case "startContainer":
-      await start(deps, facts, { action, progress });
+      await startContainer(deps, facts, { action, progress });
       return;
     case "deleteObject": {
       const { uid } = facts;
@@ -212,7 +219,7 @@ async function actLive(
   }
 }
 
-/** The pod's directory marks that something remains, so the logs are removed first. */
+/** Removes logs, then volumes and the pod's directory, whose existence means that something remains. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));
@@ -226,14 +233,18 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
 export type ExecutedAction = Exclude<PodAction, { readonly kind: "wait" }>;
 type RemovingAction = Exclude<ExecutedAction, LiveAction>;
 
-/** A crashed shim may leave processes that the runtime does not know about. */
+/** Removes a sandbox, and processes of a crashed shim that the runtime does not know about. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
-  deps.released.delete(id);
+  deps.releasedSandboxIds.delete(id);
   if (facts.sandboxes.find((one) => one.id === id)?.state === "NOTREADY") await deps.sweeper.now();
 }
 
-async function remove(deps: PodDeps, facts: PodFacts, action: RemovingAction): Promise<void> {
+async function executeRemoval(
+  deps: PodDeps,
+  facts: PodFacts,
+  action: RemovingAction,
+): Promise<void> {
   const { uid } = facts;
   switch (action.kind) {
     case "stopContainer":
@@ -244,7 +255,7 @@ async function remove(deps: PodDeps, facts: PodFacts, action: RemovingAction): P
       return;
     case "stopSandbox":
       await deps.runtime.stopSandbox(action.id);
-      deps.released.add(action.id);
+      deps.releasedSandboxIds.add(action.id);
       return;
     case "removeSandbox":
       await removeSandbox(deps, facts, action.id);
@@ -274,6 +285,6 @@ export async function executeStep(
   const { action, progress } = at;
   if (isLive(action)) {
     const { pod } = facts;
-    if (pod !== undefined) await actLive(deps, { ...facts, pod }, { action, progress });
-  } else await remove(deps, facts, action);
+    if (pod !== undefined) await executeLiveAction(deps, { ...facts, pod }, { action, progress });
+  } else await executeRemoval(deps, facts, action);
 }

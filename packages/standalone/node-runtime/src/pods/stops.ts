@@ -3,11 +3,11 @@ import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { ContainerRuntime } from "@patchbay/core/interfaces";
 
 export interface Stops {
-  /** Ignored while a stop with the same or an earlier deadline is running. Wakes the pod when the call ends. */
+  /** Stops the container unless a stop with an earlier or equal deadline is running. Enqueues the pod when it ends. */
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** Avoids a second call for an insignificantly earlier deadline. */
+/** Advance of a deadline that does not justify a second call. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

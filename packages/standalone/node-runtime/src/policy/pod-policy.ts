@@ -22,24 +22,29 @@ function listProblem(isInvalid: boolean, field: string, message: string): readon
 /** Largest uid and gid; some programs treat larger ones as -1. */
 export const ID_MAX = 2 ** 31 - 1;
 
-/** Excludes root, and numbers that runtimes would look up as user names. */
+/** Returns whether the uid is valid and not root. A runtime would look up an invalid number as a user name. */
 export function isUnprivilegedUser(user: number): boolean {
   return Number.isInteger(user) && user >= 1 && user <= ID_MAX;
 }
 
-/** Permission to use these in the product's namespace includes access to the node. */
-const ACCOUNTS: readonly string[] = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
+/** Service accounts of the product. Permission to use them in the product's namespace includes access to the node. */
+const PRODUCT_ACCOUNTS: readonly string[] = [
+  "virt-api",
+  "virt-controller",
+  "virt-handler",
+  "net-agent",
+];
 
 export function isProductPod({ metadata, spec }: Pod): boolean {
   return (
     metadata.namespace === names.SERVICES_NAMESPACE &&
-    ACCOUNTS.includes(spec.serviceAccountName ?? "")
+    PRODUCT_ACCOUNTS.includes(spec.serviceAccountName ?? "")
   );
 }
 
 const HOST_PATH_RULE = `is for Patchbay's own pods only, except type Directory for pods whose containers all run as user and group ${String(names.LAUNCHER_UID)}`;
 
-/** Whether the pod has no users and groups of the node besides the launchers'. */
+/** Returns whether all users and groups of the pod are the launchers'. */
 function runsAsLaunchers({ spec }: Pod): boolean {
   const { fsGroup, supplementalGroups = [], ...shared } = spec.securityContext ?? {};
   const groups = fsGroup === undefined ? supplementalGroups : [fsGroup, ...supplementalGroups];
@@ -52,11 +57,11 @@ function runsAsLaunchers({ spec }: Pod): boolean {
   return [...users, ...groups].every((id) => id === names.LAUNCHER_UID);
 }
 
-/** An administrator can open host paths to VMs (hostDisk); whether a path is open is checked at mount time. */
+/** Checks host paths. Launcher-like pods may mount those that an administrator opened to VMs, checked at mount time. */
 function hostPathProblems(pod: Pod): readonly PodProblem[] {
-  const isLikeLaunchers = runsAsLaunchers(pod);
+  const isLauncherLike = runsAsLaunchers(pod);
   return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {
-    const isDenied = hostPath !== undefined && !(isLikeLaunchers && hostPath.type === "Directory");
+    const isDenied = hostPath !== undefined && !(isLauncherLike && hostPath.type === "Directory");
     return listProblem(isDenied, `spec.volumes[${name}].hostPath`, HOST_PATH_RULE);
   });
 }
@@ -68,28 +73,28 @@ const HANDLERS = [
   "grpc",
 ] as const satisfies readonly (keyof Probe)[];
 
-/** A server may fill in null for unset fields. */
+/** Lists the fields that are set. A server may write null into unset fields. */
 function listSetFields(fields: object, except: readonly string[] = []): readonly string[] {
   return Object.entries(fields)
     .filter(([key, value]) => value !== undefined && value !== null && !except.includes(key))
     .map(([key]) => key);
 }
 
-function atMostOne(setFields: readonly string[], field: string): readonly PodProblem[] {
+function checkExclusive(setFields: readonly string[], field: string): readonly PodProblem[] {
   return listProblem(setFields.length > 1, field, `must be one of ${setFields.join(", ")}`);
 }
 
 function findAmbiguousVolumeFields(volume: PodVolume): readonly PodProblem[] {
   const at = `spec.volumes[${volume.name}]`;
   const sources = volume.projected?.sources ?? [];
-  const shown = [volume, ...sources].flatMap(({ downwardAPI }) => downwardAPI?.items ?? []);
+  const downwardItems = [volume, ...sources].flatMap(({ downwardAPI }) => downwardAPI?.items ?? []);
   return [
-    ...atMostOne(listSetFields(volume, ["name"]), at),
+    ...checkExclusive(listSetFields(volume, ["name"]), at),
     ...sources.flatMap((source, index) =>
-      atMostOne(listSetFields(source), `${at}.projected.sources[${String(index)}]`),
+      checkExclusive(listSetFields(source), `${at}.projected.sources[${String(index)}]`),
     ),
-    ...shown.flatMap((item) =>
-      atMostOne(listSetFields(item, ["path", "mode"]), `${at}.downwardAPI`),
+    ...downwardItems.flatMap((item) =>
+      checkExclusive(listSetFields(item, ["path", "mode"]), `${at}.downwardAPI`),
     ),
   ];
 }
@@ -101,21 +106,21 @@ function findAmbiguousContainerFields(container: Container, at: string): readonl
     ...env.flatMap(({ name, valueFrom, value = "" }) => {
       const setFields = listSetFields(valueFrom ?? {});
       const all = value === "" || setFields.length === 0 ? setFields : ["value", ...setFields];
-      return atMostOne(all, `${at}.env[${name}]`);
+      return checkExclusive(all, `${at}.env[${name}]`);
     }),
     ...envFrom.flatMap((from, index) =>
-      atMostOne(listSetFields(from, ["prefix"]), `${at}.envFrom[${String(index)}]`),
+      checkExclusive(listSetFields(from, ["prefix"]), `${at}.envFrom[${String(index)}]`),
     ),
     ...probes.flatMap(([name, probe]) => {
       const setFields = listSetFields(probe ?? {}).filter((key) =>
         HANDLERS.some((one) => one === key),
       );
-      return atMostOne(setFields, `${at}.${name}`);
+      return checkExclusive(setFields, `${at}.${name}`);
     }),
   ];
 }
 
-/** A check of one field would miss the other. Servers other than the embedded one may accept such pods. */
+/** Finds exclusive fields that are set together. Other checks may read only one of them. Only our API server rejects them. */
 function findAmbiguousFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   return [
@@ -131,11 +136,11 @@ function findAmbiguousFields({ spec }: Pod): readonly PodProblem[] {
 
 const UNSUPPORTED = "is not supported";
 
-/** A single file name, such as a ConfigMap key. */
+/** Pattern of a key of a ConfigMap: a single file name. */
 const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
 const ONLY_CONFIG_MAP_KEYS = "is supported only for a key of a configMap";
 
-/** In other volumes a container could replace the path with a link to a file of the node. */
+/** Returns whether the path is a key of a ConfigMap. Containers could replace other paths with links to the node's files. */
 function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
   const isConfigMapVolume = volumes.some(
     ({ name, configMap }) => name === volume && configMap !== undefined,
@@ -177,7 +182,7 @@ function findUnsupportedContainerFields(
   ];
 }
 
-/** Ignoring a field would run something else than requested. */
+/** Finds unsupported fields. The pod would not run as requested if they were ignored. */
 function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   const listContainerProblems = (all: readonly Container[], list: string): readonly PodProblem[] =>
@@ -188,12 +193,12 @@ function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   ];
 }
 
-/** Lower groups belong to the operating system. Source: Debian policy 9.2.2, adduser.conf FIRST_GID. */
+/** Lowest group that does not belong to the operating system. Source: Debian policy 9.2.2, FIRST_GID of adduser.conf. */
 const FIRST_FREE_GROUP = 1000;
-/** These names become directory names. Source: RFC 1123 label, Kubernetes names. */
+// Patterns of names that become directory names. Source: RFC 1123; names of Kubernetes objects.
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/;
-/** Namespaced sysctls that affect only the pod. Source: Kubernetes "safe sysctls". */
+/** Namespaced sysctls that affect only the pod. Source: "safe sysctls" of Kubernetes. */
 const SAFE_SYSCTLS: readonly string[] = [
   "kernel.shm_rmid_forced",
   "net.ipv4.ip_local_port_range",
@@ -239,7 +244,7 @@ function userProblems(user: number | undefined, field: string): readonly PodProb
   );
 }
 
-/** Allows free groups and the user's own. Group 42 could read files of the operating system's group 42. */
+/** Allows the user's own group and free groups. Others could read the operating system's files. */
 function groupProblems(
   group: number | undefined,
   user: number | undefined,

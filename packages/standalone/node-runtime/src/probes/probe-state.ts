@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives a container's health from probe results. Pure. Source: Kubernetes kubelet, prober/worker.go.
+// Derives a container's health from probe results. Pure. Source: prober/worker.go of the kubelet.
 import type { Container, Probe } from "@patchbay/api";
 import type { ContainerHealth } from "../pods/facts.ts";
 
-/** Liveness and readiness start after the startup probe has succeeded. */
+/** Kinds of probes. Liveness and readiness probes start after the startup probe has succeeded. */
 export type ProbeKind = "startup" | "liveness" | "readiness";
 
-/** `unknown` means that the probe could not be executed; it is ignored. */
+/** Result of a probe. `unknown` means that it could not be executed, and is ignored. */
 export type ProbeResult = "success" | "failure" | "unknown";
 
 export interface ProbeSettings {
@@ -18,7 +18,7 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Undefined until enough equal results arrived. */
+  /** Undefined until a threshold of equal results is reached. */
   readonly isSuccess: boolean | undefined;
   readonly last: "success" | "failure" | undefined;
   readonly streak: number;
@@ -43,7 +43,7 @@ export function parseProbeSettings(probe: Probe): ProbeSettings {
   };
 }
 
-/** An earlier process of this node may have reported a success. */
+/** Returns the initial state. `isKnown` means that an earlier process of this node reported a success. */
 export function firstProbeState(isKnown: boolean): ProbeState {
   return { isSuccess: isKnown ? true : undefined, last: undefined, streak: 0 };
 }
@@ -61,13 +61,13 @@ export function nextProbeState(
   return { isSuccess, last: outcome, streak };
 }
 
-/** The startup probe runs until it succeeds, then the others; none once the container is unhealthy. */
+/** Returns whether the probe runs. Liveness and readiness follow the startup probe; none runs for an unhealthy container. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;
 }
 
-/** A missing probe counts as success, a readiness probe without result as failure. */
+/** Derives the health. A missing probe counts as success, a readiness probe without result as failure. */
 export function deriveHealth(states: ProbeStates): ContainerHealth {
   const succeeds = (kind: ProbeKind): boolean | undefined =>
     states.has(kind) ? states.get(kind)?.isSuccess : true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the probes of running containers, and wakes pods whose health changed.
+// Runs the probes of running containers, and enqueues pods whose health changed.
 import type { Container, Pod, Probe } from "@patchbay/api";
 import type { EventRecorder } from "@patchbay/kube";
 import type { Clock, Logger } from "@patchbay/base";
@@ -7,7 +7,7 @@ import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import pLimit from "p-limit";
 import type { LimitFunction } from "p-limit";
 import type { ProbedContainer, Probes } from "../pods/deps.ts";
-import { listPodContainers, statusBefore, type ContainerHealth } from "../pods/facts.ts";
+import { listPodContainers, findReportedStatus, type ContainerHealth } from "../pods/facts.ts";
 import { runProbe, type ProbeReport, toProbeRequest } from "./run-probe.ts";
 import {
   firstProbeState,
@@ -22,7 +22,7 @@ import {
   type ProbeState,
 } from "./probe-state.ts";
 
-/** Concurrent probes per pod, because tenants define any number of probes and the node executes them. */
+/** Maximum concurrent probes per pod, because tenants define any number of probes and the node executes them. */
 const CONCURRENT_PROBES = 10;
 
 export interface ProbeDeps {
@@ -30,12 +30,12 @@ export interface ProbeDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly recorder: EventRecorder;
-  /** For pods with host network. */
+  /** Address of the node, at which pods with host network are probed. */
   readonly hostIp: string;
   readonly wake: (uid: string) => void;
 }
 
-interface Watched {
+interface ProbedRun {
   readonly uid: string;
   readonly spec: Container;
   readonly stop: AbortController;
@@ -48,9 +48,9 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/** Restores the results that the pod's status reports for this run. */
+/** Returns initial states with the results that the pod's status reports for this run of the container. */
 function restoreStates(pod: Pod, { container, spec }: { container: string; spec: Container }) {
-  const before = statusBefore({ pod }, spec.name);
+  const before = findReportedStatus({ pod }, spec.name);
   const isSameRun = before?.containerID?.endsWith(container) === true;
   const known: Readonly<Record<ProbeKind, boolean>> = {
     startup: isSameRun && before.started === true,
@@ -63,7 +63,7 @@ function restoreStates(pod: Pod, { container, spec }: { container: string; spec:
 
 class ContainerProbes implements Probes {
   readonly #deps: ProbeDeps;
-  readonly #watched = new Map<string, Map<string, Watched>>();
+  readonly #watched = new Map<string, Map<string, ProbedRun>>();
   readonly #limits = new Map<string, LimitFunction>();
 
   constructor(deps: ProbeDeps, signal: AbortSignal) {
@@ -74,14 +74,14 @@ class ContainerProbes implements Probes {
   }
 
   retain(uid: string, containers: readonly ProbedContainer[]): void {
-    const before = this.#watched.get(uid) ?? new Map<string, Watched>();
-    const retained = new Map<string, Watched>();
+    const before = this.#watched.get(uid) ?? new Map<string, ProbedRun>();
+    const retained = new Map<string, ProbedRun>();
     for (const probed of containers) {
       const { id } = probed.container;
-      const watched = before.get(id) ?? this.#startProbing(uid, probed);
-      if (watched === undefined) continue;
-      watched.probed = probed;
-      retained.set(id, watched);
+      const run = before.get(id) ?? this.#startProbing(uid, probed);
+      if (run === undefined) continue;
+      run.probed = probed;
+      retained.set(id, run);
     }
     for (const [id, { stop }] of before) if (!retained.has(id)) stop.abort();
     if (retained.size === 0) {
@@ -91,45 +91,45 @@ class ContainerProbes implements Probes {
   }
 
   findHealth(uid: string): ReadonlyMap<string, ContainerHealth> {
-    const watched = this.#watched.get(uid) ?? new Map<string, Watched>();
-    return new Map([...watched].map(([id, { states }]) => [id, deriveHealth(states)]));
+    const run = this.#watched.get(uid) ?? new Map<string, ProbedRun>();
+    return new Map([...run].map(([id, { states }]) => [id, deriveHealth(states)]));
   }
 
-  #startProbing(uid: string, probed: ProbedContainer): Watched | undefined {
+  #startProbing(uid: string, probed: ProbedContainer): ProbedRun | undefined {
     const spec = findContainer(probed);
     if (spec === undefined) return undefined;
     const states = restoreStates(probed.pod, { container: probed.container.id, spec });
     if (states.size === 0) return undefined;
     const limit = this.#limits.get(uid) ?? pLimit(CONCURRENT_PROBES);
     this.#limits.set(uid, limit);
-    const watched: Watched = { uid, spec, stop: new AbortController(), states, limit, probed };
+    const run: ProbedRun = { uid, spec, stop: new AbortController(), states, limit, probed };
     for (const kind of states.keys()) {
       const probe = findProbe(spec, kind);
       if (probe === undefined) continue;
-      this.#runPeriodically(watched, kind, probe).catch((error: unknown) => {
-        if (watched.stop.signal.aborted) return;
+      this.#runPeriodically(run, kind, probe).catch((error: unknown) => {
+        if (run.stop.signal.aborted) return;
         this.#deps.log.error("probe ended", { uid, container: spec.name, kind, err: error });
       });
     }
-    return watched;
+    return run;
   }
 
-  async #runPeriodically(watched: Watched, kind: ProbeKind, probe: Probe): Promise<void> {
+  async #runPeriodically(run: ProbedRun, kind: ProbeKind, probe: Probe): Promise<void> {
     const { clock } = this.#deps;
-    const { signal } = watched.stop;
+    const { signal } = run.stop;
     const settings = parseProbeSettings(probe);
-    const startedMs = Number(watched.probed.container.startedAt / 1_000_000n);
+    const startedMs = Number(run.probed.container.startedAt / 1_000_000n);
     await clock.sleep(Math.max(0, startedMs + settings.initialDelayMs - clock.now()), signal);
     while (!signal.aborted) {
       const beganMs = clock.monotonicMs();
-      if (isProbeDue(kind, watched.states)) await this.#runOnce(watched, kind, probe);
-      const tookMs = clock.monotonicMs() - beganMs;
-      await clock.sleep(Math.max(0, settings.periodMs - tookMs), signal);
+      if (isProbeDue(kind, run.states)) await this.#runOnce(run, kind, probe);
+      const durationMs = clock.monotonicMs() - beganMs;
+      await clock.sleep(Math.max(0, settings.periodMs - durationMs), signal);
     }
   }
 
-  async #runOnce(watched: Watched, kind: ProbeKind, probe: Probe): Promise<void> {
-    const { probed, spec, states, stop, limit } = watched;
+  async #runOnce(run: ProbedRun, kind: ProbeKind, probe: Probe): Promise<void> {
+    const { probed, spec, states, stop, limit } = run;
     const { pod, podIps, container } = probed;
     const isOnNode = pod.spec.hostNetwork === true;
     const addresses = { ips: isOnNode ? [this.#deps.hostIp] : podIps, isOnNode };
@@ -144,12 +144,12 @@ class ContainerProbes implements Probes {
     const state = nextProbeState(before, probeOutcome.outcome, settings);
     states.set(kind, state);
     if (state.last === "failure" && state.streak === 1)
-      this.#recordFailure(watched, kind, probeOutcome);
-    if (!isSameHealth(healthBefore, deriveHealth(states))) this.#deps.wake(watched.uid);
+      this.#recordFailure(run, kind, probeOutcome);
+    if (!isSameHealth(healthBefore, deriveHealth(states))) this.#deps.wake(run.uid);
   }
 
   /** Records one event per series of failures. */
-  #recordFailure({ probed, spec }: Watched, kind: ProbeKind, { message }: ProbeReport): void {
+  #recordFailure({ probed, spec }: ProbedRun, kind: ProbeKind, { message }: ProbeReport): void {
     const name = `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
     const about = `container ${spec.name}`;
     const text = `${name} probe failed: ${message}`;

@@ -21,17 +21,17 @@ type ProbeRequest =
   | { readonly kind: "none"; readonly reason: string };
 
 interface PodAddresses {
-  /** The pod's addresses, or the node's for host network. */
+  /** Addresses of the pod, or of the node if the pod uses the host network. */
   readonly ips: readonly string[];
   readonly isOnNode: boolean;
 }
 
-/** Source: RFC 9110 5.1 and 5.5. */
+// Source: RFC 9110, 5.1 and 5.5.
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 const LOOPBACK: readonly string[] = ["127.0.0.1", "localhost", "::1"];
 
-function invalid(reason: string): ProbeRequest {
+function buildInvalidRequest(reason: string): ProbeRequest {
   return { kind: "none", reason };
 }
 
@@ -72,15 +72,15 @@ function toHttpRequest(
   addresses: PodAddresses,
 ): ProbeRequest {
   const address = resolveAddress(action, container, addresses);
-  if (typeof address === "string") return invalid(address);
+  if (typeof address === "string") return buildInvalidRequest(address);
   const headers = (action.httpHeaders ?? []).map(({ name, value }) => [name, value] as const);
   const invalidHeader = headers.find(
     ([name, value]) => !HEADER_NAME.test(name) || !HEADER_VALUE.test(value),
   );
   if (invalidHeader !== undefined)
-    return invalid(`${JSON.stringify(invalidHeader[0])} cannot be a header`);
+    return buildInvalidRequest(`${JSON.stringify(invalidHeader[0])} cannot be a header`);
   const path = action.path ?? "/";
-  if (/[^\x21-\x7e]/.test(path)) return invalid("its path is not valid in a request");
+  if (/[^\x21-\x7e]/.test(path)) return buildInvalidRequest("its path is not valid in a request");
   const isTls = action.scheme === "HTTPS";
   return {
     kind: "http",
@@ -91,7 +91,7 @@ function toHttpRequest(
   };
 }
 
-/** Tenants write probes and the node executes them, so only addresses of the pod are allowed. */
+/** Builds the request of a probe. Only addresses of the pod are allowed, because the node executes tenants' probes. */
 export function toProbeRequest(
   probe: Probe,
   container: Container,
@@ -99,14 +99,16 @@ export function toProbeRequest(
 ): ProbeRequest {
   if (probe.exec !== undefined) {
     const { command = [] } = probe.exec;
-    return command.length === 0 ? invalid("it has no command") : { kind: "exec", command };
+    return command.length === 0
+      ? buildInvalidRequest("it has no command")
+      : { kind: "exec", command };
   }
   if (probe.tcpSocket !== undefined) {
     const address = resolveAddress(probe.tcpSocket, container, addresses);
-    return typeof address === "string" ? invalid(address) : { kind: "tcp", ...address };
+    return typeof address === "string" ? buildInvalidRequest(address) : { kind: "tcp", ...address };
   }
   if (probe.httpGet !== undefined) return toHttpRequest(probe.httpGet, container, addresses);
-  return invalid("gRPC probes are not supported");
+  return buildInvalidRequest("gRPC probes are not supported");
 }
 
 export interface ProbeReport {
@@ -119,12 +121,12 @@ interface ProbeTarget {
   readonly timeoutSeconds: number;
 }
 
-const SHOWN_LENGTH = 500;
+const MESSAGE_LENGTH_MAX = 500;
 
 const SUCCESS: ProbeReport = { outcome: "success", message: "" };
 
-function failure(message: string): ProbeReport {
-  return { outcome: "failure", message: message.trim().slice(0, SHOWN_LENGTH) };
+function buildFailure(message: string): ProbeReport {
+  return { outcome: "failure", message: message.trim().slice(0, MESSAGE_LENGTH_MAX) };
 }
 
 async function runExecProbe(
@@ -140,18 +142,18 @@ async function runExecProbe(
     );
     return exitCode === 0
       ? SUCCESS
-      : failure(`${stdout}${stderr}` || `it ended with ${String(exitCode)}`);
+      : buildFailure(`${stdout}${stderr}` || `it ended with ${String(exitCode)}`);
   } catch (error) {
     if (isAppError(error, "CRI_TIMED_OUT")) {
-      return failure(`it did not finish within ${String(timeoutSeconds)} s`);
+      return buildFailure(`it did not finish within ${String(timeoutSeconds)} s`);
     }
     if (isAppError(error, "CRI_FAILED") && error.details["status"] === "RESOURCE_EXHAUSTED") {
-      return failure("its output exceeds the limit");
+      return buildFailure("its output exceeds the limit");
     }
-    // A failure of the runtime says nothing about the container; a program that cannot start does.
+    // An unavailable runtime is no failure of the container; a program that cannot start is.
     if (isAppError(error, "CRI_UNAVAILABLE"))
       return { outcome: "unknown", message: messageOf(error) };
-    return failure(messageOf(error));
+    return buildFailure(messageOf(error));
   }
 }
 
@@ -162,13 +164,13 @@ async function runTcpProbe(
   const { promise, resolve } = Promise.withResolvers<ProbeReport>();
   const socket = connect({ host, port });
   socket.setTimeout(timeoutMs, () => {
-    resolve(failure(`no connection within ${String(timeoutMs)} ms`));
+    resolve(buildFailure(`no connection within ${String(timeoutMs)} ms`));
   });
   socket.once("connect", () => {
     resolve(SUCCESS);
   });
   socket.once("error", (error) => {
-    resolve(failure(error.message));
+    resolve(buildFailure(error.message));
   });
   try {
     return await promise;
@@ -185,7 +187,7 @@ async function runHttpProbe(
   const fields = { "user-agent": "kube-probe/1", accept: "*/*", ...Object.fromEntries(headers) };
   const options = { host, port, path, headers: fields, agent: false as const };
   const signal = AbortSignal.timeout(timeoutMs);
-  // Like the kubelet, does not verify the server's certificate.
+  // Does not verify the server's certificate, like the kubelet.
   const outgoing = isTls
     ? httpsRequest({ ...options, rejectUnauthorized: false, signal })
     : httpRequest({ ...options, signal });
@@ -194,18 +196,20 @@ async function runHttpProbe(
     resolve(
       code >= 200 && code < 400
         ? SUCCESS
-        : failure(`HTTP probe failed with statuscode: ${String(code)}`),
+        : buildFailure(`HTTP probe failed with statuscode: ${String(code)}`),
     );
     outgoing.destroy();
   });
   outgoing.on("error", (error) => {
-    resolve(failure(signal.aborted ? `no response within ${String(timeoutMs)} ms` : error.message));
+    resolve(
+      buildFailure(signal.aborted ? `no response within ${String(timeoutMs)} ms` : error.message),
+    );
   });
   outgoing.end();
   return promise;
 }
 
-/** Never rejects. */
+/** Runs a probe. Reports errors as results, and never rejects. */
 export async function runProbe(
   runtime: Pick<ContainerRuntime, "execSync">,
   probeRequest: ProbeRequest,
@@ -220,6 +224,6 @@ export async function runProbe(
     case "http":
       return runHttpProbe(probeRequest, timeoutMs);
     case "none":
-      return failure(probeRequest.reason);
+      return buildFailure(probeRequest.reason);
   }
 }

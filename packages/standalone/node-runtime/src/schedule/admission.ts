@@ -4,9 +4,9 @@ import type { Cache } from "@patchbay/core/interfaces";
 import type { Reason } from "../pods/facts.ts";
 import { parseAllocatable, type Amounts, buildRejection, findShortages } from "./resources.ts";
 
-/** Admission of pods to this node, in order of arrival. A pod whose author set its node has passed no scheduler. */
+/** Admits pods to this node in order of arrival. A pod whose author set its node was not checked by a scheduler. */
 export interface Admission {
-  /** Reserves the pod's requests until it finishes. Always admits a pod that has started. Idempotent. */
+  /** Reserves the pod's requests until it finishes. Always admits a started pod. Idempotent. */
   admit(pod: Pod, hasStarted: boolean): Reason | undefined;
 }
 
@@ -19,7 +19,7 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** A restart loses no admission, because the node writes a start time into the status of admitted pods. */
+/** Creates the admission. It survives restarts, because the status of admitted pods has a start time. */
 export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const admitted = new Set<string>();
   let lastAllocatable: Amounts | undefined;
@@ -29,11 +29,11 @@ export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const isAdmitted = (pod: Pod): boolean =>
     admitted.has(uidOf(pod)) || pod.status?.startTime !== undefined;
   const findShortage = (pod: Pod): Reason | undefined => {
-    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // deleting the Node object must not free resources
+    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // deletion of the Node object must not end checks
     const others = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isAdmitted(one));
-    const [first] =
+    const [firstShortage] =
       lastAllocatable === undefined ? [] : findShortages(pod, others, lastAllocatable);
-    return first && buildRejection(first);
+    return firstShortage && buildRejection(firstShortage);
   };
   return {
     admit: (pod, hasStarted) => {

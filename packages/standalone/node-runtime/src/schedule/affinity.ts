@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node selectors, node affinity and pod affinity. Pure. Source: Kubernetes core/v1 Affinity.
+// Node selectors, node affinity and pod affinity. Pure. Source: type Affinity of Kubernetes' core/v1.
 import type { KubeNode, Pod } from "@patchbay/api";
 
 type Labels = Readonly<Record<string, string>>;
@@ -10,16 +10,16 @@ interface Requirement {
   readonly values?: readonly string[];
 }
 
-/** All conditions must hold; an empty selector selects everything. */
+/** Selector whose conditions must all hold. An empty selector selects everything. */
 export interface LabelSelector {
   readonly matchLabels?: Labels;
   readonly matchExpressions?: readonly Requirement[];
 }
 
-/** All conditions must hold; an empty term selects no node. */
+/** Term whose conditions must all hold. An empty term selects no node. */
 export interface NodeTerm {
   readonly matchExpressions?: readonly Requirement[];
-  /** The only field is `metadata.name`. */
+  /** Conditions on the only field, `metadata.name`. */
   readonly matchFields?: readonly Requirement[];
 }
 
@@ -33,7 +33,7 @@ function isNumber(value: string | undefined): value is string {
 
 const isIn: Test = (value, values) => value !== undefined && values.includes(value);
 
-const TESTS: Readonly<Record<string, Test>> = {
+const OPERATOR_TESTS: Readonly<Record<string, Test>> = {
   In: isIn,
   NotIn: (value, values) => !isIn(value, values),
   Exists: (value) => value !== undefined,
@@ -42,13 +42,13 @@ const TESTS: Readonly<Record<string, Test>> = {
   Lt: (value, [limit]) => isNumber(value) && isNumber(limit) && Number(value) < Number(limit),
 };
 
-/** Unknown operators never match. */
-function holds({ key, operator, values = [] }: Requirement, labels: Labels): boolean {
+/** Returns whether the labels meet the requirement. Unknown operators never match. */
+function isRequirementMet({ key, operator, values = [] }: Requirement, labels: Labels): boolean {
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
-  return TESTS[operator]?.(value, values) ?? false;
+  return OPERATOR_TESTS[operator]?.(value, values) ?? false;
 }
 
-/** An undefined selector selects nothing. Source: Kubernetes apimachinery labels.Requirement. */
+/** Returns whether the selector selects the labels. If undefined, it selects nothing. Source: labels.Requirement of Kubernetes. */
 export function selectsLabels(selector: LabelSelector | undefined, labels: Labels): boolean {
   if (selector === undefined) return false;
   const { matchLabels = {}, matchExpressions = [] } = selector;
@@ -57,36 +57,38 @@ export function selectsLabels(selector: LabelSelector | undefined, labels: Label
     operator: "In",
     values: [value],
   }));
-  return [...equal, ...matchExpressions].every((one) => holds(one, labels));
+  return [...equal, ...matchExpressions].every((one) => isRequirementMet(one, labels));
 }
 
-/** Whether one of the terms matches. Source: Kubernetes component-helpers nodeaffinity. */
+/** Returns whether one of the terms matches. Source: package nodeaffinity of Kubernetes. */
 export function selectsNode(terms: readonly NodeTerm[], { metadata }: KubeNode): boolean {
   const fields = { "metadata.name": metadata.name };
   return terms.some(({ matchExpressions = [], matchFields = [] }) => {
     if (matchExpressions.length + matchFields.length === 0) return false;
-    const matchesLabels = matchExpressions.every((one) => holds(one, metadata.labels ?? {}));
-    return matchesLabels && matchFields.every((one) => holds(one, fields));
+    const matchesLabels = matchExpressions.every((one) =>
+      isRequirementMet(one, metadata.labels ?? {}),
+    );
+    return matchesLabels && matchFields.every((one) => isRequirementMet(one, fields));
   });
 }
 
 interface PodTerm {
   readonly labelSelector?: LabelSelector;
-  /** When empty and without selector: the pod's own namespace. */
+  /** Namespaces of the selected pods. Defaults to the pod's own namespace if there is no selector either. */
   readonly namespaces?: readonly string[];
   readonly namespaceSelector?: LabelSelector;
-  /** Nodes with equal values of this label form one topology domain. */
+  /** Label whose value is the topology domain of a node. */
   readonly topologyKey?: string;
 }
 
-/** Weight is 1 to 100. */
+/** Preference with a weight from 1 to 100. */
 export interface Weighted<T> {
   readonly weight: number;
   readonly term: T;
 }
 
 interface Affinity {
-  /** Alternatives, of which one must match; undefined when every node does. */
+  /** Alternatives, one of which must match the node; undefined if every node matches. */
   readonly nodes: readonly NodeTerm[] | undefined;
   readonly podAffinityTerms: readonly PodTerm[];
   readonly antiAffinityTerms: readonly PodTerm[];
@@ -129,7 +131,7 @@ function listPreferredTerms(rules: PodRules | undefined): readonly Weighted<PodT
 }
 
 export function parseAffinity({ spec }: Pod): Affinity {
-  // The API server has validated the types.
+  // The cast is safe, because the API server has validated the types.
   const { nodeAffinity, podAffinity, podAntiAffinity } = (spec.affinity ?? {}) as AffinityFields;
   const preferred = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   const required = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
@@ -149,7 +151,7 @@ function usesNamespaceSelector({ namespaceSelector }: PodTerm): boolean {
   return namespaceSelector !== undefined && Object.values(namespaceSelector).flat().length > 0;
 }
 
-/** An unsupported pod stays unscheduled rather than on a wrong node. */
+/** Returns which affinity is unsupported. Its pod stays unscheduled, because it might get a wrong node. */
 export function findUnsupportedAffinity(pod: Pod): string | undefined {
   const { podAffinityTerms, antiAffinityTerms } = parseAffinity(pod);
   if (![...podAffinityTerms, ...antiAffinityTerms].some(usesNamespaceSelector)) return undefined;
@@ -165,7 +167,7 @@ function selectsPod(term: PodTerm, owner: Pod, other: Pod): boolean {
   const { namespaces = [], namespaceSelector, labelSelector } = term;
   const own = owner.metadata.namespace ?? "";
   const isNamed = namespaces.includes(other.metadata.namespace ?? "");
-  // Labels of namespaces are unknown here, so only the empty selector is supported; it selects all namespaces.
+  // A namespaceSelector is empty here, which selects all namespaces: others are unsupported.
   const isNamespaceSelected =
     namespaceSelector !== undefined ||
     isNamed ||
@@ -192,7 +194,7 @@ export function hasMatchingPod(
   );
 }
 
-/** The first pod of a group that selects itself matches without a neighbor. */
+/** Returns whether the terms select the pod itself and no placed pod: such a pod needs no neighbor. */
 function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, placed: readonly PlacedPod[]) {
   const isOwn = terms.every((term) => selectsPod(term, pod, pod));
   return isOwn && !placed.some((other) => terms.every((term) => selectsPod(term, pod, other.pod)));
@@ -214,7 +216,7 @@ function isExcludedByOthers(pod: Pod, node: KubeNode, placed: readonly PlacedPod
   );
 }
 
-/** `placed` contains unfinished pods of all nodes. Source: Kubernetes scheduler, InterPodAffinity. */
+/** Returns why the node conflicts with pod affinity. `placed` are the unfinished pods of all nodes. Source: InterPodAffinity. */
 export function findAffinityConflict(
   pod: Pod,
   node: KubeNode,

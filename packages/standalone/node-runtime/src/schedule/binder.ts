@@ -43,7 +43,7 @@ export interface BinderDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly recorder: EventRecorder;
-  /** The node on whose disk claims get their volumes. */
+  /** Name of the node on whose disk volumes are provisioned. */
   readonly nodeName: string;
   readonly storage: StorageCaches;
   readonly watch?: LoopWatch;
@@ -52,15 +52,15 @@ export interface BinderDeps {
 interface BinderState {
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
-  /** By pod uid, until the watch reports the binding. */
-  readonly bound: Map<string, string>;
+  /** Names of the nodes of bound pods by pod uid, until the watch reports the binding. */
+  readonly nodeNameByUid: Map<string, string>;
 }
 
 const BY_NODE = "node";
 
 async function bind(
   deps: BinderDeps,
-  { bound }: BinderState,
+  { nodeNameByUid }: BinderState,
   { pod, nodeName }: { readonly pod: Pod; readonly nodeName: string },
 ): Promise<void> {
   const { namespace = "", name, uid = "" } = pod.metadata;
@@ -71,13 +71,13 @@ async function bind(
     metadata: { name, namespace, uid },
     target: { apiVersion: "v1", kind: "Node", name: nodeName },
   };
-  bound.set(uid, nodeName);
+  nodeNameByUid.set(uid, nodeName);
   try {
     await deps.client.requestRaw({ method: "POST", path: `/api/v1/${path}`, body });
     deps.log.info("pod bound", { pod: `${namespace}/${name}`, node: nodeName });
   } catch (error) {
-    bound.delete(uid);
-    // Bound by another client, or deleted; the watch is about to report it.
+    nodeNameByUid.delete(uid);
+    // The pod was deleted or bound by another client, which the watch is about to report.
     if (!isAppError(error, "KUBE_CONFLICT") && !isAppError(error, "KUBE_NOT_FOUND")) throw error;
   }
 }
@@ -95,7 +95,7 @@ async function reportUnschedulable(deps: BinderDeps, pod: Pod, message: string):
     message,
     lastTransitionTime: since ?? printTime(deps.clock.now()),
   };
-  // A merge patch replaces the whole list.
+  // A merge patch replaces the whole list of conditions.
   const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== condition.type);
   const { resourceVersion } = pod.metadata;
   const fields = { metadata: { resourceVersion }, status: { conditions: [...others, condition] } };
@@ -132,9 +132,9 @@ async function bindWithClaims(
   return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
-function nodeNameOf({ metadata, spec }: Pod, { bound }: BinderState): string {
+function nodeNameOf({ metadata, spec }: Pod, { nodeNameByUid }: BinderState): string {
   return spec.nodeName === undefined || spec.nodeName === ""
-    ? (bound.get(metadata.uid ?? "") ?? "")
+    ? (nodeNameByUid.get(metadata.uid ?? "") ?? "")
     : spec.nodeName;
 }
 
@@ -142,8 +142,8 @@ function isWaiting(pod: Pod, state: BinderState): boolean {
   return nodeNameOf(pod, state) === "" && pod.metadata.deletionTimestamp === undefined;
 }
 
-/** Includes pods whose binding the watch has not reported yet. */
-function placedPods(state: BinderState): readonly PlacedPod[] {
+/** Lists unfinished pods with their nodes, including pods whose binding the watch has not reported yet. */
+function listPlacedPods(state: BinderState): readonly PlacedPod[] {
   const unfinished = state.pods.list().filter((pod) => !isPodFinished(pod));
   return unfinished.flatMap((pod) => {
     const node = state.nodes.find({ name: nodeNameOf(pod, state) });
@@ -154,12 +154,12 @@ function placedPods(state: BinderState): readonly PlacedPod[] {
 async function schedulePod(deps: BinderDeps, state: BinderState, key: string): Promise<Next> {
   const pod = state.pods.find(parseKey(key));
   const nodes = state.nodes.list();
-  // The first node's creation wakes all waiting pods.
+  // The creation of the first node enqueues all waiting pods.
   if (pod === undefined || !isWaiting(pod, state) || nodes.length === 0) return done();
   const at = { claimNode: deps.nodeName, lookup: createLookup(deps.storage, pod) };
   const placement = placePod(pod, {
     nodes,
-    placed: placedPods(state),
+    placed: listPlacedPods(state),
     volumeProblem: (node) => volumeProblem(pod, node, at),
   });
   if ("nodeName" in placement) return bindWithClaims(deps, state, { pod, ...placement });
@@ -174,21 +174,24 @@ function releasesResources(change: Change<Pod>): boolean {
   return wasBound && (change.kind === "deleted" || isPodFinished(change.current));
 }
 
-/** Oldest first. */
-function byAge({ metadata: one }: Pod, { metadata: other }: Pod): number {
+function compareOldestFirst({ metadata: one }: Pod, { metadata: other }: Pod): number {
   const [first = "", second = ""] = [one.creationTimestamp, other.creationTimestamp];
   return first === second ? 0 : first < second ? -1 : 1;
 }
 
-function follow(deps: BinderDeps, { pods, nodes, bound }: BinderState, queue: Queue): void {
+function enqueueOnChange(
+  deps: BinderDeps,
+  { pods, nodes, nodeNameByUid }: BinderState,
+  queue: Queue,
+): void {
   const wakeAll = (): void => {
-    const waiting = [...pods.listBy(BY_NODE, "")].sort(byAge);
+    const waiting = [...pods.listBy(BY_NODE, "")].sort(compareOldestFirst);
     for (const pod of waiting) queue.add(printKey(keyOf(pod)));
   };
   pods.onChange((change) => {
     const { metadata, spec } = change.kind === "deleted" ? change.previous : change.current;
     const isBound = change.kind === "deleted" || (spec.nodeName ?? "") !== "";
-    if (isBound) bound.delete(metadata.uid ?? "");
+    if (isBound) nodeNameByUid.delete(metadata.uid ?? "");
     else queue.add(printKey(keyOf(change.current)));
     if (releasesResources(change)) wakeAll();
   });
@@ -201,10 +204,10 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   const indexes = { [BY_NODE]: ({ spec }: Pod) => [spec.nodeName ?? ""] };
   const pods = createCache(client.reflect(PODS), { logger, indexes });
   const nodes = createCache(client.reflect(NODES), { logger });
-  const state: BinderState = { pods, nodes, bound: new Map() };
-  follow(deps, state, queue);
+  const state: BinderState = { pods, nodes, nodeNameByUid: new Map() };
+  enqueueOnChange(deps, state, queue);
   for (const cache of [pods, nodes]) cache.start(signal);
-  // Without all pods the nodes would seem emptier than they are.
+  // Binding starts when all pods are known, because unknown pods would seem to use no resources.
   await waitForCaches([pods, nodes], signal);
   const reconcile = (key: string): Promise<Next> => schedulePod(deps, state, key);
   await Promise.all([

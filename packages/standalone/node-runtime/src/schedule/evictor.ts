@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evicts pods that do not tolerate a NoExecute taint. A restart of this process restarts their toleration time. Source:
-// Kubernetes taint-eviction-controller.
+// Evicts pods that do not tolerate a NoExecute taint. Their toleration time restarts with this process.
+// Source: taint-eviction-controller of Kubernetes.
 import { isPodFinished, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { isEqual, type Clock, type Logger } from "@patchbay/base";
 import {
@@ -27,7 +27,7 @@ interface EvictorDeps {
   readonly nodes: Cache<KubeNode>;
 }
 
-/** By key of the pod. */
+/** First observations of a pod's taint, by pod key. `firstMs` is monotonic. */
 type FirstObservations = Map<string, { readonly id: string; readonly firstMs: number }>;
 
 function findEviction({ pods, nodes }: EvictorDeps, key: string) {
@@ -44,12 +44,12 @@ async function evictOrWait(
   firstObservations: FirstObservations,
   key: string,
 ): Promise<Next> {
-  const found = findEviction(deps, key);
-  if (found === undefined) {
+  const eviction = findEviction(deps, key);
+  if (eviction === undefined) {
     firstObservations.delete(key);
     return done();
   }
-  const { pod, taint, afterSeconds } = found;
+  const { pod, taint, afterSeconds } = eviction;
   const id = `${pod.metadata.uid ?? ""} ${taint.key}`;
   const nowMs = deps.clock.monotonicMs();
   const previous = firstObservations.get(key);
@@ -60,7 +60,7 @@ async function evictOrWait(
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
-  firstObservations.delete(key); // the pod may be deleted without a grace period
+  firstObservations.delete(key); // a pod without grace period is already deleted
   deps.log.info("pod evicted by a taint", { pod: key, taint: taint.key });
   return done();
 }

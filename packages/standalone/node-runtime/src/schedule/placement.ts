@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects a node for a pod. Pure. Reasons use the scheduler's texts, because users search for them.
+// Selects a node for a pod. Pure. The reasons are the texts of Kubernetes' scheduler, because users search for them.
 import type { KubeNode, PersistentVolume, Pod } from "@patchbay/api";
 import { listClaimNames, type ClaimLookup } from "../claims/index.ts";
 import {
@@ -19,13 +19,13 @@ interface VolumeAffinity {
   readonly required?: { readonly nodeSelectorTerms?: readonly NodeTerm[] };
 }
 
-function isWithin({ spec }: PersistentVolume, node: KubeNode): boolean {
-  // The API server has validated the types.
+function isVolumeUsableOn({ spec }: PersistentVolume, node: KubeNode): boolean {
+  // The cast is safe, because the API server has validated the types.
   const { required } = (spec.nodeAffinity ?? {}) as VolumeAffinity;
   return required === undefined || selectsNode(required.nodeSelectorTerms ?? [], node);
 }
 
-/** Claims without a volume get one on the disk of `claimNode`. Source: Kubernetes scheduler, volume binding. */
+/** Returns why the pod's claims exclude the node. Claims without a volume get one on the disk of `claimNode`. */
 export function volumeProblem(
   pod: Pod,
   node: KubeNode,
@@ -33,7 +33,7 @@ export function volumeProblem(
 ): string | undefined {
   const isUsable = (name: string): boolean => {
     const volume = lookup.findVolume(lookup.findClaim(name)?.spec.volumeName ?? "");
-    return volume === undefined ? node.metadata.name === claimNode : isWithin(volume, node);
+    return volume === undefined ? node.metadata.name === claimNode : isVolumeUsableOn(volume, node);
   };
   const conflict = "node(s) had volume node affinity conflict";
   return listClaimNames(pod).every(isUsable) ? undefined : conflict;
@@ -47,7 +47,7 @@ export interface ClusterState {
 
 type Placement = { readonly nodeName: string } | { readonly problem: string };
 
-/** Source: Kubernetes nodeunschedulable, tainttoleration. */
+/** Source: plugins nodeunschedulable and tainttoleration of Kubernetes. */
 function taintProblem(pod: Pod, { spec }: KubeNode): string | undefined {
   if (spec?.unschedulable === true && !toleratesCordon(pod)) return "node(s) were unschedulable";
   const taint = findUntolerated(pod, spec?.taints ?? []);
@@ -56,7 +56,7 @@ function taintProblem(pod: Pod, { spec }: KubeNode): string | undefined {
 
 const NO_MATCH = "node(s) didn't match Pod's node affinity/selector";
 
-/** The scheduler's text, followed by the missing labels. Source: Kubernetes nodeaffinity. */
+/** Returns the scheduler's text, with the missing labels if any. Source: plugin nodeaffinity of Kubernetes. */
 function selectorProblem(pod: Pod, node: KubeNode): string | undefined {
   const labels = node.metadata.labels ?? {};
   const missing = Object.entries(pod.spec.nodeSelector ?? {})
@@ -68,25 +68,25 @@ function selectorProblem(pod: Pod, node: KubeNode): string | undefined {
   return nodes === undefined || selectsNode(nodes, node) ? undefined : NO_MATCH;
 }
 
-function podsOn({ placed }: ClusterState, node: KubeNode): readonly Pod[] {
+function listPodsOn({ placed }: ClusterState, node: KubeNode): readonly Pod[] {
   const { name } = node.metadata;
   return placed.filter((one) => one.node.metadata.name === name).map(({ pod }) => pod);
 }
 
-/** All resource shortages, or the first other reason. */
+/** Lists why the pod cannot run on the node: all resource shortages, or the first other reason. */
 function listProblems(pod: Pod, node: KubeNode, cluster: ClusterState): readonly string[] {
   const allocatable = parseAllocatable(node);
   if (allocatable === undefined) return ["node(s) have not reported their resources"];
   const first = taintProblem(pod, node) ?? selectorProblem(pod, node);
   if (first !== undefined) return [first];
-  const shortages = findShortages(pod, podsOn(cluster, node), allocatable);
+  const shortages = findShortages(pod, listPodsOn(cluster, node), allocatable);
   if (shortages.length > 0) return shortages.map(describeShortage);
   return [cluster.volumeProblem(node) ?? findAffinityConflict(pod, node, cluster.placed)].flatMap(
     (problem) => problem ?? [],
   );
 }
 
-/** Source: Kubernetes pkg/scheduler/framework, FitError. */
+/** Source: FitError in pkg/scheduler/framework of Kubernetes. */
 function describeNoNode(nodes: number, reasons: readonly string[]): string {
   const kinds = [...new Set(reasons)].sort();
   const counted = kinds.map((kind) => {
@@ -100,7 +100,7 @@ function sumWeights<T>(preferred: readonly Weighted<T>[], isMet: (term: T) => bo
   return preferred.reduce((sum, { weight, term }) => sum + (isMet(term) ? weight : 0), 0);
 }
 
-/** Earlier numbers take precedence, and more is better. */
+/** Returns the node's scores. Higher is better, and earlier scores take precedence. */
 function scoreNode(pod: Pod, node: KubeNode, cluster: ClusterState): readonly number[] {
   const { preferred } = parseAffinity(pod);
   const at = { node, placed: cluster.placed };
@@ -109,10 +109,10 @@ function scoreNode(pod: Pod, node: KubeNode, cluster: ClusterState): readonly nu
     sumWeights(preferred.podAffinityTerms, (term) => hasMatchingPod(term, pod, at)) -
     sumWeights(preferred.antiAffinityTerms, (term) => hasMatchingPod(term, pod, at));
   const taints = listUntoleratedSoft(pod, node.spec?.taints ?? []);
-  return [-taints.length, met, -podsOn(cluster, node).length];
+  return [-taints.length, met, -listPodsOn(cluster, node).length];
 }
 
-function compare(
+function compareCandidates(
   [one, first]: readonly [KubeNode, readonly number[]],
   [other, second]: readonly [KubeNode, readonly number[]],
 ): number {
@@ -122,17 +122,17 @@ function compare(
 }
 
 export function placePod(pod: Pod, cluster: ClusterState): Placement {
-  const unknown = findUnsupportedAffinity(pod);
-  if (unknown !== undefined) return { problem: unknown };
-  const judged = cluster.nodes.map((node) => ({
+  const unsupported = findUnsupportedAffinity(pod);
+  if (unsupported !== undefined) return { problem: unsupported };
+  const candidates = cluster.nodes.map((node) => ({
     node,
     problems: listProblems(pod, node, cluster),
   }));
-  const [best] = judged
+  const [best] = candidates
     .filter(({ problems }) => problems.length === 0)
     .map(({ node }) => [node, scoreNode(pod, node, cluster)] as const)
-    .toSorted(compare);
+    .toSorted(compareCandidates);
   if (best !== undefined) return { nodeName: best[0].metadata.name };
-  const reasons = judged.flatMap(({ problems }) => problems);
+  const reasons = candidates.flatMap(({ problems }) => problems);
   return { problem: describeNoNode(cluster.nodes.length, reasons) };
 }

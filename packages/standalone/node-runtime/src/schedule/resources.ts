@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource requests of pods and what a node has left. Pure. Source: Kubernetes scheduler, NodeResourcesFit.
+// Resource requests of pods, compared with a node's resources. Pure. Source: NodeResourcesFit of Kubernetes' scheduler.
 import {
   parseQuantity,
   type Container,
@@ -9,38 +9,37 @@ import {
 } from "@patchbay/api";
 import { findRequest } from "../translate/resources.ts";
 
-/** By resource: CPU in thousandths, memory in bytes, others in units. */
+/** Amounts by resource: CPU in thousandths, memory in bytes, others as numbers. */
 export type Amounts = ReadonlyMap<string, number>;
 
-/** Source: Kubernetes meaning of CPU. */
-const PARTS_OF_CPU = 1000;
+const MILLIS_PER_CPU = 1000;
 
-/** Sums of fractions such as 0.1 are inexact. */
+/** Converts an amount to whole units, rounded up. CPU is first rounded, because fractions such as 0.1 are inexact. */
 function toUnits(resource: string, amount: number): number {
-  return Math.ceil(resource === "cpu" ? Math.round(amount * 1e6) / (1e6 / PARTS_OF_CPU) : amount);
+  return Math.ceil(resource === "cpu" ? Math.round(amount * 1e6) / (1e6 / MILLIS_PER_CPU) : amount);
 }
 
 function listResourceNames({ resources }: Container): readonly string[] {
   return Object.keys({ ...resources?.limits, ...resources?.requests });
 }
 
-/** Init containers run one by one. Source: Kubernetes "Resource sharing within containers". */
+/** Computes a pod's request: its containers together, or the largest init container, because these run one by one. */
 export function computePodRequest({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
   const names = [...containers, ...initContainers].flatMap(listResourceNames);
   const unitsRequested = (one: Container, name: string): number =>
     toUnits(name, findRequest(one, name));
   const podRequests = [...new Set(names)].map((name) => {
-    const together = containers.reduce((sum, one) => sum + unitsRequested(one, name), 0);
+    const total = containers.reduce((sum, one) => sum + unitsRequested(one, name), 0);
     return [
       name,
-      Math.max(together, ...initContainers.map((one) => unitsRequested(one, name))),
+      Math.max(total, ...initContainers.map((one) => unitsRequested(one, name))),
     ] as const;
   });
   return new Map([...podRequests, ["pods", 1]]);
 }
 
-/** Undefined until the node reports its resources. */
+/** Parses the node's resources for pods; undefined until the node reports them. */
 export function parseAllocatable(node: KubeNode | undefined): Amounts | undefined {
   const allocatable = node?.status?.allocatable;
   if (allocatable === undefined) return undefined;
@@ -50,7 +49,7 @@ export function parseAllocatable(node: KubeNode | undefined): Amounts | undefine
   return new Map(amounts);
 }
 
-/** In the units of {@link Amounts}. */
+/** A resource that a pod lacks, in the units of {@link Amounts}. */
 interface Shortage {
   readonly resource: string;
   readonly requested: number;
@@ -58,7 +57,7 @@ interface Shortage {
   readonly capacity: number;
 }
 
-/** A pod that is being deleted still uses its requests. */
+/** Sums the requests of unfinished pods, including pods that are being deleted. */
 function sumRequests(pods: readonly Pod[]): Amounts {
   const used = new Map<string, number>();
   for (const pod of pods.filter((one) => !isPodFinished(one))) {
@@ -68,7 +67,7 @@ function sumRequests(pods: readonly Pod[]): Amounts {
   return used;
 }
 
-/** Resources that `pod` lacks beside `others`, sorted by name. */
+/** Lists the resources that `pod` lacks beside `otherPods`, sorted by name. */
 export function findShortages(
   pod: Pod,
   otherPods: readonly Pod[],
@@ -86,12 +85,12 @@ export function findShortages(
     .sort((one, other) => (one.resource < other.resource ? -1 : 1));
 }
 
-/** Source: Kubernetes noderesources/fit.go. */
+/** Source: noderesources/fit.go of Kubernetes. */
 export function describeShortage({ resource }: Shortage): string {
   return resource === "pods" ? "Too many pods" : `Insufficient ${resource}`;
 }
 
-/** Source: Kubernetes pkg/kubelet/lifecycle, InsufficientResourceError. */
+/** Source: InsufficientResourceError in pkg/kubelet/lifecycle of Kubernetes. */
 export function buildRejection({ resource, requested, used, capacity }: Shortage): {
   readonly reason: string;
   readonly message: string;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taints and tolerations. Pure. Source: Kubernetes "Taints and Tolerations".
+// Taints and tolerations. Pure. Source: "Taints and Tolerations" of the Kubernetes documentation.
 import type { Pod, Taint, Toleration } from "@patchbay/api";
 
-/** The taint of `kubectl cordon`. Source: Kubernetes TaintNodeUnschedulable. */
-const UNSCHEDULABLE: Taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
+/** Taint that `kubectl cordon` sets. Source: TaintNodeUnschedulable of Kubernetes. */
+const UNSCHEDULABLE_TAINT: Taint = {
+  key: "node.kubernetes.io/unschedulable",
+  effect: "NoSchedule",
+};
 
-const ANY = { effect: "", key: "", operator: "Equal", value: "" };
+const TOLERATION_DEFAULTS = { effect: "", key: "", operator: "Equal", value: "" };
 
-/** Unset fields match every taint. Source: Kubernetes core/v1 Toleration.ToleratesTaint. */
+/** Returns whether the toleration matches. Unset effect or key match all. Source: Toleration.ToleratesTaint of Kubernetes. */
 function toleratesTaint(toleration: Toleration, taint: Taint): boolean {
-  const { effect, key, operator, value } = { ...ANY, ...toleration };
+  const { effect, key, operator, value } = { ...TOLERATION_DEFAULTS, ...toleration };
   if (effect !== "" && effect !== taint.effect) return false;
   if (key !== "" && key !== taint.key) return false;
   return operator === "Exists" || (operator === "Equal" && value === (taint.value ?? ""));
@@ -19,15 +22,15 @@ function listTolerations({ spec }: Pod, taint: Taint): readonly Toleration[] {
   return (spec.tolerations ?? []).filter((toleration) => toleratesTaint(toleration, taint));
 }
 
-/** Seconds; undefined without limit. Source: Kubernetes taint-eviction-controller. */
+/** Returns the toleration time; undefined if it is unlimited. Source: taint-eviction-controller of Kubernetes. */
 function findTolerationSeconds(pod: Pod, taint: Taint): number | undefined {
   const fitting = listTolerations(pod, taint);
   const seconds = fitting.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
-  const least = fitting.length === 0 ? 0 : Math.min(...seconds);
-  return least === Infinity ? undefined : Math.max(0, least);
+  const minimum = fitting.length === 0 ? 0 : Math.min(...seconds);
+  return minimum === Infinity ? undefined : Math.max(0, minimum);
 }
 
-/** The taint that evicts the pod first. */
+/** Returns the taint that evicts the pod first; undefined if none does. */
 export function findTaintEviction(
   pod: Pod,
   taints: readonly Taint[],
@@ -41,7 +44,7 @@ export function findTaintEviction(
 }
 
 export function toleratesCordon(pod: Pod): boolean {
-  return listTolerations(pod, UNSCHEDULABLE).length > 0;
+  return listTolerations(pod, UNSCHEDULABLE_TAINT).length > 0;
 }
 
 export function findUntolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {

@@ -19,12 +19,12 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createRuns, RUN_UID } from "./runs.ts";
 import { serveKubeletApi } from "../kubelet-api/serve.ts";
 
-/** Accepted common name of the API server. */
-const CLIENT = "kube-apiserver-kubelet-client";
+/** Common name of the API server's certificate, which the server accepts. */
+const CLIENT_NAME = "kube-apiserver-kubelet-client";
 /** Name in the server's certificate. */
-const NODE = "node-1";
+const NODE_NAME = "node-1";
 
-/** Pod `ns/p` with container `c`. */
+/** Pod `ns/p` with the container `c`. */
 export const POD: Pod = {
   apiVersion: "v1",
   kind: "Pod",
@@ -39,11 +39,11 @@ export interface KubeletBench {
   readonly programs: FakeExecPrograms;
   /** Starts container `c` and returns its id. */
   run(): Promise<string>;
-  /** Writes lines to the log of its first run. */
+  /** Appends lines to the log of the first run of container `c`. */
   write(...texts: readonly string[]): Promise<void>;
-  /** Sends a request as the API server; `more` overrides options. */
+  /** Opens a request as the API server. `more` overrides options. */
   open(path: string, more?: RequestOptions): ClientRequest;
-  /** Issues a client certificate, by default of the trusted authority. */
+  /** Issues a client certificate, by default from the trusted authority. */
   identity(commonName: string, authority?: Authority): Promise<{ cert: string; key: string }>;
   stop(): Promise<void>;
 }
@@ -52,7 +52,7 @@ async function issue(authority: Authority, commonName: string, usage: "server" |
   const { certPem, keyPem } = await issueCertificate(authority, {
     commonName,
     organizations: [],
-    dnsNames: [NODE],
+    dnsNames: [NODE_NAME],
     ipAddresses: [],
     usages: [usage],
     validDays: 1,
@@ -63,13 +63,13 @@ async function issue(authority: Authority, commonName: string, usage: "server" |
 export async function startKubeletBench(): Promise<KubeletBench> {
   const clock = createClock();
   const directory = await mkdtemp(join(tmpdir(), "kubelet-api-"));
-  const at = (name: string): string => join(directory, name);
+  const pathOf = (name: string): string => join(directory, name);
   const servers = await createAuthority("ca", clock);
   const clients = await createAuthority("clients-ca", clock);
-  const { cert, key } = await issue(servers, `system:node:${NODE}`, "server");
-  await writeFile(at("kubelet.crt"), cert);
-  await writeFile(at("kubelet.key"), key);
-  await writeFile(at("clients.crt"), clients.certPem);
+  const { cert, key } = await issue(servers, `system:node:${NODE_NAME}`, "server");
+  await writeFile(pathOf("kubelet.crt"), cert);
+  await writeFile(pathOf("kubelet.key"), key);
+  await writeFile(pathOf("clients.crt"), clients.certPem);
   const runtime = createFakeContainerRuntime(clock);
   const runs = createRuns(runtime, directory);
   const pods = createFakeCache<Pod>();
@@ -78,17 +78,17 @@ export async function startKubeletBench(): Promise<KubeletBench> {
   const settings = {
     listenAddress: "127.0.0.1",
     port: 0,
-    certFile: at("kubelet.crt"),
-    keyFile: at("kubelet.key"),
-    clientCaFile: at("clients.crt"),
-    clientNames: [CLIENT],
+    certFile: pathOf("kubelet.crt"),
+    keyFile: pathOf("kubelet.key"),
+    clientCaFile: pathOf("clients.crt"),
+    clientNames: [CLIENT_NAME],
   };
   const programs = createFakeExecPrograms();
   const deps = { runtime, programs, pods, files: createFiles(), clock, log: createSilentLogger() };
   const { port, closed } = await serveKubeletApi(deps, settings, stop.signal);
   const identity = (name: string, authority = clients) => issue(authority, name, "client");
-  const own = await identity(CLIENT);
-  const tls = { ca: servers.certPem, servername: NODE, agent: false } as const;
+  const clientIdentity = await identity(CLIENT_NAME);
+  const tls = { ca: servers.certPem, servername: NODE_NAME, agent: false } as const;
   return {
     port,
     runtime,
@@ -97,12 +97,13 @@ export async function startKubeletBench(): Promise<KubeletBench> {
     identity,
     run: () => runs.run(),
     write: async (...texts) => {
-      const log = at("c/0.log");
+      const log = pathOf("c/0.log");
       await mkdir(dirname(log), { recursive: true });
       const text = texts.map((line) => `2026-11-22T09:00:00Z stdout F ${line}\n`).join("");
       await writeFile(log, text, { flag: "a" });
     },
-    open: (path, more = {}) => request({ ...tls, ...own, host: "127.0.0.1", port, path, ...more }),
+    open: (path, more = {}) =>
+      request({ ...tls, ...clientIdentity, host: "127.0.0.1", port, path, ...more }),
     stop: async () => {
       stop.abort();
       await closed;

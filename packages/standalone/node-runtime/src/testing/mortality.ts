@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that crashes at one of its effects.
+// Simulates a process that crashes at one of its effects.
 
 export class Crash extends Error {}
 
 /** Counts the effects of the wrapped ports, and throws at one of them. */
 export class CrashInjector {
-  /** Effects since the last call of `crashAt`. */
+  /** Number of effects since the last call of `crashAt`. */
   effects = 0;
   readonly #names: readonly string[];
   #crashAt = Infinity;
@@ -16,7 +16,7 @@ export class CrashInjector {
     this.#names = names;
   }
 
-  /** `before` means that the effect does not happen. */
+  /** Crashes at the effect with this number, counted from 1. With `before` the effect does not happen. */
   crashAt(effect: number, when: "before" | "after"): void {
     this.effects = 0;
     this.#crashAt = effect;

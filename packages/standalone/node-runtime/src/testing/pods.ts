@@ -30,7 +30,7 @@ export function aContainer(change: Partial<Container> = {}): Container {
   return { name: "compute", image: "localhost/launcher:dev", ...change };
 }
 
-/** A pod with one container that never restarts. */
+/** Returns a pod with one container that never restarts. */
 export function aPod(
   spec: Partial<Pod["spec"]> = {},
   metadata: Partial<Pod["metadata"]> = {},
@@ -62,7 +62,7 @@ export function aSandbox(change: Partial<SandboxFacts> = {}): SandboxFacts {
   };
 }
 
-/** A running container of {@link aSandbox}. */
+/** Returns a running container of {@link aSandbox}. */
 export function aRun(change: Partial<ContainerFacts> = {}): ContainerFacts {
   return {
     id: "c0",
@@ -85,7 +85,7 @@ export function aRun(change: Partial<ContainerFacts> = {}): ContainerFacts {
   };
 }
 
-/** Facts of {@link aPod} before its start; only its image is present. */
+/** Returns facts of {@link aPod} before its start, when only its image exists. */
 export function podFacts(change: Partial<PodFacts> = {}): PodFacts {
   const pod = "pod" in change ? change.pod : aPod();
   return {
@@ -95,8 +95,8 @@ export function podFacts(change: Partial<PodFacts> = {}): PodFacts {
     containers: [],
     hasLeftovers: false,
     images: new Map([["localhost/launcher:dev", { kind: "present", image: IMAGE }]]),
-    paused: new Map(),
-    released: new Set(),
+    pausedSteps: new Map(),
+    releasedSandboxIds: new Set(),
     health: new Map(),
     rejection: pod && findPolicyViolation(pod),
     ...change,

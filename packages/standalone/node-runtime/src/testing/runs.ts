@@ -8,7 +8,7 @@ export const RUN_UID = "uid-1";
 const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
 const IMAGE = { id: "image-1", tags: ["i"], digests: [], bytes: 1, username: "" };
 
-function sandboxOf(directory: string): SandboxConfig {
+function buildSandboxConfig(directory: string): SandboxConfig {
   return {
     metadata: { name: "p", namespace: "ns", uid: RUN_UID, attempt: 0 },
     hostname: "p",
@@ -27,7 +27,7 @@ function sandboxOf(directory: string): SandboxConfig {
   };
 }
 
-function containerOf(attempt: number): ContainerConfig {
+function buildContainerConfig(attempt: number): ContainerConfig {
   return {
     metadata: { name: "c", attempt },
     image: "i",
@@ -58,7 +58,7 @@ function containerOf(attempt: number): ContainerConfig {
   };
 }
 
-/** Runs of container `c` of pod `ns/p`. */
+/** Runs of the container `c` of pod `ns/p`. */
 export interface Runs {
   /** Starts the next run and returns its id. Its log is `c/ATTEMPT.log` below the directory. */
   run(): Promise<string>;
@@ -66,14 +66,14 @@ export interface Runs {
 
 export function createRuns(runtime: FakeContainerRuntime, directory: string): Runs {
   runtime.putImage(IMAGE);
-  const sandbox = sandboxOf(directory);
+  const sandbox = buildSandboxConfig(directory);
   let attempt = -1;
   return {
     run: async () => {
       attempt += 1;
       const [known] = await runtime.listSandboxes();
       const box = known?.id ?? (await runtime.runSandbox(sandbox));
-      const id = await runtime.createContainer(box, containerOf(attempt), sandbox);
+      const id = await runtime.createContainer(box, buildContainerConfig(attempt), sandbox);
       await runtime.startContainer(id);
       return id;
     },

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake node for tests of the loop over pods. API server, runtime and disk survive crashes of the process, which may
-// happen at any effect.
+// A fake node for tests of the loop over pods. Its process may crash at any effect; API server, runtime and disk remain.
 import { PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { createStepBackoff, type Note } from "@patchbay/kube";
@@ -58,7 +57,7 @@ export class PodWorld {
   };
   /** Error message of the next volume preparation. */
   volumeProblem: string | undefined;
-  /** Number of reported interrupted starts. */
+  /** Number of interrupted starts that were reported to the sweeper. */
   interruptions = 0;
   readonly crashInjector = new CrashInjector(EFFECTS);
   #deps = this.#newProcess();
@@ -75,7 +74,7 @@ export class PodWorld {
     return this.#deps;
   }
 
-  /** Creates or updates the pod on the API server. */
+  /** Creates or updates the pod at the API server. */
   async put(pod: Pod): Promise<void> {
     this.store.put(PODS, pod);
     await this.#watch();
@@ -105,7 +104,7 @@ export class PodWorld {
     throw new Error(`the loop does not come to rest: ${this.#state()}`);
   }
 
-  /** Containers and sandboxes with their states. */
+  /** Lists sandboxes and containers with their states. */
   async remains(): Promise<readonly string[]> {
     const labels = { [UID_LABEL]: UID };
     const sandboxes = await this.runtime.listSandboxes({ labels });
@@ -124,7 +123,7 @@ export class PodWorld {
     return one.id;
   }
 
-  /** Returns whether the process crashed. */
+  /** Runs one pass. Returns whether the process crashed. */
   async #pass(): Promise<boolean> {
     try {
       await reconcilePod(UID, this.#deps);
@@ -188,7 +187,7 @@ export class PodWorld {
         now: () => Promise.resolve(),
         afterInterruption: () => void (this.interruptions += 1),
       },
-      released: new Set(),
+      releasedSandboxIds: new Set(),
       observeNetworks: (makeSandbox) => makeSandbox(),
     };
   }

@@ -32,8 +32,10 @@ const PROPAGATION: Readonly<Record<string, MountPropagation>> = {
 
 function isContentReadOnly(volume: PodVolume): boolean {
   const { image, configMap, secret, downwardAPI, projected, persistentVolumeClaim } = volume;
-  const shown = [image, configMap, secret, downwardAPI, projected];
-  return persistentVolumeClaim?.readOnly === true || shown.some((one) => one !== undefined);
+  const readOnlySources = [image, configMap, secret, downwardAPI, projected];
+  return (
+    persistentVolumeClaim?.readOnly === true || readOnlySources.some((one) => one !== undefined)
+  );
 }
 
 function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
@@ -49,7 +51,7 @@ function toMount(options: ContainerOptions, mount: VolumeMount): ContainerMount 
   }
   return {
     containerPath: mount.mountPath,
-    // The file keeps its content after the container's creation. Source: kubelet, subPath.
+    // A file mounted by subPath does not change after the container's creation. Source: subPath of the kubelet.
     hostPath: join(volume, mount.subPath ?? ""),
     readonly: isReadOnly(options.pod, mount),
     propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",
@@ -91,13 +93,13 @@ export function toContainerConfig(options: ContainerOptions): ContainerConfig {
   const { pod, container, image, attempt, delaySeconds } = options;
   const budget = new SizeBudget();
   const variables = buildEnvironment(container, options, budget);
-  const expanded = (texts: readonly string[] = []): readonly string[] =>
+  const expand = (texts: readonly string[] = []): readonly string[] =>
     expandArguments(container, texts, { variables, budget });
   return {
     metadata: { name: container.name, attempt },
     image: image.id,
-    command: expanded(container.command),
-    args: expanded(container.args),
+    command: expand(container.command),
+    args: expand(container.args),
     workingDir: container.workingDir ?? "",
     env: [...variables],
     mounts: [...toMounts(options), ...toSocketMounts(container, pod.metadata.uid ?? "")],

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environment variables and arguments of a container. Pure: the objects that they refer to are read before.
+// Environment variables and arguments of a container. Pure: the caller reads the referenced objects.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { findField, findResourceField } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** Source: linux/binfmts.h, MAX_ARG_STRLEN with its zero byte. */
+/** Maximum bytes of one argument or variable. Source: MAX_ARG_STRLEN of linux/binfmts.h, less the zero byte. */
 const TEXT_MAX = 131_071;
-/** Source: execve(2): a quarter of the stack's limit, which is 8 MiB. */
+/** Maximum bytes of all arguments and variables: a quarter of the stack's limit of 8 MiB. Source: execve(2). */
 const TOTAL_MAX = 2 * 1024 * 1024;
 
 const SIZE_LIMITS = `${String(TEXT_MAX)} bytes in one, ${String(TOTAL_MAX / 2 ** 20)} MiB in all`;
 
 const REFERENCE = /\$(\$|\(([^()]*)\))/g;
 
-/** `$$` is a dollar sign, and unknown names remain. Source: Kubernetes "expansion". */
+/** Resolves a reference. `$$` is a dollar sign, and unknown names are unchanged. Source: package expansion of Kubernetes. */
 function resolveReference(
   [whole, kind, name = ""]: readonly (string | undefined)[],
   variables: ReadonlyMap<string, string>,
@@ -22,7 +22,7 @@ function resolveReference(
   return kind === "$" ? "$" : (variables.get(name) ?? whole ?? "");
 }
 
-/** Computed in advance, because variables that reference each other twice double with each step. */
+/** Returns whether the expansion fits. Checked in advance, because nested double references grow exponentially. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
   for (const match of text.matchAll(REFERENCE)) {
@@ -32,7 +32,7 @@ function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolea
   return bytes <= TEXT_MAX;
 }
 
-/** Undefined when the result would exceed the limit for one argument. */
+/** Expands references; undefined if the result would exceed the limit for one argument. */
 export function expand(text: string, variables: ReadonlyMap<string, string>): string | undefined {
   if (!fitsLimit(text, variables)) return undefined;
   return text.replace(REFERENCE, (...match: readonly string[]) =>
@@ -41,16 +41,16 @@ export function expand(text: string, variables: ReadonlyMap<string, string>): st
 }
 
 export class SizeBudget {
-  #left = TOTAL_MAX;
+  #remainingBytes = TOTAL_MAX;
 
   consume(text: string): boolean {
     const bytes = Buffer.byteLength(text);
-    this.#left -= bytes + 1; // the zero byte
-    return bytes <= TEXT_MAX && this.#left >= 0;
+    this.#remainingBytes -= bytes + 1; // the zero byte
+    return bytes <= TEXT_MAX && this.#remainingBytes >= 0;
   }
 }
 
-/** By name; missing objects have no entry. */
+/** Data of existing objects, by object name. */
 export interface EnvSources {
   readonly configMaps: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
@@ -73,7 +73,7 @@ interface Variables {
   readonly budget: SizeBudget;
 }
 
-/** Source: Kubernetes validation IsEnvVarName, relaxed to what `execve` accepts. */
+/** Pattern of variable names that `execve` accepts. Kubernetes' IsEnvVarName is stricter. */
 const NAME = /^[^=\0]+$/;
 
 function uniqueNames(names: readonly (string | undefined)[]): readonly string[] {
@@ -93,19 +93,19 @@ export function listEnvReferences({ env = [], envFrom = [] }: Container): EnvRef
   };
 }
 
-function rejection(container: Container, reason: string): AppError {
+function buildRejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Throws when the value is undefined, because it was too long to expand. */
-function set(
+/** Sets a variable. Throws if the value is too long, or undefined because its expansion would be. */
+function setVariable(
   variables: Variables,
   container: Container,
   at: readonly [string, string | undefined],
 ): void {
   const [name, value] = at;
   if (value === undefined || !variables.budget.consume(`${name}=${value}`)) {
-    throw rejection(
+    throw buildRejection(
       container,
       `with variable ${name} its environment exceeds the kernel's limits for programs: ${SIZE_LIMITS}`,
     );
@@ -136,9 +136,9 @@ function resolveKey(
   const data = findData(sources, reference);
   const value = data !== undefined && Object.hasOwn(data, key) ? data[key] : undefined;
   if (value !== undefined || optional === true) return value;
-  const what =
+  const problem =
     data === undefined ? `${kind} ${name} does not exist` : `${kind} ${name} has no ${key}`;
-  throw rejection(container, what);
+  throw buildRejection(container, problem);
 }
 
 function keyReference({
@@ -161,7 +161,7 @@ function valueFrom(
   }
   const path = from.fieldRef?.fieldPath ?? "";
   const value = findField(context.pod, path, context);
-  if (value === undefined) throw rejection(container, `fieldPath ${path} is not supported`);
+  if (value === undefined) throw buildRejection(container, `fieldPath ${path} is not supported`);
   return value;
 }
 
@@ -184,11 +184,11 @@ function addVariablesFrom(
   const { kind, name = "", optional } = reference;
   const data = findData(sources, reference);
   if (data === undefined && optional !== true) {
-    throw rejection(container, `${kind} ${name} does not exist`);
+    throw buildRejection(container, `${kind} ${name} does not exist`);
   }
   for (const [key, value] of Object.entries(data ?? {})) {
     const variable = `${from.prefix ?? ""}${key}`;
-    if (NAME.test(variable)) set(variables, container, [variable, value]);
+    if (NAME.test(variable)) setVariable(variables, container, [variable, value]);
   }
 }
 
@@ -199,17 +199,17 @@ function addVariable(
 ): void {
   const [{ name, value, valueFrom: from }, context] = at;
   if (!NAME.test(name))
-    throw rejection(container, `${JSON.stringify(name)} is not a valid variable name`);
+    throw buildRejection(container, `${JSON.stringify(name)} is not a valid variable name`);
   if (from === undefined) {
-    set(variables, container, [name, expand(value ?? "", variables.values)]);
+    setVariable(variables, container, [name, expand(value ?? "", variables.values)]);
     return;
   }
   const found = valueFrom(container, from, context);
-  if (found !== undefined) set(variables, container, [name, found]);
+  if (found !== undefined) setVariable(variables, container, [name, found]);
 }
 
 /**
- * In order of definition.
+ * Returns the variables in order of definition.
  * @throws AppError with RUNTIME_CONTAINER_REFUSED
  */
 export function buildEnvironment(
@@ -220,9 +220,9 @@ export function buildEnvironment(
   const { host, port } = context.node.apiServer ?? {};
   const variables: Variables = { values: new Map(), budget };
   if (host !== undefined && port !== undefined) {
-    set(variables, container, ["KUBERNETES_SERVICE_HOST", host]);
-    set(variables, container, ["KUBERNETES_SERVICE_PORT", port]);
-    set(variables, container, ["KUBERNETES_SERVICE_PORT_HTTPS", port]);
+    setVariable(variables, container, ["KUBERNETES_SERVICE_HOST", host]);
+    setVariable(variables, container, ["KUBERNETES_SERVICE_PORT", port]);
+    setVariable(variables, container, ["KUBERNETES_SERVICE_PORT_HTTPS", port]);
   }
   for (const from of container.envFrom ?? [])
     addVariablesFrom(variables, container, [from, context.sources]);
@@ -239,7 +239,7 @@ export function expandArguments(
   return texts.map((text) => {
     const expanded = expand(text, given.variables);
     if (expanded !== undefined && given.budget.consume(expanded)) return expanded;
-    throw rejection(
+    throw buildRejection(
       container,
       `its command exceeds the kernel's limits for programs: ${SIZE_LIMITS}`,
     );

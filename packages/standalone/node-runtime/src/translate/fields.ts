@@ -4,7 +4,7 @@ import { parseQuantity, type Container, type Pod, type ResourceFieldSelector } f
 import { findMemoryLimit } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** The pod's status does not contain these yet when its containers are created. */
+/** Values that the pod's status does not contain yet when its containers are created. */
 export interface FieldContext {
   readonly node: NodeFacts;
   readonly podIps: readonly string[];
@@ -32,7 +32,7 @@ function findPlainField(
   return fields[path];
 }
 
-/** Source: Kubernetes fieldpath. */
+/** Source: package fieldpath of Kubernetes. */
 export function findField(pod: Pod, path: string, context: FieldContext): string | undefined {
   const match = SUBSCRIPT.exec(path);
   if (match === null) return findPlainField(pod, path, context);
@@ -49,7 +49,7 @@ function computeAmount(container: Container, resource: string): number {
   return parseQuantity(quantity ?? "0") ?? 0;
 }
 
-/** Rounded up to units of the divisor. Uses `own` when no container is named. */
+/** Returns the amount in units of the divisor, rounded up. Uses `own` if no container is named. */
 export function findResourceField(
   pod: Pod,
   { containerName, resource, divisor }: ResourceFieldSelector,

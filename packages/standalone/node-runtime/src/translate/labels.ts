@@ -3,12 +3,12 @@
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
 
-/** Source: Kubernetes kubelet types labels.go. */
+// Source: labels.go of the kubelet.
 export const UID_LABEL = "io.kubernetes.pod.uid";
 const NAME_LABEL = "io.kubernetes.pod.name";
 const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 const CONTAINER_LABEL = "io.kubernetes.container.name";
-/** Back-off before the container's start, seconds. */
+/** Annotation of a container with the delay before its start, in seconds. */
 export const RESTART_DELAY_ANNOTATION = "patchbay.io/restart-delay-seconds";
 
 export function sandboxLabels({ metadata }: Pod): Readonly<Record<string, string>> {
@@ -34,13 +34,13 @@ export function findPodUid(labels: Readonly<Record<string, string>>): string | u
   return labels[UID_LABEL];
 }
 
-/** Source: kubelet's layout of `/var/log/pods`. */
+/** Source: layout of the kubelet's `/var/log/pods`. */
 export function buildLogDirectory({ metadata }: Pod, logDir: string): string {
   const { namespace = "", name, uid = "" } = metadata;
   return join(logDir, `${namespace}_${name}_${uid}`);
 }
 
-/** Relative to the pod's log directory. */
+/** Returns a path relative to the pod's log directory. */
 export function buildLogPath(container: string, attempt: number): string {
   return `${container}/${String(attempt)}.log`;
 }

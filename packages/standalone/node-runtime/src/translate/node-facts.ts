@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Facts of the node that pods depend on. */
+/** Facts of the node that pods depend on. Paths are absolute. */
 export interface NodeFacts {
   readonly name: string;
   readonly hostIp: string;
-  /** Absolute. */
   readonly podsDir: string;
-  /** Absolute. */
   readonly logDir: string;
   /** Parent of all containers' control groups, for example `/patchbay`. */
   readonly cgroupParent: string;

@@ -7,22 +7,21 @@ import type {
   ContainerMount,
 } from "@patchbay/core/interfaces";
 
-/** No pod can use the machine's whole memory. */
+/** Memory limit of containers without limit, so that no pod can use the machine's whole memory. */
 const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;
-/** Microseconds. Source: Kubernetes kubelet cm, QuotaPeriod. */
-const CPU_PERIOD = 100_000;
-/** Source: Kubernetes kubelet cm, MinQuotaPeriod and MinShares. */
-const MIN_QUOTA = 1_000;
+/** Source: QuotaPeriod of the kubelet. */
+const CPU_PERIOD_US = 100_000;
+// Source: MinQuotaPeriod and MinShares of the kubelet.
+const MIN_QUOTA_US = 1_000;
 const MIN_SHARES = 2;
 const SHARES_PER_CPU = 1024;
-/** Source: Kubernetes kubelet qos/policy.go. */
+// Values of oom_score_adj. Source: qos/policy.go of the kubelet.
 const OOM_GUARANTEED = -997;
 const OOM_BEST_EFFORT = 1000;
 
-/** Source: Kubernetes core/v1 PodQOSClass. */
 type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
 
-const COUNTED = ["cpu", "memory"];
+const QOS_RESOURCES = ["cpu", "memory"];
 
 function parseAmount(
   amounts: Readonly<Record<string, string>> | undefined,
@@ -32,7 +31,7 @@ function parseAmount(
   return quantity === undefined ? undefined : parseQuantity(quantity);
 }
 
-/** A limit without a request counts as the request. Source: Kubernetes defaulting of resources. */
+/** Returns the request, by default the limit. Source: resource defaults of Kubernetes. */
 export function findRequest({ resources }: Container, resource: string): number {
   return (
     parseAmount(resources?.requests, resource) ?? parseAmount(resources?.limits, resource) ?? 0
@@ -40,18 +39,18 @@ export function findRequest({ resources }: Container, resource: string): number 
 }
 
 function isGuaranteed(container: Container): boolean {
-  return COUNTED.every((resource) => {
+  return QOS_RESOURCES.every((resource) => {
     const limit = parseAmount(container.resources?.limits, resource) ?? 0;
     return limit > 0 && findRequest(container, resource) === limit;
   });
 }
 
-/** Source: Kubernetes "Quality of Service classes". */
+/** Source: "Quality of Service classes" of the Kubernetes documentation. */
 export function findQosClass({ spec }: Pod): QosClass {
   const all = [...(spec.initContainers ?? []), ...spec.containers];
-  const isPromised = (one: Container): boolean =>
-    COUNTED.some((resource) => findRequest(one, resource) > 0);
-  if (!all.some(isPromised)) return "BestEffort";
+  const hasRequest = (one: Container): boolean =>
+    QOS_RESOURCES.some((resource) => findRequest(one, resource) > 0);
+  if (!all.some(hasRequest)) return "BestEffort";
   return all.every(isGuaranteed) ? "Guaranteed" : "Burstable";
 }
 
@@ -64,7 +63,7 @@ function computeOomScore(pod: Pod, container: Container, memoryBytes: number): n
   return Math.min(Math.max(score, 1000 + OOM_GUARANTEED), OOM_BEST_EFFORT - 1);
 }
 
-/** Returns the container's limit, or else the larger of {@link DEFAULT_MEMORY_BYTES} and its request, bytes. */
+/** Returns the container's limit in bytes, by default the larger of {@link DEFAULT_MEMORY_BYTES} and its request. */
 export function findMemoryLimit(container: Container): number {
   const limit = parseAmount(container.resources?.limits, "memory") ?? 0;
   if (limit > 0) return Math.ceil(limit);
@@ -78,16 +77,16 @@ export function toContainerResources(
 ): ContainerResources {
   const shares = Math.floor(findRequest(container, "cpu") * SHARES_PER_CPU);
   const cpus = parseAmount(container.resources?.limits, "cpu") ?? 0;
-  const quota = Math.max(Math.floor(cpus * CPU_PERIOD), MIN_QUOTA);
+  const quota = Math.max(Math.floor(cpus * CPU_PERIOD_US), MIN_QUOTA_US);
   return {
     cpuShares: Math.max(shares, MIN_SHARES),
-    ...(cpus > 0 && { cpuQuota: quota, cpuPeriod: CPU_PERIOD }),
+    ...(cpus > 0 && { cpuQuota: quota, cpuPeriod: CPU_PERIOD_US }),
     memoryLimitBytes: findMemoryLimit(container),
     oomScoreAdj: computeOomScore(pod, container, memoryBytes),
   };
 }
 
-/** Source: KubeVirt device plugin. */
+/** Devices of resources. Source: device plugin of KubeVirt. */
 export const DEVICES: readonly (readonly [resource: string, device: string])[] = [
   [names.KVM_RESOURCE, "/dev/kvm"],
   [names.TUN_RESOURCE, "/dev/net/tun"],

@@ -7,18 +7,18 @@ import { buildLogDirectory, sandboxLabels } from "./labels.ts";
 import type { NodeFacts } from "./node-facts.ts";
 import { toSandboxSecurity } from "./security.ts";
 
-/** Source: kubelet's layout. */
+/** Source: layout of the kubelet's pod directories. */
 export function buildHostsFilePath(podDirectory: string): string {
   return join(podDirectory, "etc-hosts");
 }
 
-/** The runtime's own file would be a copy of the node's. */
+/** Prints the pod's /etc/hosts, which replaces the runtime's copy of the node's file. */
 export function printHosts(hostname: string, podIps: readonly string[]): string {
-  const own = podIps.map((ip) => `${ip}\t${hostname}\n`);
-  return `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n${own.join("")}`;
+  const podLines = podIps.map((ip) => `${ip}\t${hostname}\n`);
+  return `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n${podLines.join("")}`;
 }
 
-/** Source: Linux HOST_NAME_MAX, less one like the kubelet. */
+/** Maximum length of a hostname. Source: HOST_NAME_MAX of Linux, less one as in the kubelet. */
 const HOSTNAME_MAX = 63;
 
 export function findHostname({ metadata, spec }: Pod, nodeName: string): string {
@@ -26,7 +26,7 @@ export function findHostname({ metadata, spec }: Pod, nodeName: string): string 
   return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
 }
 
-/** Resolves names with fewer dots in the cluster first. Source: kubelet. */
+/** Options that resolve names with fewer than 5 dots in the cluster first. Source: kubelet. */
 const CLUSTER_OPTIONS = ["ndots:5"];
 
 function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfig["dns"] {
@@ -42,12 +42,12 @@ function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxCon
   };
 }
 
-/** The pod's option overrides the cluster's of that name. */
+/** Returns the option's name. A pod's option overrides the cluster's option of the same name. */
 function optionName(option: string): string {
   return option.split(":")[0] ?? "";
 }
 
-function ownOptions({ spec }: Pod): readonly string[] {
+function listPodOptions({ spec }: Pod): readonly string[] {
   return (spec.dnsConfig?.options ?? []).flatMap(({ name = "", value }) => {
     if (name === "") return [];
     return [value === undefined ? name : `${name}:${value}`];
@@ -56,20 +56,20 @@ function ownOptions({ spec }: Pod): readonly string[] {
 
 const NO_DNS = { servers: [], searches: [], options: [] };
 
-/** Undefined for the node's resolvers. */
+/** Returns the pod's DNS configuration; undefined for the node's resolvers. */
 function combineDns(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
   const { nameservers = [], searches = [] } = pod.spec.dnsConfig ?? {};
   const clusterDns = findClusterDns(pod, node) ?? NO_DNS;
   const servers = [...new Set([...clusterDns.servers, ...nameservers])];
   if (servers.length === 0) return undefined;
-  const own = ownOptions(pod);
-  const named = own.map(optionName);
+  const podOptions = listPodOptions(pod);
+  const podOptionNames = podOptions.map(optionName);
   return {
     servers,
     searches: [...new Set([...clusterDns.searches, ...searches])],
     options: [
-      ...clusterDns.options.filter((option) => !named.includes(optionName(option))),
-      ...own,
+      ...clusterDns.options.filter((option) => !podOptionNames.includes(optionName(option))),
+      ...podOptions,
     ],
   };
 }
@@ -84,7 +84,7 @@ export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): San
     logDirectory: buildLogDirectory(pod, node.logDir),
     ...(dns !== undefined && { dns }),
     labels: sandboxLabels(pod),
-    // Runtimes act on some annotations, and any pod author can set the pod's.
+    // The pod's annotations are not passed on, because runtimes act on some, and any pod author can set them.
     annotations: {},
     cgroupParent: node.cgroupParent,
     sysctls: Object.fromEntries(sysctls.map((sysctl) => [sysctl.name, sysctl.value])),

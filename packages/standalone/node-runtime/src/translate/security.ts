@@ -10,7 +10,7 @@ import type {
 } from "@patchbay/core/interfaces";
 import { ID_MAX, isUnprivilegedUser, isProductPod } from "../policy/pod-policy.ts";
 
-/** Source: Kubernetes securitycontext, masked paths of the default proc mount. */
+/** Masked paths of the default proc mount. Source: package securitycontext of Kubernetes. */
 const MASKED_PATHS = [
   "/proc/asound",
   "/proc/acpi",
@@ -25,7 +25,7 @@ const MASKED_PATHS = [
   "/sys/devices/virtual/powercap",
   "/sys/firmware",
 ];
-/** Source: Kubernetes securitycontext, read-only paths of the default proc mount. */
+/** Read-only paths of the default proc mount. Source: package securitycontext of Kubernetes. */
 const READONLY_PATHS = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 function isPrivileged({ securityContext }: Container): boolean {
@@ -41,7 +41,7 @@ function buildNamespaceOptions({ spec }: Pod): NamespaceOptions {
   };
 }
 
-/** Only the product's pods can opt out of runc's default profile. */
+/** Returns the runtime's default profile, which only the product's pods can disable. */
 function findSeccompProfile(pod: Pod, container?: Container): SecurityProfile {
   const requested =
     container?.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
@@ -68,7 +68,7 @@ export function toSandboxSecurity(pod: Pod): SandboxConfig["security"] {
 
 type User = Pick<ContainerSecurity, "runAsUser" | "runAsGroup" | "runAsUsername">;
 
-function rejection(container: Container, reason: string): AppError {
+function buildRejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
@@ -81,15 +81,15 @@ function findImageUser(
   if (uid === undefined && username !== "") {
     if (mayBeRoot) return { runAsUsername: username };
     const reason = `its image runs as ${username}, which may be root: set securityContext.runAsUser`;
-    throw rejection(container, reason);
+    throw buildRejection(container, reason);
   }
   if (uid !== undefined && uid !== 0) {
     const reason = `its image runs as ${String(uid)}, which is not a valid user number (1 to ${String(ID_MAX)}): set securityContext.runAsUser`;
-    throw rejection(container, reason);
+    throw buildRejection(container, reason);
   }
   if (mayBeRoot) return { runAsUser: 0 };
   const reason = "its image runs as root, which no container may do: set securityContext.runAsUser";
-  throw rejection(container, reason);
+  throw buildRejection(container, reason);
 }
 
 function mergeSecurityContexts(
@@ -105,15 +105,15 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 }
 
 /**
- * The image's author could choose any group, so the default group has the user's number.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when the user is root, or may be
+ * Returns user and group. The default group equals the user, because an image's author could choose any group.
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED when the user is or may be root
  */
 function findUser(pod: Pod, container: Container, image: ContainerImage): User {
   const { runAsUser, runAsGroup, runAsNonRoot } = mergeSecurityContexts(pod, container);
   const mayBeRoot = isProductPod(pod) && runAsNonRoot !== true;
   const user = runAsUser === undefined ? findImageUser(container, image, mayBeRoot) : { runAsUser };
   if (user.runAsUser === 0 && !mayBeRoot) {
-    throw rejection(container, "it would run as root: set securityContext.runAsUser");
+    throw buildRejection(container, "it would run as root: set securityContext.runAsUser");
   }
   const group = runAsGroup ?? user.runAsUser;
   return { ...user, ...(group !== undefined && { runAsGroup: group }) };

@@ -9,9 +9,9 @@ import type { PodObjects } from "./objects/pod-objects.ts";
 import type { PodTokens } from "./objects/pod-tokens.ts";
 
 export interface ImageViews {
-  /** Idempotent. */
+  /** Mounts an image read-only at the path. Idempotent. */
   show(reference: string, path: string): Promise<void>;
-  /** Reverts `show`; succeeds when nothing is mounted. */
+  /** Reverts `show`. Succeeds if nothing is mounted. */
   release(path: string): Promise<void>;
 }
 
@@ -29,6 +29,6 @@ export interface VolumeDeps {
   readonly mutex: KeyedMutex;
   readonly claims: ClaimUses;
   readonly mayUseHostPaths: (pod: Pod) => boolean;
-  /** Undefined when the feature is disabled. */
+  /** Returns the host directories that VMs may use; undefined if the feature is disabled. */
   readonly findHostDisks: () => Promise<readonly string[] | undefined>;
 }

@@ -9,7 +9,7 @@ import type { VolumeDeps } from "./deps.ts";
 import { imageFile } from "./layout.ts";
 import { findStorageLimit } from "./storage/limits.ts";
 
-/** World-writable, and files inherit the pod's fsGroup. Source: Kubernetes emptydir. */
+// World-writable. With SET_GROUP new files inherit the pod's fsGroup. Source: package emptydir of Kubernetes.
 const MODE = 0o777;
 const SET_GROUP = 0o2000;
 const ROOT_ONLY = { uid: 0, gid: 0, mode: 0o700 } as const;
@@ -33,10 +33,10 @@ function parseSizeLimit({ name, emptyDir }: EmptyDirOptions): number | undefined
   if (sizeLimit === undefined) return undefined;
   const bytes = parseQuantity(sizeLimit);
   if (bytes === undefined) throw volumeFailed(name, `sizeLimit ${sizeLimit} is not a quantity`);
-  return bytes > 0 ? Math.ceil(bytes) : undefined; // 0 means no limit. Source: Kubernetes eviction manager
+  return bytes > 0 ? Math.ceil(bytes) : undefined; // 0 means no limit. Source: eviction manager of Kubernetes
 }
 
-/** Files in memory count towards the containers' memory limits. */
+/** Returns the size of a volume in memory, at most the containers' memory limits, to which its files count. */
 function computeMemoryBytes(options: EmptyDirOptions): number {
   const all = options.pod.spec.containers.map(findMemoryLimit);
   const podBytes = all.reduce((sum, bytes) => sum + bytes, 0);
@@ -47,7 +47,7 @@ async function makeOnDisk(deps: VolumeDeps, options: EmptyDirOptions): Promise<v
   const { disk, files, log, node } = deps;
   const { pod, name, path } = options;
   const image = imageFile(node.podsDir, pod.metadata.uid ?? "", name);
-  // Without an image file the directory was created while no loop device was available; the pod's files are in it.
+  // A directory without image file was created while no loop device was available. It contains the pod's files.
   const hasImage = await files.exists(image);
   if ((await disk.readKind(path)) !== undefined && !hasImage) return;
   const access = toAccess(pod);
@@ -70,7 +70,7 @@ async function makeOnDisk(deps: VolumeDeps, options: EmptyDirOptions): Promise<v
 }
 
 /**
- * Idempotent.
+ * Creates and mounts the volume. Idempotent.
  * @throws AppError with RUNTIME_VOLUME_FAILED, or an `OS_` code while a file system cannot be mounted
  */
 export async function makeEmptyDir(deps: VolumeDeps, options: EmptyDirOptions): Promise<void> {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host paths: any path for the product's pods, and opened directories (hostDisk) for launchers.
+// Host paths: any path for the product's pods, and directories that an administrator opened (hostDisk) for launchers.
 import { KUBEVIRTS, readStorageConfig, type Pod, type PodVolume } from "@patchbay/api";
 import type { Store } from "@patchbay/core/interfaces";
 import { volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { hostDiskPath } from "./layout.ts";
 
-/** Reads the KubeVirt object each time, so that a removed directory is unavailable at once. */
+/** Returns a function that reads the KubeVirt object on each call, so that a removed directory is denied at once. */
 export function createHostDiskFinder(store: Pick<Store, "list">): VolumeDeps["findHostDisks"] {
   return async () => readStorageConfig((await store.list(KUBEVIRTS)).items[0]).hostDisks;
 }
@@ -21,8 +21,7 @@ function findProblem(path: string, directories: readonly string[] | undefined): 
 }
 
 /**
- * Mounts through a file descriptor, because a launcher with access to the directory could replace a path in it with a
- * link.
+ * Mounts the directory through a file descriptor, because a launcher could replace paths in it with links.
  * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(
@@ -39,7 +38,7 @@ export async function mountHostDisk(
   return path;
 }
 
-/** Required kind of file, by volume type. Source: core/v1 HostPathType. */
+/** Required kind of file, by type of the host path. Source: HostPathType of core/v1. */
 const REQUIRED_KINDS: Readonly<Record<string, string | undefined>> = {
   "": undefined,
   Directory: "Directory",
@@ -53,7 +52,10 @@ const REQUIRED_KINDS: Readonly<Record<string, string | undefined>> = {
 
 type HostPath = NonNullable<PodVolume["hostPath"]>;
 
-async function makeMissing({ disk, files }: VolumeDeps, { path, type }: HostPath): Promise<void> {
+async function createIfMissing(
+  { disk, files }: VolumeDeps,
+  { path, type }: HostPath,
+): Promise<void> {
   if ((await disk.readKind(path)) !== undefined) return;
   if (type === "DirectoryOrCreate") await disk.makeDirectory(path, { uid: 0, gid: 0, mode: 0o755 });
   if (type === "FileOrCreate") await files.writeAtomic(path, "", 0o644);
@@ -71,7 +73,7 @@ export async function findHostPath(
   }
   if (!Object.hasOwn(REQUIRED_KINDS, type))
     throw volumeFailed(name, `hostPath has no type ${type}`);
-  await makeMissing(deps, hostPath);
+  await createIfMissing(deps, hostPath);
   const [kind, requiredKind] = [await deps.disk.readKind(path), REQUIRED_KINDS[type]];
   if (kind === undefined) throw volumeFailed(name, `hostPath ${path} does not exist`);
   if (requiredKind !== undefined && kind !== requiredKind) {

@@ -13,7 +13,7 @@ export function checkedPodDirectory(uid: string, podsDir: string): string {
   return join(podsDir, uid);
 }
 
-/** Source: Kubernetes kubelet, "pod volumes directory". */
+/** Source: volume directories of the kubelet. */
 const FOLDERS = {
   emptyDir: "kubernetes.io~empty-dir",
   configMap: "kubernetes.io~configmap",
@@ -44,7 +44,7 @@ export function volumePath(at: {
   return join(kindDirectory(at.podsDir, at.uid, at.kind), at.name);
 }
 
-/** The pod cannot see this file. */
+/** Returns the path of the file with the volume's file system. The pod cannot see this file. */
 export function imageFile(podsDir: string, uid: string, name: string): string {
   return join(podDirectory(podsDir, uid), "disks", `${name}.ext4`);
 }

@@ -17,7 +17,7 @@ import { join } from "node:path";
 
 const ACCESS = { uid: 0, gid: 0, mode: 0o755 } as const;
 
-/** Also subscribes to changes of the objects. */
+/** Reads the objects and tokens of the pod's volumes, and subscribes to changes of the objects. */
 export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<VolumeContents> {
   const { objects, tokens, node } = deps;
   const { uid = "", namespace = "" } = pod.metadata;
@@ -40,7 +40,7 @@ export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<Vo
   };
 }
 
-/** Writes only ConfigMaps to the disk, so that no secret reaches it. Returns whether anything changed. */
+/** Writes a volume's files: ConfigMaps to disk, others to memory, to keep secrets off disks. Returns whether they changed. */
 export async function publishVolume(
   { disk }: VolumeDeps,
   contents: VolumeContents,
@@ -52,7 +52,7 @@ export async function publishVolume(
   return disk.publish(at.path, files);
 }
 
-/** Readable by root and its group only. Source: kubelet. */
+/** Access to a pod's directory, which only root and its group may read. Source: kubelet. */
 const POD_ACCESS = { uid: 0, gid: 0, mode: 0o750 } as const;
 
 export function findVolumePath(deps: VolumeDeps, pod: Pod, volume: PodVolume): string | undefined {
@@ -115,12 +115,12 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   const paths = volumes.map(async (volume) => {
     return [volume.name, await prepareOne(deps, contents, volume)] as const;
   });
-  await Promise.allSettled(paths); // no work continues after an error
+  await Promise.allSettled(paths); // after an error, waits until the remaining work has ended
   return new Map(await Promise.all(paths));
 }
 
 /**
- * Idempotent; volumes in use are unchanged.
+ * Prepares the pod's volumes and returns their paths by name. Idempotent: does not change volumes in use.
  * @throws AppError with RUNTIME_VOLUME_FAILED, or an error of the machine
  */
 export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
@@ -134,13 +134,13 @@ export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void>
   const views = kindDirectory(node.podsDir, uid, "image");
   for (const name of await files.list(views)) await images.release(join(views, name));
   const directory = podDirectory(node.podsDir, uid);
-  await claims.end(uid); // before the directory, which marks that something remains
+  await claims.end(uid); // before the directory is removed, whose existence means that something remains
   await disk.unmountAll(directory);
   await sockets.remove(uid);
   await files.remove(directory);
 }
 
-/** The pod's containers must have ended, because their mounts are removed. */
+/** Removes the volumes of a pod, whose containers must have ended, because their mounts are removed. */
 export function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
   return deps.mutex.runExclusive(uid, () => removeLocked(deps, uid));
 }

@@ -9,8 +9,8 @@ import type { VolumeDeps } from "./deps.ts";
 import { podDirectory } from "./layout.ts";
 import { findVolumePath, removeLocked, readVolumeContents, publishVolume } from "./pod-volumes.ts";
 
-/** Source: Kubernetes kubelet eviction. */
-const EVICTED = "Evicted";
+/** Source: eviction of the kubelet. */
+const EVICTED_REASON = "Evicted";
 const CONCURRENCY = 2;
 
 interface CurrentPods {
@@ -23,13 +23,13 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** A volume keeps its content when its object is deleted. Source: kubelet. */
+/** Refreshes the volumes of a running pod. A volume whose object was deleted is unchanged. Source: kubelet. */
 async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
   try {
     const contents = await readVolumeContents(deps, pod);
     for (const volume of (pod.spec.volumes ?? []).filter(isApiBacked)) {
       const path = findVolumePath(deps, pod, volume);
-      // Starting the pod creates its volumes, not a refresh.
+      // The start of the pod creates its volumes.
       if (path === undefined || !(await deps.files.exists(path))) continue;
       const isChanged = await publishVolume(deps, contents, { volume, path });
       if (isChanged) deps.log.info("volume updated", { uid: uidOf(pod), volume: volume.name });
@@ -45,8 +45,8 @@ async function reconcilePod(deps: VolumeDeps, from: CurrentPods, uid: string): P
   if (pod === undefined || isPodFinished(pod)) {
     deps.objects.hold(uid, "", []);
     deps.tokens.forget(uid);
-    // An evicted pod must free the disk at once; its object may exist for long.
-    if (pod?.status?.reason === EVICTED) await removeLocked(deps, uid);
+    // An evicted pod must free the disk at once, although its object may exist for a long time.
+    if (pod?.status?.reason === EVICTED_REASON) await removeLocked(deps, uid);
     return done();
   }
   const isPrepared = await deps.files.exists(podDirectory(deps.node.podsDir, uid));

@@ -29,18 +29,18 @@ export interface VolumeBench {
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
-  /** All opened watches by selection, for example `secrets ns metadata.name=a`, including ended ones. */
+  /** Watches that were opened, also ended ones, by selection, for example `Secret ns metadata.name=a`. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
-  /** Mounted images, by path. */
+  /** References of mounted images, by path. */
   readonly views: ReadonlyMap<string, string>;
-  /** Claims in use, as uid and claim. */
+  /** Claims in use, as `UID CLAIM`. */
   readonly claims: ReadonlySet<string>;
-  /** Requested tokens, as audience and seconds. */
+  /** Requested tokens, as `AUDIENCE SECONDS`. */
   readonly requests: readonly string[];
-  /** Creates or changes objects on the API server. */
+  /** Creates or changes objects at the API server. */
   put(...objects: readonly (ConfigMap | Secret)[]): void;
   take(kind: "ConfigMap" | "Secret", name: string): void;
-  /** Sets the directories that VMs may use; undefined disables the feature, which is the default. */
+  /** Sets the host directories that VMs may use. Undefined, which is the default, disables the feature. */
   setHostDisks(directories: readonly string[] | undefined): void;
   refuseTokens(): void;
 }
@@ -185,7 +185,7 @@ class Bench implements VolumeBench {
   }
 }
 
-/** Watches end with the signal. */
+/** Creates volumes whose watches end when the signal is aborted. */
 export function createVolumeBench(signal: AbortSignal = new AbortController().signal): VolumeBench {
   return new Bench(signal);
 }

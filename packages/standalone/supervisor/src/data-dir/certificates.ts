@@ -25,7 +25,7 @@ import { readFields, readText } from "./json.ts";
 
 const KEY_MODE = 0o600;
 const VALID_DAYS = 365;
-/** The supervisor checks once a day. */
+/** Remaining validity below which a certificate is renewed. The supervisor checks once a day. */
 const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
 
 interface CertificateDeps {
@@ -37,7 +37,7 @@ interface CertificateDeps {
 type SubjectRequest = Pick<CertificateRequest, "commonName" | "usages"> &
   Partial<Pick<CertificateRequest, "organizations" | "dnsNames" | "ipAddresses">>;
 
-/** An older version or another node name may have requested another subject. */
+/** Returns whether a certificate is valid long enough and has the subject that this version and node name request. */
 function matchesRequest(certPem: string, clock: Clock, spec: SubjectRequest): boolean {
   const { commonName, organizations } = readCertificateSubject(certPem);
   const groups = new Set(spec.organizations);
@@ -83,12 +83,12 @@ async function ensureCertificate(
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** An authority that expires sooner would shorten the certificates that it signs. */
+/** Remaining validity below which an authority is renewed: a shorter one would shorten the certificates that it signs. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
-/** Aggregated servers trust the user that a client with this name names. */
+/** Name of the client whose statements about users aggregated servers trust. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
-/** Signed by the same authority as {@link FRONT_PROXY_CLIENT}, so the name distinguishes them. */
+/** Name of the client for webhooks. Only its name differs from {@link FRONT_PROXY_CLIENT}, not its authority. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
 /** Source: kubeadm. */
@@ -108,7 +108,7 @@ const SERVICES = [
   "service-net",
 ] as const;
 
-/** A group of this service's account names the node. */
+/** Service whose account has a group with the name of the node. */
 const NODE_SERVICE = "virt-handler";
 
 export interface Certificates {
@@ -117,7 +117,7 @@ export interface Certificates {
   readonly frontProxyClient: IssuedCertificate;
   readonly webhookClient: IssuedCertificate;
   readonly kubeletClient: IssuedCertificate;
-  /** Signs service account tokens, PEM. Secret. */
+  /** Secret PEM key that signs service account tokens. */
   readonly tokenKeyPem: string;
   readonly frontProxyCa: Authority;
 }
@@ -141,14 +141,14 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
   return renewed;
 }
 
-/** Processes that started before this time have not loaded the newest certificate. */
+/** Returns when the newest certificate became valid. Processes that started earlier have not loaded it. */
 export async function newestValidityStartMs({ files, paths }: CertificateDeps): Promise<number> {
-  const found = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
-  const texts = await Promise.all(found.map((name) => files.readText(join(paths.pki, name))));
+  const certFiles = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
+  const texts = await Promise.all(certFiles.map((name) => files.readText(join(paths.pki, name))));
   return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : readCertificateStart(text))));
 }
 
-/** The key is never replaced, so that existing tokens remain valid. */
+/** Creates the key if it is missing. Never replaces it, so that existing tokens remain valid. */
 async function ensureSigningKey({ files, paths }: CertificateDeps, name: string): Promise<string> {
   const file = join(paths.pki, `${name}.key`);
   const existing = await files.readText(file);
@@ -243,7 +243,7 @@ export function buildKubeconfigPath(paths: Paths, component: string): string {
   return join(paths.kubeconfigs, `${component}.kubeconfig`);
 }
 
-/** Creates certificates and kubeconfigs of all components where they are missing or expire soon. */
+/** Creates the certificates and kubeconfigs of components that are missing or expire soon. */
 export async function ensureComponentCertificates(
   deps: CertificateDeps,
   ca: Authority,
@@ -253,7 +253,7 @@ export async function ensureComponentCertificates(
     const file = buildKubeconfigPath(deps.paths, account.name);
     await ensureKubeconfig(deps, ca, { account, file, server: machine.server });
   }
-  // Named by node instead of address, because the machine's address may change.
+  // The certificate contains the node's name, not the address, because the address may change.
   await ensureCertificate(deps, ca, {
     name: NODE_SERVER,
     request: {
@@ -293,7 +293,7 @@ async function ensureHandlerCertificates(deps: CertificateDeps, ca: Authority): 
   });
 }
 
-/** virt-handler reads these certificates for each migration. */
+/** Creates the certificates of the relay, which virt-handler reads for each migration. */
 async function ensureRelayCertificate(
   deps: CertificateDeps,
   ca: Authority,
@@ -308,7 +308,7 @@ async function ensureRelayCertificate(
     request: {
       commonName: nodeName,
       organizations: [names.RELAY_GROUP],
-      // The relay is server on one node and client on the other.
+      // The relay is a server on one node and a client on the other node.
       usages: ["server", "client"],
       ipAddresses: [],
     },

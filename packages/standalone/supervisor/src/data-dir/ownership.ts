@@ -9,7 +9,7 @@ import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";
 
 export const KIND = "PatchbayStandalone";
-/** Source: mke2fs(8). */
+/** Directory of every ext4 file system. Source: mke2fs(8). */
 const LOST_AND_FOUND = "lost+found";
 
 export function isMarked(fields: JsonObject | undefined): boolean {
@@ -21,7 +21,7 @@ function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
 }
 
 /**
- * Accepts the machine's own names without a mark, because a process may die before it writes the mark.
+ * Rejects a directory without the machine's mark that contains other files than the machine's own.
  * @throws AppError with STANDALONE_NOT_OURS
  */
 export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {
@@ -30,13 +30,13 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   const isOwn = (name: string): boolean =>
     ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // unfinished files have an additional suffix
   const foreignName = (await files.list(dataDir)).find((name) => !isOwn(name));
-  // Checked last: if other files appeared meanwhile, the mark existed before them.
+  // The mark is checked last, because files that appear meanwhile are created after it.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;
   const reason = `it has no standalone.json of Patchbay, and contains ${foreignName}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
 }
 
-/** The caller must hold the machine's lock. */
+/** Marks the directory as the machine's. The caller must hold the machine's lock. */
 export async function markDirectory(files: Files, { settings }: Paths): Promise<void> {
   if (isMarked(await readFields(files, settings))) return;
   await files.writeAtomic(settings, `${JSON.stringify({ kind: KIND }, undefined, 2)}\n`);
@@ -56,20 +56,23 @@ export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">)
 }
 
 /**
- * A mount point remains, because it belongs to the administrator. The mark is deleted last, so that a purge can be
- * repeated.
+ * Deletes the data. Preserves a mount point, which belongs to the administrator. Deletes the mark last, so that a
+ * failed purge can be repeated.
  * @throws AppError with STANDALONE_NOT_OURS when something is mounted below the directory
  */
 export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {
   const { dataDir, settings } = paths;
   const mountinfo = (await files.readText("/proc/self/mountinfo")) ?? "";
-  const [mounted] = mountsBelow(mountinfo, dataDir);
-  if (mounted !== undefined) {
-    throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason: `${mounted} is mounted in it` });
+  const [mountPoint] = mountsBelow(mountinfo, dataDir);
+  if (mountPoint !== undefined) {
+    throw new AppError("STANDALONE_NOT_OURS", {
+      dataDir,
+      reason: `${mountPoint} is mounted in it`,
+    });
   }
-  const preserved = [LOST_AND_FOUND, basename(settings)];
+  const preservedNames = [LOST_AND_FOUND, basename(settings)];
   for (const name of await files.list(dataDir)) {
-    if (!preserved.includes(name)) await files.remove(join(dataDir, name));
+    if (!preservedNames.includes(name)) await files.remove(join(dataDir, name));
   }
   await files.remove(settings);
   if (isMountPoint(mountinfo, dataDir)) {

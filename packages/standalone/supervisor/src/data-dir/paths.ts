@@ -3,11 +3,11 @@ import { join } from "node:path";
 
 export interface Paths {
   readonly dataDir: string;
-  /** Marks the directory as the machine's, and contains the settings of the first start. */
+  /** File that marks the directory as the machine's, and contains the settings of the first start. */
   readonly settings: string;
   readonly kubeconfig: string;
   readonly pki: string;
-  /** Certificates of the migration relay. */
+  /** Directory of the migration relay's certificates. */
   readonly relayPki: string;
   readonly kubeconfigs: string;
   readonly storeDir: string;
@@ -27,31 +27,31 @@ export interface Paths {
   readonly state: string;
 }
 
-/** `dataDir` must be absolute. */
+/** Builds the paths below `dataDir`, which must be absolute. */
 export function buildPaths(dataDir: string): Paths {
-  const below = (...parts: readonly string[]): string => join(dataDir, ...parts);
+  const pathOf = (...parts: readonly string[]): string => join(dataDir, ...parts);
   return {
     dataDir,
-    settings: below("standalone.json"),
-    kubeconfig: below("kubeconfig"),
-    pki: below("pki"),
-    relayPki: below("pki", "relay"),
-    kubeconfigs: below("kubeconfigs"),
-    storeDir: below("apiserver"),
-    store: below("apiserver", "store.sqlite"),
-    pods: below("pods"),
-    claims: below("claims"),
-    podLogs: below("pod-logs"),
-    netAgent: below("net-agent"),
-    nodeRuntime: below("node-runtime"),
-    virtHandler: below("virt-handler"),
-    containerd: below("containerd"),
-    cniConf: below("cni", "net.d"),
-    cniLeases: below("cni", "leases"),
-    logs: below("logs"),
-    run: below("run"),
-    lock: below("run", "supervisor.lock"),
-    state: below("run", "supervisor.json"),
+    settings: pathOf("standalone.json"),
+    kubeconfig: pathOf("kubeconfig"),
+    pki: pathOf("pki"),
+    relayPki: pathOf("pki", "relay"),
+    kubeconfigs: pathOf("kubeconfigs"),
+    storeDir: pathOf("apiserver"),
+    store: pathOf("apiserver", "store.sqlite"),
+    pods: pathOf("pods"),
+    claims: pathOf("claims"),
+    podLogs: pathOf("pod-logs"),
+    netAgent: pathOf("net-agent"),
+    nodeRuntime: pathOf("node-runtime"),
+    virtHandler: pathOf("virt-handler"),
+    containerd: pathOf("containerd"),
+    cniConf: pathOf("cni", "net.d"),
+    cniLeases: pathOf("cni", "leases"),
+    logs: pathOf("logs"),
+    run: pathOf("run"),
+    lock: pathOf("run", "supervisor.lock"),
+    state: pathOf("run", "supervisor.json"),
   };
 }
 
@@ -59,26 +59,26 @@ export function buildHealthSocketPath({ run }: Paths, component: string): string
   return join(run, `${component}.sock`);
 }
 
-/** Keys, objects and logs are readable by root only. */
-const PRIVATE = 0o700;
-const PUBLIC = 0o755;
+/** Mode of directories with keys, objects or logs, which only root may read. */
+const PRIVATE_MODE = 0o700;
+const PUBLIC_MODE = 0o755;
 
-/** In the order of creation. */
+/** Lists the directories in order of creation. */
 export function listDirectories(paths: Paths): readonly (readonly [path: string, mode: number])[] {
   return [
-    [paths.dataDir, PUBLIC],
-    [paths.pki, PRIVATE],
-    [paths.relayPki, PRIVATE],
-    [paths.kubeconfigs, PRIVATE],
-    [paths.storeDir, PRIVATE],
-    [paths.pods, PUBLIC],
-    [paths.claims, PRIVATE],
-    [paths.podLogs, PRIVATE],
-    [paths.netAgent, PRIVATE],
-    [paths.virtHandler, PRIVATE],
-    [paths.cniConf, PRIVATE],
-    [paths.cniLeases, PRIVATE],
-    [paths.logs, PRIVATE],
-    [paths.run, PRIVATE],
+    [paths.dataDir, PUBLIC_MODE],
+    [paths.pki, PRIVATE_MODE],
+    [paths.relayPki, PRIVATE_MODE],
+    [paths.kubeconfigs, PRIVATE_MODE],
+    [paths.storeDir, PRIVATE_MODE],
+    [paths.pods, PUBLIC_MODE],
+    [paths.claims, PRIVATE_MODE],
+    [paths.podLogs, PRIVATE_MODE],
+    [paths.netAgent, PRIVATE_MODE],
+    [paths.virtHandler, PRIVATE_MODE],
+    [paths.cniConf, PRIVATE_MODE],
+    [paths.cniLeases, PRIVATE_MODE],
+    [paths.logs, PRIVATE_MODE],
+    [paths.run, PRIVATE_MODE],
   ];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes bridges that CNI plugins of this machine created, because the plugins never remove them.
+// Removes bridges that CNI plugins of this machine created. The plugins never remove bridges.
 import { isJsonObject } from "@patchbay/api";
 import { listCreatedBridges } from "@patchbay/cni";
 import { AppError, type Logger } from "@patchbay/base";
@@ -25,7 +25,7 @@ export interface HostLink {
 }
 
 /**
- * Equivalent to: `ip -j link show`.
+ * Runs `ip -j link show`.
  * @throws AppError with OS_PROGRAM_FAILED
  */
 export async function listLinks(runner: ProcessRunner): Promise<readonly HostLink[]> {
@@ -46,7 +46,7 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   });
 }
 
-/** Bridges with a port remain. */
+/** Removes the recorded bridges, except those with a port. */
 export async function removeBridges(deps: CleaningDeps): Promise<void> {
   const { files, runner, paths, bootId, log } = deps;
   const records = await Promise.all(

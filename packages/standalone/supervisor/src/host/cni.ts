@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pods' default network: its CNI configuration, and its results in CNI's cache.
+// The pods' default network: its CNI configuration and its results in CNI's cache.
 import { join } from "node:path";
 import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
@@ -9,7 +9,7 @@ import { parseFields, readText } from "../data-dir/json.ts";
 
 const CONFIG_FILE = "10-patchbay.conflist";
 
-/** Source: CNI SPEC 1.0 section 1; plugins bridge and host-local. */
+/** Source: CNI specification 1.0, section 1; documentation of the plugins bridge and host-local. */
 export function buildDefaultNetwork(settings: Settings, leasesDir: string): object {
   return {
     cniVersion: "1.0.0",
@@ -31,29 +31,29 @@ export function buildDefaultNetwork(settings: Settings, leasesDir: string): obje
   };
 }
 
-/** Does nothing when an administrator has added another file. */
+/** Writes the network's configuration, unless an administrator added another file. */
 export async function writeDefaultNetwork(
   files: Files,
   paths: Paths,
   settings: Settings,
 ): Promise<void> {
-  const others = (await files.list(paths.cniConf)).filter((name) => name !== CONFIG_FILE);
-  if (others.length > 0) return;
+  const otherFiles = (await files.list(paths.cniConf)).filter((name) => name !== CONFIG_FILE);
+  if (otherFiles.length > 0) return;
   const file = join(paths.cniConf, CONFIG_FILE);
   const text = `${JSON.stringify(buildDefaultNetwork(settings, paths.cniLeases), undefined, 2)}\n`;
   if (text !== (await files.readText(file))) await files.writeAtomic(file, text);
 }
 
-/** Shared by all runtimes of a host. Source: CNI library, CacheDir. */
+/** Cache that all runtimes of a host share. Source: CacheDir of the CNI library. */
 const RESULTS_DIR = "/var/lib/cni/results";
 
-/** Source: CNI library, cachedInfo. */
+/** Returns whether a cached result belongs to one of the configurations. Source: cachedInfo of the CNI library. */
 export function isResultOf(text: string | undefined, configs: readonly string[]): boolean {
   const config = Buffer.from(readText(parseFields(text), "config"), "base64").toString("utf8");
   return config !== "" && configs.includes(config);
 }
 
-/** The pods must be deleted. */
+/** Removes this machine's results from the cache. Its pods must have been deleted. */
 export async function removeCniResults({
   files,
   paths,

@@ -2,7 +2,7 @@
 // What is read from the host and written for it.
 import { describe, expect, test } from "vitest";
 import { buildDefaultNetwork } from "./cni.ts";
-import { parseLoopsBelow } from "./leftovers.ts";
+import { parseLoopDevicesBelow } from "./leftovers.ts";
 import { restoreText, findRulesWithin } from "./rules.ts";
 import { unitText } from "./service-unit.ts";
 import { chooseFreeSubnet, overlaps } from "../settings/subnet.ts";
@@ -59,9 +59,9 @@ test("loop devices over files of the machine are told from others", () => {
 /dev/loop1 0 /data/one\x20more/claims/b/volume.img
 /dev/loop2 0 /snap/core.squashfs
 `;
-  expect(parseLoopsBelow(listed, "/data/one")).toEqual(["/dev/loop0"]);
-  expect(parseLoopsBelow(listed, "/data/one more")).toEqual(["/dev/loop1"]);
-  expect(parseLoopsBelow("", "/data")).toEqual([]);
+  expect(parseLoopDevicesBelow(listed, "/data/one")).toEqual(["/dev/loop0"]);
+  expect(parseLoopDevicesBelow(listed, "/data/one more")).toEqual(["/dev/loop1"]);
+  expect(parseLoopDevicesBelow("", "/data")).toEqual([]);
 });
 
 // Captured from `iptables -t nat -S` after the bridge plugin of containernetworking-plugins 1.1.1.

@@ -8,11 +8,11 @@ import { removeCniResults } from "./cni.ts";
 
 const LOSETUP_TIMEOUT_MS = 10_000;
 
-/** Excludes devices with AUTOCLEAR, which another program may have reused since the listing. */
-export function parseLoopsBelow(listed: string, directory: string): readonly string[] {
+/** Parses the loop devices below a directory. Excludes AUTOCLEAR ones, which other programs may have reused meanwhile. */
+export function parseLoopDevicesBelow(listed: string, directory: string): readonly string[] {
   return listed.split("\n").flatMap((line) => {
     const [device = "", autoclear, ...file] = line.trimStart().split(" ");
-    // Raw output escapes blanks and similar characters as \x20.
+    // The raw output escapes blanks and similar characters, for example as \x20.
     const path = file
       .join(" ")
       .replace(/\\x([0-9a-f]{2})/g, (_, code: string) =>
@@ -22,7 +22,7 @@ export function parseLoopsBelow(listed: string, directory: string): readonly str
   });
 }
 
-/** The kernel detaches a device in use when its last user closes it. */
+/** Detaches loop devices. The kernel detaches a device in use when its last user closes it. */
 export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise<void> {
   const list = [
     "losetup",
@@ -33,7 +33,7 @@ export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise
     "NAME,AUTOCLEAR,BACK-FILE",
   ] as const;
   const { stdout } = await runner.run({ argv: list, timeoutMs: LOSETUP_TIMEOUT_MS });
-  for (const device of parseLoopsBelow(stdout, paths.dataDir)) {
+  for (const device of parseLoopDevicesBelow(stdout, paths.dataDir)) {
     log.warn("removed a leftover loop device", { path: device });
     await runner.run({ argv: ["losetup", "--detach", device], timeoutMs: LOSETUP_TIMEOUT_MS });
   }
@@ -45,12 +45,12 @@ async function removeMounts(deps: CleaningDeps): Promise<void> {
   }
 }
 
-/** Groups with processes remain. */
+/** Removes control groups, except those with processes. */
 async function removePodGroups(deps: CleaningDeps): Promise<void> {
   await removeGroups(deps, buildCgroupRoot(deps.paths));
 }
 
-/** Logs failures and continues with the next step. */
+/** Runs all steps. Logs the failure of a step and continues with the next step. */
 export async function removeLeftovers(deps: CleaningDeps): Promise<void> {
   const steps = [removeOwnContainerd, removeMounts, removeLoops, removePodGroups, removeCniResults];
   for (const step of [...steps, removeBridges]) {

@@ -8,8 +8,8 @@ import type { Paths } from "../data-dir/paths.ts";
 import { removeServices } from "@patchbay/service-net/host";
 
 const TIMEOUT_MS = 10_000;
-/** `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: CNI plugins, pkg/ip SetupIPMasq. */
-const RULE = /^-A POSTROUTING -s (\S+) .*-j (CNI-[0-9a-f]{24})$/;
+/** Pattern of `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: SetupIPMasq in pkg/ip of the CNI plugins. */
+const RULE_PATTERN = /^-A POSTROUTING -s (\S+) .*-j (CNI-[0-9a-f]{24})$/;
 
 interface MasqueradeRule {
   readonly line: string;
@@ -19,7 +19,7 @@ interface MasqueradeRule {
 export function findRulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
   const own = parseIp(subnet);
   return listing.split("\n").flatMap((line) => {
-    const [, address = "", chain = ""] = RULE.exec(line) ?? [];
+    const [, address = "", chain = ""] = RULE_PATTERN.exec(line) ?? [];
     const range = parseIp(address);
     const isOwn = own !== undefined && range !== undefined && isWithin(range, own);
     return isOwn ? [{ line, chain }] : [];
@@ -38,7 +38,7 @@ export function restoreText(rules: readonly MasqueradeRule[]): string {
   ].join("\n");
 }
 
-/** The bridge plugin deletes rules by the addresses of the pod's NIC, which a guest may have taken over. */
+/** Removes rules that the bridge plugin missed: it searches addresses of a pod's NIC, which a guest may have taken over. */
 export async function removeMasquerade(deps: {
   readonly files: Files;
   readonly runner: ProcessRunner;

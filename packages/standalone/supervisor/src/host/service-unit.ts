@@ -2,15 +2,15 @@
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 
 const UNIT_FILE = "/etc/systemd/system/patchbay.service";
-/** Exists while systemd is PID 1. Source: sd_booted(3). */
-const SYSTEMD_RUNS = "/run/systemd/system";
+/** Directory that exists while systemd is PID 1. Source: sd_booted(3). */
+const SYSTEMD_DIR = "/run/systemd/system";
 const TIMEOUT_MS = 30_000;
 
 function quote(argument: string): string {
   return `"${argument.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("$", "$$$$")}"`;
 }
 
-/** systemd signals only the supervisor, which stops the components in order. */
+/** Returns the unit. systemd signals only the supervisor, which stops the components in order. */
 export function unitText(command: readonly string[]): string {
   return `# SPDX-License-Identifier: Apache-2.0
 [Unit]
@@ -34,7 +34,7 @@ WantedBy=multi-user.target
 }
 
 export function hasSystemd(files: Files): Promise<boolean> {
-  return files.exists(SYSTEMD_RUNS);
+  return files.exists(SYSTEMD_DIR);
 }
 
 export async function installService(
@@ -55,7 +55,7 @@ export function isInstalled(files: Files): Promise<boolean> {
   return files.exists(UNIT_FILE);
 }
 
-/** Stops the unit, so that systemd does not restart the supervisor. */
+/** Stops the unit through systemd, which would otherwise restart the supervisor. */
 export async function stopService(runner: ProcessRunner): Promise<void> {
   const argv = ["systemctl", "stop", "--no-block", "patchbay.service"] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });

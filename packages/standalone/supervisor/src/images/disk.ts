@@ -7,26 +7,26 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { runSourceProgram } from "@patchbay/containerd";
 
-/** The disk may be slow. */
+/** Long, because the disk may be slow. */
 const INSPECT_TIMEOUT_MS = 60_000;
-/** A valid file needs 20 MiB and less than a second. */
-const MEMORY = 2 ** 30;
+// Limits of qemu-img. A valid file needs 20 MiB and less than a second.
+const MEMORY_BYTES = 2 ** 30;
 const CPU_SECONDS = 10;
-const FILES = 64;
-/** Source: setpriv(1), prlimit(1), unshare(1). */
-const NOT_FOUND = 127;
-const REASON_MAX = 300;
+const FILES_MAX = 64;
+/** Exit code for a missing program. Source: setpriv(1), prlimit(1), unshare(1). */
+const EXIT_NOT_FOUND = 127;
+const REASON_LENGTH_MAX = 300;
 
 const USER = String(names.LAUNCHER_UID);
-const CONFINED = [
+const CONFINEMENT = [
   "unshare",
   "--net",
   "--ipc",
   "--",
   "prlimit",
-  `--as=${String(MEMORY)}`,
+  `--as=${String(MEMORY_BYTES)}`,
   `--cpu=${String(CPU_SECONDS)}`,
-  `--nofile=${String(FILES)}`,
+  `--nofile=${String(FILES_MAX)}`,
   "--fsize=0",
   "--core=0",
   "--",
@@ -39,11 +39,11 @@ const CONFINED = [
   "--bounding-set=-all",
   "--",
 ];
-/** The launchers' user may not reach the file's directory. */
+/** Script that opens the file for qemu-img, because the launchers' user may not reach its directory. */
 const WITH_FILE_AS_STDIN = 'file=$1; shift; exec "$@" <"$file"';
 
 /**
- * A hostile file may take over qemu-img, so it runs without privileges and network.
+ * Returns the output of qemu-img, which runs without privileges and network, because a hostile file may take it over.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function inspectDisk(
@@ -52,17 +52,18 @@ export async function inspectDisk(
 ): Promise<string> {
   const info = ["qemu-img", "info", "--output=json", "/dev/stdin"];
   const { exitCode, stdout, stderr } = await runner.run({
-    argv: ["sh", "-c", WITH_FILE_AS_STDIN, "sh", path, ...CONFINED, ...info],
+    argv: ["sh", "-c", WITH_FILE_AS_STDIN, "sh", path, ...CONFINEMENT, ...info],
     timeoutMs: INSPECT_TIMEOUT_MS,
   });
   if (exitCode === 0) return stdout;
-  if (exitCode === NOT_FOUND) throw new AppError("OS_PROGRAM_MISSING", { program: "qemu-img" });
+  if (exitCode === EXIT_NOT_FOUND)
+    throw new AppError("OS_PROGRAM_MISSING", { program: "qemu-img" });
   const lastLine = stderr.trim().split("\n").at(-1) ?? "";
-  // Control characters could manipulate the user's terminal.
+  // Control characters are replaced, because they could manipulate the user's terminal.
   const reason = lastLine
     .replaceAll("/dev/stdin", source)
     .replace(/\p{Cc}/gu, "?")
-    .slice(0, REASON_MAX);
+    .slice(0, REASON_LENGTH_MAX);
   throw new AppError("IMAGE_SOURCE_INVALID", {
     source,
     reason: reason === "" ? `qemu-img ended with ${String(exitCode)}` : reason,
@@ -80,14 +81,14 @@ interface InspectedDisk {
   readonly info: string;
 }
 
-/** Disks have whole sectors; an interrupted download or an error page seldom does. */
-const SECTOR = 512;
-/** 64 TiB: larger than real disks, and small enough for the tools. */
-const VIRTUAL_MAX = 64 * 2 ** 40;
-const QUOTE_MAX = 200;
+/** Size of a sector. A file without whole sectors is no disk, but for example an interrupted download. */
+const SECTOR_BYTES = 512;
+/** Maximum size of a disk, 64 TiB: larger than real disks, and small enough for the tools. */
+const VIRTUAL_BYTES_MAX = 64 * 2 ** 40;
+const QUOTE_LENGTH_MAX = 200;
 
-/** In order of precedence. */
-const RULES: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
+/** Checks in order of precedence. Each returns the reason for a rejection. */
+const CHECKS: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
   hasNoFormat,
   hasUnsupportedFormat,
   hasWrongSuffix,
@@ -110,13 +111,13 @@ function hasUnsupportedFormat(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** A guest may have written a qcow2 header to its raw disk. */
+/** Rejects a file whose suffix contradicts its format: a guest may have written a qcow2 header to its raw disk. */
 function hasWrongSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
-  const [, named = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
-  const wanted = named.toLowerCase() === "qcow2" ? "qcow2" : "raw";
-  if (named === "" || format === wanted) return undefined;
-  return wanted === "raw"
-    ? `it is named ${named} and contains a disk of format ${String(format)}; rename it if that is intended`
+  const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
+  const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";
+  if (suffix === "" || format === expectedFormat) return undefined;
+  return expectedFormat === "raw"
+    ? `it is named ${suffix} and contains a disk of format ${String(format)}; rename it if that is intended`
     : "it is named qcow2 but is not a qcow2 disk; check that the download is complete";
 }
 
@@ -126,9 +127,9 @@ function findSpecificData(info: JsonObject): JsonObject {
   return isJsonObject(data) ? data : {};
 }
 
-/** A hostile file may contain terminal control characters. */
+/** Quotes a value, because a hostile file may contain control characters of terminals. */
 function quote(value: unknown): string {
-  return JSON.stringify(value).slice(0, QUOTE_MAX);
+  return JSON.stringify(value).slice(0, QUOTE_LENGTH_MAX);
 }
 
 function refersToOtherFile(info: JsonObject): string | undefined {
@@ -149,25 +150,25 @@ function isUnreadable(info: JsonObject): string | undefined {
 }
 
 function hasPartialSector({ format }: JsonObject, { bytes }: InspectedDisk): string | undefined {
-  return format === "qcow2" || bytes % SECTOR === 0
+  return format === "qcow2" || bytes % SECTOR_BYTES === 0
     ? undefined
-    : `its ${String(bytes)} bytes are not a whole number of ${String(SECTOR)}-byte sectors: it is not a disk, or the download is incomplete`;
+    : `its ${String(bytes)} bytes are not a whole number of ${String(SECTOR_BYTES)}-byte sectors: it is not a disk, or the download is incomplete`;
 }
 
 function hasInvalidSize(info: JsonObject): string | undefined {
   const size = info["virtual-size"];
   if (typeof size !== "number" || size <= 0) return "it is empty";
-  return size <= VIRTUAL_MAX ? undefined : "its disk would be larger than 64 TiB";
+  return size <= VIRTUAL_BYTES_MAX ? undefined : "its disk would be larger than 64 TiB";
 }
 
 /**
- * Disks are hostile input and must not refer to other files. Source: QEMU qapi/block-core.json, ImageInfo.
+ * Checks the output of qemu-img. A disk must not refer to other files. Source: ImageInfo in qapi/block-core.json of QEMU.
  * @throws AppError with IMAGE_SOURCE_INVALID
  */
 export function checkDisk(file: InspectedDisk): Disk {
   const value = parseJson(file.info);
   const info = isJsonObject(value) ? value : {};
-  for (const rule of RULES) {
+  for (const rule of CHECKS) {
     const reason = rule(info, file);
     if (reason !== undefined) {
       throw new AppError("IMAGE_SOURCE_INVALID", { source: file.source, reason });
@@ -177,9 +178,9 @@ export function checkDisk(file: InspectedDisk): Disk {
   return { format, virtualBytes: Number(info["virtual-size"]) };
 }
 
-/** The image's root, the archive and containerd's copy. */
-const SPACE_FACTOR = 3;
-/** Source: KubeVirt, containerDisk. */
+/** Number of copies: in the image's root, in the archive and in containerd. */
+const COPIES = 3;
+/** Directory of the disk in an image. Source: containerDisk of KubeVirt. */
 const DIRECTORY = "disk";
 const MIB = 2 ** 20;
 
@@ -189,11 +190,11 @@ interface Deps {
 }
 
 interface DiskCopy {
-  /** For messages. */
+  /** Path as the user wrote it, for messages. */
   readonly source: string;
-  /** Absolute. */
+  /** Absolute path of the disk. */
   readonly path: string;
-  /** Absolute; must not exist. */
+  /** Absolute path of the image's root, which must not exist. */
   readonly root: string;
 }
 
@@ -203,14 +204,14 @@ export function printMib(bytes: number): string {
 
 async function checkSpace({ files }: Deps, copy: DiskCopy, bytes: number): Promise<void> {
   const { freeBytes } = await files.space(copy.root);
-  const needed = bytes * SPACE_FACTOR;
+  const needed = bytes * COPIES;
   if (needed <= freeBytes) return;
   const reason = `it needs ${printMib(needed)} on the file system of ${copy.root}, which has ${printMib(freeBytes)} free`;
   throw new AppError("IMAGE_SOURCE_INVALID", { source: copy.source, reason });
 }
 
 /**
- * Copies before it inspects, so that guests get exactly what was checked.
+ * Copies the disk before it is inspected, so that guests get exactly what was checked.
  * @throws AppError with IMAGE_SOURCE_INVALID
  */
 export async function copyDisk(deps: Deps, copy: DiskCopy): Promise<Disk & { bytes: number }> {

@@ -26,11 +26,11 @@ type ImageSource =
   | { readonly kind: "directory" | "archive" | "disk"; readonly path: string }
   | { readonly kind: "registry"; readonly reference: string };
 
-/** Only paths match. */
-const PATH = /^(\.{0,2}\/|\.{1,2}$|~)/;
-/** The file's content decides the format. */
-const DISK = /\.(qcow2?|raw|img|iso|vmdk|vdi|vhdx?|vpc|qed)$/i;
-const PACKED = /\.(qcow2?|raw|img|iso)\.(gz|xz|zst|bz2)$/i;
+/** Pattern of paths that are no registry references. */
+const PATH_PATTERN = /^(\.{0,2}\/|\.{1,2}$|~)/;
+/** Pattern of disk files. The content of a file, not its name, decides the format. */
+const DISK_PATTERN = /\.(qcow2?|raw|img|iso|vmdk|vdi|vhdx?|vpc|qed)$/i;
+const COMPRESSED_PATTERN = /\.(qcow2?|raw|img|iso)\.(gz|xz|zst|bz2)$/i;
 const UNPACKERS: Readonly<Record<string, string>> = {
   gz: "gunzip",
   xz: "unxz",
@@ -38,18 +38,18 @@ const UNPACKERS: Readonly<Record<string, string>> = {
   bz2: "bunzip2",
 };
 
-function fileSource(source: string, path: string): ImageSource {
-  const [, , packing] = PACKED.exec(source) ?? [];
-  if (packing !== undefined) {
-    const unpacker = UNPACKERS[packing.toLowerCase()] ?? "";
+function classifyFile(source: string, path: string): ImageSource {
+  const [, , compression] = COMPRESSED_PATTERN.exec(source) ?? [];
+  if (compression !== undefined) {
+    const unpacker = UNPACKERS[compression.toLowerCase()] ?? "";
     const reason = `it is compressed; unpack it with: ${unpacker} ${source}`;
     throw new AppError("IMAGE_SOURCE_INVALID", { source, reason });
   }
-  return { kind: DISK.test(source) ? "disk" : "archive", path };
+  return { kind: DISK_PATTERN.test(source) ? "disk" : "archive", path };
 }
 
 /**
- * `kind` is stat's name for what is at `path`.
+ * Decides what a source is. `kind` is the kind of file at `path` as stat prints it.
  * @throws AppError with IMAGE_SOURCE_INVALID, IMAGE_NAME_INVALID
  */
 export function classifySource(
@@ -58,11 +58,11 @@ export function classifySource(
   kind: string | undefined,
 ): ImageSource {
   if (kind === "directory") return { kind, path };
-  if (kind === "regular file" || kind === "regular empty file") return fileSource(source, path);
+  if (kind === "regular file" || kind === "regular empty file") return classifyFile(source, path);
   if (kind !== undefined) {
     throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: `it is a ${kind}` });
   }
-  if (PATH.test(source) || DISK.test(source) || PACKED.test(source)) {
+  if (PATH_PATTERN.test(source) || DISK_PATTERN.test(source) || COMPRESSED_PATTERN.test(source)) {
     throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: "there is no such file" });
   }
   return { kind: "registry", reference: fullReference(source) };
@@ -73,17 +73,17 @@ const STAT_TIMEOUT_MS = 5000;
 const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 export interface MachineImage {
-  /** Short name, as VMs refer to it. */
+  /** Short name, which VMs use. */
   readonly name: string;
   readonly reference: string;
   readonly digest: string;
-  /** Compressed size; unset when the image has no variant for this machine. */
+  /** Compressed size; unset if the image has no variant for this machine. */
   readonly bytes?: number;
 }
 
 export interface NewImage {
   readonly name: string;
-  /** A directory, disk file, archive or registry reference. */
+  /** Directory, disk file, archive or registry reference. */
   readonly source: string;
   readonly print: Print;
   readonly signal?: AbortSignal;
@@ -109,7 +109,7 @@ export async function listAddedNames(access: ContainerdAccess): Promise<readonly
   return others.map(({ name }) => shortReference(name));
 }
 
-/** In the words of stat; undefined when the path does not exist. */
+/** Returns the kind of file as stat prints it; undefined if the path does not exist. */
 async function findPathKind(
   { runner }: ContainerdAccess,
   path: string,
@@ -119,7 +119,7 @@ async function findPathKind(
   return exitCode === 0 ? stdout.trim() : undefined;
 }
 
-/** The directory does not exist yet, and is removed after the call. */
+/** Calls `use` with the path of a new directory, which `use` creates. Removes the directory afterwards. */
 async function withWorkDirectory(
   { files, layout }: ContainerdAccess,
   use: (workDirectory: string, id: string) => Promise<void>,
@@ -203,7 +203,7 @@ async function addFrom(
 }
 
 /**
- * Replaces an existing image of that name.
+ * Adds an image, or replaces the image of that name.
  * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function addImageTo(access: ContainerdAccess, image: NewImage): Promise<MachineImage> {

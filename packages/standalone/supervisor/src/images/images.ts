@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Image commands, which work whether the machine is up or not.
+// Image commands, which work even if the machine is not up.
 import { fullReference } from "@patchbay/containerd";
 import { createFiles } from "@patchbay/os";
 import { buildPaths } from "../data-dir/paths.ts";
@@ -23,7 +23,7 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   return withContainerd(dataDir, listWithSizes);
 }
 
-/** Does not start containerd, because shell completion calls it. */
+/** Lists images only if containerd runs. Does not start it, because shell completion calls this function. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), buildPaths(dataDir)))) return [];
   return withContainerd(dataDir, listAddedNames);

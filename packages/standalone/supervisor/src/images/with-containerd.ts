@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access of commands to the machine's containerd, whether the machine is up or not.
+// Access of commands to the machine's containerd, even if the machine is not up.
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, isAppError } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
@@ -29,7 +29,7 @@ export function runsContainerd(files: Files, { run }: Paths): Promise<boolean> {
   return isRecordedRunning(files, `${run}/containerd.json`);
 }
 
-/** Holds the machine's lock meanwhile. */
+/** Starts a containerd for the call of `use`, and holds the machine's lock meanwhile. */
 async function withOwnContainerd<T>(
   access: ContainerdAccess,
   use: (access: ContainerdAccess) => Promise<T>,
@@ -49,7 +49,7 @@ async function withOwnContainerd<T>(
 }
 
 /**
- * Starts a containerd if none runs.
+ * Calls `use`. Starts a containerd for it if none runs.
  * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED, RUNTIME_START_FAILED
  */
 export async function withContainerd<T>(
@@ -64,7 +64,7 @@ export async function withContainerd<T>(
     try {
       return await withOwnContainerd(access, use);
     } catch (error) {
-      // The machine is being started.
+      // Another process is starting the machine.
       if (!isAppError(error, "STANDALONE_RUNS_ALREADY")) throw error;
     }
   }

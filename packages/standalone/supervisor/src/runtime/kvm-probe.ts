@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether guests use KVM, by booting one: nested KVM can exist and hang.
+// Decides whether guests use KVM by booting a guest: nested KVM can exist and hang.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { createImageMounts, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
@@ -10,14 +10,14 @@ import { buildCgroupRoot, buildContainerdLayout } from "./own-containerd.ts";
 import type { JsonObject } from "@patchbay/api/json";
 import { readFields, readText } from "../data-dir/json.ts";
 
-/** Printed by the guest's init. Source: hack/guest/small/init. */
+/** Text that the guest's init prints. Source: hack/guest/small/init. */
 const GUEST_READY = "guest ready";
-const REASON_MAX = 100;
+const REASON_LENGTH_MAX = 100;
 const CONTAINER = "guest-trial";
 const KERNEL = "vmlinuz";
 const INITRD = "initrd";
 
-/** The machine's containerd must run. */
+/** Dependencies of a trial, for which the machine's containerd must run. */
 interface TrialDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -31,12 +31,12 @@ interface BootImage {
 
 interface TrialOptions {
   readonly accelerator: "kvm" | "tcg";
-  /** In the notation of Node.js: `x64` or `arm64`. */
+  /** CPU architecture as Node.js names it: `x64` or `arm64`. */
   readonly architecture: string;
   readonly timeoutMs: number;
 }
 
-const MACHINES: Readonly<
+const QEMU_MACHINES: Readonly<
   Record<string, readonly [program: string, machine: string, console: string]>
 > = {
   x64: ["qemu-system-x86_64", "q35", "ttyS0"],
@@ -45,7 +45,7 @@ const MACHINES: Readonly<
 const DEFAULT_MACHINE = ["qemu-system-x86_64", "q35", "ttyS0"] as const;
 
 function buildQemuCommand({ architecture, accelerator }: TrialOptions): readonly string[] {
-  const [program, machine, console] = MACHINES[architecture] ?? DEFAULT_MACHINE;
+  const [program, machine, console] = QEMU_MACHINES[architecture] ?? DEFAULT_MACHINE;
   const cpu = accelerator === "kvm" ? "host" : "max";
   return [
     program,
@@ -96,14 +96,14 @@ function buildMountPoint({ run }: Paths): string {
   return join(run, "guest-trial");
 }
 
-/** Any image may contain a kernel, except those of the machine itself. */
+/** Lists images that may contain a kernel: all but the machine's own. */
 export async function listBootImages(deps: TrialDeps): Promise<readonly BootImage[]> {
   const images = await listImages({ ...deps, layout: buildContainerdLayout(deps.paths) });
   const systemImages: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
   return images.filter(({ name }) => !systemImages.includes(name));
 }
 
-/** Undefined when the image contains no kernel and initrd. */
+/** Mounts the image and calls `use`. Returns undefined if the image contains no kernel or no initrd. */
 async function withKernel<T>(
   deps: TrialDeps,
   image: BootImage,
@@ -114,7 +114,7 @@ async function withKernel<T>(
   const views = createImageMounts({ ...deps, layout: buildContainerdLayout(paths) });
   await files.ensureDirectory(mountPoint);
   try {
-    await views.release(mountPoint); // of a supervisor that crashed
+    await views.release(mountPoint); // a supervisor that crashed may have mounted an image
     await views.show(image.name, mountPoint);
     const isBootable =
       (await files.exists(join(mountPoint, KERNEL))) &&
@@ -136,7 +136,7 @@ async function removeContainer(deps: TrialDeps): Promise<void> {
   }
 }
 
-/** Returns the problem; undefined when the guest became ready. */
+/** Runs a guest. Returns the problem; undefined if the guest became ready. */
 async function runGuest(
   deps: TrialDeps,
   options: TrialOptions,
@@ -145,7 +145,7 @@ async function runGuest(
   const layout = buildContainerdLayout(deps.paths);
   const device = options.accelerator === "kvm" ? ["--device", "/dev/kvm"] : [];
   const flags = [...containerFlags(layout, deps.paths, mountPoint), ...device];
-  const booted = new AbortController();
+  const readiness = new AbortController();
   let output = "";
   await removeContainer(deps);
   try {
@@ -159,18 +159,18 @@ async function runGuest(
     ];
     await ctr({ ...deps, layout }, args, {
       timeoutMs: options.timeoutMs,
-      signal: booted.signal,
+      signal: readiness.signal,
       onOutput: (text) => {
         output = (output + text).slice(-2 * GUEST_READY.length - text.length);
-        if (output.includes(GUEST_READY)) booted.abort(new Error("the guest is ready"));
+        if (output.includes(GUEST_READY)) readiness.abort(new Error("the guest is ready"));
       },
     });
     return "QEMU ended";
   } catch (error) {
-    if (booted.signal.aborted) return undefined;
+    if (readiness.signal.aborted) return undefined;
     if (isAppError(error, "OS_TIMED_OUT"))
       return `a guest did not boot within ${String(options.timeoutMs / 1000)} s`;
-    return messageOf(error).slice(0, REASON_MAX);
+    return messageOf(error).slice(0, REASON_LENGTH_MAX);
   } finally {
     await removeContainer(deps);
   }
@@ -180,7 +180,7 @@ interface TrialResult {
   readonly problem?: string;
 }
 
-/** Undefined when the image has no kernel. The launcher image must be present. */
+/** Boots a guest from the image; undefined if the image has no kernel. The launcher image must exist. */
 export async function bootGuest(
   deps: TrialDeps,
   image: BootImage,
@@ -192,7 +192,7 @@ export async function bootGuest(
   });
 }
 
-/** A guest that has not booted under KVM after this time counts as failed. */
+/** Time after which a guest that has not booted under KVM counts as failed. */
 const BOOT_TIMEOUT_MS = 15_000;
 const DEVICE = "/dev/kvm";
 
@@ -203,12 +203,12 @@ export interface KvmFinding {
 
 interface ProbeDeps extends TrialDeps {
   readonly bootId: string;
-  /** In the notation of Node.js: `x64` or `arm64`. */
+  /** CPU architecture as Node.js names it: `x64` or `arm64`. */
   readonly architecture: string;
   readonly launcherImage: () => Promise<void>;
 }
 
-/** Another kernel needs another probe. */
+/** Returns the cached finding, which is valid for the same boot of the host and an image that still exists. */
 function findCached(
   cached: JsonObject | undefined,
   bootId: string,
@@ -228,7 +228,7 @@ function toFinding(problem: string | undefined): KvmFinding {
       };
 }
 
-/** Cached for this boot of the host. */
+/** Returns whether guests use KVM. Caches the finding for this boot of the host. */
 export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
   const { files, paths, bootId, architecture } = deps;
   if (!(await files.exists(DEVICE))) {

@@ -19,7 +19,7 @@ import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 
 const READY_TIMEOUT_MS = 30_000;
-/** Distinguishes several machines on one host. */
+/** Length of the hash of the data directory, which distinguishes several machines on one host. */
 const HASH_LENGTH = 8;
 
 export interface RuntimeDeps {
@@ -61,7 +61,7 @@ export function containerdProgram(
   };
 }
 
-/** Returns a description of the snapshotter for the user. */
+/** Prepares containerd. Returns a description of its snapshotter for the user. */
 export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   const { files, runner, bootId, paths } = deps;
   const layout = buildContainerdLayout(paths);
@@ -70,7 +70,7 @@ export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   return snapshotter === "native" ? "as copies: overlays cannot be mounted here" : "as overlays";
 }
 
-/** Call after containerd has ended. Images remain. */
+/** Removes what containerd left on the host, except images. Call it after containerd has ended. */
 export async function removeOwnContainerd(deps: RuntimeDeps): Promise<void> {
   const { log, paths } = deps;
   const layout = buildContainerdLayout(paths);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images that every pod of a machine needs, imported from archives beside the program.
+// Images that every pod of a machine needs, imported from archives next to the program.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { names } from "@patchbay/api";
@@ -8,10 +8,10 @@ import { AppError } from "@patchbay/base";
 import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import { buildContainerdLayout, type RuntimeDeps } from "./own-containerd.ts";
 
-/** Created by hack/images/make-images: `NAME.tar`, and `NAME.json` with its digest and size. */
+/** Directory in which hack/images/make-images creates `NAME.tar`, and `NAME.json` with its digest and size. */
 const ARCHIVES = fileURLToPath(new URL("../../../../../.cache/images", import.meta.url));
 const MAKE_COMMAND = "hack/images/make-images";
-const MEGABYTE = 1_000_000;
+const BYTES_PER_MB = 1_000_000;
 
 const OWN_IMAGES: readonly (readonly [archive: string, reference: string])[] = [
   ["pause", names.PAUSE_IMAGE],
@@ -43,14 +43,16 @@ async function importIfChanged(
     throw new AppError("RUNTIME_START_FAILED", { component: "containerd", reason });
   }
   if (archive === undefined || existing?.digest === archive.digest) return;
-  await reportStep(`importing image ${name}, ${String(Math.ceil(archive.bytes / MEGABYTE))} MB`);
+  await reportStep(
+    `importing image ${name}, ${String(Math.ceil(archive.bytes / BYTES_PER_MB))} MB`,
+  );
   await importImage(deps, { archive: join(ARCHIVES, `${name}.tar`), id: name }, reference);
   await reportStep(`image ${name} is present`);
 }
 
 /**
- * Without an archive, an existing image is used.
- * @throws AppError with RUNTIME_START_FAILED when there is neither
+ * Imports the images whose archives changed. An image without archive is used as it is.
+ * @throws AppError with RUNTIME_START_FAILED when an image and its archive are missing
  */
 export async function importOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {
   const deps = { ...runtime, layout: buildContainerdLayout(runtime.paths) };

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { dataplaneGroupProblem } from "@patchbay/core/nics";
 import { overlaps } from "./subnet.ts";
 
-/** Requested settings; a free subnet is chosen for an unset one. */
+/** Requested settings. An unset subnet is chosen later. */
 export interface RequestedSettings {
   readonly apiPort: number;
   readonly nodeName: string;
@@ -17,18 +17,18 @@ export interface RequestedSettings {
 
 export interface HostFacts {
   readonly links: readonly string[];
-  /** Networks with routes on the host, in CIDR form. */
+  /** Networks with routes on the host, in CIDR notation. */
   readonly routes: readonly string[];
   readonly isPortFree: boolean;
 }
 
 const PORT_MAX = 65_535;
-/** Without the terminating zero. Source: linux/if.h IFNAMSIZ. */
+/** Source: IFNAMSIZ in linux/if.h, less the zero byte. */
 const LINK_NAME_MAX_BYTES = 15;
 const LINK_NAME = /^[^/\s:]+$/;
 const SUBNET = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.0\/24$/;
 const SERVICE_SUBNET = /^(\d{1,3})\.(\d{1,3})\.0\.0\/16$/;
-/** Source: Kubernetes, DNS-1123 subdomain. */
+/** Source: "DNS Subdomain Names" of the Kubernetes documentation. */
 const NODE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const NODE_NAME_MAX = 253;
 
@@ -44,13 +44,13 @@ function portProblem(
   return isPortFree ? undefined : "another program listens on it";
 }
 
-/** Wildcard and loopback addresses, at which pods cannot reach the API server. */
-const UNREACHABLE = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
+/** Pattern of wildcard and loopback addresses, at which pods cannot reach the API server. */
+const UNREACHABLE_ADDRESS = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
 
 function addressProblem({ apiAddress }: RequestedSettings): string | undefined {
   if (apiAddress === undefined) return undefined;
   if (isIP(apiAddress) === 0) return "it is not an IP address";
-  return UNREACHABLE.test(apiAddress)
+  return UNREACHABLE_ADDRESS.test(apiAddress)
     ? "pods cannot reach the API server at that address"
     : undefined;
 }
@@ -98,7 +98,7 @@ function groupProblem({ dataplaneGroup }: RequestedSettings): string | undefined
   return dataplaneGroup === undefined ? undefined : dataplaneGroupProblem(dataplaneGroup);
 }
 
-const RULES: readonly (readonly [
+const CHECKS: readonly (readonly [
   flag: string,
   setting: keyof RequestedSettings,
   problem: (requested: RequestedSettings, host: HostFacts) => string | undefined,
@@ -112,25 +112,25 @@ const RULES: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", groupProblem],
 ];
 
-/** Values from an earlier start are valid, because the machine itself uses them. */
+/** Returns the problems of new values. Stored values are not checked, because the machine itself uses them. */
 export function settingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,
   host: HostFacts,
 ): readonly string[] {
-  return RULES.flatMap(([flag, setting, problem]) => {
+  return CHECKS.flatMap(([flag, setting, problem]) => {
     if (requested[setting] === stored[setting]) return [];
     const text = problem(requested, host);
     return text === undefined ? [] : [`${flag} ${String(requested[setting])}: ${text}`];
   });
 }
 
-/** A running machine cannot apply these flags. */
+/** Returns a message for each flag that is ignored, because a running machine cannot apply it. */
 export function ignoredFlags(
   requested: Partial<RequestedSettings>,
   stored: Partial<RequestedSettings>,
 ): readonly string[] {
-  return RULES.flatMap(([flag, setting]) => {
+  return CHECKS.flatMap(([flag, setting]) => {
     const requestedValue = requested[setting];
     if (requestedValue === undefined || requestedValue === stored[setting]) return [];
     return [

@@ -14,17 +14,17 @@ export type Argv = readonly [string, ...string[]];
 
 export interface Settings {
   readonly apiPort: number;
-  /** Address of this machine at which pods and remote clients reach the API server; unset for none. */
+  /** Address at which pods and remote clients reach the API server; unset for none. */
   readonly apiAddress?: string;
   readonly virtApiPort: number;
   readonly virtHandlerPort: number;
   readonly nodeName: string;
-  /** The pods' default network, a /24 in CIDR form. */
+  /** Default network of pods, a /24 in CIDR notation. */
   readonly podSubnet: string;
-  /** Network of Services, a /16 in CIDR form. */
+  /** Network of Services, a /16 in CIDR notation. */
   readonly serviceSubnet: string;
   readonly bridge: string;
-  /** Group id of a vhost-user dataplane that does not run as root; unset when it does. */
+  /** GID of the vhost-user dataplane; unset if it runs as root. */
   readonly dataplaneGroup?: number;
   /**
    * Program and arguments that serve the API in place of this program, for example a server with extensions. It gets this
@@ -39,7 +39,7 @@ export type WantedSettings = Partial<
 
 const DEFAULT_API_PORT = 6443;
 const DEFAULT_BRIDGE = "patchbay0";
-/** Ports above the API server's that are tried for virt-api and virt-handler. */
+/** Number of ports that are tried for virt-api, and for virt-handler. */
 const PORT_TRIES = 100;
 
 function findCommand(fields: JsonObject | undefined): Argv | undefined {
@@ -62,7 +62,7 @@ export interface MachineFacts {
   readonly listLinks: () => Promise<readonly string[]>;
   readonly isPortFree: (port: number) => Promise<boolean>;
   readonly listRoutes: () => Promise<readonly string[]>;
-  /** Claims a network of Services for this machine; false when another machine has claimed it. */
+  /** Claims a network of Services for this machine. Returns false if another machine has claimed it. */
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
 }
 
@@ -96,7 +96,7 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
   };
 }
 
-/** Precedence: requested, stored, default. Subnets are chosen only when needed. */
+/** Merges settings. Requested ones override stored ones, which override defaults. */
 function mergeSettings(
   wanted: WantedSettings,
   stored: Partial<Settings>,
@@ -129,28 +129,28 @@ export async function checkSettings(
   throw new AppError("STANDALONE_SETTING_INVALID", { causes: problems.join("; ") });
 }
 
-async function write({ files, paths }: SettingsDeps, settings: Settings): Promise<void> {
+async function writeSettings({ files, paths }: SettingsDeps, settings: Settings): Promise<void> {
   const text = `${JSON.stringify({ kind: KIND, ...settings }, undefined, 2)}\n`;
   if (text === (await files.readText(paths.settings))) return;
   await files.writeAtomic(paths.settings, text);
 }
 
-/** Stores the settings before the claim, so that after a crash `patchbay down` releases the network. */
+/** Claims a network of Services. Stores the settings before, so that `patchbay down` releases it even after a crash. */
 async function claimFreeServiceSubnet(
   deps: SettingsDeps,
   buildSettings: (serviceSubnet: string) => Settings,
   machine: MachineFacts,
 ): Promise<Settings> {
   const { files, paths } = deps;
-  const before = await files.readText(paths.settings);
+  const previousText = await files.readText(paths.settings);
   for (const network of listFreeServiceSubnets(await machine.listRoutes())) {
     const settings = buildSettings(network);
-    await write(deps, settings);
+    await writeSettings(deps, settings);
     if (await machine.claimServiceSubnet(network)) return settings;
   }
-  await (before === undefined
+  await (previousText === undefined
     ? files.remove(paths.settings)
-    : files.writeAtomic(paths.settings, before));
+    : files.writeAtomic(paths.settings, previousText));
   const causes =
     "Services need a network, but none of 10.96.0.0/16 to 10.111.0.0/16 is free; choose another with --service-subnet";
   throw new AppError("STANDALONE_SETTING_INVALID", { causes });
@@ -169,9 +169,12 @@ export async function storeSettings(
     requested;
   const storedPort = stored.virtApiPort === apiPort ? undefined : stored.virtApiPort;
   const virtApiPort = storedPort ?? (await findFreePort(apiPort + 1, machine));
-  const { virtHandlerPort: old } = stored;
-  const isOldUsable = old !== undefined && ![apiPort, virtApiPort].includes(old);
-  const virtHandlerPort = isOldUsable ? old : await findFreePort(virtApiPort + 1, machine);
+  const { virtHandlerPort: storedHandlerPort } = stored;
+  const isStoredPortUsable =
+    storedHandlerPort !== undefined && ![apiPort, virtApiPort].includes(storedHandlerPort);
+  const virtHandlerPort = isStoredPortUsable
+    ? storedHandlerPort
+    : await findFreePort(virtApiPort + 1, machine);
   const pods = podSubnet ?? chooseFreeSubnet(await machine.listRoutes());
   const buildSettings = (services: string): Settings => ({
     apiPort,
@@ -187,6 +190,6 @@ export async function storeSettings(
   });
   if (serviceSubnet === undefined) return claimFreeServiceSubnet(deps, buildSettings, machine);
   const settings = buildSettings(serviceSubnet);
-  await write(deps, settings);
+  await writeSettings(deps, settings);
   return settings;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One supervised process: started or adopted, restarted when it ends, and stopped on request.
+// A supervised process, which is started or adopted, restarted when it ends, and stopped on request.
 import { parseFields, readText, readNumber, readFields } from "../data-dir/json.ts";
 import { join } from "node:path";
 import { AppError, isEqual, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -15,37 +15,37 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { checkHealth, waitUntilHung } from "./liveness.ts";
 
-/** In order of preference: of our logs, then of containerd's. */
-const MEMBERS = ["reason", "error", "message", "msg"] as const;
+/** Fields of a log line with the reason, in order of preference. `error` and `msg` are containerd's. */
+const REASON_FIELDS = ["reason", "error", "message", "msg"] as const;
 
-/** A line that is not JSON is the reason itself. */
+/** Returns the reason in the last line of a log, or the line itself if it is not JSON. */
 export function reasonInLog(log: string | undefined): string {
   const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   const fields = parseFields(last);
   if (fields === undefined) return last;
-  return MEMBERS.map((name) => readText(fields, name)).find((text) => text !== "") ?? "";
+  return REASON_FIELDS.map((name) => readText(fields, name)).find((text) => text !== "") ?? "";
 }
 
 const READY_TIMEOUT_MS = 60_000;
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
-/** The pause is then reset. */
-const RECOVERED_MS = 60_000;
+/** Run time after which the delay of restarts is reset. */
+const BACKOFF_RESET_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export interface ComponentProgram {
   readonly name: string;
   readonly argv: readonly [string, ...string[]];
-  /** Called before each start. */
+  /** Prepares each start. */
   readonly beforeStart?: () => Promise<void>;
-  /** By default the component prints the line `ready`. */
+  /** Resolves when the component is ready. Defaults to waiting for its output line `ready`. */
   readonly untilReady?: (signal: AbortSignal) => Promise<void>;
-  /** A component that stops answering `/healthz` is killed. Unset for no checks. */
+  /** Socket of `/healthz`. A component that stops responding is killed. Unset for no checks. */
   readonly healthSocket?: string;
 }
 
-/** Records are valid only for the boot in `bootId`. */
+/** Dependencies of components. Records of other boots than `bootId` are invalid. */
 export interface ComponentDeps {
   readonly files: Files;
   readonly clock: Clock;
@@ -54,8 +54,8 @@ export interface ComponentDeps {
   readonly bootId: string;
 }
 
-interface Running extends ProcessName {
-  /** Resolves with the reason. */
+interface RunningProcess extends ProcessName {
+  /** Resolves with the reason when the process ends. */
   readonly ended: Promise<string>;
   readonly sinceMs: number;
 }
@@ -64,11 +64,11 @@ export class Component {
   readonly name: string;
   readonly #program: ComponentProgram;
   readonly #deps: ComponentDeps;
-  readonly #stopping = new AbortController();
-  #running: Running | undefined;
+  readonly #stopController = new AbortController();
+  #running: RunningProcess | undefined;
   #isAdopted = false;
   #supervision: Promise<void> = Promise.resolve();
-  #onRestarted: () => void = () => undefined;
+  #onRestart: () => void = () => undefined;
 
   constructor(program: ComponentProgram, deps: ComponentDeps) {
     this.name = program.name;
@@ -81,7 +81,7 @@ export class Component {
   }
 
   /**
-   * Adopts a running process.
+   * Adopts the running process or starts one.
    * @throws AppError with RUNTIME_START_FAILED
    */
   async start(): Promise<void> {
@@ -94,36 +94,36 @@ export class Component {
     this.#supervision = this.#superviseLoop(running);
   }
 
-  /** Idempotent. */
+  /** Stops the component and its process. Idempotent. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error("the component is being stopped"));
+    this.#stopController.abort(new Error("the component is being stopped"));
     await this.#supervision;
     const running = this.#running ?? (await this.#adopt());
-    if (running !== undefined) await this.#end(running);
-    await this.#deps.files.remove(this.#stateFile());
+    if (running !== undefined) await this.#endProcess(running);
+    await this.#deps.files.remove(this.#stateFilePath());
   }
 
-  /** Milliseconds since 1970. */
+  /** Returns the start time in milliseconds since 1970; undefined if the process does not run. */
   async startedAtMs(): Promise<number | undefined> {
     if (this.#running === undefined) return undefined;
-    return readNumber(await readFields(this.#deps.files, this.#stateFile()), "startedAtMs");
+    return readNumber(await readFields(this.#deps.files, this.#stateFilePath()), "startedAtMs");
   }
 
-  /** Resolves when the new process is ready, or after {@link READY_TIMEOUT_MS}. */
+  /** Restarts the process. Waits at most {@link READY_TIMEOUT_MS} until it is ready. */
   async restart(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
-    const { signal } = this.#stopping;
+    const { signal } = this.#stopController;
     const next = new Promise<void>((resolve) => {
-      this.#onRestarted = resolve;
-      signal.addEventListener("abort", this.#onRestarted, { once: true });
+      this.#onRestart = resolve;
+      signal.addEventListener("abort", this.#onRestart, { once: true });
     });
-    await this.#end(running);
+    await this.#endProcess(running);
     await next;
-    await this.#untilReady(AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]));
+    await this.#waitForReadiness(AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]));
   }
 
-  async #end(running: Running): Promise<void> {
+  async #endProcess(running: RunningProcess): Promise<void> {
     const stopped = running.ended;
     await signalProcess(running, "SIGTERM");
     const deadline = new AbortController();
@@ -136,52 +136,54 @@ export class Component {
     ]);
     deadline.abort(new Error("ended"));
     if (result === "late") {
-      this.#deps.log.warn("component did not stop and is killed", this.#fields(running));
+      this.#deps.log.warn("component did not stop and is killed", this.#buildLogFields(running));
       await signalProcess(running, "SIGKILL");
       await stopped;
     }
   }
 
-  #fields({ pid }: ProcessName): Record<string, unknown> {
+  #buildLogFields({ pid }: ProcessName): Record<string, unknown> {
     return { object: this.name, pid };
   }
 
-  #stateFile(): string {
+  #stateFilePath(): string {
     return join(this.#deps.paths.run, `${this.name}.json`);
   }
 
-  #outFile(): string {
+  #outFilePath(): string {
     return join(this.#deps.paths.run, `${this.name}.out`);
   }
 
-  #logFile(): string {
+  #logFilePath(): string {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /** A process with other arguments is stopped instead. */
-  async #adopt(): Promise<Running | undefined> {
+  /** Returns the running process. Stops it instead if it has other arguments. */
+  async #adopt(): Promise<RunningProcess | undefined> {
     const { files, bootId, log, clock } = this.#deps;
-    const fields = await readFields(files, this.#stateFile());
+    const fields = await readFields(files, this.#stateFilePath());
     const name = { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };
     if (readText(fields, "bootId") !== bootId || !(await isRunning(name))) return undefined;
     const ended = waitForProcessEnd(name.pid, name.startTime).then(() => "ended");
     const running = { ...name, ended, sinceMs: clock.monotonicMs() };
     if (isEqual(fields?.["argv"], this.#program.argv)) {
-      log.info("component adopted", this.#fields(running));
+      log.info("component adopted", this.#buildLogFields(running));
       return running;
     }
-    log.info("component has other arguments and is restarted", this.#fields(running));
+    log.info("component has other arguments and is restarted", this.#buildLogFields(running));
     await signalProcess(name, "SIGTERM");
     await Promise.race([ended, this.#killLater(name)]);
     return undefined;
   }
 
   async #killLater(name: ProcessName): Promise<void> {
-    await this.#deps.clock.sleep(STOP_TIMEOUT_MS, this.#stopping.signal).catch(() => undefined);
+    await this.#deps.clock
+      .sleep(STOP_TIMEOUT_MS, this.#stopController.signal)
+      .catch(() => undefined);
     await signalProcess(name, "SIGKILL");
   }
 
-  async #spawn(): Promise<Running> {
+  async #spawn(): Promise<RunningProcess> {
     const { files, clock, log, bootId } = this.#deps;
     const { argv } = this.#program;
     await this.#program.beforeStart?.();
@@ -189,26 +191,29 @@ export class Component {
     const started = await startDetached({
       argv,
       env: { PATH },
-      outFile: this.#outFile(),
-      logFile: this.#logFile(),
+      outFile: this.#outFilePath(),
+      logFile: this.#logFilePath(),
     });
     const { pid, startTime, ended } = started;
     const state = { pid, startTime, bootId, argv, startedAtMs: clock.now() };
-    await files.writeAtomic(this.#stateFile(), `${JSON.stringify(state)}\n`);
-    log.info("component started", this.#fields(started));
+    await files.writeAtomic(this.#stateFilePath(), `${JSON.stringify(state)}\n`);
+    log.info("component started", this.#buildLogFields(started));
     return { pid, startTime, ended, sinceMs: clock.monotonicMs() };
   }
 
-  async #waitUntilReady(running: Running): Promise<void> {
+  async #waitUntilReady(running: RunningProcess): Promise<void> {
     const stop = new AbortController();
     const deadline = AbortSignal.timeout(READY_TIMEOUT_MS);
     try {
       const result = await Promise.race([
-        this.#untilReady(AbortSignal.any([stop.signal, deadline])).then(() => undefined, messageOf),
+        this.#waitForReadiness(AbortSignal.any([stop.signal, deadline])).then(
+          () => undefined,
+          messageOf,
+        ),
         running.ended,
       ]);
       if (result === undefined) return;
-      const logReason = reasonInLog(await this.#deps.files.readText(this.#logFile()));
+      const logReason = reasonInLog(await this.#deps.files.readText(this.#logFilePath()));
       const reason = logReason === "" ? result : `${result}: ${logReason}`;
       throw new AppError("RUNTIME_START_FAILED", { component: this.name, reason });
     } finally {
@@ -216,33 +221,33 @@ export class Component {
     }
   }
 
-  async #untilReady(signal: AbortSignal): Promise<void> {
+  async #waitForReadiness(signal: AbortSignal): Promise<void> {
     const { untilReady } = this.#program;
     if (untilReady !== undefined) await untilReady(signal);
-    else await waitForLine(this.#outFile(), "ready", signal);
+    else await waitForLine(this.#outFilePath(), "ready", signal);
   }
 
-  async #killWhenHung(running: Running): Promise<void> {
+  async #killWhenHung(running: RunningProcess): Promise<void> {
     const { healthSocket } = this.#program;
     if (healthSocket === undefined) return;
     const { clock, log } = this.#deps;
-    const over = new AbortController();
+    const processEnd = new AbortController();
     void running.ended.then(() => {
-      over.abort(new Error("ended"));
+      processEnd.abort(new Error("ended"));
     });
-    const signal = AbortSignal.any([this.#stopping.signal, over.signal]);
+    const signal = AbortSignal.any([this.#stopController.signal, processEnd.signal]);
     await waitUntilHung({ clock, signal, check: (until) => checkHealth(healthSocket, until) });
-    log.warn("component does not respond and is killed", this.#fields(running));
+    log.warn("component does not respond and is killed", this.#buildLogFields(running));
     await signalProcess(running, "SIGKILL");
   }
 
-  #watch(running: Running): void {
-    this.#killWhenHung(running).catch(() => undefined); // the process ended, or supervision stops
+  #watch(running: RunningProcess): void {
+    this.#killWhenHung(running).catch(() => undefined); // rejects when the process or the supervision ends
   }
 
-  async #superviseLoop(first: Running): Promise<void> {
+  async #superviseLoop(first: RunningProcess): Promise<void> {
     const { clock, log } = this.#deps;
-    const { signal } = this.#stopping;
+    const { signal } = this.#stopController;
     const stopped = new Promise<undefined>((resolve) => {
       signal.addEventListener(
         "abort",
@@ -252,7 +257,7 @@ export class Component {
         { once: true },
       );
     });
-    let running: Running | undefined = first;
+    let running: RunningProcess | undefined = first;
     let pauseMs = BACKOFF_FIRST_MS;
     while (!signal.aborted) {
       const reason: string | undefined = await Promise.race([
@@ -260,8 +265,8 @@ export class Component {
         stopped,
       ]);
       if (reason === undefined) return;
-      const lived = running === undefined ? 0 : clock.monotonicMs() - running.sinceMs;
-      if (lived >= RECOVERED_MS) pauseMs = BACKOFF_FIRST_MS;
+      const runTimeMs = running === undefined ? 0 : clock.monotonicMs() - running.sinceMs;
+      if (runTimeMs >= BACKOFF_RESET_MS) pauseMs = BACKOFF_FIRST_MS;
       log.warn("component ended and is restarted", {
         object: this.name,
         reason,
@@ -274,13 +279,13 @@ export class Component {
       this.#running = running;
       if (running !== undefined) {
         this.#watch(running);
-        this.#onRestarted();
+        this.#onRestart();
       }
     }
   }
 
-  async #startAgain(): Promise<Running | undefined> {
-    if (this.#stopping.signal.aborted) return undefined;
+  async #startAgain(): Promise<RunningProcess | undefined> {
+    if (this.#stopController.signal.aborted) return undefined;
     try {
       return await this.#spawn();
     } catch (error) {

@@ -22,7 +22,7 @@ import type { Settings } from "../settings/settings.ts";
 
 const API_SERVER = "apiserver";
 
-/** For example `control-plane/virt-api`. */
+/** Returns the path of a package's executable. `folder` is for example `control-plane/virt-api`. */
 function findExecutable(folder: string): string {
   const path = `../../../../${folder}/bin/${basename(folder)}`;
   return fileURLToPath(new URL(path, import.meta.url));
@@ -49,28 +49,28 @@ export interface ProgramDeps {
 function buildService(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
   const name = basename(folder);
   const healthSocket = buildHealthSocketPath(paths, name);
-  const common = [
+  const commonFlags = [
     "--kubeconfig",
     buildKubeconfigPath(paths, name),
     "--health-socket",
     healthSocket,
   ];
-  return { name, argv: [findExecutable(folder), ...common, ...args], healthSocket };
+  return { name, argv: [findExecutable(folder), ...commonFlags, ...args], healthSocket };
 }
 
-function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
+function buildPodApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
   if (apiAddress === undefined) return [];
   const host = apiAddress.includes(":") ? `[${apiAddress}]` : apiAddress;
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
-/** node-runtime creates the socket directories and virt-handler checks them. */
-function dataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
+/** Returns the flag of both programs that use socket directories: node-runtime creates and virt-handler checks them. */
+function buildDataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
   return ["--dataplane-group", String(dataplaneGroup)];
 }
 
-function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
-  const pki = (file: string): string => join(paths.pki, file);
+function buildNodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
+  const pkiPath = (file: string): string => join(paths.pki, file);
   return [
     "--node-name",
     settings.nodeName,
@@ -93,54 +93,54 @@ function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
     "--binder-kubeconfig",
     buildKubeconfigPath(paths, "binder"),
     "--tls-cert-file",
-    pki(`${NODE_SERVER}.crt`),
+    pkiPath(`${NODE_SERVER}.crt`),
     "--tls-private-key-file",
-    pki(`${NODE_SERVER}.key`),
+    pkiPath(`${NODE_SERVER}.key`),
     "--client-ca-file",
-    pki("ca.crt"),
+    pkiPath("ca.crt"),
     "--client-name",
     KUBELET_CLIENT,
     "--cluster-dns",
     findDnsAddress(settings.serviceSubnet),
-    ...dataplaneFlags(settings),
-    ...podApiServerFlags(settings),
+    ...buildDataplaneFlags(settings),
+    ...buildPodApiServerFlags(settings),
   ];
 }
 
-function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
-  const pki = (file: string): string => join(paths.pki, file);
+function buildVirtApiFlags(paths: Paths, settings: Settings): readonly string[] {
+  const pkiPath = (file: string): string => join(paths.pki, file);
   return [
     "--listen-address",
     "127.0.0.1",
     "--port",
     String(settings.virtApiPort),
     "--tls-cert-file",
-    pki("virt-api.crt"),
+    pkiPath("virt-api.crt"),
     "--tls-private-key-file",
-    pki("virt-api.key"),
+    pkiPath("virt-api.key"),
     "--requestheader-client-ca-file",
-    pki("front-proxy-ca.crt"),
+    pkiPath("front-proxy-ca.crt"),
     "--requestheader-allowed-names",
     FRONT_PROXY_CLIENT,
     "--webhook-client-ca-file",
-    pki("front-proxy-ca.crt"),
+    pkiPath("front-proxy-ca.crt"),
     "--webhook-allowed-names",
     WEBHOOK_CLIENT,
     "--virt-handler-address",
     `127.0.0.1:${String(settings.virtHandlerPort)}`,
     "--virt-handler-ca-file",
-    pki("ca.crt"),
+    pkiPath("ca.crt"),
     "--virt-handler-client-cert-file",
-    pki(`${HANDLER_CLIENT}.crt`),
+    pkiPath(`${HANDLER_CLIENT}.crt`),
     "--virt-handler-client-key-file",
-    pki(`${HANDLER_CLIENT}.key`),
+    pkiPath(`${HANDLER_CLIENT}.key`),
   ];
 }
 
 export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
-  const agent = ["--node-name", settings.nodeName, "--cri-endpoint", buildCriEndpoint(paths)];
-  const pki = (file: string): string => join(paths.pki, file);
+  const agentFlags = ["--node-name", settings.nodeName, "--cri-endpoint", buildCriEndpoint(paths)];
+  const pkiPath = (file: string): string => join(paths.pki, file);
   return {
     apiServer: {
       name: API_SERVER,
@@ -148,7 +148,11 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       healthSocket: buildHealthSocketPath(paths, API_SERVER),
     },
     containerd: containerdProgram(deps),
-    nodeRuntime: buildService(paths, "standalone/node-runtime", nodeRuntimeFlags(paths, settings)),
+    nodeRuntime: buildService(
+      paths,
+      "standalone/node-runtime",
+      buildNodeRuntimeFlags(paths, settings),
+    ),
     serviceNet: buildService(paths, "standalone/service-net", [
       "--service-subnet",
       settings.serviceSubnet,
@@ -157,38 +161,38 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       "--bridge",
       settings.bridge,
     ]),
-    virtApi: buildService(paths, "control-plane/virt-api", virtApiFlags(paths, settings)),
+    virtApi: buildService(paths, "control-plane/virt-api", buildVirtApiFlags(paths, settings)),
     netAgent: buildService(paths, "control-plane/net-agent", [
-      ...agent,
+      ...agentFlags,
       "--state-dir",
       paths.netAgent,
-      // Ignores pods of other runtimes on this host.
+      // The mode ignores pods of other runtimes on this host.
       "--mode",
       "alone",
-      // node-runtime has no device plugins, so no pod has devices of theirs.
+      // Pods have no devices of device plugins, which node-runtime does not support.
       "--pod-resources-socket",
       "none",
-      // Tenants' definitions may not use the bridge of the pods' default network.
+      // NetworkAttachmentDefinitions of tenants may not use the bridge of the pods' default network.
       "--own-bridge",
       settings.bridge,
     ]),
     virtHandler: buildService(paths, "control-plane/virt-handler", [
-      ...agent,
+      ...agentFlags,
       "--pods-dir",
       paths.pods,
       "--state-dir",
       paths.virtHandler,
-      ...dataplaneFlags(settings),
+      ...buildDataplaneFlags(settings),
       "--listen-address",
       "127.0.0.1",
       "--port",
       String(settings.virtHandlerPort),
       "--tls-cert-file",
-      pki(`${HANDLER_SERVER}.crt`),
+      pkiPath(`${HANDLER_SERVER}.crt`),
       "--tls-private-key-file",
-      pki(`${HANDLER_SERVER}.key`),
+      pkiPath(`${HANDLER_SERVER}.key`),
       "--client-ca-file",
-      pki("ca.crt"),
+      pkiPath("ca.crt"),
       "--relay-certificates",
       paths.relayPki,
     ]),

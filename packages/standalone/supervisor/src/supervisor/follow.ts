@@ -6,10 +6,10 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { readState, type SupervisorPhase, type SupervisorState } from "./state.ts";
 
-/** Prints one line for the user. */
+/** Function that prints one line for the user. */
 export type Print = (line: string) => void;
 
-/** For example `  0.42 s`. */
+/** Prints a duration, for example `  0.42 s`. */
 export function printSeconds(ms: number): string {
   return `${(ms / 1000).toFixed(2).padStart(7)} s`;
 }
@@ -31,21 +31,20 @@ export interface FollowResult {
 }
 
 /** @throws AppError with OS_TIMED_OUT */
-export async function follow(following: FollowOptions): Promise<FollowResult> {
-  const { files, paths, print, pid, startTime, timeoutMs } = following;
+export async function follow(options: FollowOptions): Promise<FollowResult> {
+  const { files, paths, print, pid, startTime, timeoutMs } = options;
   const stop = new AbortController();
   const timer = AbortSignal.timeout(timeoutMs);
   const onTimeout = (): void => {
     stop.abort(new AppError("OS_TIMED_OUT", { program: "the supervisor", timeoutMs }));
   };
   timer.addEventListener("abort", onTimeout, { once: true });
-  const all = stop.signal;
+  const signal = stop.signal;
   let printed = 0;
   const readSteps = async (): Promise<SupervisorState | undefined> => {
     const state = await readState(files, paths);
     if (state?.pid !== pid) return undefined;
-    const isRelevant =
-      state.phase === following.during || following.endPhases.includes(state.phase);
+    const isRelevant = state.phase === options.during || options.endPhases.includes(state.phase);
     const steps = isRelevant ? state.steps.slice(printed) : [];
     printed += steps.length;
     for (const { afterMs, text } of steps) print(`${printSeconds(afterMs)}  ${text}`);
@@ -53,8 +52,8 @@ export async function follow(following: FollowOptions): Promise<FollowResult> {
   };
   try {
     return await Promise.race([
-      waitForPhase(following, readSteps, all),
-      waitForProcessEnd(pid, startTime, all).then(async () => ({
+      waitForPhase(options, readSteps, signal),
+      waitForProcessEnd(pid, startTime, signal).then(async () => ({
         ended: true,
         state: await readSteps(),
       })),
@@ -66,22 +65,22 @@ export async function follow(following: FollowOptions): Promise<FollowResult> {
 }
 
 function waitForPhase(
-  following: FollowOptions,
+  options: FollowOptions,
   readSteps: () => Promise<SupervisorState | undefined>,
   signal: AbortSignal,
 ): Promise<FollowResult> {
   const { promise, resolve, reject } = Promise.withResolvers<FollowResult>();
-  // Serializes reads of the state.
+  // The promise serializes reads of the state.
   let reading: Promise<void> = Promise.resolve();
   const readNext = (): void => {
     reading = reading.then(async () => {
       const state = await readSteps();
-      const isReached = state !== undefined && following.endPhases.includes(state.phase);
+      const isReached = state !== undefined && options.endPhases.includes(state.phase);
       if (isReached) resolve({ ended: false, state });
     }, reject);
     reading.catch(reject);
   };
-  following.files.watchDirectory(following.paths.run, readNext, signal);
+  options.files.watchDirectory(options.paths.run, readNext, signal);
   readNext();
   return promise;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shuts guests down by deleting all pods of the machine gracefully. The VMs' run strategies are unchanged.
+// Shuts down guests by deleting all pods of the machine gracefully. The run strategies of VMs are unchanged.
 import { join } from "node:path";
 import { PODS, type Pod } from "@patchbay/api";
 import { createCache, keyOf, printKey, type KubeClient } from "@patchbay/kube";
@@ -7,10 +7,10 @@ import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock, Logger } from "@patchbay/base";
 import type { Paths } from "../data-dir/paths.ts";
 
-/** Beyond the pods' grace period, for their links, leases and namespaces. */
+/** Time in addition to the pods' grace period, for the cleanup of links, leases and namespaces. */
 const CLEANUP_TIMEOUT_MS = 30_000;
 const SHUTDOWN_MAX_MS = 180_000;
-/** After a forced deletion. */
+/** Time limit after a forced deletion. */
 const SWEEP_TIMEOUT_MS = 20_000;
 const DEFAULT_GRACE_SECONDS = 30;
 const NAMES_MAX = 5;
@@ -24,35 +24,35 @@ export interface GuestDeps {
   readonly report: (text: string) => void;
 }
 
-function graceMs(pods: readonly Pod[]): number {
+function computeShutdownMs(pods: readonly Pod[]): number {
   const seconds = pods.map(
     ({ spec }) => spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS,
   );
   return Math.min(Math.max(0, ...seconds) * 1000 + CLEANUP_TIMEOUT_MS, SHUTDOWN_MAX_MS);
 }
 
-function sortedNames(pods: readonly Pod[]): readonly string[] {
+function listSortedNames(pods: readonly Pod[]): readonly string[] {
   return pods.map((pod) => printKey(keyOf(pod))).sort();
 }
 
 function printNames(pods: readonly Pod[]): string {
-  const names = sortedNames(pods);
-  const shown = names.slice(0, NAMES_MAX).join(", ");
+  const names = listSortedNames(pods);
+  const shownNames = names.slice(0, NAMES_MAX).join(", ");
   const more = names.length - NAMES_MAX;
-  return more > 0 ? `${shown} and ${String(more)} more` : shown;
+  return more > 0 ? `${shownNames} and ${String(more)} more` : shownNames;
 }
 
-/** False after the timeout. */
+/** Reports each pod that ends. Returns false if pods remain after the timeout. */
 async function waitUntilEmpty(
   pods: Cache<Pod>,
   { clock, report }: Pick<GuestDeps, "clock" | "report">,
   timeoutMs: number,
 ): Promise<boolean> {
-  const done = new AbortController();
+  const decision = new AbortController();
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  let previous = sortedNames(pods.list());
+  let previous = listSortedNames(pods.list());
   const update = (): void => {
-    const remaining = sortedNames(pods.list());
+    const remaining = listSortedNames(pods.list());
     for (const name of previous.filter((each) => !remaining.includes(each))) {
       report(`pod ${name} ended, ${String(remaining.length)} left`);
     }
@@ -61,7 +61,7 @@ async function waitUntilEmpty(
   };
   const unsubscribe = pods.onChange(update);
   update();
-  clock.sleep(timeoutMs, done.signal).then(
+  clock.sleep(timeoutMs, decision.signal).then(
     () => {
       resolve(false);
     },
@@ -69,7 +69,7 @@ async function waitUntilEmpty(
   );
   const isEmpty = await promise;
   unsubscribe();
-  done.abort(new Error("decided"));
+  decision.abort(new Error("decided"));
   return isEmpty;
 }
 
@@ -84,10 +84,10 @@ async function deleteAll(deps: GuestDeps, pods: readonly Pod[], isForced: boolea
   );
 }
 
-/** Only pods with a node have processes; pending pods remain. */
+/** Selects pods with a node. Pending pods have no processes and are not deleted. */
 const SCHEDULED_ONLY = { fieldSelector: "spec.nodeName!=" };
 
-/** Returns the number of pods. */
+/** Shuts down all guests. Returns the number of deleted pods. */
 export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   const { client, clock, log, report } = deps;
   const stop = new AbortController();
@@ -96,7 +96,7 @@ export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   try {
     await Promise.race([pods.synced(), clock.sleep(CLEANUP_TIMEOUT_MS, stop.signal)]);
     const initial = pods.list();
-    const waitMs = graceMs(initial);
+    const waitMs = computeShutdownMs(initial);
     if (initial.length > 0) {
       const seconds = String(Math.round(waitMs / 1000));
       report(`waiting up to ${seconds} s for guests and pods to end: ${printNames(initial)}`);
@@ -116,10 +116,10 @@ export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   }
 }
 
-/** net-agent has then released all attachments. */
+/** Waits until net-agent's journal is empty, which means that net-agent has released all attachments. */
 async function waitForJournal({ files, clock, log, paths }: GuestDeps): Promise<void> {
   const journal = join(paths.netAgent, "journal");
-  const done = new AbortController();
+  const decision = new AbortController();
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const update = (): void => {
     files.list(journal).then(
@@ -131,14 +131,14 @@ async function waitForJournal({ files, clock, log, paths }: GuestDeps): Promise<
       },
     );
   };
-  files.watchDirectory(journal, update, done.signal);
+  files.watchDirectory(journal, update, decision.signal);
   update();
-  clock.sleep(SWEEP_TIMEOUT_MS, done.signal).then(
+  clock.sleep(SWEEP_TIMEOUT_MS, decision.signal).then(
     () => {
       resolve(false);
     },
     () => undefined,
   );
   if (!(await promise)) log.warn("the journal still contains attachments", { path: journal });
-  done.abort(new Error("decided"));
+  decision.abort(new Error("decided"));
 }

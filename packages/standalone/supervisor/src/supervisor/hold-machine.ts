@@ -9,7 +9,7 @@ import { makeDirectories } from "../prepare.ts";
 import { StateWriter, type Step } from "./state.ts";
 
 /**
- * The kernel releases the lock when its holder dies.
+ * Acquires the machine's lock, which the kernel releases when this process dies.
  * @throws AppError with STANDALONE_RUNS_ALREADY when another process holds it
  */
 export function acquireLock({ dataDir, lock }: Paths): FileLock {
@@ -18,10 +18,10 @@ export function acquireLock({ dataDir, lock }: Paths): FileLock {
   throw new AppError("STANDALONE_RUNS_ALREADY", { dataDir, pid: outcome.heldBy });
 }
 
-/** No other process supervises the machine until `lock` is released. */
+/** A machine that no other process supervises until `lock` is released. */
 interface HeldMachine {
   readonly lock: FileLock;
-  /** Records of other boots are invalid. */
+  /** Id of the current boot. Records of other boots are invalid. */
   readonly bootId: string;
   readonly state: StateWriter;
 }

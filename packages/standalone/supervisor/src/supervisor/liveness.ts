@@ -4,14 +4,14 @@ import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import type { Clock } from "@patchbay/base";
 
-/** Source: Kubernetes core/v1 Probe, periodSeconds. */
+/** Source: default periodSeconds of Kubernetes' probes. */
 const PERIOD_MS = 10_000;
-/** Source: Kubernetes core/v1 Probe, failureThreshold. */
+/** Source: default failureThreshold of Kubernetes' probes. */
 const FAILURES_MAX = 3;
-/** A component may take a minute until it is ready. */
+/** Allowed failures before the first success: a component may take a minute until it is ready. */
 const STARTING_FAILURES_MAX = 6;
 
-/** `check` rejects when the component does not answer. */
+/** Checks of a component. `check` rejects when the component does not respond. */
 export interface HealthChecks {
   readonly clock: Clock;
   readonly check: (signal: AbortSignal) => Promise<void>;
@@ -19,7 +19,8 @@ export interface HealthChecks {
 }
 
 /**
- * Counts checks instead of time, because this process may have been suspended itself. Rejects with the signal's reason.
+ * Resolves when a component hangs. Counts checks, not time, because this process may have been suspended itself.
+ * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {
   let failures = 0;

@@ -9,7 +9,7 @@ import { holdMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const KEEPALIVE_INTERVAL_MS = 24 * 3_600_000;
-/** The kernel kills pods first; shims add one. Source: Kubernetes pkg/kubelet/qos/policy.go, KubeletOOMScoreAdj */
+/** Value that makes the kernel kill pods first; shims add one. Source: KubeletOOMScoreAdj in qos/policy.go. */
 const OOM_SCORE = -999;
 
 /** @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID */
@@ -37,7 +37,7 @@ export async function supervise(
   }
   await state.enter("ready");
   log.info("everything is ready", { dataDir });
-  // keeps the event loop alive; components are detached
+  // The timer keeps the event loop alive, because components are detached.
   while (!signal.aborted) await clock.sleep(KEEPALIVE_INTERVAL_MS, signal).catch(() => undefined);
   await state.enter("stopping");
   await supervisor.stop();

@@ -6,7 +6,7 @@ const RENEWAL_INTERVAL_MS = 24 * 3_600_000;
 
 export interface RestartableService {
   readonly name: string;
-  /** Milliseconds since 1970; a process that does not run will load the new certificates at its start. */
+  /** Returns milliseconds since 1970; undefined if the service does not run and will load certificates at its start. */
   startedAtMs(): Promise<number | undefined>;
   restart(): Promise<void>;
 }
@@ -15,11 +15,11 @@ export interface RenewalDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly renew: () => Promise<void>;
-  /** Milliseconds since 1970; slightly before the newest certificate's creation. */
+  /** Returns when the newest certificate became valid, slightly before its creation, in milliseconds since 1970. */
   readonly newestMs: () => Promise<number>;
-  /** In the order of their restart. */
+  /** Returns the services in the order of their restart. */
   readonly services: () => readonly RestartableService[];
-  /** Updates the authority in the API server. */
+  /** Writes the new authority into the API server. */
   readonly announce: () => Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Throws the first failure after everything was tried. */
+  /** Renews certificates and restarts services. Tries all before it throws the first failure. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { services, announce } = this.#deps;
     const sinceMs = await this.#renew();
@@ -47,7 +47,7 @@ export class Renewal {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Services that started before this time need a restart, milliseconds since 1970. */
+  /** Renews certificates. Returns the time, in milliseconds since 1970, before which a service to restart was started. */
   async #renew(): Promise<number> {
     const { clock, renew, newestMs } = this.#deps;
     const beforeMs = await newestMs();
@@ -67,7 +67,7 @@ export class Renewal {
   }
 }
 
-/** Runs at once, because certificates may have been renewed while components were adopted, and then daily. */
+/** Renews at once and then daily. The start of this process may have renewed certificates of adopted components. */
 export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promise<void> {
   const renewal = new Renewal(deps);
   while (!signal.aborted) {

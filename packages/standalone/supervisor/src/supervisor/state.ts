@@ -12,7 +12,7 @@ export type SupervisorPhase = "starting" | "ready" | "stopping" | "stopped" | "f
 const PHASES: readonly SupervisorPhase[] = ["starting", "ready", "stopping", "stopped", "failed"];
 
 export interface Step {
-  /** Milliseconds since the supervisor began to start or to stop. */
+  /** Time since the supervisor began to start or to stop. */
   readonly afterMs: number;
   readonly text: string;
 }
@@ -65,8 +65,8 @@ export class StateWriter {
   readonly #onStep: (step: Step) => void;
   #phase: SupervisorPhase = "starting";
   #steps: Step[] = [];
-  #begunMs: number;
-  #last: Promise<void> = Promise.resolve();
+  #startMs: number;
+  #lastWrite: Promise<void> = Promise.resolve();
 
   constructor(
     deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
@@ -76,21 +76,21 @@ export class StateWriter {
     this.#deps = deps;
     this.#identity = identity;
     this.#onStep = onStep;
-    this.#begunMs = deps.clock.monotonicMs();
+    this.#startMs = deps.clock.monotonicMs();
   }
 
-  /** The phase `stopping` starts a new list of steps. */
+  /** Writes a new phase. The phase `stopping` starts a new list of steps. */
   enter(phase: SupervisorPhase, reason = ""): Promise<void> {
     this.#phase = phase;
     if (phase === "stopping") {
       this.#steps = [];
-      this.#begunMs = this.#deps.clock.monotonicMs();
+      this.#startMs = this.#deps.clock.monotonicMs();
     }
     return this.#write(reason);
   }
 
   step(text: string): Promise<void> {
-    const afterMs = Math.round(this.#deps.clock.monotonicMs() - this.#begunMs);
+    const afterMs = Math.round(this.#deps.clock.monotonicMs() - this.#startMs);
     const step = { afterMs, text };
     this.#steps.push(step);
     this.#onStep(step);
@@ -100,14 +100,14 @@ export class StateWriter {
   #write(reason: string): Promise<void> {
     const { files, paths } = this.#deps;
     const state = { ...this.#identity, phase: this.#phase, steps: [...this.#steps], reason };
-    this.#last = this.#last.then(() =>
+    this.#lastWrite = this.#lastWrite.then(() =>
       files.writeAtomic(paths.state, `${JSON.stringify(state)}\n`),
     );
-    return this.#last;
+    return this.#lastWrite;
   }
 }
 
-/** Identifies the process by PID, start time and boot id. */
+/** Returns whether the recorded process runs, identified by PID, start time and boot id. */
 export async function isRecordedRunning(files: Files, file: string): Promise<boolean> {
   const fields = await readFields(files, file);
   const process = { pid: readNumber(fields, "pid") ?? 0, startTime: readText(fields, "startTime") };

@@ -31,7 +31,7 @@ export interface SupervisorDeps {
   readonly state: StateWriter;
 }
 
-/** No task may continue in the background after a failure. */
+/** Waits for all tasks, even after a failure, so that none continues in the background. */
 async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(tasks);
   for (const outcome of outcomes) {
@@ -48,19 +48,19 @@ function announceVirtApi(
 
 export class Supervisor {
   readonly #deps: SupervisorDeps;
-  /** In the order of their start. */
+  /** Components in the order of their start. */
   readonly #components: Component[] = [];
-  readonly #ending = new AbortController();
-  readonly #renewing = new AbortController();
+  readonly #endController = new AbortController();
+  readonly #renewalController = new AbortController();
   #client: KubeClient | undefined;
-  #images: Promise<void> | undefined;
+  #imageImport: Promise<void> | undefined;
 
   constructor(deps: SupervisorDeps) {
     this.#deps = deps;
   }
 
   /**
-   * On failure, stops the components that it started.
+   * Starts the machine. On failure, stops the components that it started.
    * @throws AppError with RUNTIME_START_FAILED
    */
   async start(wanted: WantedSettings): Promise<void> {
@@ -69,9 +69,9 @@ export class Supervisor {
       const finding = await this.#writeObjects(client);
       await this.#startServices(programs, client, prepared);
       await this.#deps.state.step(finding.reason);
-      void renewDaily(this.#renewal(programs), this.#renewing.signal);
+      void renewDaily(this.#buildRenewal(programs), this.#renewalController.signal);
     } catch (error) {
-      this.#ending.abort(new Error("the machine did not start"));
+      this.#endController.abort(new Error("the machine did not start"));
       await this.#stopAll(this.#components.filter(({ isAdopted }) => !isAdopted));
       throw error;
     }
@@ -79,9 +79,9 @@ export class Supervisor {
 
   async stop(): Promise<void> {
     const { state, log } = this.#deps;
-    this.#renewing.abort(new Error("the machine stops"));
+    this.#renewalController.abort(new Error("the machine stops"));
     const controller = this.#components.find(({ name }) => name === "virt-controller");
-    // Stopped first, so that it creates no new pods for running VMs.
+    // The controller is stopped first, so that it creates no new pods for running VMs.
     if (controller !== undefined) await controller.stop();
     try {
       const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
@@ -90,7 +90,7 @@ export class Supervisor {
       log.error("guests cannot be shut down", { reason: messageOf(error), err: error });
     }
     await this.#stopAll(this.#components);
-    this.#ending.abort(new Error("the machine stops"));
+    this.#endController.abort(new Error("the machine stops"));
     await removeLeftovers(this.#deps);
     await removeMasquerade(this.#deps);
     await removeServiceRules(this.#deps);
@@ -98,7 +98,7 @@ export class Supervisor {
     await this.#client?.close();
   }
 
-  /** Call {@link stop} afterwards. */
+  /** Starts only what shuts down guests. Call {@link stop} afterwards. */
   async startForStop(): Promise<void> {
     const { log } = this.#deps;
     try {
@@ -108,7 +108,7 @@ export class Supervisor {
     } catch (error) {
       log.error("guests cannot be shut down gracefully", { reason: messageOf(error), err: error });
     }
-    // other components may still run
+    // Other components may still run, so stop must know them.
     const { settings } = await prepare(this.#deps, {});
     const programs = buildPrograms(this.#deps, settings);
     const known = new Set(this.#components.map(({ name }) => name));
@@ -146,12 +146,12 @@ export class Supervisor {
     await this.#deps.state.step(`root file systems are stored ${snapshotter}`);
     await this.#run(containerd);
     const layout = buildContainerdLayout(this.#deps.paths);
-    sweepShimSocketsOnChange({ ...this.#deps, layout }, this.#ending.signal);
+    sweepShimSocketsOnChange({ ...this.#deps, layout }, this.#endController.signal);
   }
 
   #importImages(): Promise<void> {
-    this.#images ??= importOwnImages(this.#deps, (text) => this.#deps.state.step(text));
-    return this.#images;
+    this.#imageImport ??= importOwnImages(this.#deps, (text) => this.#deps.state.step(text));
+    return this.#imageImport;
   }
 
   async #startNodeRuntime({ nodeRuntime }: Programs): Promise<void> {
@@ -196,32 +196,32 @@ export class Supervisor {
     const component = new Component(program, this.#deps);
     this.#components.push(component);
     await component.start();
-    const snapshotter = component.isAdopted ? "is already running" : "is ready";
-    await this.#deps.state.step(`${program.name} ${snapshotter}`);
+    const outcome = component.isAdopted ? "is already running" : "is ready";
+    await this.#deps.state.step(`${program.name} ${outcome}`);
   }
 
-  /** containerd uses no certificates. */
-  #renewal({ containerd }: Programs): RenewalDeps {
+  /** Builds the renewal of all services but containerd, which uses no certificates. */
+  #buildRenewal({ containerd }: Programs): RenewalDeps {
     const { clock, log } = this.#deps;
-    let renewed: Prepared | undefined;
+    let prepared: Prepared | undefined;
     return {
       clock,
       log,
       renew: async () => {
-        renewed = await prepare(this.#deps, {});
+        prepared = await prepare(this.#deps, {});
       },
       newestMs: () => newestValidityStartMs(this.#deps),
       services: () => this.#components.filter(({ name }) => name !== containerd.name),
       announce: async () => {
         const client = await this.#connect();
-        if (renewed !== undefined) await announceVirtApi(client, renewed);
+        if (prepared !== undefined) await announceVirtApi(client, prepared);
       },
     };
   }
 
   async #shutDown(client: KubeClient): Promise<number> {
     const report = (text: string): void => {
-      // A failed write fails again at the next step, which is awaited.
+      // Errors are ignored, because a failed write fails again at the next step, which is awaited.
       this.#deps.state.step(text).catch(() => undefined);
     };
     return shutDownGuests({ ...this.#deps, client, report });

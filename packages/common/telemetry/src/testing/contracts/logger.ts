@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Logger must do; run on the fake and on the one that programs have.
+// Contract of Logger, which the fake and the real logger must fulfill.
 import { describe, expect, test } from "vitest";
 import type { LogLine } from "../fakes/logger.ts";
 import type { Logger } from "@patchbay/base";
 
-/** A logger of all levels, and what it has written. */
+/** A logger that writes all levels, and its lines. */
 export interface LoggerBench {
   readonly logger: Logger;
-  /** Without what every line of the program carries. */
+  /** Returns the lines without the fields that every line of a program has. */
   readonly lines: () => readonly LogLine[];
 }
 
-/** Tests of the name `Logger: NAME`; each makes a bench of its own. */
+/** Defines the tests `Logger: NAME`, each of which calls `make`. */
 export function describeLoggerContract(name: string, make: () => LoggerBench): void {
   describe(`Logger: ${name}`, () => {
     test("writes a line of each level, in order, with its fields", () => {
@@ -28,7 +28,7 @@ export function describeLoggerContract(name: string, make: () => LoggerBench): v
       ]);
     });
 
-    test("of a child carries what the child is bound to; the line's own word is the last", () => {
+    test("adds the fields of a child to its lines, where the line's own fields take precedence", () => {
       const { logger, lines } = make();
       const child = logger.child({ vmi: "a/b" }).child({ iface: "x" });
       child.info("plug");

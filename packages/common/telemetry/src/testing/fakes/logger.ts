@@ -1,38 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// A log that is kept.
+// A logger that records its lines.
 import type { LogFields, Logger } from "@patchbay/base";
 
-/** One line of a log. */
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly message: string;
-  /** Also those that the logger was bound to. */
+  /** Fields of the line, including those of child loggers. */
   readonly fields: LogFields;
 }
 
-/** A {@link Logger} of all levels that keeps its lines. */
 export interface FakeLogger extends Logger {
-  /** In order, those of its children too. */
+  /** All lines in order, including those of child loggers. */
   readonly lines: readonly LogLine[];
 }
 
-function createRecorder(lines: LogLine[], bound: LogFields): FakeLogger {
-  const at =
+function createRecorder(lines: LogLine[], boundFields: LogFields): FakeLogger {
+  const recordAt =
     (level: LogLine["level"]) =>
     (message: string, fields: LogFields = {}): void => {
-      lines.push({ level, message, fields: { ...bound, ...fields } });
+      lines.push({ level, message, fields: { ...boundFields, ...fields } });
     };
   return {
-    debug: at("debug"),
-    info: at("info"),
-    warn: at("warn"),
-    error: at("error"),
-    child: (fields) => createRecorder(lines, { ...bound, ...fields }),
+    debug: recordAt("debug"),
+    info: recordAt("info"),
+    warn: recordAt("warn"),
+    error: recordAt("error"),
+    child: (fields) => createRecorder(lines, { ...boundFields, ...fields }),
     lines,
   };
 }
 
-/** A log without lines. */
 export function createFakeLogger(): FakeLogger {
   return createRecorder([], {});
 }

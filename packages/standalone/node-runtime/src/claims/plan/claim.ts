@@ -22,16 +22,16 @@ import {
 import type { ClaimSize } from "@patchbay/core/interfaces";
 import { printBytes } from "../../volumes/storage/limits.ts";
 
-/** Reserved for images, files of pods and the store: the smaller of both. */
+/** Share of the disk reserved for images, pod files and the store, unless `RESERVE_BYTES` is smaller. */
 const RESERVE_SHARE = 0.15;
 const RESERVE_BYTES = 20 * 2 ** 30;
 
-/** Counts promised instead of written bytes, because claim files are sparse. */
+/** Returns how many bytes may be promised to claims. Claim files are sparse, so promised bytes count, not written ones. */
 export function claimCapacityBytes(diskBytes: number): number {
   return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }
 
-/** A volume counts until its object is deleted, because its data is removed first. */
+/** Returns the bytes promised to claims. A volume counts until its object is deleted, after its data was removed. */
 export function sumPromisedBytes(volumes: readonly PersistentVolume[]): number {
   return volumes
     .filter(({ spec }) => spec.csi?.driver === PROVISIONER)
@@ -44,12 +44,12 @@ interface ClaimCapacity {
   readonly promisedBytes: number;
 }
 
-/** Claims may exceed a limit that was introduced later. */
+/** Returns the bytes left for new claims: 0 if older claims exceed a limit that was introduced later. */
 export function freeClaimBytes({ diskBytes, promisedBytes }: ClaimCapacity): number {
   return Math.max(claimCapacityBytes(diskBytes) - promisedBytes, 0);
 }
 
-export function referenceTo({ metadata }: PersistentVolumeClaim): ClaimReference {
+export function buildClaimReference({ metadata }: PersistentVolumeClaim): ClaimReference {
   const { name, namespace, uid } = metadata;
   return {
     apiVersion: apiVersionOf(PERSISTENT_VOLUME_CLAIMS),
@@ -60,14 +60,14 @@ export function referenceTo({ metadata }: PersistentVolumeClaim): ClaimReference
   };
 }
 
-function onlyOn(nodeName: string): object {
+function buildNodeAffinity(nodeName: string): object {
   const expression = { key: HOSTNAME_LABEL, operator: "In", values: [nodeName] };
   return { required: { nodeSelectorTerms: [{ matchExpressions: [expression] }] } };
 }
 
 export function buildVolume(
   claim: PersistentVolumeClaim,
-  at: { readonly nodeName: string; readonly policy: "Delete" | "Retain" },
+  placement: { readonly nodeName: string; readonly policy: "Delete" | "Retain" },
 ): PersistentVolume {
   const { accessModes = [], resources, storageClassName = "", volumeMode } = claim.spec;
   const handle = buildVolumeName(claim.metadata.uid ?? "");
@@ -84,10 +84,10 @@ export function buildVolume(
       capacity: { storage: resources?.requests?.["storage"] ?? "" },
       storageClassName,
       volumeMode: volumeMode ?? "Filesystem",
-      claimRef: referenceTo(claim),
-      persistentVolumeReclaimPolicy: at.policy,
+      claimRef: buildClaimReference(claim),
+      persistentVolumeReclaimPolicy: placement.policy,
       csi: { driver: PROVISIONER, volumeHandle: handle },
-      nodeAffinity: onlyOn(at.nodeName),
+      nodeAffinity: buildNodeAffinity(placement.nodeName),
     },
   };
 }
@@ -116,7 +116,7 @@ function parseTraits(spec: {
   return { accessModes, className: storageClassName, mode: volumeMode };
 }
 
-/** Source: Kubernetes checkVolumeSatisfyClaim. */
+/** Returns why the volume does not satisfy the claim. Source: checkVolumeSatisfyClaim of Kubernetes. */
 function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): string | undefined {
   const requested = claim.spec.resources?.requests?.["storage"];
   const [wanted, offered] = [parseTraits(claim.spec), parseTraits(volume.spec)];
@@ -132,7 +132,7 @@ function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): s
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass | undefined;
-  /** The volume that the claim names, or the one provisioned for it. */
+  /** Volume named by the claim or provisioned for it. */
   readonly volume: PersistentVolume | undefined;
   readonly nodeName: string;
   readonly claimCapacity: ClaimCapacity;
@@ -159,11 +159,11 @@ export type ClaimAction =
       readonly phase: "Available" | "Bound" | "Released";
     };
 
-function warn(reason: string, message: string): readonly ClaimAction[] {
+function planWarning(reason: string, message: string): readonly ClaimAction[] {
   return [{ kind: "note", type: "Warning", reason, message }];
 }
 
-/** Source: Kubernetes scheduler, ErrReasonNotEnoughSpace. */
+/** Source: ErrReasonNotEnoughSpace of the Kubernetes scheduler. */
 const NO_SPACE = "node(s) did not have enough free storage";
 
 function describeShortage({ claim, claimCapacity }: ClaimFacts, bytes: number): string | undefined {
@@ -211,13 +211,13 @@ function findBlockers(facts: ClaimFacts, storageClass: StorageClass): readonly C
     return [{ kind: "note", type: "Normal", reason: "WaitForFirstConsumer", message }];
   }
   if (isWaitForFirstConsumer && selected !== nodeName) {
-    return warn(
+    return planWarning(
       "ProvisioningFailed",
       `it is for node ${selected ?? ""}, and this is node ${nodeName}`,
     );
   }
   const problem = findProblem(facts);
-  return problem === undefined ? [] : warn("ProvisioningFailed", problem);
+  return problem === undefined ? [] : planWarning("ProvisioningFailed", problem);
 }
 
 function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {
@@ -225,15 +225,15 @@ function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {
   const { storageClassName = "" } = claim.spec;
   if (storageClassName === "") {
     const message = "no persistent volumes available for this claim and no storage class is set";
-    return warn("FailedBinding", message);
+    return planWarning("FailedBinding", message);
   }
   if (storageClass === undefined) {
     const message = `storageclass.storage.k8s.io "${storageClassName}" not found`;
-    return warn("ProvisioningFailed", message);
+    return planWarning("ProvisioningFailed", message);
   }
   if (storageClass.provisioner !== PROVISIONER) {
     const message = `no controller on this machine creates volumes for provisioner ${storageClass.provisioner}: use another storage class`;
-    return warn("ExternalProvisioning", message);
+    return planWarning("ExternalProvisioning", message);
   }
   const blockers = findBlockers(facts, storageClass);
   if (blockers.length > 0) return blockers;
@@ -241,7 +241,7 @@ function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {
   return [{ kind: "createVolume", volume: buildVolume(claim, { nodeName, policy }) }];
 }
 
-function isManagedClass(volume: PersistentVolume): boolean {
+function isManagedVolume(volume: PersistentVolume): boolean {
   return volume.spec.csi?.driver === PROVISIONER;
 }
 
@@ -252,7 +252,7 @@ function classifyOwner({ claim, volume }: ClaimFacts): "mine" | "free" | "other"
   return name === undefined || isPromised ? "free" : "other";
 }
 
-function boundStatus(volume: PersistentVolume): NonNullable<PersistentVolumeClaim["status"]> {
+function buildBoundStatus(volume: PersistentVolume): NonNullable<PersistentVolumeClaim["status"]> {
   const { accessModes = [], capacity = {} } = volume.spec;
   return { phase: "Bound", accessModes, capacity };
 }
@@ -268,22 +268,22 @@ function planBinding(claim: PersistentVolumeClaim, volume: PersistentVolume): Cl
     ...(claim.spec.volumeName === name ? [] : [{ kind: "bindClaim", volumeName: name } as const]),
     ...(claim.status?.phase === "Bound"
       ? []
-      : [{ kind: "reportClaim", status: boundStatus(volume) } as const]),
+      : [{ kind: "reportClaim", status: buildBoundStatus(volume) } as const]),
   ];
 }
 
 function planVolume(facts: ClaimFacts, volume: PersistentVolume): readonly ClaimAction[] {
   const { claim } = facts;
-  if (!isManagedClass(volume)) return [];
+  if (!isManagedVolume(volume)) return [];
   const { name } = volume.metadata;
   const owner = classifyOwner(facts);
   if (owner === "other") {
-    return warn("FailedBinding", `volume "${name}" already bound to a different claim.`);
+    return planWarning("FailedBinding", `volume "${name}" already bound to a different claim.`);
   }
   if (owner === "mine") return planBinding(claim, volume);
   const mismatch = findMismatch(claim, volume);
   if (mismatch !== undefined) {
-    return warn("VolumeMismatch", `Cannot bind to requested volume "${name}": ${mismatch}`);
+    return planWarning("VolumeMismatch", `Cannot bind to requested volume "${name}": ${mismatch}`);
   }
   return [{ kind: "setClaimRef", volume }];
 }
@@ -291,13 +291,13 @@ function planVolume(facts: ClaimFacts, volume: PersistentVolume): readonly Claim
 function planLostVolume({ claim }: ClaimFacts, volumeName: string): readonly ClaimAction[] {
   if (claim.status?.phase === "Lost") return [];
   if (claim.status?.phase !== "Bound") {
-    return warn("FailedBinding", `volume "${volumeName}" not found`);
+    return planWarning("FailedBinding", `volume "${volumeName}" not found`);
   }
   const message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
-  return [{ kind: "reportClaim", status: { phase: "Lost" } }, ...warn("ClaimLost", message)];
+  return [{ kind: "reportClaim", status: { phase: "Lost" } }, ...planWarning("ClaimLost", message)];
 }
 
-/** Returns the name of the bound volume, or of the one to provision. */
+/** Returns the name of the bound volume, or of the volume to provision. */
 export function findVolumeName({ metadata, spec }: PersistentVolumeClaim): string {
   return (spec.volumeName ?? "") === ""
     ? buildVolumeName(metadata.uid ?? "")

@@ -3,7 +3,7 @@
 import type { PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from "@patchbay/api";
 import { PROVISIONER, SELECTED_NODE } from "../names.ts";
 
-/** How long claim and pod may exist before an unbound claim counts as a problem. */
+/** Time that claim and pod may exist before an unbound claim counts as a problem. */
 const BINDING_WAIT_MS = 30_000;
 
 export interface ClaimLookup {
@@ -15,10 +15,10 @@ export interface ClaimLookup {
 export interface PodClaims {
   /** Claims to annotate with the selected node. */
   readonly toSelect: readonly PersistentVolumeClaim[];
-  /** Reported reasons. Empty also while a volume is being provisioned, which takes seconds. */
+  /** Reasons why the pod cannot be bound. Empty even while a volume is being provisioned, which takes seconds. */
   readonly problems: readonly string[];
   readonly areBound: boolean;
-  /** When an unbound claim becomes a problem; unset when none is being bound. */
+  /** Time until an unbound claim becomes a problem; unset when no claim is being bound. */
   readonly requeueAfterMs?: number;
 }
 
@@ -39,7 +39,7 @@ function problem(message: string): Finding {
   return { kind: "problem", message };
 }
 
-/** Handles a claim that names its volume: its author chose one, or binding is half done. */
+/** Checks a claim that names its volume: its author chose the volume, or binding is half done. */
 function checkNamedVolume(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { volumeName = "" } = claim.spec;
   const description = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;
@@ -68,9 +68,9 @@ function checkUnboundClaim(claim: PersistentVolumeClaim, lookup: ClaimLookup): F
   if (storageClass.provisioner !== PROVISIONER) {
     return problem(`pod has unbound immediate PersistentVolumeClaims: ${name}`);
   }
-  const waits = storageClass.volumeBindingMode === "WaitForFirstConsumer";
-  const isNew = waits && annotations?.[SELECTED_NODE] === undefined;
-  return { kind: isNew ? "select" : "begun", claim };
+  const waitsForPod = storageClass.volumeBindingMode === "WaitForFirstConsumer";
+  const needsNode = waitsForPod && annotations?.[SELECTED_NODE] === undefined;
+  return { kind: needsNode ? "select" : "begun", claim };
 }
 
 function checkClaim(name: string, lookup: ClaimLookup): Finding {
@@ -91,25 +91,25 @@ function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
   return Math.max(...times.map((time) => Date.parse(time)).filter((ms) => !Number.isNaN(ms)), 0);
 }
 
-/** Selects no node for any claim while another claim blocks the pod anyway. */
+/** Decides about the claims of a pod. Selects no node for any claim while another claim blocks the pod. */
 export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
   const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
   const problems = findings.flatMap((one) => (one.kind === "problem" ? [one.message] : []));
   const toSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
-  const binding = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
+  const bindingClaims = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
   const remainingMs = (claim: PersistentVolumeClaim): number =>
     coexistenceStartMs(pod, claim) + BINDING_WAIT_MS - nowMs;
-  const overdue = binding
+  const overdueProblems = bindingClaims
     .filter((claim) => remainingMs(claim) <= 0)
     .map(
       ({ metadata: { name } }) =>
         `persistentvolumeclaim "${name}" is still not bound; for the reason, run: kubectl describe pvc ${name}`,
     );
-  const waits = [...binding, ...toSelect].map(remainingMs).filter((ms) => ms > 0);
+  const remainingTimes = [...bindingClaims, ...toSelect].map(remainingMs).filter((ms) => ms > 0);
   return {
-    problems: [...problems, ...overdue],
+    problems: [...problems, ...overdueProblems],
     toSelect: problems.length > 0 ? [] : toSelect,
     areBound: findings.every(({ kind }) => kind === "bound"),
-    ...(waits.length === 0 ? {} : { requeueAfterMs: Math.min(...waits) }),
+    ...(remainingTimes.length === 0 ? {} : { requeueAfterMs: Math.min(...remainingTimes) }),
   };
 }

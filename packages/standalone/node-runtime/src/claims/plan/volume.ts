@@ -5,7 +5,7 @@ import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 
 export interface VolumeFacts {
   readonly volume: PersistentVolume;
-  /** May be a newer claim of the same name. */
+  /** Claim named by the volume's claimRef; may be a newer claim of the same name. */
   readonly claim: PersistentVolumeClaim | undefined;
 }
 
@@ -33,8 +33,8 @@ function planFinalizerRemoval(volume: PersistentVolume): readonly VolumeAction[]
   return hasOwnFinalizer ? [{ kind: "removeVolumeFinalizer", volume }] : [];
 }
 
-/** Preserves the data of an unbound volume until a user deletes the volume. */
-function planFree(volume: PersistentVolume): readonly VolumeAction[] {
+/** Plans a volume without a claim. Its data is preserved, even when a user deletes the volume's object. */
+function planUnbound(volume: PersistentVolume): readonly VolumeAction[] {
   const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined;
   return isBeingDeleted ? planFinalizerRemoval(volume) : report(volume, "Available");
 }
@@ -55,8 +55,8 @@ function planReleased(volume: PersistentVolume): readonly VolumeAction[] {
 export function planVolume({ volume, claim }: VolumeFacts): readonly VolumeAction[] {
   if (volume.spec.csi?.driver !== PROVISIONER) return [];
   const { claimRef } = volume.spec;
-  if (claimRef === undefined) return planFree(volume);
-  // The volume is reserved for a claim of that name, which may still be created.
-  if (claimRef.uid === undefined) return claim === undefined ? planFree(volume) : [];
+  if (claimRef === undefined) return planUnbound(volume);
+  // A claimRef without a uid reserves the volume for a claim that may be created later.
+  if (claimRef.uid === undefined) return claim === undefined ? planUnbound(volume) : [];
   return claim?.metadata.uid === claimRef.uid ? [] : planReleased(volume);
 }

@@ -46,7 +46,7 @@ export function listTokenSources({ spec }: Pod): readonly TokenSource[] {
   );
 }
 
-/** Whether the volume's content comes from the API server: objects, the pod's metadata or tokens. */
+/** Returns whether the volume's content comes from the API server: objects, the pod's metadata or tokens. */
 export function isApiBacked({ configMap, secret, downwardAPI, projected }: PodVolume): boolean {
   return [configMap, secret, downwardAPI, projected].some((kind) => kind !== undefined);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of API-backed volumes. Pure: the objects and tokens are read before.
+// Files of API-backed volumes. Pure: the caller reads objects and tokens.
 import { AppError } from "@patchbay/base";
 import type { VolumeFile } from "@patchbay/core/interfaces";
 import type {
@@ -17,17 +17,17 @@ import type { ObjectReference, TokenSource } from "./references.ts";
 
 interface VolumeReader {
   readonly volume: string;
-  /** Unset for root. */
+  /** Group of the files; unset if that is root's. */
   readonly fsGroup?: number;
-  /** Unset when the containers' users differ or the images decide. */
+  /** User of all containers; unset if they differ or their images determine the user. */
   readonly onlyUser?: number;
 }
 
-/** Source: core/v1 defaultMode of configMap, secret, downwardAPI and projected volumes. */
+/** Source: defaultMode of API-backed volumes in core/v1. */
 const DEFAULT_MODE = 0o644;
-/** Source: Kubernetes volume_linux.go, roMask. */
+/** Mode bits added so that the fsGroup can read. Source: roMask in volume_linux.go of Kubernetes. */
 const GROUP_READS = 0o440;
-/** Source: Linux NAME_MAX, PATH_MAX. */
+// Source: NAME_MAX and PATH_MAX of Linux.
 const NAME_MAX = 255;
 const PATH_MAX = 4096;
 
@@ -35,7 +35,7 @@ export function volumeFailed(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-/** Names with two leading dots are reserved for publishing. Source: Kubernetes atomic_writer.go validatePath. */
+/** Returns whether the path is valid. Two leading dots are reserved for publishing. Source: validatePath in atomic_writer.go. */
 function isValidPath(path: string): boolean {
   const names = path.split("/");
   const isValid = (name: string): boolean =>
@@ -59,10 +59,11 @@ class FileSet {
   ): void {
     const { volume, fsGroup } = this.#reader;
     if (!isValidPath(path)) throw volumeFailed(volume, `invalid path ${JSON.stringify(path)}`);
-    const clash = [...this.files.keys()].find(
+    const conflictingPath = [...this.files.keys()].find(
       (other) => other.startsWith(`${path}/`) || path.startsWith(`${other}/`),
     );
-    if (clash !== undefined) throw volumeFailed(volume, `paths ${path} and ${clash} collide`);
+    if (conflictingPath !== undefined)
+      throw volumeFailed(volume, `paths ${path} and ${conflictingPath} collide`);
     const group = fsGroup === undefined ? {} : { gid: fsGroup };
     const mode = fsGroup === undefined ? file.mode : file.mode | GROUP_READS;
     this.files.set(path, {
@@ -76,17 +77,19 @@ class FileSet {
 
 interface EntrySelection {
   readonly volume: string;
-  /** For example `configmap "a"`, for errors. */
+  /** Description of the object for errors, for example `configmap "a"`. */
   readonly description: string;
   readonly items?: readonly KeyToPath[];
   readonly optional?: boolean;
   readonly mode: number;
 }
 
-/** Undefined when the object does not exist. */
+/** Contents of an object's entries by key; undefined if the object does not exist. */
 export type Entries = ReadonlyMap<string, Uint8Array> | undefined;
 
-function decoded(data: Readonly<Record<string, string>> = {}): readonly [string, Uint8Array][] {
+function decodeEntries(
+  data: Readonly<Record<string, string>> = {},
+): readonly [string, Uint8Array][] {
   return Object.entries(data).map(([key, text]) => [key, Buffer.from(text, "base64")]);
 }
 
@@ -96,11 +99,11 @@ export function listConfigMapEntries(map: ConfigMap | undefined): Entries {
     key,
     Buffer.from(text),
   ]);
-  return new Map([...texts, ...decoded(map.binaryData)]);
+  return new Map([...texts, ...decodeEntries(map.binaryData)]);
 }
 
 export function listSecretEntries(secret: Secret | undefined): Entries {
-  return secret === undefined ? undefined : new Map(decoded(secret.data));
+  return secret === undefined ? undefined : new Map(decodeEntries(secret.data));
 }
 
 /** @throws AppError with RUNTIME_VOLUME_FAILED when the object or an entry is missing and not optional */
@@ -123,19 +126,19 @@ function addEntries(files: FileSet, entries: Entries, wanted: EntrySelection): v
 
 const GO_LETTERS: Readonly<Record<string, string>> = { "07": "\\a", "0b": "\\v" };
 
-/** Quotes like Go's `%q`. */
-function quoted(text: string): string {
+/** Quotes the text like Go's `%q`. */
+function quote(text: string): string {
   return JSON.stringify(text).replace(
     /\\u00([01][0-9a-f])/g,
     (_, code: string) => GO_LETTERS[code] ?? `\\x${code}`,
   );
 }
 
-/** Source: Kubernetes fieldpath.FormatMap. */
+/** Source: fieldpath.FormatMap of Kubernetes. */
 function printMap(values: Readonly<Record<string, string>> = {}): string {
   return Object.keys(values)
     .sort()
-    .map((name) => `${name}=${quoted(values[name] ?? "")}`)
+    .map((name) => `${name}=${quote(values[name] ?? "")}`)
     .join("\n");
 }
 
@@ -144,7 +147,7 @@ function findFileText(pod: Pod, file: DownwardFile, node: NodeFacts): string | u
   const path = file.fieldRef?.fieldPath ?? "";
   if (path === "metadata.labels") return printMap(pod.metadata.labels);
   if (path === "metadata.annotations") return printMap(pod.metadata.annotations);
-  // In a volume, fields of spec and status would have to be refreshed.
+  // Fields of spec and status are not supported in volumes, because they would have to be refreshed.
   return path.startsWith("metadata.") ? findField(pod, path, { node, podIps: [] }) : undefined;
 }
 
@@ -180,7 +183,7 @@ export interface VolumeContents {
   readonly findToken: (source: TokenSource) => string | undefined;
 }
 
-/** Source: Kubernetes projected.go. */
+/** Mode of token files. Source: projected.go of Kubernetes. */
 const PRIVATE_MODE = 0o600;
 
 function findOnlyUser(pod: Pod): number | undefined {
@@ -245,7 +248,7 @@ class Collector {
     if (token === undefined) throw volumeFailed(volume, "its token has not been issued yet");
     const isPrivate = fsGroup !== undefined || onlyUser !== undefined;
     const mode = isPrivate ? PRIVATE_MODE : this.#mode;
-    // With fsGroup the group can read the file; without it the user must own it.
+    // Without an fsGroup, whose members can read the file, the user must own it.
     const uid = fsGroup === undefined ? onlyUser : undefined;
     this.set.add(source.path, Buffer.from(token), { mode, ...(uid !== undefined && { uid }) });
   }

@@ -7,7 +7,7 @@ import type { StartableCache } from "@patchbay/kube";
 import { listConfigMapEntries, listSecretEntries, type Entries } from "../content/volume-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
 
-/** Sends no request before the cache is started. */
+/** Creates a cache, which sends no request before it is started. */
 export type OpenCache = (
   type: ResourceType<KubeObject>,
   selection: { readonly namespace: string; readonly fieldSelector: string },
@@ -22,17 +22,17 @@ export interface PodObjects {
   /** Replaces the set of objects that the pod uses. */
   hold(uid: string, namespace: string, references: readonly ObjectReference[]): void;
   /**
-   * The pod must hold the object.
+   * Reads an object that a pod holds. Waits until its watch is synchronized.
    * @throws AppError with OS_TIMED_OUT
    */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
-  /** Unsubscribes when the returned function is called. */
+  /** Subscribes to changes of held objects. Returns a function that unsubscribes. */
   onChange(listener: (uid: string) => void): () => void;
 }
 
 const READ_TIMEOUT_MS = 10_000;
 
-interface Watched {
+interface WatchedObject {
   readonly cache: StartableCache<KubeObject>;
   readonly stop: AbortController;
   readonly holders: Set<string>;
@@ -50,7 +50,7 @@ function buildKey(namespace: string, reference: ObjectReference): string {
 class WatchedObjects implements PodObjects {
   readonly #deps: PodObjectsDeps;
   readonly #signal: AbortSignal;
-  readonly #watched = new Map<string, Watched>();
+  readonly #watched = new Map<string, WatchedObject>();
   readonly #listeners = new Set<(uid: string) => void>();
 
   constructor(deps: PodObjectsDeps, signal: AbortSignal) {
@@ -75,9 +75,9 @@ class WatchedObjects implements PodObjects {
   async read(namespace: string, reference: ObjectReference): Promise<Entries> {
     const watched = this.#watched.get(buildKey(namespace, reference));
     if (watched === undefined) return undefined;
-    await this.#synced(watched.cache, reference);
+    await this.#waitUntilSynced(watched.cache, reference);
     const object = watched.cache.find({ namespace, name: reference.name });
-    // the cache contains only objects of the reference's kind
+    // The cache contains only objects of the reference's kind.
     return reference.kind === "secret" ? listSecretEntries(object) : listConfigMapEntries(object);
   }
 
@@ -88,7 +88,7 @@ class WatchedObjects implements PodObjects {
     };
   }
 
-  #watch(key: string, namespace: string, { kind, name }: ObjectReference): Watched {
+  #watch(key: string, namespace: string, { kind, name }: ObjectReference): WatchedObject {
     const stop = new AbortController();
     const selection = { namespace, fieldSelector: `metadata.name=${name}` };
     const cache = this.#deps.openCache(TYPES[kind], selection);
@@ -101,16 +101,19 @@ class WatchedObjects implements PodObjects {
     return watched;
   }
 
-  async #synced(cache: StartableCache<KubeObject>, reference: ObjectReference): Promise<void> {
-    const done = new AbortController();
-    const timeout = this.#deps.clock.sleep(READ_TIMEOUT_MS, done.signal).then(() => {
+  async #waitUntilSynced(
+    cache: StartableCache<KubeObject>,
+    reference: ObjectReference,
+  ): Promise<void> {
+    const finished = new AbortController();
+    const timeout = this.#deps.clock.sleep(READ_TIMEOUT_MS, finished.signal).then(() => {
       const program = `the watch of ${printReference(reference)}`;
       throw new AppError("OS_TIMED_OUT", { program, timeoutMs: READ_TIMEOUT_MS });
     });
     try {
       await Promise.race([cache.synced(), timeout]);
     } finally {
-      done.abort();
+      finished.abort();
       timeout.catch(() => undefined);
     }
   }

@@ -8,27 +8,27 @@ import type { KubeClient } from "@patchbay/kube";
 
 interface Token {
   readonly text: string;
-  /** Milliseconds since 1970. */
+  /** Expiration time, in milliseconds since 1970. */
   readonly expiresMs: number;
 }
 
-/** The token is bound to the pod and becomes invalid with it. */
+/** Requests a token that is bound to the pod and becomes invalid with it. */
 export type RequestToken = (
   pod: Pod,
   source: Required<Pick<TokenSource, "expirationSeconds">> & Pick<TokenSource, "audience">,
 ) => Promise<Token>;
 
 export interface PodTokens {
-  /** A fifth of the token's lifetime is left, unless the API server issues no new one. */
+  /** Returns a token with at least a fifth of its lifetime left, unless the API server issues no new one. */
   find(pod: Pod, source: TokenSource): Promise<string>;
-  /** Milliseconds from now. */
+  /** Returns the time until a token of the pod must be replaced; undefined if the pod has no tokens. */
   dueMs(uid: string): number | undefined;
   forget(uid: string): void;
 }
 
-/** Source: core/v1 ServiceAccountTokenProjection. */
+/** Default lifetime of a token. Source: ServiceAccountTokenProjection of core/v1. */
 const DEFAULT_SECONDS = 3600;
-/** A token is replaced after 80 % of its lifetime, or a day. Source: Kubernetes token_manager.go. */
+/** Share of the lifetime, at most a day, after which a token is replaced. Source: token_manager.go of Kubernetes. */
 const REPLACEMENT_SHARE = 0.8;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const TOKEN_RETRY_INTERVAL_MS = 10_000;
@@ -100,7 +100,7 @@ interface TokenAnswer {
   readonly status?: { readonly token?: string; readonly expirationTimestamp?: string };
 }
 
-/** Sent with the node's account. Source: Kubernetes authentication.k8s.io/v1. */
+/** Returns a function that requests tokens with the node's account. Source: authentication.k8s.io/v1 of Kubernetes. */
 export function createTokenRequester(client: Pick<KubeClient, "requestRaw">): RequestToken {
   return async ({ metadata, spec }, { audience, expirationSeconds }) => {
     const { namespace = "", name, uid } = metadata;

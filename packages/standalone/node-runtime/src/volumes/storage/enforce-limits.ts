@@ -25,7 +25,7 @@ import {
 
 import type { Growths } from "./growth.ts";
 
-/** By pod uid and container name. */
+/** Bytes in writable layers, by pod uid and container name. */
 type WritableLayers = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 function groupWritableLayers(all: readonly ContainerWrites[]): WritableLayers {
@@ -60,10 +60,10 @@ interface MeasuredPaths {
 
 async function findMeasuredPaths({ disk, node }: MeasureDeps, pod: Pod): Promise<MeasuredPaths> {
   const { uid = "", namespace = "", name } = pod.metadata;
-  const onDisk = (pod.spec.volumes ?? []).filter(
+  const diskVolumes = (pod.spec.volumes ?? []).filter(
     ({ emptyDir }) => emptyDir !== undefined && emptyDir.medium !== "Memory",
   );
-  const all = onDisk.map((volume) => {
+  const all = diskVolumes.map((volume) => {
     const at = { podsDir: node.podsDir, uid, kind: "emptyDir", name: volume.name } as const;
     return { name: volume.name, path: volumePath(at) };
   });
@@ -86,20 +86,24 @@ async function measureFileSystem(files: Files, path: string): Promise<number> {
 async function measurePod(
   { files }: MeasureDeps,
   measured: MeasuredPaths,
-  known: { readonly walked: ReadonlyMap<string, number>; readonly layers: WritableLayers },
+  measurements: {
+    readonly treeSizes: ReadonlyMap<string, number>;
+    readonly layers: WritableLayers;
+  },
 ): Promise<PodUsage> {
   const volumes = new Map<string, number>();
   for (const { name, path } of measured.ownFileSystems)
     volumes.set(name, await measureFileSystem(files, path));
-  for (const { name, path } of measured.volumes) volumes.set(name, known.walked.get(path) ?? 0);
-  const layers = known.layers.get(measured.pod.metadata.uid ?? "");
+  for (const { name, path } of measured.volumes)
+    volumes.set(name, measurements.treeSizes.get(path) ?? 0);
+  const layers = measurements.layers.get(measured.pod.metadata.uid ?? "");
   const containers = measured.logs.map(({ name, path }) => {
-    return [name, (known.walked.get(path) ?? 0) + (layers?.get(name) ?? 0)] as const;
+    return [name, (measurements.treeSizes.get(path) ?? 0) + (layers?.get(name) ?? 0)] as const;
   });
   return { volumes, containers: new Map(containers) };
 }
 
-/** All trees are walked in one call. */
+/** Measures the disk usage of the pods. Walks all directory trees in one call. */
 async function measurePods(
   deps: MeasureDeps,
   pods: readonly Pod[],
@@ -107,11 +111,11 @@ async function measurePods(
   const all: MeasuredPaths[] = [];
   for (const pod of pods) all.push(await findMeasuredPaths(deps, pod));
   const paths = all.flatMap(({ volumes, logs }) => [...volumes, ...logs].map(({ path }) => path));
-  const walked = await deps.disk.usedBytes(paths);
-  const known = { walked, layers: groupWritableLayers(await deps.runtime.listWrites()) };
+  const treeSizes = await deps.disk.usedBytes(paths);
+  const measurements = { treeSizes, layers: groupWritableLayers(await deps.runtime.listWrites()) };
   const usages = new Map<string, PodUsage>();
   for (const measured of all) {
-    usages.set(measured.pod.metadata.uid ?? "", await measurePod(deps, measured, known));
+    usages.set(measured.pod.metadata.uid ?? "", await measurePod(deps, measured, measurements));
   }
   return usages;
 }
@@ -134,7 +138,7 @@ function computeTotalHeadroom(pods: readonly Pod[], usages: ReadonlyMap<string, 
   return Math.min(Number.MAX_SAFE_INTEGER, ...all);
 }
 
-function withGrowth(
+function addGrowth(
   usages: ReadonlyMap<string, PodUsage>,
   growths: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map(),
 ): ReadonlyMap<string, PodUsage> {
@@ -155,7 +159,7 @@ async function walk(deps: StorageDeps, disk: DiskSpace): Promise<Walk> {
     const message = usage === undefined ? undefined : findLimitViolation(pod, usage);
     return message === undefined ? [] : [{ uid, message }];
   });
-  const victim = evictions.length > 0 ? undefined : selectVictim(withGrowth(usages, growths), disk);
+  const victim = evictions.length > 0 ? undefined : selectVictim(addGrowth(usages, growths), disk);
   if (victim !== undefined) deps.growths?.resetGrowth(victim.uid);
   for (const { uid, message } of victim === undefined ? evictions : [victim]) {
     deps.log.warn("pod is evicted", { uid, reason: message });
@@ -166,19 +170,19 @@ async function walk(deps: StorageDeps, disk: DiskSpace): Promise<Walk> {
 
 export async function checkStorage(
   deps: StorageDeps,
-  last: Walk | undefined,
+  previousWalk: Walk | undefined,
 ): Promise<Walk | undefined> {
   if (deps.pods.list().every(isPodFinished)) return undefined;
   const disk = await deps.files.space(deps.node.podsDir);
   const now = { ...disk, atMs: deps.clock.monotonicMs() };
-  return isWalkDue(last, now) ? walk(deps, disk) : last;
+  return isWalkDue(previousWalk, now) ? walk(deps, disk) : previousWalk;
 }
 
 export async function enforceStorageLimits(deps: StorageDeps, signal: AbortSignal): Promise<void> {
-  let last: Walk | undefined;
+  let previousWalk: Walk | undefined;
   while (!signal.aborted) {
     try {
-      last = await checkStorage(deps, last);
+      previousWalk = await checkStorage(deps, previousWalk);
     } catch (error) {
       deps.log.warn("storage not measured", { reason: messageOf(error) });
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recent growth of data that outlives pods. Evicting a pod does not free older data. Pure.
+// Recent growth of data that outlives pods, such as claims. Older data does not count for an eviction. Pure.
 
-/** Growth is counted over one to two windows. */
+/** Duration of a window. Growth is counted over one to two windows. */
 const WINDOW_MS = 1_800_000;
 
 export interface Growths {
-  /** By pod uid and displayed description. */
+  /** Returns the recent growth in bytes, by pod uid and description for messages. */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
   resetGrowth(uid: string): void;
 }
@@ -28,7 +28,7 @@ export class GrowthTracker {
   #marks: ReadonlyMap<string, Mark> | undefined;
   #sizes: ReadonlyMap<string, number> = new Map();
 
-  /** A new item has grown from zero. */
+  /** Returns the growth of each item. An item that was added after the first call counts from zero. */
   updateSizes(sizes: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
     const before = this.#marks;
     const marks = [...sizes].map(([name, bytes]) => {

@@ -2,26 +2,26 @@
 // Disk limits of pods, and the decision when to measure their usage. Pure.
 import { parseQuantity, type Container, type Pod, type PodVolume } from "@patchbay/api";
 
-/** In addition to volumes with their own limit. */
+/** Default limit of a pod, in addition to the limits of its emptyDir volumes. */
 export const DEFAULT_STORAGE_BYTES: number = 2 * 2 ** 30;
-/** Below the smaller of both the largest pod is evicted. */
+// Free space below which the largest pod is evicted: the smaller of both.
 const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
-/** Pods that would free less are not evicted. */
+/** Minimum usage of a pod that is evicted because the disk is nearly full. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
-/** One pod's writes may be hidden by another's deletions. */
+/** Maximum time between walks, because the writes of one pod may be hidden by deletions of another. */
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 
-/** Smaller writes are normal. */
+/** Drop of the free space below which no walk is due, because such writes are normal. */
 const NORMAL_WRITES_BYTES = 2 ** 20;
 
 export interface PodUsage {
-  /** Without volumes in memory. */
+  /** Bytes by volume, without volumes in memory. */
   readonly volumes: ReadonlyMap<string, number>;
-  /** Logs and writable layer. */
+  /** Bytes of logs and writable layers, by container. */
   readonly containers: ReadonlyMap<string, number>;
-  /** Counts only when the disk is nearly full. */
+  /** Recent growth of claims in bytes, by description. Counts only when the disk is nearly full. */
   readonly growth?: ReadonlyMap<string, number>;
 }
 
@@ -33,7 +33,7 @@ export interface DiskSpace {
 export interface Walk {
   readonly atMs: number;
   readonly freeBytes: number;
-  /** Bytes that the pod nearest to its limit may still write. */
+  /** Bytes that the pod closest to its limit may still write. */
   readonly headroomBytes: number;
 }
 
@@ -54,8 +54,8 @@ function sum(amounts: Iterable<number>): number {
 }
 
 export function findStorageLimit({ spec }: Pod): number {
-  const named = sum(spec.containers.map(parseContainerLimit));
-  if (named > 0) return Math.ceil(named);
+  const containerLimits = sum(spec.containers.map(parseContainerLimit));
+  if (containerLimits > 0) return Math.ceil(containerLimits);
   const volumes = (spec.volumes ?? []).filter(isOnDisk);
   return (
     DEFAULT_STORAGE_BYTES +
@@ -70,7 +70,7 @@ export function sumUsage({ volumes, containers }: PodUsage): number {
 const UNITS = ["Gi", "Mi", "Ki"] as const;
 const UNIT_BYTES = { Gi: 2 ** 30, Mi: 2 ** 20, Ki: 2 ** 10 } as const;
 
-/** For example `12.3Mi`. */
+/** Prints a size, for example `12.3Mi`. */
 export function printBytes(bytes: number): string {
   const unit = UNITS.find((one) => bytes >= UNIT_BYTES[one]);
   if (unit === undefined) return String(Math.ceil(bytes));
@@ -78,24 +78,24 @@ export function printBytes(bytes: number): string {
 }
 
 function findVolumeViolation({ spec }: Pod, { volumes }: PodUsage): string | undefined {
-  const exceeding = (spec.volumes ?? []).filter(isOnDisk).find(({ name, emptyDir }) => {
+  const violator = (spec.volumes ?? []).filter(isOnDisk).find(({ name, emptyDir }) => {
     const limit = parseBytes(emptyDir?.sizeLimit);
     return limit > 0 && (volumes.get(name) ?? 0) > limit;
   });
-  if (exceeding === undefined) return undefined;
-  const used = printBytes(volumes.get(exceeding.name) ?? 0);
-  return `Usage of EmptyDir volume "${exceeding.name}" (${used}) exceeds the limit "${exceeding.emptyDir?.sizeLimit ?? ""}".`;
+  if (violator === undefined) return undefined;
+  const used = printBytes(volumes.get(violator.name) ?? 0);
+  return `Usage of EmptyDir volume "${violator.name}" (${used}) exceeds the limit "${violator.emptyDir?.sizeLimit ?? ""}".`;
 }
 
 function findContainerViolation({ spec }: Pod, { containers }: PodUsage): string | undefined {
-  const exceeding = spec.containers.find((one) => {
+  const violator = spec.containers.find((one) => {
     const limit = parseContainerLimit(one);
     return limit > 0 && (containers.get(one.name) ?? 0) > limit;
   });
-  if (exceeding === undefined) return undefined;
-  const used = printBytes(containers.get(exceeding.name) ?? 0);
-  const limit = exceeding.resources?.limits?.["ephemeral-storage"] ?? "";
-  return `Container ${exceeding.name} (${used}) exceeded its local ephemeral storage limit "${limit}".`;
+  if (violator === undefined) return undefined;
+  const used = printBytes(containers.get(violator.name) ?? 0);
+  const limit = violator.resources?.limits?.["ephemeral-storage"] ?? "";
+  return `Container ${violator.name} (${used}) exceeded its local ephemeral storage limit "${limit}".`;
 }
 
 function describeLargest({ volumes, containers, growth = new Map() }: PodUsage): string {
@@ -104,11 +104,11 @@ function describeLargest({ volumes, containers, growth = new Map() }: PodUsage):
     ...[...volumes].map(([name, bytes]) => ({ what: `volume "${name}"`, bytes })),
     ...[...containers].map(([name, bytes]) => ({ what: `container "${name}"`, bytes })),
   ];
-  const most = all.reduce((one, other) => (other.bytes > one.bytes ? other : one), {
+  const largest = all.reduce((one, other) => (other.bytes > one.bytes ? other : one), {
     what: "",
     bytes: 0,
   });
-  return `${most.what} (${printBytes(most.bytes)})`;
+  return `${largest.what} (${printBytes(largest.bytes)})`;
 }
 
 export function findLimitViolation(pod: Pod, usage: PodUsage): string | undefined {
@@ -127,9 +127,9 @@ function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < pressureBytes(disk);
 }
 
-/** Evicting the pod stops its growth, or all pods together could free enough space. */
-function isHelpful(most: PodUsage, all: readonly PodUsage[], disk: DiskSpace): boolean {
-  if (sum(most.growth?.values() ?? []) >= EVICTION_MIN_BYTES) return true;
+/** Returns whether an eviction helps: the pod grows, or all pods together could free enough space. */
+function doesEvictionHelp(largest: PodUsage, all: readonly PodUsage[], disk: DiskSpace): boolean {
+  if (sum(largest.growth?.values() ?? []) >= EVICTION_MIN_BYTES) return true;
   return sum(all.map(sumUsage)) >= pressureBytes(disk) - disk.freeBytes;
 }
 
@@ -141,11 +141,11 @@ export function selectVictim(
   const all = [...usages].map(([uid, usage]) => {
     return { uid, usage, bytes: sumUsage(usage) + sum(usage.growth?.values() ?? []) };
   });
-  const [most] = all.sort((one, other) => other.bytes - one.bytes);
-  if (most === undefined || most.bytes < EVICTION_MIN_BYTES) return undefined;
-  if (!isHelpful(most.usage, [...usages.values()], disk)) return undefined;
-  const message = `The node was low on resource: ephemeral-storage. ${printBytes(disk.freeBytes)} of ${printBytes(disk.sizeBytes)} were left, and this pod used most (${printBytes(most.bytes)}); most of it is in ${describeLargest(most.usage)}.`;
-  return { uid: most.uid, message };
+  const [largest] = all.sort((one, other) => other.bytes - one.bytes);
+  if (largest === undefined || largest.bytes < EVICTION_MIN_BYTES) return undefined;
+  if (!doesEvictionHelp(largest.usage, [...usages.values()], disk)) return undefined;
+  const message = `The node was low on resource: ephemeral-storage. ${printBytes(disk.freeBytes)} of ${printBytes(disk.sizeBytes)} were left, and this pod used most (${printBytes(largest.bytes)}); most of it is in ${describeLargest(largest.usage)}.`;
+  return { uid: largest.uid, message };
 }
 
 export function isWalkDue(
@@ -155,9 +155,9 @@ export function isWalkDue(
   if (last === undefined) return true;
   const sinceMs = now.atMs - last.atMs;
   if (sinceMs < WALK_INTERVAL_MIN_MS) return false;
-  const written = last.freeBytes - now.freeBytes;
+  const writtenBytes = last.freeBytes - now.freeBytes;
   return (
-    written >= Math.max(last.headroomBytes / 2, NORMAL_WRITES_BYTES) ||
+    writtenBytes >= Math.max(last.headroomBytes / 2, NORMAL_WRITES_BYTES) ||
     isLow(now) ||
     sinceMs >= WALK_INTERVAL_MAX_MS
   );
