@@ -30,7 +30,7 @@ describe("a layout of version 3", () => {
   ] as const satisfies TopologyRequest["devices"];
 
   function fixedPlaces(topology: Topology): readonly string[] {
-    return printPlaces(topology.fixed);
+    return printPlaces(topology.fixedAddresses);
   }
 
   test("has its devices in order behind ports, before its NICs; conventional ones beside the ports, from above", () => {

@@ -367,7 +367,7 @@ describe("a layout of version 2", () => {
     },
   ] as const)("$name", ({ given: input, agent, places, ports }) => {
     const topology = planned(aRequest({ version: 2, ...input }));
-    expect([...topology.fixed.values()].map(printPciAddress)).toEqual([agent]);
+    expect([...topology.fixedAddresses.values()].map(printPciAddress)).toEqual([agent]);
     expect(printAddresses(topology)).toEqual(places);
     expect(topology.ports).toHaveLength(ports);
   });
@@ -376,7 +376,7 @@ describe("a layout of version 2", () => {
     const nics = [aNic("a", { requested: at("0000:01:00.0") })];
     const topology = planned(aRequest({ version: 2, nics, reserve: 1 }));
     expect(printAddresses(topology)).toEqual({ a: "0000:01:00.0" });
-    expect(printPlaces(topology.fixed)).toEqual(["guestAgent 0000:02:00.0"]);
+    expect(printPlaces(topology.fixedAddresses)).toEqual(["guestAgent 0000:02:00.0"]);
     expect(topology.ports).toHaveLength(3);
   });
 
@@ -433,7 +433,7 @@ class Remembered {
   }
 
   #plug(name: string): void {
-    const fixed = planned(aRequest({ version: this.#version })).fixed;
+    const fixed = planned(aRequest({ version: this.#version })).fixedAddresses;
     const used = new Set([...fixed.values(), ...this.places.values()].map(({ bus }) => bus));
     const buses = Array.from({ length: this.#ports }, (_unused, index) => index + 1);
     const bus = buses.find((candidate) => !used.has(candidate));
@@ -444,7 +444,7 @@ class Remembered {
   #restart(reserve: number): void {
     const nics = [...this.places].map(([name, retained]) => aNic(name, { previous: retained }));
     const request = aRequest({ version: this.#version, nics, reserve, vcpus: 2 });
-    const { ports, addresses, fixed } = planned(request);
+    const { ports, nicAddresses: addresses, fixedAddresses: fixed } = planned(request);
     for (const [name, place] of addresses) this.places.set(name, place);
     if (ports.length < this.places.size + fixed.size + reserve)
       this.violations.push("the reserve is too small");
