@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { harmless, onlyBuilt, quantity, oneOf, unbuilt } from "./notation.ts";
+import { harmless, supportedValues, quantity, oneOf, unbuilt } from "./notation.ts";
 import { listQuantities, schemaFields, unactedFields } from "./walk.ts";
 
 const SCHEMA = {
@@ -42,7 +42,7 @@ test("a schema without properties has no fields", () => {
 
 test("names only the topmost unsupported path", () => {
   const value = { name: "a", kept: { inner: "b" }, missing: "c", broken: "d" };
-  expect(unactedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.list])).toEqual([
+  expect(unactedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.level])).toEqual([
     ["kept", "harmless"],
     ["missing", "unbuilt"],
   ]);
@@ -52,7 +52,7 @@ test("names only the topmost unsupported path", () => {
 const PARTLY = {
   type: "object",
   properties: {
-    bus: { type: "string", ...onlyBuilt(oneOf("", "sata"), "use sata") },
+    bus: { type: "string", ...supportedValues(oneOf("", "sata"), "use sata") },
     sizes: { type: "object", additionalProperties: quantity("Size.") },
     disks: { type: "array", items: { type: "object", properties: { size: quantity("Size.") } } },
   },

@@ -107,8 +107,8 @@ const ROOT_COMPLEX_ADDRESSES = slotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SL
 const ADDRESSES_BESIDE_PORTS = ROOT_COMPLEX_ADDRESSES.toReversed();
 const DISPLAY_ADDRESSES = slotAddresses(0, FIRST_SLOT - 1, FIRST_SLOT - 1);
 
-export function hasPorts({ family, isOnRootComplex: onRootComplex }: Machine): boolean {
-  return family === "q35" && !onRootComplex;
+export function hasPorts({ family, isOnRootComplex }: Machine): boolean {
+  return family === "q35" && !isOnRootComplex;
 }
 
 export function defaultAddresses(machine: Machine): readonly PciAddress[] {
@@ -147,9 +147,9 @@ function canBeConventional(bus: number): boolean {
   return (bus - 1) % FUNCTIONS_PER_SLOT !== 0;
 }
 
-function portProblem(address: PciAddress, onRootComplex: boolean): string | undefined {
+function portProblem(address: PciAddress, isOnRootComplex: boolean): string | undefined {
   const { bus, slot } = address;
-  if (onRootComplex) return "the VM has no PCIe ports: its devices are on the root complex";
+  if (isOnRootComplex) return "the VM has no PCIe ports: its devices are on the root complex";
   if (bus > PORTS_MAX) return `the last bus is ${String(PORTS_MAX)}`;
   if (address.function !== 0) return "only function 0 of a slot can be used";
   if (slot === 0 || canBeConventional(bus)) return undefined;
@@ -167,9 +167,9 @@ function slotProblem(address: PciAddress, last: number): string | undefined {
 }
 
 export function findAddressProblem(address: PciAddress, machine: Machine): string | undefined {
-  const { family, isOnRootComplex: onRootComplex } = machine;
+  const { family, isOnRootComplex } = machine;
   if (address.bus === 0) {
     return slotProblem(address, family === "pc" ? LAST_SLOT : LAST_ROOT_COMPLEX_SLOT);
   }
-  return family === "pc" ? "only bus 0 exists" : portProblem(address, onRootComplex);
+  return family === "pc" ? "only bus 0 exists" : portProblem(address, isOnRootComplex);
 }

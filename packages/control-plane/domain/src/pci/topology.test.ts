@@ -60,7 +60,7 @@ describe("a layout of version 1", () => {
     },
     {
       name: "has no port where everything sits on the root complex",
-      given: { nics: [aNic("a"), aNic("b")], onRootComplex: true },
+      given: { nics: [aNic("a"), aNic("b")], isOnRootComplex: true },
       places: { a: "0000:00:02.0", b: "0000:00:03.0" },
       ports: 0,
     },
@@ -84,7 +84,7 @@ describe("a layout of version 1", () => {
     },
     {
       name: "moves a NIC out of the last slot of the root complex, which is the chipset's",
-      given: { nics: [aNic("a", { previous: at("0000:00:1f.0") })], onRootComplex: true },
+      given: { nics: [aNic("a", { previous: at("0000:00:1f.0") })], isOnRootComplex: true },
       places: { a: "0000:00:02.0" },
       ports: 0,
     },
@@ -189,7 +189,7 @@ describe("a layout of version 1", () => {
       says: "only slots 2 to 31, function 0, can be used",
     },
     {
-      given: { onRootComplex: true },
+      given: { isOnRootComplex: true },
       requested: "0000:05:00.0",
       says: "the VM has no PCIe ports: its devices are on the root complex",
     },
@@ -353,7 +353,7 @@ describe("a layout of version 2", () => {
     },
     {
       name: "has it in the first slot of the root complex",
-      given: { nics: [aNic("a")], onRootComplex: true },
+      given: { nics: [aNic("a")], isOnRootComplex: true },
       agent: "0000:00:02.0",
       places: { a: "0000:00:03.0" },
       ports: 0,
