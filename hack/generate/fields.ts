@@ -36,8 +36,8 @@ function tableOfValues(fields: readonly SchemaField[]): string {
 /** `note` states that the page is generated. */
 export function renderFields(note: string): string {
   const fields = vmFields();
-  const of = (list: SchemaField["list"]): readonly SchemaField[] =>
-    fields.filter((field) => field.list === list);
+  const of = (list: SchemaField["level"]): readonly SchemaField[] =>
+    fields.filter((field) => field.level === list);
   return [
     `# Fields of a VM\n\n${note}`,
     "Every field of KubeVirt's VirtualMachine is known: its schema is checked, `kubectl explain` describes it, and a\n",

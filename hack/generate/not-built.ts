@@ -23,7 +23,7 @@ function shortNameOf(path: string): string {
 }
 
 export function listNotBuilt(): string {
-  const refused = vmFields().filter(({ list }) => list === "unbuilt");
+  const refused = vmFields().filter(({ level }) => level === "unbuilt");
   const names = refused
     .filter((field) => !refused.some((other) => isBelow(field, other)))
     .map(({ path }) => nameOf(path));

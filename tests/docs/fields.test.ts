@@ -37,7 +37,7 @@ test("every supported field is named by code that implements it", () => {
   const isLeaf = ({ path }: SchemaField): boolean =>
     !fields.some((other) => other.path.startsWith(`${path}.`));
   const unread = fields
-    .filter((field) => field.list === "acted" && isLeaf(field) && !AROUND_GUEST.test(field.path))
+    .filter((field) => field.level === "acted" && isLeaf(field) && !AROUND_GUEST.test(field.path))
     .map(({ path }) => path)
     .filter(
       (path) =>

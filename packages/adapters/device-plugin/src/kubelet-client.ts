@@ -8,9 +8,8 @@ import {
 } from "@grpc/grpc-js";
 import type { Clock } from "@patchbay/base";
 
-/** Milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Limit of the kubelet's own clients. Source: kubelet podresources, defaultPodResourcesMaxSize */
+/** Maximum size of a message, as in kubelet's own clients. Source: kubelet podresources, defaultPodResourcesMaxSize */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 const OPTIONS = {
@@ -25,7 +24,7 @@ interface KubeletRequest {
   readonly request: object;
 }
 
-/** @throws the ServiceError if the kubelet is unreachable, too slow, or refuses */
+/** Calls kubelet. @throws the ServiceError if kubelet is unreachable, too slow, or rejects the request */
 export async function callKubelet<Answer>(
   socket: string,
   { service, method, request }: KubeletRequest,
@@ -37,7 +36,7 @@ export async function callKubelet<Answer>(
     if (error === null) resolve(response as Answer); // the type in the .proto
     else reject(error);
   };
-  // The types in the .proto.
+  // The .proto file defines these types.
   const {
     path,
     requestSerialize: to,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a device, with a copy of its node for containers, because a container runtime passes owner and mode of the
-// node's file on.
+// Offers a device. Containers get a copy of its node, because a container runtime passes on owner and mode of the file.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";
@@ -30,10 +29,10 @@ export interface DeviceOfferOptions {
 /** Offers a device until aborted, like {@link runOffer}. */
 export function offerDevice(
   offer: DeviceOffer,
-  how: DeviceOfferOptions,
+  options: DeviceOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  return runOffer(new DeviceSupply(offer, how), how, signal);
+  return runOffer(new DeviceSupply(offer, options), options, signal);
 }
 
 class DeviceSupply implements Supply {
@@ -44,11 +43,11 @@ class DeviceSupply implements Supply {
   readonly #path: string;
   #copying: Promise<unknown> = Promise.resolve();
 
-  constructor(offer: DeviceOffer, how: DeviceOfferOptions) {
+  constructor(offer: DeviceOffer, options: DeviceOfferOptions) {
     this.offer = offer;
-    this.#options = how;
-    this.#files = how.deps.files;
-    this.#path = join(how.places.hostRoot, offer.path);
+    this.#options = options;
+    this.#files = options.deps.files;
+    this.#path = join(options.places.hostRoot, offer.path);
     this.watchedDirectory = dirname(this.#path);
   }
 
@@ -66,7 +65,10 @@ class DeviceSupply implements Supply {
     throw new AppError("DEVICE_MISSING", { resource, path });
   }
 
-  /** Serialized; each run checks again, because the previous one may have run before a change. */
+  /**
+   * Updates the copy. Calls run one after the other, and each checks again, because the previous one may have preceded
+   * a change.
+   */
   #copyDevice(log: Logger): Promise<boolean> {
     const { places, user, deps } = this.#options;
     const path = copyPath(this.offer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers directories of vhost-user sockets: one for each pod, deleted after the pod, and all together for the node's
+// Offers directories of vhost-user sockets: one per pod, deleted after the pod, and all together for the node's
 // dataplane.
 import { messageOf, KeyedMutex, type Logger } from "@patchbay/base";
 
@@ -27,9 +27,12 @@ interface SweepPlan {
   readonly suspects: readonly string[];
 }
 
-/** Requires two checks without a user, because the kubelet lists a pod a little after it requested the devices. */
-export function planSweep({ existing: there, inUse, suspects }: SweepFacts): SweepPlan {
-  const free = there.filter((id) => !inUse.has(id));
+/**
+ * Plans deletions. A directory must be unused at two checks, because kubelet lists a pod a little after it requested
+ * the devices.
+ */
+export function planSweep({ existing, inUse, suspects }: SweepFacts): SweepPlan {
+  const free = existing.filter((id) => !inUse.has(id));
   return {
     unused: free.filter((id) => suspects.has(id)),
     suspects: free.filter((id) => !suspects.has(id)),
@@ -43,7 +46,7 @@ interface DirectoryOfferOptions {
 
 interface SocketOfferOptions extends DirectoryOfferOptions {
   readonly deps: DirectoryOfferOptions["deps"] & { readonly podDevices: PodDevices };
-  /** Milliseconds between checks which directories pods still use. */
+  /** Milliseconds between checks for directories that pods still use. */
   readonly sweepEveryMs: number;
 }
 
@@ -62,12 +65,12 @@ class SocketSupply implements Supply {
     return Promise.resolve(true);
   }
 
-  /** Directories are created on demand, but a node without the parents offers none. */
+  /** Creates the parents, without which a node offers no directories. Directories are created on demand. */
   prepare(): Promise<void> {
     return this.#deps.directories.makeParents();
   }
 
-  /** Recreates the directory, so that files of the previous pod are gone. */
+  /** Recreates the directories, so that files of previous pods are deleted. */
   async allocate(ids: readonly string[]): Promise<ContainerAllocation> {
     const { directories } = this.#deps;
     const made = ids.map((id) =>
@@ -82,15 +85,18 @@ class SocketSupply implements Supply {
     return allocateDirectories(ids);
   }
 
-  /** Ignores directories of others, for example of a standalone machine on the same host. */
+  /**
+   * Deletes unused directories, except those of other installations, for example of a standalone machine on the same
+   * host.
+   */
   async sweep(log: Logger): Promise<void> {
     const { directories, podDevices } = this.#deps;
     const own = new Set(listDevices(this.offer, true).map(({ ID }) => ID));
-    const there = (await directories.list()).filter((id) => own.has(id));
+    const existing = (await directories.list()).filter((id) => own.has(id));
     const inUse =
-      there.length === 0 ? new Set<string>() : await podDevices.listUsed(this.offer.resource);
+      existing.length === 0 ? new Set<string>() : await podDevices.listUsed(this.offer.resource);
     const { unused: deletable, suspects } = planSweep({
-      existing: there,
+      existing,
       inUse,
       suspects: this.#suspects,
     });
@@ -105,7 +111,7 @@ class SocketSupply implements Supply {
   }
 }
 
-/** Runs until aborted; logs each failure once. */
+/** Sweeps until aborted, and logs each failure once. */
 async function sweepPeriodically(
   supply: SocketSupply,
   { deps, sweepEveryMs }: SocketOfferOptions,
@@ -130,20 +136,23 @@ async function sweepPeriodically(
 /** Offers directories until aborted, and deletes those of deleted pods. */
 export async function offerSockets(
   offer: Offer,
-  how: SocketOfferOptions,
+  options: SocketOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const supply = new SocketSupply(offer, how);
-  await Promise.all([runOffer(supply, how, signal), sweepPeriodically(supply, how, signal)]);
+  const supply = new SocketSupply(offer, options);
+  await Promise.all([
+    runOffer(supply, options, signal),
+    sweepPeriodically(supply, options, signal),
+  ]);
 }
 
 /** Offers all directories of the node together until aborted. */
 export function offerAllSockets(
   offer: Offer,
-  how: DirectoryOfferOptions,
+  options: DirectoryOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const prepare = (): Promise<void> => how.deps.directories.makeParents();
+  const prepare = (): Promise<void> => options.deps.directories.makeParents();
   const supply: Supply = {
     offer,
     exists: () => Promise.resolve(true),
@@ -153,5 +162,5 @@ export function offerAllSockets(
       return ALL_DIRECTORIES_ALLOCATION;
     },
   };
-  return runOffer(supply, how, signal);
+  return runOffer(supply, options, signal);
 }

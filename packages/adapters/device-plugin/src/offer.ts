@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pure description of an offer: its devices, and what a container gets.
+// Devices of an offer, and what a container gets. Pure.
 import { join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError, type Logger } from "@patchbay/base";
 
 import type { AllocateRequest, ContainerAllocation, DeviceState, Mount } from "./protocol.ts";
 
-/** Copies of device nodes for launchers. Like devices, they do not survive a reboot. */
+/** Directory of the nodes' copies for launchers. Like device nodes, they do not survive a reboot. */
 const COPY_DIRECTORY = "/run/patchbay/devices";
 
 export interface Offer {
-  /** For example `devices.kubevirt.io/kvm`. */
+  /** Name of the resource, for example `devices.kubevirt.io/kvm`. */
   readonly resource: string;
   readonly count: number;
 }
@@ -26,12 +26,12 @@ export function offerName({ resource }: Pick<Offer, "resource">): string {
   return resource.slice(resource.lastIndexOf("/") + 1);
 }
 
-/** Path on the node of the copy, which the launchers' user owns. */
+/** Returns the path of the copy on the node, which the launchers' user owns. */
 export function copyPath(offer: DeviceOffer): string {
   return join(COPY_DIRECTORY, offerName(offer));
 }
 
-/** Devices as the kubelet counts them; all are healthy if the resource exists. */
+/** Lists devices as kubelet counts them; all are healthy if the resource exists. */
 export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
   const name = offerName(offer);
   const health = exists ? "Healthy" : "Unhealthy";
@@ -41,7 +41,7 @@ export function listDevices(offer: Offer, exists: boolean): readonly DeviceState
   }));
 }
 
-/** @throws AppError with DEVICE_UNKNOWN for a device that was never offered */
+/** Checks the requested devices. @throws AppError with DEVICE_UNKNOWN for a device that was never offered */
 export function requireKnownDevices(offer: Offer, { containerRequests }: AllocateRequest): void {
   const known = new Set(listDevices(offer, true).map(({ ID }) => ID));
   const device = containerRequests
@@ -53,14 +53,14 @@ export function requireKnownDevices(offer: Offer, { containerRequests }: Allocat
 
 export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] };
 
-/** Mounts the copy at the device's own path, once, however many were requested. */
+/** Allocates the copy under the device's path. Several requested devices give the container one node. */
 export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
   const device = { containerPath: path, hostPath: copyPath(offer), permissions };
   return { devices: [device], mounts: [] };
 }
 
-/** Mounts the shown directories read-only, under the paths that the dataplane uses. */
+/** Mounts the launchers' directories read-only, under the paths that the dataplane uses. */
 export function allocateDirectories(ids: readonly string[]): ContainerAllocation {
   const mounts = ids.map((id): Mount => {
     const [containerPath, hostPath] = [VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR].map((parent) =>
@@ -71,7 +71,7 @@ export function allocateDirectories(ids: readonly string[]): ContainerAllocation
   return { devices: [], mounts };
 }
 
-/** Directories of all pods, writable for the dataplane. */
+/** Allocation of the directories of all pods, writable for the dataplane. */
 export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
   devices: [],
   mounts: [
@@ -84,19 +84,19 @@ export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
 };
 
 export interface OfferPaths {
-  /** The kubelet's directory, for example `/var/lib/kubelet`. */
+  /** Directory of kubelet, for example `/var/lib/kubelet`. */
   readonly kubeletDir: string;
-  /** The node's `/` as this process sees it: `/`, or for example `/proc/1/root` in a pod. */
+  /** Path under which this process sees the node's `/`: `/`, or for example `/proc/1/root` in a pod. */
   readonly hostRoot: string;
 }
 
 export interface Supply {
   readonly offer: Offer;
-  /** A directory to watch for changes of the resource's existence; unset if it never changes. */
+  /** Directory in which the resource appears and disappears; unset if it always exists. */
   readonly watchedDirectory?: string;
   exists(): Promise<boolean>;
   /** Prepares for requests. Idempotent. */
   prepare(log: Logger): Promise<void>;
-  /** Prepares what a container gets for these devices. @throws AppError if they cannot be assigned */
+  /** Prepares and returns what a container gets for these devices. @throws AppError if they cannot be assigned */
   allocate(ids: readonly string[], log: Logger): Promise<ContainerAllocation>;
 }

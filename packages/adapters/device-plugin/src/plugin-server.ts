@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the device plugin API for one resource, at a socket beside the kubelet's.
+// Serves the device plugin API for one resource, at a socket beside kubelet's.
 import {
   Server,
   ServerCredentials,
@@ -26,13 +26,13 @@ export const PLUGIN_OPTIONS: PluginOptions = {
 
 export interface PluginCallbacks {
   watchersChanged(): void;
-  /** Prepares what a container gets for these devices. @throws if they cannot be assigned */
+  /** Prepares and returns what a container gets for these devices. @throws if they cannot be assigned */
   allocate(ids: readonly string[]): Promise<ContainerAllocation>;
 }
 
 type Watcher = ServerWritableStream<object, { readonly devices: readonly DeviceState[] }>;
 
-/** Server of one resource; the kubelet may reconnect and its socket may move. */
+/** Server of one resource. kubelet may reconnect, and the server's socket may move. */
 export class PluginServer {
   readonly #offer: Offer;
   readonly #hooks: PluginCallbacks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of pods, from the kubelet's pod resources API. Source: kubelet podresources v1
+// Devices of pods, from kubelet's pod resources API. Source: kubelet podresources v1
 import { fileURLToPath } from "node:url";
 import { status, type ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
@@ -7,7 +7,7 @@ import { AppError, messageOf, type Clock } from "@patchbay/base";
 import type { PodDevices } from "@patchbay/core/interfaces";
 import { callKubelet } from "./kubelet-client.ts";
 
-/** Source: kubelet podresources v1 PodResources */
+/** Resources of a pod. Source: kubelet podresources v1 PodResources */
 interface PodResources {
   readonly name: string;
   readonly namespace: string;
@@ -26,7 +26,7 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition; // a service, by its name
 }
 
-/** Other methods would fail in the same way. */
+/** Checks for errors after which other methods would fail in the same way. */
 function isUnreachable(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;
@@ -42,7 +42,7 @@ async function listPods(
   return (await callKubelet<AllPods>(socket, question, clock)).podResources;
 }
 
-/** Lists all pods if the kubelet lacks the method or has it disabled. */
+/** Finds the pod's resources. Lists all pods if kubelet does not serve the method for one pod. */
 async function findPodResources(
   socket: string,
   { namespace, name }: PodName,
@@ -70,7 +70,7 @@ function groupDevices(pod: PodResources | undefined): ReadonlyMap<string, readon
   return new Map([...found].map(([resource, ids]) => [resource, [...ids].toSorted()]));
 }
 
-/** For a node whose kubelet has no device plugins, such as a standalone machine's. */
+/** Creates the adapter for a node whose kubelet has no device plugins, such as a standalone machine's. */
 export function createNoPodDevices(): PodDevices {
   return {
     find: () => Promise.resolve(new Map()),

@@ -3,14 +3,17 @@ import { fileURLToPath } from "node:url";
 import type { ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 
-/** Relative to the kubelet's directory. Source: kubelet deviceplugin v1beta1 constants, DevicePluginPath */
+/**
+ * Directory of plugins, relative to kubelet's directory. Source: kubelet deviceplugin v1beta1 constants,
+ * DevicePluginPath
+ */
 export const DEVICE_PLUGIN_DIRECTORY = "device-plugins";
-/** Source: kubelet deviceplugin v1beta1 constants, KubeletSocket */
+/** File name of kubelet's socket. Source: kubelet deviceplugin v1beta1 constants, KubeletSocket */
 export const KUBELET_SOCKET = "kubelet.sock";
-/** Source: kubelet deviceplugin v1beta1 constants, Version */
+/** Version of the API. Source: kubelet deviceplugin v1beta1 constants, Version */
 export const API_VERSION = "v1beta1";
 
-/** Source: kubelet deviceplugin v1beta1 RegisterRequest */
+/** Registration of a plugin. Source: kubelet deviceplugin v1beta1 RegisterRequest */
 export interface RegisterRequest {
   readonly version: string;
   /** File name of the plugin's socket beside the kubelet's. */
@@ -25,7 +28,7 @@ export interface PluginOptions {
 }
 
 export interface DeviceState {
-  /** At most 63 characters. */
+  /** Identifier of at most 63 characters. */
   readonly ID: string;
   readonly health: "Healthy" | "Unhealthy";
 }

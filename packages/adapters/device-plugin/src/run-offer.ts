@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a resource to the node's kubelet, and registers again after each restart of the kubelet.
+// Offers a resource to the node's kubelet, and registers again after each restart of kubelet.
 import { basename, dirname, join } from "node:path";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
@@ -30,7 +30,7 @@ async function register(
   }
 }
 
-/** A sleep that can be interrupted; wakes between sleeps are not lost. */
+/** Sleep that can be interrupted. Wakes between sleeps are not lost. */
 class Sleeper {
   readonly #clock: Clock;
   #isWoken = false;
@@ -52,7 +52,7 @@ class Sleeper {
       this.#wake = () => {
         awake.abort(new Error("woken"));
       };
-      // The caller checks the reason itself.
+      // The caller checks whether the signal is aborted.
       await this.#clock.sleep(ms, AbortSignal.any([signal, awake.signal])).catch(() => undefined);
       this.#wake = undefined;
     }
@@ -60,9 +60,9 @@ class Sleeper {
   }
 }
 
-/** Milliseconds before registering again with a kubelet that does not connect. */
+/** Milliseconds until another registration with a kubelet that does not connect. */
 const RETRY_MAX_MS = 10_000;
-/** First delay after a failed registration, milliseconds; doubled up to the above. */
+/** Delay after the first failed registration, in milliseconds; doubled up to RETRY_MAX_MS. */
 const RETRY_FIRST_MS = 100;
 
 export interface OfferDeps {
@@ -72,15 +72,15 @@ export interface OfferDeps {
 }
 
 /**
- * Offers the resource until aborted; then the kubelet counts none of it. Failures are logged. Containers retain what
- * they were assigned, because the kubelet assigns it again when it restarts them.
+ * Offers the resource until aborted, when kubelet counts none of it. Failures are logged. Containers retain their
+ * devices, because kubelet assigns them again when it restarts the containers.
  */
 export async function runOffer(
   supply: Supply,
-  how: { readonly places: Pick<OfferPaths, "kubeletDir">; readonly deps: OfferDeps },
+  options: { readonly places: Pick<OfferPaths, "kubeletDir">; readonly deps: OfferDeps },
   signal: AbortSignal,
 ): Promise<void> {
-  const runner = new OfferRunner(supply, how);
+  const runner = new OfferRunner(supply, options);
   try {
     await runner.run(signal);
   } finally {
@@ -137,7 +137,7 @@ class OfferRunner {
     if (this.#isListening) await this.#deps.files.remove(this.#socket);
   }
 
-  /** Idempotent. Returns the delay until the next run if nothing changes, milliseconds. */
+  /** Updates the offer. Idempotent. Returns the delay in milliseconds until the next run if nothing changes. */
   async #reconcile(): Promise<number> {
     const { files, clock } = this.#deps;
     this.#server.setHealthy(await this.#supply.exists());
@@ -155,7 +155,7 @@ class OfferRunner {
       this.#retryMs = RETRY_FIRST_MS;
       return RETRY_MAX_MS;
     } catch (error) {
-      // A dead kubelet may leave its socket behind; the next one recreates it, which triggers another run.
+      // A kubelet that died may leave its socket behind. The next one recreates the socket, which triggers another run.
       this.#logOnce("resource is not offered", messageOf(error));
       const retryMs = this.#retryMs;
       this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
@@ -171,7 +171,7 @@ class OfferRunner {
     );
   }
 
-  /** A starting kubelet removes the sockets of all plugins. */
+  /** Listens unless the socket exists. A starting kubelet removes the sockets of all plugins. */
   async #listen(): Promise<void> {
     const { files } = this.#deps;
     if (this.#isListening && (await files.exists(this.#socket))) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child process that calls one hook by gRPC, without privileges. Its memory for a hook that sends too much is
-// bounded, and its parent kills it at the deadline.
+// Child process that calls a hook by gRPC, without privileges. Its memory for replies is limited, and its parent kills
+// it at the deadline.
 import { fileURLToPath } from "node:url";
 import {
   Client,
@@ -36,7 +36,7 @@ export function loadCallbacks(version: HookVersion): ServiceDefinition {
   return load(`${version}.proto`, `kubevirt.hooks.${version}.Callbacks`);
 }
 
-/** Memory of one HTTP/2 session, MiB. Source: Node.js http2 maxSessionMemory */
+/** Memory of an HTTP/2 session, in MiB. Source: Node.js http2 maxSessionMemory */
 const SESSION_MIB = 4;
 
 const OPTIONS = {
@@ -47,7 +47,7 @@ const OPTIONS = {
   "grpc-node.max_session_memory": SESSION_MIB,
 };
 
-// Loaded before privileges are dropped, so that the files may be readable by root only.
+// The files are loaded before privileges are dropped, so that they may be readable by root only.
 const info = loadInfo();
 const callbacks: Readonly<Record<HookVersion, ServiceDefinition>> = {
   v1alpha2: loadCallbacks("v1alpha2"),
@@ -81,12 +81,12 @@ function bytesToText(answer: unknown): object {
     name,
     Buffer.isBuffer(value) ? value.toString("utf8") : (value as unknown),
   ]);
-  return Object.fromEntries(entries) as object; // of names
+  return Object.fromEntries(entries) as object;
 }
 
 function callHook(client: Client, { call, deadline }: HookRequest): Promise<object> {
   const { promise, resolve, reject } = Promise.withResolvers<object>();
-  // The types in the .proto.
+  // The .proto file defines these types.
   const method = findService(call)[call.method] as MethodDefinition<object, unknown>;
   const { path, requestSerialize: to, responseDeserialize: from } = method;
   const answer = (error: ServiceError | null, response?: unknown): void => {
@@ -105,14 +105,14 @@ function toFailure(error: unknown): Extract<Reply, { failure: unknown }>["failur
 export function main(channel: ChildChannel): void {
   let client: Client | undefined;
   channel.onMessage((message) => {
-    const question = message as HookRequest; // the parent is trusted
+    const request = message as HookRequest; // the parent is trusted
     if (client === undefined) {
       const { fd } = channel.claimDescriptor(SOCKET_TOKEN);
       const address = `unix:/proc/self/fd/${String(fd)}`;
       client = new Client(address, credentials.createInsecure(), OPTIONS);
     }
-    const { id } = question;
-    callHook(client, question).then(
+    const { id } = request;
+    callHook(client, request).then(
       (answer) => {
         channel.send({ id, answer });
       },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements HookSidecars. Each sidecar is called by a child process of its own. ADR 0084
+// Implements HookSidecars. A separate child process calls each sidecar, see ADR 0084.
 import { AppError, messageOf, type Clock } from "@patchbay/base";
 import type {
   ChildProcessHandle,
@@ -22,7 +22,7 @@ import {
   type Reply,
 } from "./messages.ts";
 
-/** A socket opened with O_PATH. */
+/** Socket that is opened with O_PATH. */
 interface OpenSocket {
   readonly fd: number;
   close(): void;
@@ -31,27 +31,32 @@ interface OpenSocket {
 export interface HookSidecarsOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
-  /** User of the child, without capabilities: that of the launchers. Unset for the parent's. */
+  /**
+   * User of the child process, which has no capabilities; normally the launchers' user. Unset for the parent's user.
+   */
   readonly identity?: ProcessIdentity;
-  /** Follows no links. @throws AppError with OS_FILE_FAILED if there is no socket, OS_PATH_REFUSED */
+  /**
+   * Opens a hook's socket without following links. @throws AppError with OS_FILE_FAILED if there is no socket,
+   * OS_PATH_REFUSED
+   */
   readonly openSocket: (pod: LauncherPod, container: string) => OpenSocket;
-  /** Deadline of Info, milliseconds. Default 5000. */
+  /** Deadline of Info, in milliseconds. Default 5000. */
   readonly infoTimeoutMs?: number;
-  /** Deadline of other calls, milliseconds. Default 60 000, like KubeVirt. */
+  /** Deadline of other calls, in milliseconds. Default 60 000, like KubeVirt. */
   readonly callTimeoutMs?: number;
 }
 
-const DEFAULTS = { infoTimeoutMs: 5000, callTimeoutMs: 60_000 };
-/** Deadline for the child to load gRPC and drop its privileges, milliseconds. */
+const DEFAULT_TIMEOUTS = { infoTimeoutMs: 5000, callTimeoutMs: 60_000 };
+/** Milliseconds that the child has to load gRPC and drop its privileges. */
 const READY_TIMEOUT_MS = 15_000;
-/** Milliseconds after a call's deadline at which the child counts as stuck. */
+/** Milliseconds after a call's deadline until the child counts as stuck. */
 const STUCK_AFTER_MS = 2000;
 
 const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
-type Settings = HookSidecarsOptions & typeof DEFAULTS;
+type Settings = HookSidecarsOptions & typeof DEFAULT_TIMEOUTS;
 
 /** gRPC statuses of an unreachable hook. Source: gRPC core, "Status codes and their use in gRPC" */
 const UNREACHABLE_STATUSES: readonly string[] = ["UNAVAILABLE", "CANCELLED"];
@@ -111,7 +116,7 @@ class ChildSidecar implements HookSidecar {
   }
 
   #invalidAnswer(call: string): never {
-    const reason = "it answers nothing that can be read";
+    const reason = "its reply is malformed";
     throw new AppError("HOOK_FAILED", { hook: this.#container, call, reason });
   }
 
@@ -144,23 +149,23 @@ class ChildSidecar implements HookSidecar {
     }
     this.#pending.set(id, resolve);
     this.#child.send({ id, call, deadline: clock.now() + timeoutMs });
-    const over = new AbortController();
-    // A hook may keep the child too busy to notice its own deadline.
-    const late = clock.sleep(timeoutMs + STUCK_AFTER_MS, over.signal).then(
+    const finished = new AbortController();
+    // A hook may keep the child too busy to notice the deadline.
+    const timeout = clock.sleep(timeoutMs + STUCK_AFTER_MS, finished.signal).then(
       (): Reply => ({ id, failure: { status: "DEADLINE_EXCEEDED", reason: "" } }),
       () => promise,
     );
     try {
-      const reply = await Promise.race([promise, late]);
+      const reply = await Promise.race([promise, timeout]);
       if (this.#pending.delete(id)) this.#child.kill();
       return reply;
     } finally {
-      over.abort(new Error("it has answered"));
+      finished.abort(new Error("it has answered"));
     }
   }
 }
 
-/** A hook without a socket is unreachable, like one that does not listen. */
+/** Opens the hook's socket. A hook without a socket is unreachable, like one that does not listen. */
 function openHookSocket(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
   try {
     return settings.openSocket(pod, container);
@@ -173,7 +178,7 @@ function openHookSocket(pod: LauncherPod, container: string, settings: Settings)
 }
 
 export function createHookSidecars(options: HookSidecarsOptions): HookSidecars {
-  const settings = { ...DEFAULTS, ...options };
+  const settings = { ...DEFAULT_TIMEOUTS, ...options };
   const { starter, identity } = options;
   return {
     connect: async (pod, container) => {

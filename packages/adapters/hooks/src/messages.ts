@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between the parent and the child that calls a hook. The parent validates them, because the child has
-// parsed input of a hostile pod. Pure.
+// Messages between the parent and the child that calls a hook. The parent validates them, because the child parses
+// input from a hostile pod. Pure.
 import { isJsonObject } from "@patchbay/api/json";
 import type { HookInfo, HookVersion } from "@patchbay/core/interfaces";
 
@@ -26,11 +26,11 @@ export type HookCall =
 export interface HookRequest {
   readonly id: number;
   readonly call: HookCall;
-  /** Milliseconds since 1970. */
+  /** Deadline in milliseconds since 1970. */
   readonly deadline: number;
 }
 
-/** The hook's own message, or a failure. */
+/** Reply with the hook's message or a failure. */
 export type Reply =
   | { readonly id: number; readonly answer: object }
   | { readonly id: number; readonly failure: Failure };
@@ -40,7 +40,7 @@ export interface Failure {
   readonly reason: string;
 }
 
-/** Bytes of a gRPC message. */
+/** Maximum size of a gRPC message, in bytes. */
 export const ANSWER_BYTES_MAX = 1024 * 1024;
 const REASON_MAX = 300;
 const NAMES_MAX = 32;
@@ -55,7 +55,7 @@ export function sanitizeReason(reason: string): string {
   return reason.replaceAll(/\p{Cc}+/gu, " ").slice(0, REASON_MAX);
 }
 
-/** Undefined if it is invalid; the child may be compromised. */
+/** Parses a reply; undefined if it is invalid, because the child may be compromised. */
 export function parseReply(message: unknown): Reply | undefined {
   if (!isJsonObject(message) || typeof message["id"] !== "number") return undefined;
   const { id, answer, failure } = message;
@@ -70,7 +70,7 @@ function limitedList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value.slice(0, NAMES_MAX) : [];
 }
 
-/** Undefined if it is invalid. */
+/** Parses the answer of Info; undefined if it is invalid. */
 export function parseInfo(answer: object): HookInfo | undefined {
   if (!isJsonObject(answer) || !isText(answer["name"])) return undefined;
   const { name, versions, hookPoints } = answer;
@@ -89,13 +89,13 @@ export function parseInfo(answer: object): HookInfo | undefined {
   };
 }
 
-/** Undefined if it is invalid. */
+/** Parses the answer of OnDefineDomain; undefined if it is invalid. */
 export function parseDomainXml(answer: object): string | undefined {
   const text = isJsonObject(answer) ? answer["domainXML"] : undefined;
   return isText(text) && text !== "" ? text : undefined;
 }
 
-/** Undefined if it is invalid. */
+/** Parses the answer of PreCloudInitIso; undefined if it is invalid. */
 export function parseCloudInit(
   answer: object,
 ): { readonly data: string; readonly noCloudSource: string } | undefined {

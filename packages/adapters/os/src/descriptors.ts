@@ -24,8 +24,9 @@ export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: 
 let isSealed = false;
 
 /**
- * Keeps descriptors that this process inherited from programs that it starts. Node.js does so only for descriptors
- * that it opened itself, and for the first few others. Call it before each start; only the first call has an effect.
+ * Prevents programs started later from inheriting descriptors that this process inherited. Node.js does so only for
+ * descriptors that it opened itself, and for the first few others. Call it before each start; only the first call has
+ * an effect.
  */
 export function sealDescriptors(): void {
   if (isSealed) return;

@@ -5,19 +5,19 @@ import { checkedFd } from "./descriptors.ts";
 import { toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";
 
-/** Links to return at most; a pod has a few per NIC. */
+/** Maximum number of links to return; a pod has a few per NIC. */
 const LINKS_MAX = 1000;
-/** Columns of a line. Source: linux net/core/net-procfs.c */
-const RECEIVED = 0;
-const TRANSMITTED = 8;
-const COLUMNS = 16;
+/** Indexes of the columns of a line. Source: linux net/core/net-procfs.c */
+const RECEIVED_COLUMN = 0;
+const TRANSMITTED_COLUMN = 8;
+const COLUMN_COUNT = 16;
 
-function parseDirection(numbers: readonly number[], from: number): DirectionCounts {
-  const [bytes = 0, packets = 0, errors = 0, dropped = 0] = numbers.slice(from);
+function parseDirection(numbers: readonly number[], firstColumn: number): DirectionCounts {
+  const [bytes = 0, packets = 0, errors = 0, dropped = 0] = numbers.slice(firstColumn);
   return { bytes, packets, errors, dropped };
 }
 
-/** A name may contain a colon, as names of aliases did. */
+/** Parses a line. The last colon ends the name, because names of aliases contained colons. */
 function parseLine(line: string): LinkCounts | undefined {
   const end = line.lastIndexOf(":");
   const numbers = line
@@ -25,11 +25,11 @@ function parseLine(line: string): LinkCounts | undefined {
     .trim()
     .split(/\s+/)
     .map(Number);
-  if (end < 0 || numbers.length !== COLUMNS || numbers.some(Number.isNaN)) return undefined;
+  if (end < 0 || numbers.length !== COLUMN_COUNT || numbers.some(Number.isNaN)) return undefined;
   return {
     name: line.slice(0, end).trim(),
-    received: parseDirection(numbers, RECEIVED),
-    transmitted: parseDirection(numbers, TRANSMITTED),
+    received: parseDirection(numbers, RECEIVED_COLUMN),
+    transmitted: parseDirection(numbers, TRANSMITTED_COLUMN),
   };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Netlink and link changes in network namespaces, through the addon.
+// Netlink requests, and watches of links in network namespaces, by the native addon.
 import type {
   LinkChanges,
   LinkWatch,
@@ -14,14 +14,14 @@ import { osNative } from "./native.ts";
 import { Throttle } from "./throttle.ts";
 
 class WatchedNamespace implements WatchedLinks {
-  readonly #changed: (links: LinkChanges) => void;
+  readonly #onChange: (links: LinkChanges) => void;
   readonly #watch: number;
   readonly #throttle = new Throttle();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(netnsFd: number, changed: (links: LinkChanges) => void) {
-    this.#changed = changed;
+  constructor(netnsFd: number, onChange: (links: LinkChanges) => void) {
+    this.#onChange = onChange;
     this.#watch = osNative().watchLinks(netnsFd, () => {
       this.#onReadable();
     });
@@ -37,7 +37,7 @@ class WatchedNamespace implements WatchedLinks {
     osNative().cancelLinks(this.#watch);
   }
 
-  /** Also called after a pause: reports what changed meanwhile, or listens again if nothing did. */
+  /** Reports changes, or listens again if there are none. Also called after a pause. */
   #onReadable(): void {
     if (this.#isClosed) return;
     const { links, isComplete } = osNative().readLinks(this.#watch);
@@ -48,17 +48,17 @@ class WatchedNamespace implements WatchedLinks {
     this.#timer = setTimeout(() => {
       this.#onReadable();
     }, this.#throttle.nextMs());
-    this.#changed(isComplete ? links : "unknown");
+    this.#onChange(isComplete ? links : "unknown");
   }
 }
 
 export function createLinkWatch(): LinkWatch {
   return {
-    watch(netns, changed, signal): WatchedLinks {
+    watch(netns, onChange, signal): WatchedLinks {
       if (signal.aborted) return { catchUp: () => undefined };
       let watched: WatchedNamespace;
       try {
-        watched = new WatchedNamespace(checkedFd(netns), changed);
+        watched = new WatchedNamespace(checkedFd(netns), onChange);
       } catch (error) {
         throw toFileError(error, "watch", `network namespace ${netns.inode}`);
       }
@@ -74,7 +74,7 @@ export function createLinkWatch(): LinkWatch {
   };
 }
 
-/** Source: linux/netlink.h */
+/** Numbers of the protocols. Source: linux/netlink.h */
 const PROTOCOLS: Readonly<Record<NetlinkProtocol, number>> = { route: 0, netfilter: 12 };
 
 async function withNetns<T>(netns: NetnsHandle, call: (fd: number) => Promise<T>): Promise<T> {
@@ -96,8 +96,8 @@ export function createNetlink(): Netlink {
       withNetns(netns, async (fd) => osNative().sendFrames(fd, link, frames)),
     exchangeFrames: async ({ ports, sends, tests, ms }) => {
       try {
-        const opened = ports.map(({ netns, link }) => ({ netnsFd: checkedFd(netns), link }));
-        return await osNative().exchangeFrames(opened, sends, tests, ms);
+        const portFds = ports.map(({ netns, link }) => ({ netnsFd: checkedFd(netns), link }));
+        return await osNative().exchangeFrames(portFds, sends, tests, ms);
       } catch (error) {
         throw toFileError(error, "netlink", "frames");
       }

@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
 import type { Namespaces } from "@patchbay/core/interfaces";
 import { errnoOf, isMissing, toFileError } from "./files/file-errors.ts";
 
-/** Source: linux/magic.h NSFS_MAGIC */
+/** File system type of namespaces. Source: linux/magic.h NSFS_MAGIC */
 const NSFS_MAGIC = 0x6e736673;
 
 function openPath(path: string): number | undefined {
@@ -15,7 +15,10 @@ function openPath(path: string): number | undefined {
   }
 }
 
-/** Inode of a process's network namespace, decimal; by default of this process. @throws AppError with OS_FILE_FAILED */
+/**
+ * Returns the decimal inode of a process's network namespace, by default of this process. @throws AppError with
+ * OS_FILE_FAILED
+ */
 export function readNetnsInode(pid?: number): string {
   const path = `/proc/${pid === undefined ? "self" : String(pid)}/ns/net`;
   const netns = createNamespaces().open(path);
@@ -29,7 +32,7 @@ export function createNamespaces(): Namespaces {
     open: (path) => {
       const fd = openPath(path);
       if (fd === undefined) return undefined;
-      // Checks the descriptor, because the path may name another file by now.
+      // The descriptor is checked, because the path may name another file by now.
       if (statfsSync(`/proc/self/fd/${String(fd)}`).type !== NSFS_MAGIC) {
         closeSync(fd);
         return undefined;

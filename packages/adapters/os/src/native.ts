@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of the addon in native/; the only file that loads it.
+// Types of the addon in native/. Only this file loads the addon.
 import { createRequire } from "node:module";
 
-/** Source: unix(7) SO_PEERCRED */
+/** Process at the other end of a socket. Source: unix(7) SO_PEERCRED */
 export interface Peer {
   /** 0 if the process is in no pid namespace that this process sees. */
   readonly pid: number;
@@ -17,7 +17,7 @@ export interface LinksRead {
 
 export interface FrameTest {
   readonly offset: number;
-  /** 1, 2 or 4 bytes, big-endian. */
+  /** Size of the value in bytes: 1, 2 or 4, big-endian. */
   readonly size: number;
   readonly value: number;
 }
@@ -36,15 +36,21 @@ export interface FramesRead {
 export interface OsNative {
   /** Opens `path` below an open directory, without following symbolic links. Source: openat2(2) */
   openBeneath(directoryFd: number, path: string, kind: "path" | "directory" | "read"): number;
-  /** Follows symbolic links. Source: setxattr(2) */
+  /** Sets an extended attribute; follows symbolic links. Source: setxattr(2) */
   setAttribute(path: string, name: string, value: string): void;
   /** Connects to an O_PATH socket without blocking, and returns the listening process. */
   connectPeer(socketFd: number): Peer;
-  /** Whether the open file was locked; the kernel releases it with the last copy of the descriptor. Source: flock(2) */
+  /**
+   * Locks the open file and returns whether this succeeded. The kernel unlocks it with the last copy of the descriptor.
+   * Source: flock(2)
+   */
   lockDescriptor(fd: number): boolean;
   /** Marks all open descriptors close-on-exec. */
   sealDescriptors(): void;
-  /** Removes a tree of any depth, even if it is immutable, following no symbolic links. EBUSY: a mount in it remains. */
+  /**
+   * Removes a tree of any depth, even if it is immutable, without following symbolic links. Fails with EBUSY if a mount
+   * in it remains.
+   */
   removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
   sendDescriptor(endFd: number, fd: number, token: number): void;
@@ -52,12 +58,13 @@ export interface OsNative {
   /** Returns a pidfd. Source: pidfd_open(2) */
   openProcess(pid: number): number;
   hasEnded(pidfd: number): boolean;
-  /** Calls `ended` once when the process has ended. Copies the descriptor. Returns the number for `cancelEnd`. */
+  /** Calls `ended` once, when the process has ended. Copies the descriptor. Returns the number for `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
-   * Starts a program in a session of its own, on another thread. `env` is KEY=VALUE. The program gets `fds` as 3, 4,
-   * ...; they may be closed at once. The caller closes the pipes and the pidfd. Source: vfork(2)
+   * Starts a program in a separate session, on another thread. `env` has entries KEY=VALUE. The program gets `fds` as
+   * descriptors 3, 4, ...; the caller may close them at once. The caller closes the pipes and the pidfd. Source:
+   * vfork(2)
    */
   startProgram(
     argv: readonly string[],
@@ -66,41 +73,48 @@ export interface OsNative {
     hasInput: boolean,
     diesWithParent: boolean,
   ): {
-    /** -1 without input. */
+    /** Descriptor of the input pipe; -1 without input. */
     readonly input: number;
     readonly output: number;
     readonly errors: number;
     readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
   };
-  /** The code, or -1 and the signal; and whether other processes are left in its group. Call it once, after its end. */
+  /**
+   * Returns the exit code, or -1 and the signal, and whether other processes remain in the group. Call it once, after
+   * the end.
+   */
   reapProgram(pid: number): {
     readonly code: number;
     readonly signal: number;
     readonly hasLeft: boolean;
   };
   /**
-   * Watches the links of a network namespace, whose descriptor may be closed at once. Calls `readable` once, and once
-   * more after each `armLinks`. Returns the number for the other three calls. Source: rtnetlink(7)
+   * Watches the links of a network namespace, whose descriptor may be closed at once. Calls `readable` once, and again
+   * after each `armLinks`. Returns the number for the other three calls. Source: rtnetlink(7)
    */
   watchLinks(netnsFd: number, readable: () => void): number;
-  /** Changes since the last read, bounded; incomplete if some were lost or remain. */
+  /**
+   * Returns a limited number of changes since the last read. The result is incomplete if changes were lost or remain.
+   */
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
-  /** The descriptor may be closed at once. Stops at the first error. Source: netlink(7) */
+  /**
+   * Sends messages one after the other until the first error. The descriptor may be closed at once. Source: netlink(7)
+   */
   talkNetlink(
     netnsFd: number,
     protocol: number,
     messages: readonly Uint8Array[],
   ): Promise<readonly { readonly data: Uint8Array; readonly errno: number }[]>;
-  /** Creates a persistent tap. Equivalent to: `ip tuntap add dev NAME mode tap [multi_queue] user ID group ID` */
+  /** Creates a persistent tap, like `ip tuntap add dev NAME mode tap [multi_queue] user ID group ID`. */
   makeTap(netnsFd: number, name: string, owner: number, isMultiQueue: boolean): Promise<void>;
-  /** Source: packet(7) */
+  /** Sends frames on a link. Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sends frames, and captures for `ms` those that pass all tests of a group, ordered by length: at most 64 frames
-   * per port, and 400 bytes of each. `unheard` and `unsent` are the errno of each port and frame, 0 for none. Source:
-   * packet(7)
+   * Sends frames, and for `ms` milliseconds captures those that pass all tests of a group, ordered by length: at most
+   * 64 frames per port, and 400 bytes of each. `unheard` and `unsent` are the errno of each port and frame, 0 for
+   * success. Source: packet(7)
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
@@ -114,13 +128,13 @@ export interface OsNative {
   ): Promise<FramesRead>;
   /** Returns lines PATH:VALUE of sysctls below /proc/sys/net in a network namespace. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
-  /** Returns `/proc/net/dev` of a network namespace, whose descriptor may be closed at once; at most 256 KiB. */
+  /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. The descriptor may be closed at once. */
   readLinkCounters(netnsFd: number): Promise<string>;
   /** Drops all privileges in all threads: no groups, no capabilities, empty bounding set, no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;
 }
 
-// native/*.cc defines the addon's shape, and is built with this file.
+// native/*.cc defines the addon's shape, and is built together with this file.
 const load = createRequire(import.meta.url) as (path: string) => OsNative;
 let loaded: OsNative | undefined;
 

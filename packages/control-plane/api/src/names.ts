@@ -8,31 +8,34 @@ export const MIGRATIONS_GROUP = "migrations.kubevirt.io";
 export const POOL_GROUP = "pool.kubevirt.io";
 /** Group of VirtualMachineExport, which virt-api rejects. Source: KubeVirt `export.kubevirt.io`. */
 export const EXPORT_GROUP = "export.kubevirt.io";
-/** Source: NPWG de-facto standard 1.3 section 3. */
+/** Group of NetworkAttachmentDefinitions. Source: NPWG de-facto standard 1.3 section 3. */
 export const NAD_GROUP = "k8s.cni.cncf.io";
 
-/** Secondary networks of a pod; writer: virt-controller. Source: NPWG 1.3 section 4.1. */
+/** Secondary networks that a pod requests; writer: virt-controller. Source: NPWG 1.3 section 4.1. */
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
-/** Attached networks of a pod; writers: the runtime at creation, then net-agent. Source: NPWG 1.3 section 5. */
+/** Attached networks of a pod; writers: the runtime at creation, later net-agent. Source: NPWG 1.3 section 5. */
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
 export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
-/** Replaces the pod's default network; read at pod creation. Source: Multus defaultNetAnnot. */
+/** Replacement for the pod's default network, read at pod creation. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
-/** On a NetworkAttachmentDefinition: the device plugin resource of its attachments. Source: Multus resourceNameAnnot. */
+/** Device plugin resource of a NetworkAttachmentDefinition's attachments. Source: Multus resourceNameAnnot. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
-/** On a Service: the secondary network of its endpoints. Source: NPWG multus-service. */
+/** Secondary network of a Service's endpoints. Source: NPWG multus-service. */
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
-/** Selector of VMIs, on a Service with {@link SERVICE_NETWORK_ANNOTATION} and without selector. */
+/** Selector of VMIs on a Service with {@link SERVICE_NETWORK_ANNOTATION} and without selector. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
-/** On a VMI: allows migration with a bridge on the pod network. Source: KubeVirt AllowPodBridgeNetworkLiveMigrationAnnotation. */
+/**
+ * Permits the migration of a VMI with a bridge on the pod network. Source: KubeVirt
+ * AllowPodBridgeNetworkLiveMigrationAnnotation.
+ */
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
   "kubevirt.io/allow-pod-bridge-network-live-migration";
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
-/** Why attachments of a pod fail; writer: net-agent. */
+/** Reasons why attachments of a pod fail; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 
-/** On a net-agent pod that is about to be deleted: uninstall its CNI plugin from the node; writer: the uninstaller. */
+/** Set by the uninstaller on a net-agent pod that must remove its CNI plugin from the node before it is deleted. */
 export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";
 
 /** Specification that `patchbay install` wrote last, for a three-way merge with operators' changes. */
@@ -47,42 +50,59 @@ export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex
 export const KUBEVIRT_LABEL = "kubevirt.io";
 /** Value of {@link KUBEVIRT_LABEL} on launcher pods. Source: KubeVirt. */
 export const LAUNCHER_LABEL_VALUE = "virt-launcher";
-/** On a launcher pod: uid of its VMI. Source: KubeVirt. */
+/** Label of a launcher pod with the uid of its VMI. Source: KubeVirt. */
 export const CREATED_BY_LABEL = "kubevirt.io/created-by";
 export const VM_NAME_LABEL = "vm.kubevirt.io/name";
-/** On a VMI: name of its namespaced instancetype. Source: KubeVirt InstancetypeAnnotation. */
+/** Annotation of a VMI with the name of its namespaced instancetype. Source: KubeVirt InstancetypeAnnotation. */
 export const INSTANCETYPE_ANNOTATION = "kubevirt.io/instancetype-name";
-/** On a VMI: name of its cluster instancetype. Source: KubeVirt ClusterInstancetypeAnnotation. */
+/** Annotation of a VMI with the name of its cluster instancetype. Source: KubeVirt ClusterInstancetypeAnnotation. */
 export const CLUSTER_INSTANCETYPE_ANNOTATION = "kubevirt.io/cluster-instancetype-name";
-/** On a VMI: name of its namespaced preference. Source: KubeVirt PreferenceAnnotation. */
+/** Annotation of a VMI with the name of its namespaced preference. Source: KubeVirt PreferenceAnnotation. */
 export const PREFERENCE_ANNOTATION = "kubevirt.io/preference-name";
-/** On a VMI: name of its cluster preference. Source: KubeVirt ClusterPreferenceAnnotation. */
+/** Annotation of a VMI with the name of its cluster preference. Source: KubeVirt ClusterPreferenceAnnotation. */
 export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-name";
-/** On a claim, DataVolume or DataSource: the default instancetype of VMs that use it. Source: KubeVirt DefaultInstancetypeLabel. */
+/**
+ * Label of a claim, DataVolume or DataSource with the default instancetype of VMs that use it. Source: KubeVirt
+ * DefaultInstancetypeLabel.
+ */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/** An unset kind, here and below, means the cluster kind. Source: KubeVirt DefaultInstancetypeKindLabel. */
+/**
+ * Label with the kind of the default instancetype; the cluster kind if unset. Source: KubeVirt
+ * DefaultInstancetypeKindLabel.
+ */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";
-/** Prefix of the labels that describe the object in a ControllerRevision. Source: KubeVirt api/instancetype register.go. */
+/**
+ * Prefix of the labels that describe the object in a ControllerRevision. Source: KubeVirt api/instancetype register.go.
+ */
 export const REVISION_LABEL_PREFIX = "instancetype.kubevirt.io/object-";
-/** On a launcher pod: name of its VMI. Source: KubeVirt. */
+/** Annotation of a launcher pod with the name of its VMI. Source: KubeVirt. */
 export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
-/** On a VMI: name of its node, by which virt-handler filters its watch. Source: KubeVirt. */
+/** Label of a VMI with the name of its node, by which virt-handler filters its watch. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
-/** On a migrating VMI: name of the target node, whose virt-handler watches it too. Source: KubeVirt MigrationTargetNodeNameLabel. */
+/**
+ * Label of a migrating VMI with the name of the target node, whose virt-handler watches it too. Source: KubeVirt
+ * MigrationTargetNodeNameLabel.
+ */
 export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
-/** On a target launcher pod: uid of the migration. Source: KubeVirt MigrationJobLabel. */
+/** Label of a target launcher pod with the uid of the migration. Source: KubeVirt MigrationJobLabel. */
 export const MIGRATION_JOB_LABEL = "kubevirt.io/migrationJobUID";
-/** On a migration that a node drain created: name of the drained node. Source: KubeVirt EvacuationMigrationAnnotation. */
+/**
+ * Annotation of a migration that a node drain created, with the name of the drained node. Source: KubeVirt
+ * EvacuationMigrationAnnotation.
+ */
 export const EVACUATION_ANNOTATION = "kubevirt.io/evacuationMigration";
-/** On a target launcher pod: name of the migration. Source: KubeVirt MigrationJobNameAnnotation. */
+/** Annotation of a target launcher pod with the name of the migration. Source: KubeVirt MigrationJobNameAnnotation. */
 export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
-/** On a migration: name of its VMI. Source: KubeVirt MigrationSelectorLabel. */
+/** Label of a migration with the name of its VMI. Source: KubeVirt MigrationSelectorLabel. */
 export const MIGRATION_VMI_LABEL = "kubevirt.io/vmi-name";
 
 export const PATCHBAY_IMAGE = "localhost/patchbay/patchbay:dev";
-/** Marks the objects of an installation, which it may change and delete. Source: Kubernetes recommended labels. */
+/**
+ * Label of the objects of an installation, which the installation may change and delete. Source: Kubernetes recommended
+ * labels.
+ */
 export const PART_OF_LABEL = "app.kubernetes.io/part-of";
 export const PRODUCT = "patchbay";
 export const SERVICES_NAMESPACE = "patchbay";
@@ -92,41 +112,51 @@ export const CERTIFICATES_SECRET = "virt-api-certificates";
 export const HANDLER_CERTIFICATES_SECRET = "virt-handler-certificates";
 export const VIRT_API_SERVICE = "virt-api";
 export const WEBHOOKS_NAME = "patchbay";
-/** User name of a service's account, up to its name. Source: Kubernetes service accounts. */
+/** Prefix of the user name of a service account. Source: Kubernetes service accounts. */
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
-/** Group, followed by a node's name, of accounts that may write only objects of that node. */
+/** Prefix of the group of accounts that may write only objects of one node, whose name follows. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
 /**
- * Organization of the certificates with which nodes authenticate to each other during a migration; the common name is
- * the node. A dedicated group, so that these certificates are valid for nothing else.
+ * Organization in the certificates with which nodes authenticate to each other during a migration. It is a dedicated
+ * group, so that these certificates grant nothing else. The common name is the node.
  */
 export const RELAY_GROUP = "patchbay.io:migration";
 
-/** Holds a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */
+/** Finalizer that keeps a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
-/** Holds a migration until it is cleaned up; owner: virt-controller. Source: KubeVirt VirtualMachineInstanceMigrationFinalizer. */
+/**
+ * Finalizer that keeps a migration until it is cleaned up; owner: virt-controller. Source: KubeVirt
+ * VirtualMachineInstanceMigrationFinalizer.
+ */
 export const MIGRATION_FINALIZER = "kubevirt.io/migrationJobFinalize";
 
 export const KVM_RESOURCE = "devices.kubevirt.io/kvm";
 export const TUN_RESOURCE = "devices.kubevirt.io/tun";
 export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 
-/** Extended resource for {@link VHOST_USER_DIR}; userspace dataplanes request it. */
+/** Extended resource for {@link VHOST_USER_DIR}, which userspace dataplanes request. */
 export const VHOST_USER_DATAPLANE_RESOURCE = "vhost-user.patchbay.io/dataplane";
 /** Extended resource for one pod's socket directory, {@link VHOST_USER_DIR}/ID. */
 export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
-/** Directory of vhost-user sockets; the same path on the node, in launchers and in dataplane pods. */
+/** Directory of vhost-user sockets; the path is the same on the node, in launchers and in dataplane pods. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
-/** On the node only: the view of {@link VHOST_USER_DIR}/ID that a launcher gets. Dataplanes do not mount it. */
+/**
+ * Directory of the node with the views of {@link VHOST_USER_DIR}/ID that launchers mount. Dataplanes do not mount it.
+ */
 export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 
-/** emptyDir volumes below the pod's directory on the node. Source: kubelet's volume layout. */
+/** Directory of emptyDir volumes below the pod's directory on the node. Source: kubelet's volume layout. */
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
-/** emptyDir volume of a launcher pod, for the sockets of libvirt and the console. */
+/** emptyDir volume of a launcher pod for the sockets of libvirt and the console. */
 export const LAUNCHER_VOLUME = "launcher";
-/** Prefix of a hook's container and its emptyDir volume, followed by a number from 0. Source: KubeVirt hook-sidecar-N. */
+/**
+ * Prefix of a hook's container and its emptyDir volume, followed by a number from 0. Source: KubeVirt hook-sidecar-N.
+ */
 export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
-/** Mount path of that volume; the hook listens there. Source: KubeVirt pkg/hooks HookSocketsSharedDirectory. */
+/**
+ * Mount path of a hook's emptyDir volume, where the hook listens. Source: KubeVirt pkg/hooks
+ * HookSocketsSharedDirectory.
+ */
 export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";
 /** Image with libvirt, QEMU and the tool that copies kernels. */
 export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
@@ -142,9 +172,12 @@ export const DEFAULT_CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-conta
 export const LAUNCHER_UID = 107;
 /** Mount path of the launcher volume; also XDG_RUNTIME_DIR. */
 export const LAUNCHER_DIR = "/run/launcher";
-/** This and the following files are below the launcher volume. Source: libvirt `qemu:///session`. */
+/**
+ * Path of libvirt's socket; this and the following paths are relative to {@link LAUNCHER_DIR}. Source: libvirt
+ * `qemu:///session`.
+ */
 export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
-/** The pod's resolv.conf, which the launcher copies to its volume. */
+/** Copy of the pod's resolv.conf, which the launcher makes. */
 export const LAUNCHER_RESOLVER = "resolv.conf";
 export const CONSOLE_SOCKET = "serial0.sock";
 export const VNC_SOCKET = "vnc.sock";
@@ -157,6 +190,6 @@ export const VOLUMES_DIR = "/run/volumes";
 export const BLOCK_VOLUMES_DIR = "/dev/volumes";
 /** emptyDir volume of a launcher pod, mounted at {@link DISKS_DIR}. */
 export const DISKS_VOLUME = "disks";
-/** Disks that are created before the start: overlays, empty disks, cloud-init and other small disks. */
+/** Directory of disks that are created before the start: overlays, empty disks, cloud-init and other small disks. */
 export const DISKS_DIR = "/run/disks";
 export const STATE_DIR = "/run/state";

@@ -42,7 +42,7 @@ function aVmiWith({ nics, memoryGiB = 1, pcieRootPorts, onRootComplex }: VmiOpti
 function reserveOf(options: VmiOptions): number {
   const plan = planVmiTopology(aVmiWith(options), NETWORK);
   if (!plan.ok) return Number.NaN;
-  const { ports, addresses, fixed } = plan.topology;
+  const { ports, nicAddresses: addresses, fixedAddresses: fixed } = plan.topology;
   const devices = [...fixed.values(), ...addresses.values()];
   return ports.length - devices.filter(({ bus }) => bus > 0).length;
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libvirt domain as Patchbay defines it.
+// Definition of a libvirt domain, from which the XML is printed.
 import type { PciAddress, PciBridge, RootPort } from "./pci/addresses.ts";
 
-/** Paths are those in the launcher. Every PCI device has an address, so that libvirt chooses none. */
+/**
+ * Definition of a domain. File paths are paths in the launcher. Every PCI device has an address, so that libvirt
+ * chooses none.
+ */
 export interface DomainDefinition {
   readonly name: string;
   /** Fixed, so that a repeated define updates the domain instead of conflicting with it. */
   readonly uuid: string;
   readonly accelerator: "kvm" | "qemu";
-  /** libvirt's name, for example `q35` or `pc-i440fx-7.2`. */
+  /** Machine type by libvirt's name, for example `q35` or `pc-i440fx-7.2`. */
   readonly machine: string;
   readonly vcpus: number;
   readonly memoryMiB: number;
@@ -16,18 +19,18 @@ export interface DomainDefinition {
   readonly sharesMemory: boolean;
   readonly cpu: CpuDefinition;
   readonly firmware: FirmwareDefinition;
-  /** Unset: the firmware boots from a disk or NIC. */
+  /** Kernel that QEMU boots directly. If unset, the firmware boots from a disk or NIC. */
   readonly kernel?: KernelDefinition;
   readonly identity: IdentityDefinition;
   readonly features: FeaturesDefinition;
   readonly clock: ClockDefinition;
-  /** Number of I/O threads; disks reference them by number, from 1. */
+  /** Number of I/O threads. Disks and controllers reference them by number, from 1. */
   readonly ioThreads: number;
-  /** Without PCI controllers and those that the machine has implicitly. */
+  /** All controllers except those of PCI and those that the machine type includes. */
   readonly controllers: readonly ControllerDefinition[];
   readonly disks: readonly DiskDefinition[];
   readonly nics: readonly NicDefinition[];
-  /** Disables MSI-X vectors of virtio NICs; unset: QEMU's default number of vectors. */
+  /** Disables the MSI-X vectors of virtio NICs. If unset, NICs have QEMU's default number of vectors. */
   readonly hasNoNicVectors?: true;
   readonly ports: readonly RootPort[];
   readonly bridges: readonly PciBridge[];
@@ -60,27 +63,27 @@ export interface KernelDefinition {
   readonly args?: string;
 }
 
-/** Source: libvirt formatdomain, "CPU model and topology". */
+/** Entry of the CPU feature list. Source: libvirt formatdomain, "CPU model and topology". */
 interface CpuFeature {
   readonly name: string;
   readonly policy: "force" | "require" | "optional" | "disable" | "forbid";
 }
 
 export interface CpuDefinition {
-  /** The product is the number of vCPUs. Unset: QEMU's default. */
+  /** The product of the three numbers is the number of vCPUs. If unset, QEMU chooses the topology. */
   readonly topology?: {
     readonly sockets: number;
     readonly cores: number;
     readonly threads: number;
   };
-  /** Unset: QEMU's default. */
+  /** If unset, QEMU's default CPU model is used. */
   readonly model?:
     | { readonly mode: "host-model" | "host-passthrough" | "maximum" }
     | { readonly mode: "custom"; readonly name: string };
   readonly features: readonly CpuFeature[];
 }
 
-/** Source: libvirt formatdomain, "Time keeping". */
+/** Timer of the guest. Source: libvirt formatdomain, "Time keeping". */
 export interface TimerDefinition {
   readonly name: "hpet" | "pit" | "rtc" | "kvmclock" | "hypervclock";
   readonly isPresent: boolean;
@@ -96,7 +99,7 @@ export interface ClockDefinition {
   readonly timers: readonly TimerDefinition[];
 }
 
-/** Unset features have QEMU's default. */
+/** Hypervisor features. QEMU's default applies to unset ones. */
 interface FeaturesDefinition {
   readonly acpi: boolean;
   readonly apic: boolean;
@@ -106,7 +109,7 @@ interface FeaturesDefinition {
   readonly pvspinlock?: boolean;
 }
 
-/** SMBIOS data beside the UUID, which is the domain's. Source: DMTF DSP0134 sections 7.2 and 7.4. */
+/** SMBIOS data except the UUID, which is the domain's UUID. Source: DMTF DSP0134 sections 7.2 and 7.4. */
 export interface IdentityDefinition {
   readonly serial?: string;
   readonly chassis?: Readonly<
@@ -114,19 +117,19 @@ export interface IdentityDefinition {
   >;
 }
 
-/** Path in the launcher. The format is explicit, because guests can write a misleading header into a raw image. */
+/** Backing of a disk. The format is explicit, because guests can write a misleading header into a raw image. */
 export interface DiskSource {
   readonly kind: "file" | "block";
   readonly path: string;
   readonly format: "raw" | "qcow2";
 }
 
-/** A PCI device of its own, or a unit on the controller of its bus. */
+/** Address of a disk, which is a PCI device or a unit of a controller. */
 export type DiskAddress =
   | { readonly kind: "pci"; readonly address: PciAddress }
   | { readonly kind: "drive"; readonly controller: number; readonly unit: number };
 
-/** In bytes. */
+/** Block sizes that the disk announces, in bytes. */
 export interface BlockSizes {
   readonly logical: number;
   readonly physical: number;
@@ -134,7 +137,7 @@ export interface BlockSizes {
 }
 
 export interface DiskDefinition {
-  /** libvirt drops aliases without the prefix `ua-`. */
+  /** Alias with the prefix `ua-`, because libvirt drops other aliases. */
   readonly alias: string;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
@@ -147,16 +150,19 @@ export interface DiskDefinition {
   /** Whether other VMs may use the disk at the same time. */
   readonly isShareable?: boolean;
   readonly serial?: string;
-  /** Unset: QEMU's default, writeback. */
+  /** If unset, QEMU uses writeback. */
   readonly cache?: "none" | "writethrough" | "writeback" | "directsync";
-  /** Unset: QEMU's default, threads. */
+  /** If unset, QEMU uses threads. */
   readonly io?: "native" | "threads";
   readonly discard?: "unmap" | "ignore";
   readonly errorPolicy?: "stop" | "ignore" | "report" | "enospace";
   readonly blockSize?: BlockSizes;
-  /** Lowest first, in one order with NICs; unset: no boot device. */
+  /**
+   * Position in the boot order that disks and NICs share, lowest first. If unset, the guest does not boot from the
+   * disk.
+   */
   readonly bootOrder?: number;
-  /** Number of the I/O thread, from 1; virtio only. */
+  /** Number of the I/O thread, from 1; for virtio disks only. */
   readonly ioThread?: number;
   readonly queues?: number;
 }
@@ -166,16 +172,16 @@ export interface ControllerDefinition {
   readonly type: "scsi" | "sata" | "usb";
   readonly index: number;
   readonly pciAddress: PciAddress;
-  /** Number of the I/O thread, from 1; scsi only. */
+  /** Number of the I/O thread, from 1; for SCSI controllers only. */
   readonly ioThread?: number;
 }
 
-/** A tap that exists before the domain is defined or the NIC attached. */
+/** Tap that exists before the domain is defined or the NIC is attached. */
 export interface TapSource {
   readonly tapName: string;
 }
 
-/** A vhost-user socket on which a process of the node already listens. */
+/** vhost-user socket on which a process of the node already listens. */
 export interface SocketSource {
   readonly socketPath: string;
 }
@@ -183,17 +189,19 @@ export interface SocketSource {
 export type NicDefinition = NicCommons & (TapSource | SocketSource);
 
 interface NicCommons {
-  /** libvirt drops aliases without the prefix `ua-`. */
+  /** Alias with the prefix `ua-`, because libvirt drops other aliases. */
   readonly alias: string;
   readonly mac: string;
   readonly model: string;
   /** Queue pairs, at least 1. */
   readonly queues: number;
-  /** In bytes; 0: not announced to the guest. */
+  /** MTU that is announced to the guest, in bytes. 0 announces none. */
   readonly mtu: number;
   readonly linkUp: boolean;
   readonly pciAddress: PciAddress;
-  /** Lowest first, in one order with disks; unset: no boot device. */
+  /**
+   * Position in the boot order that disks and NICs share, lowest first. If unset, the guest does not boot from the NIC.
+   */
   readonly bootOrder?: number;
   /** Whether the NIC has a boot ROM, which network boot with BIOS needs. */
   readonly hasBootRom?: boolean;
@@ -201,7 +209,7 @@ interface NicCommons {
   readonly acpiIndex?: number;
 }
 
-/** libvirt recognizes the guest agent's channel by this name. Source: libvirt formatdomain, "Channel". */
+/** Name of the guest agent's channel, by which libvirt recognizes it. Source: libvirt formatdomain, "Channel". */
 export const AGENT_CHANNEL = "org.qemu.guest_agent.0";
 
 interface AgentChannel {
@@ -222,13 +230,13 @@ interface WatchdogDefinition {
   readonly pciAddress: PciAddress;
 }
 
-/** A TPM 2.0, emulated by swtpm; not on PCI. */
+/** TPM 2.0 that swtpm emulates. It is not a PCI device. */
 interface TpmDefinition {
   readonly model: string;
   readonly isPersistent: boolean;
 }
 
-/** A device on the controller of its bus, or a PCI device of its own. */
+/** Input device, on a USB controller or as a PCI device. */
 export type InputDefinition =
   | { readonly alias: string; readonly type: "tablet"; readonly bus: "usb"; readonly port: number }
   | {

@@ -33,8 +33,8 @@ function parseListOf(name: PolicyFieldName): (text: string) => readonly string[]
 }
 
 function buildOption(name: PolicyFieldName): Option {
-  const { flag, entries, about, fallback } = POLICY_FIELDS[name];
-  return new Option(`${flag} <${entries}>`, about)
+  const { flag, entries, description, fallback } = POLICY_FIELDS[name];
+  return new Option(`${flag} <${entries}>`, description)
     .argParser(parseListOf(name))
     .default(undefined, `the KubeVirt object's, else ${fallback.join(",")}`);
 }

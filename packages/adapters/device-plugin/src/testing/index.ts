@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of this package and of others play a kubelet with.
+// Test kubelets, the fake of PodDevices and its contract suite.
 export { TestKubelet } from "./test-kubelet.ts";
 export { TestPodResources, type PodOfKubelet } from "./test-pod-resources.ts";
 export { createFakePodDevices, type FakePodDevices } from "./fakes/pod-devices.ts";

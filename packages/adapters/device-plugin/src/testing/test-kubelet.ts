@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a kubelet that takes devices from plugins, strict: each message is checked, and what is wrong is kept.
+// Device manager of a test kubelet. It checks each message and records violations of the protocol.
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -35,7 +35,6 @@ interface Device {
   readonly topology: unknown;
 }
 
-/** What a container is given. */
 export interface Allocation {
   readonly envs: object;
   readonly mounts: readonly { containerPath: string; hostPath: string; readOnly: boolean }[];
@@ -48,7 +47,7 @@ const services = loadPackageDefinition(
   loadSync(join(import.meta.dirname, "kubelet.proto"), { defaults: true, longs: String }),
 )["v1beta1"] as unknown as Record<"Registration" | "DevicePlugin", ServiceClientConstructor>;
 
-/** A plugin as the kubelet knows it. */
+/** Plugin that registered. */
 class Endpoint {
   readonly registration: Registration;
   devices: readonly Device[] = [];
@@ -113,13 +112,13 @@ function findDefinition(method: string): ServiceClientConstructor["service"][str
   return found;
 }
 
-/** A kubelet below a directory; it may be started, killed and started again. */
+/** Kubelet below a directory; it may be started, stopped and started again. */
 export class TestKubelet {
-  /** What plugins did against the protocol. */
+  /** Violations of the protocol by plugins. */
   readonly faults: string[] = [];
-  /** All that was registered since the first start. */
+  /** All registrations since the first start. */
   readonly registrations: Registration[] = [];
-  /** When set, registrations are refused with it. */
+  /** Reason with which registrations are rejected; unset to accept them. */
   refusal: string | undefined;
   readonly #directory: string;
   readonly #endpoints = new Map<string, Endpoint>();
@@ -129,7 +128,7 @@ export class TestKubelet {
     this.#directory = join(kubeletDir, "device-plugins");
   }
 
-  /** As a kubelet starts: all sockets that are there go first. */
+  /** Starts like kubelet, which first deletes all sockets. */
   async start(): Promise<void> {
     mkdirSync(this.#directory, { recursive: true });
     for (const name of readdirSync(this.#directory)) rmSync(join(this.#directory, name));
@@ -149,7 +148,7 @@ export class TestKubelet {
     this.#server = server;
   }
 
-  /** As it dies: connections end, plugins' sockets stay. */
+  /** Stops like a kubelet that dies: connections end, plugins' sockets remain. */
   stop(): void {
     for (const endpoint of this.#endpoints.values()) endpoint.close();
     this.#endpoints.clear();
@@ -157,27 +156,27 @@ export class TestKubelet {
     this.#server = undefined;
   }
 
-  /** How many devices of a resource are healthy; undefined: none was offered, or its plugin has ended. */
+  /** Returns the number of healthy devices of a resource; undefined if no running plugin offers it. */
   allocatable(resource: string): number | undefined {
     const endpoint = this.#endpoints.get(resource);
     if (endpoint?.isOpen !== true) return undefined;
     return endpoint.devices.filter(({ health }) => health === "Healthy").length;
   }
 
-  /** How many there are at all. */
+  /** Returns the number of all devices of a resource; undefined if no running plugin offers it. */
   capacity(resource: string): number | undefined {
     const endpoint = this.#endpoints.get(resource);
     return endpoint?.isOpen === true ? endpoint.devices.length : undefined;
   }
 
-  /** As a pod is admitted whose containers ask for so many each. */
+  /** Allocates devices for containers that request `counts` each. */
   async allocate(resource: string, counts: readonly number[]): Promise<readonly Allocation[]> {
     const free = this.#endpointOf(resource).devices.map(({ ID }) => ID);
     const containerRequests = counts.map((count) => ({ devicesIds: free.splice(0, count) }));
     return await this.allocateIds(resource, containerRequests);
   }
 
-  /** The same with devices of one's choice. */
+  /** Allocates the given devices. */
   async allocateIds(
     resource: string,
     containerRequests: readonly { readonly devicesIds: readonly string[] }[],
@@ -195,7 +194,6 @@ export class TestKubelet {
     return containerResponses;
   }
 
-  /** Any other call of a plugin. */
   call(resource: string, method: string, request: object): Promise<unknown> {
     return this.#endpointOf(resource).call(method, request);
   }

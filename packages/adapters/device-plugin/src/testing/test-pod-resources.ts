@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a kubelet that tells which devices pods have, at a real socket.
+// Test kubelet that serves the devices of pods at a real socket.
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
@@ -13,7 +13,7 @@ import {
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 
-/** A pod with containers, and the devices of each by resource. */
+/** Pod with containers, and the devices of each by resource. */
 export interface PodOfKubelet {
   readonly namespace: string;
   readonly name: string;
@@ -29,7 +29,7 @@ const { PodResourcesLister } = loadPackageDefinition(
   loadSync(join(import.meta.dirname, "pod-resources.proto"), { defaults: true }),
 )["v1"] as unknown as Record<"PodResourcesLister", ServiceClientConstructor>;
 
-/** One container, with what a kubelet tells of it beside its devices. */
+/** Builds a container with devices and the other fields that kubelet reports. */
 function toContainer(devices: PodOfKubelet["containers"][number], index: number): object {
   return {
     name: `c${String(index)}`,
@@ -45,7 +45,7 @@ function toResources({ namespace, name, containers }: PodOfKubelet): object {
   return { name, namespace, containers: containers.map(toContainer) };
 }
 
-/** Serves at the absolute path of a socket; close it in the end. */
+/** Serves at the absolute path of a socket until `close`. */
 export class TestPodResources {
   readonly pods: PodOfKubelet[] = [];
   /** Methods that were called, in order. */
@@ -54,7 +54,7 @@ export class TestPodResources {
   readonly #socket: string;
   readonly #hasGet: boolean;
 
-  /** `hasGet`: whether the method of one pod is served, as kubelets before 1.34 do only where it is switched on. */
+  /** `hasGet` says whether the method for one pod is served, which kubelets before 1.34 do only if it is enabled. */
   constructor(socket: string, hasGet = true) {
     this.#socket = socket;
     this.#hasGet = hasGet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake of this package's port, the contract suite that both pass, and test hooks.
+// Fake of HookSidecars, its contract suite, and test hooks.
 export { describeHookSidecarsContract, type HooksBench } from "./contracts/hook-sidecars.ts";
 export {
   createFakeHookSidecars,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hook that listens at a socket, as a sidecar does: the server's half of the protocol.
+// Test hook that listens at a socket, like a sidecar.
 import { Server, ServerCredentials, type sendUnaryData, type ServerUnaryCall } from "@grpc/grpc-js";
 import type { HookInfo, HookVersion } from "@patchbay/core/interfaces";
 import { loadCallbacks, loadInfo } from "../child.ts";
 
-/** What a hook does. */
+/** Behavior of a test hook. */
 export interface ServedHook {
   readonly info: HookInfo;
-  /** The domain as it is to be. @throws what the hook fails with */
+  /** Returns the changed domain. @throws the failure of the hook */
   readonly onDefineDomain?: (domainXml: string, vmi: string) => string | Promise<string>;
-  /** cloud-init's data as it is to be. */
+  /** Returns the changed cloud-init data. */
   readonly preCloudInitIso?: (input: CloudInitTexts) => CloudInitTexts;
   readonly shutdown?: () => void;
 }
 
-/** Two forms of cloud-init's data, both JSON. */
+/** Cloud-init data in its two forms, both JSON. */
 export interface CloudInitTexts {
   readonly data: string;
   readonly noCloudSource: string;
@@ -63,7 +63,7 @@ function define({ onDefineDomain = (xml) => xml }: ServedHook) {
   };
 }
 
-/** Listens at the path until it is closed. */
+/** Serves the hook at the path until `close`. */
 export async function serveHook(path: string, hook: ServedHook): Promise<{ close(): void }> {
   const server = new Server();
   server.addService(loadInfo(), {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of a child process: loads its module, drops all privileges, then runs it. Started by child.ts only.
+// Entry point of a child process: loads its module, drops all privileges, then runs the module. Only child.ts starts
+// it.
 import { Socket } from "node:net";
 import type { ChildMain } from "@patchbay/core/interfaces";
 import { JsonChannel } from "./json-channel.ts";
@@ -13,13 +14,13 @@ function killSelf(): void {
   process.kill(process.pid, "SIGKILL");
 }
 
-const [module = "", identity = ""] = process.argv.slice(2);
+const [module = "", identityText = ""] = process.argv.slice(2);
 const stream = new Socket({ fd: MESSAGES_FD, readable: true, writable: true });
 stream.on("close", killSelf);
 const channel = new JsonChannel(stream, DESCRIPTORS_FD);
 const program = (await import(module)) as { readonly main: ChildMain };
-const [uid, gid] = identity.split(":").map(Number);
-if (uid !== undefined && gid !== undefined && identity !== "") {
+const [uid, gid] = identityText.split(":").map(Number);
+if (uid !== undefined && gid !== undefined && identityText !== "") {
   osNative().dropPrivileges(uid, gid);
 } else {
   osNative();

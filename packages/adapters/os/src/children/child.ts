@@ -15,7 +15,7 @@ import { sealDescriptors } from "../descriptors.ts";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "../native.ts";
 
-const STDERR_MAX = 2000;
+const STDERR_CHARACTERS_MAX = 2000;
 
 const isSource = import.meta.url.endsWith(".ts");
 const ENTRY_POINT = fileURLToPath(
@@ -24,7 +24,10 @@ const ENTRY_POINT = fileURLToPath(
     : new URL("./child-entry.js", import.meta.url),
 );
 
-/** The child ends when its parent does. @param entry - absolute path of the entry point, a source or a built file */
+/**
+ * Creates a starter of children that end when this process does. @param entry - absolute path of the entry point, a
+ * source or a built file
+ */
 export function createChildStarter(entry = ENTRY_POINT): ChildStarter {
   return { start: (program) => start(program, entry) };
 }
@@ -54,7 +57,7 @@ async function start(program: ChildProgram, entry: string): Promise<ChildProcess
 function buildArguments(program: ChildProgram, entry: string): string[] {
   const { identity } = program;
   return [
-    // Without it, a thread of Node.js blocks all signals and cannot drop its privileges.
+    // Without this option, a thread of Node.js blocks all signals and cannot drop its privileges.
     "--disable-sigusr1",
     ...(isSource ? ["--conditions=@patchbay/source"] : []),
     entry,
@@ -85,7 +88,7 @@ class Child implements ChildProcessHandle {
     const stream = child.stdio[3] as Socket;
     this.#channel = new JsonChannel(stream, descriptorEnd);
     child.stderr?.on("data", (data: Buffer) => {
-      this.#stderr = (this.#stderr + data.toString("utf8")).slice(-STDERR_MAX);
+      this.#stderr = (this.#stderr + data.toString("utf8")).slice(-STDERR_CHARACTERS_MAX);
     });
     stream.on("close", () => {
       this.kill(); // A child without its channel is useless.
@@ -126,17 +129,17 @@ class Child implements ChildProcessHandle {
   }
 
   async ready(program: ChildProgram): Promise<void> {
-    const { promise: first, resolve } = Promise.withResolvers<"ready">();
+    const { promise: firstMessage, resolve } = Promise.withResolvers<"ready">();
     this.#channel.onMessage(() => {
       // Pauses at once, because the next message may be part of the same read and belongs to the caller.
       this.#channel.pause();
       resolve("ready");
     });
-    const { promise: late, resolve: expire } = Promise.withResolvers<"late">();
+    const { promise: timeout, resolve: onTimeout } = Promise.withResolvers<"late">();
     const timer = setTimeout(() => {
-      expire("late");
+      onTimeout("late");
     }, program.readyTimeoutMs);
-    const outcome = await Promise.race([first, late, this.ended]);
+    const outcome = await Promise.race([firstMessage, timeout, this.ended]);
     clearTimeout(timer);
     if (outcome === "ready") return;
     this.kill();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel between parent and child: JSON messages, one per line, over a stream, and descriptors over a socket beside
-// it.
+// Channel between parent and child: JSON messages over a stream, one per line, and descriptors over a separate socket.
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { AppError } from "@patchbay/base";
@@ -8,18 +7,18 @@ import type { ChildChannel, ClaimedDescriptor } from "@patchbay/core/interfaces"
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
-/** Bytes of the longest message. Longer ones are not sent; a peer that sends one is disconnected. */
+/** Maximum length of a message, in bytes. Longer ones are not sent; a peer that sends one is disconnected. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Bytes of unsent messages; more means that the peer does not read. */
+/** Maximum number of bytes of unsent messages; more means that the peer does not read. */
 const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Received descriptors that were not taken yet; more means that the peer misbehaves. */
+/** Maximum number of received descriptors that were not claimed; more means that the peer misbehaves. */
 const DESCRIPTORS_MAX = 64;
 
 export class JsonChannel implements ChildChannel {
   readonly #stream: Socket;
-  /** Undefined once closed, because the number may be reused. */
+  /** Undefined after it was closed, because the number may be reused. */
   #descriptorEnd: number | undefined;
   readonly #queued: unknown[] = [];
   readonly #descriptors = new Map<number, number>();
@@ -49,7 +48,7 @@ export class JsonChannel implements ChildChannel {
 
   onMessage(listener: (message: unknown) => void): void {
     this.#listener = listener;
-    // A listener may replace itself or pause while it runs; the remaining messages are not for it.
+    // A listener may replace itself or pause while it runs. It must not receive the remaining messages.
     while (this.#listener === listener && this.#queued.length > 0) {
       listener(this.#queued.shift());
     }
@@ -79,7 +78,7 @@ export class JsonChannel implements ChildChannel {
     };
   }
 
-  /** Closes the descriptor socket and all descriptors that were not taken. Idempotent. */
+  /** Closes the descriptor socket and all descriptors that were not claimed. Idempotent. */
   closeDescriptors(): void {
     if (this.#descriptorEnd !== undefined) closeSync(this.#descriptorEnd);
     this.#descriptorEnd = undefined;
@@ -93,10 +92,10 @@ export class JsonChannel implements ChildChannel {
   }
 
   #receiveToken(token: number): number {
-    const known = this.#descriptors.get(token);
-    if (known !== undefined) {
+    const claimedFd = this.#descriptors.get(token);
+    if (claimedFd !== undefined) {
       this.#descriptors.delete(token);
-      return known;
+      return claimedFd;
     }
     for (let count = this.#descriptors.size; count < DESCRIPTORS_MAX; count += 1) {
       const received = this.#receive();
@@ -121,22 +120,22 @@ export class JsonChannel implements ChildChannel {
   }
 
   #read(data: Buffer): void {
-    let rest = data;
-    for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10)) {
-      this.#parts.push(rest.subarray(0, end));
+    let remaining = data;
+    for (let end = remaining.indexOf(10); end !== -1; end = remaining.indexOf(10)) {
+      this.#parts.push(remaining.subarray(0, end));
       const line = Buffer.concat(this.#parts).toString("utf8");
       this.#parts = [];
       this.#partBytes = 0;
-      rest = rest.subarray(end + 1);
+      remaining = remaining.subarray(end + 1);
       if (!this.#deliver(line)) return;
     }
-    if (rest.length === 0) return;
-    this.#parts.push(rest);
-    this.#partBytes += rest.length;
+    if (remaining.length === 0) return;
+    this.#parts.push(remaining);
+    this.#partBytes += remaining.length;
     if (this.#partBytes > LINE_BYTES_MAX) this.#stream.destroy();
   }
 
-  /** Returns false and closes the stream if the line is not JSON. */
+  /** Delivers the message of a line. Returns false and closes the stream if the line is not JSON. */
   #deliver(line: string): boolean {
     let message: unknown;
     try {

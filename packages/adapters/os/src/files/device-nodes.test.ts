@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDeviceNodes, deviceNumbersOf, isCopy } from "./device-nodes.ts";
+import { createDeviceNodes, deviceNumbersOf, matchesCopy } from "./device-nodes.ts";
 
 /** The user who runs the tests, to whom a test may give files. */
 const OURS = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, mode: 0o640 };
@@ -129,10 +129,10 @@ describe("an earlier copy", () => {
     { name: "another group's", found: { gid: 0 }, want: false },
     { name: "of another mode", found: { mode: 0o20666 }, want: false },
   ])("that is $name is current: $want", ({ found, want }) => {
-    expect(isCopy(toStats({ ...device, ...found }), toStats(device), copy)).toBe(want);
+    expect(matchesCopy(toStats({ ...device, ...found }), toStats(device), copy)).toBe(want);
   });
 
   test("that is missing is not current", () => {
-    expect(isCopy(undefined, toStats(device), copy)).toBe(false);
+    expect(matchesCopy(undefined, toStats(device), copy)).toBe(false);
   });
 });

@@ -7,7 +7,7 @@ import type { CopyResult, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchb
 import { isMissing, toFileError } from "./file-errors.ts";
 
 const TIMEOUT_MS = 10_000;
-const PERMISSIONS = 0o7777;
+const PERMISSION_BITS = 0o7777;
 const DIRECTORY_MODE = 0o755;
 
 async function statIfExists(path: string): Promise<Stats | undefined> {
@@ -24,19 +24,19 @@ function deviceType(status: Stats | undefined): "b" | "c" | undefined {
   return status?.isBlockDevice() === true ? "b" : undefined;
 }
 
-/** Source: linux/kdev_t.h new_decode_dev */
+/** Splits a device number. Source: linux/kdev_t.h new_decode_dev */
 export function deviceNumbersOf({ rdev }: Stats): readonly [major: number, minor: number] {
   return [(rdev >>> 8) & 0xfff, (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)];
 }
 
-export function isCopy(found: Stats | undefined, source: Stats, wanted: DeviceCopy): boolean {
+export function matchesCopy(found: Stats | undefined, source: Stats, wanted: DeviceCopy): boolean {
   return (
     found !== undefined &&
     deviceType(found) === deviceType(source) &&
     found.rdev === source.rdev &&
     found.uid === wanted.uid &&
     found.gid === wanted.gid &&
-    (found.mode & PERMISSIONS) === wanted.mode
+    (found.mode & PERMISSION_BITS) === wanted.mode
   );
 }
 
@@ -55,7 +55,7 @@ class HostDeviceNodes implements DeviceNodes {
         await rm(copy.path, { force: true });
         return "removed";
       }
-      if (isCopy(await statIfExists(copy.path), source, copy)) return "unchanged";
+      if (matchesCopy(await statIfExists(copy.path), source, copy)) return "unchanged";
       await makeDirectory(dirname(copy.path));
       await this.#make(copy, [type, ...deviceNumbersOf(source).map(String)]);
       return "made";
@@ -64,7 +64,7 @@ class HostDeviceNodes implements DeviceNodes {
     }
   }
 
-  /** Replaces the node atomically, so that a container runtime sees the old or the new one. */
+  /** Replaces the node atomically, so that a container runtime sees the old or the new node. */
   async #make({ path, uid, gid, mode }: DeviceCopy, device: readonly string[]): Promise<void> {
     const temporary = `${path}.new`;
     const program = "mknod";
@@ -84,7 +84,7 @@ async function makeDirectory(path: string): Promise<void> {
   await chmod(path, DIRECTORY_MODE); // mkdir applies the umask
 }
 
-/** Requires the rights to create device nodes and to change owners. */
+/** Creates the adapter, which needs the rights to create device nodes and to change owners. */
 export function createDeviceNodes({ runner }: { readonly runner: ProcessRunner }): DeviceNodes {
   return new HostDeviceNodes(runner);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks across processes, which the kernel releases when a process dies.
+// Locks between processes, which the kernel releases when their process dies.
 import {
   closeSync,
   constants,
@@ -21,11 +21,11 @@ export interface FileLock {
 }
 
 export interface LockHolder {
-  /** Process ID that the holder wrote; empty if it has not yet. */
+  /** Process ID that the holder wrote; empty before the holder writes it. */
   readonly heldBy: string;
 }
 
-/** Whether the path still names the open file, which its last holder may have removed. */
+/** Checks whether the path still names the open file, which its last holder may have removed. */
 function isCurrent(fd: number, path: string): boolean {
   try {
     return statSync(path, { bigint: true }).ino === fstatSync(fd, { bigint: true }).ino;
@@ -57,7 +57,10 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
   };
 }
 
-/** Other users must not be able to open the file, because they could lock it. @throws AppError with OS_FILE_FAILED */
+/**
+ * Locks the file, or returns its holder. Other users must not be able to open the file, because they could lock it.
+ * @throws AppError with OS_FILE_FAILED
+ */
 export function acquireFileLock(path: string): FileLock | LockHolder {
   try {
     for (;;) {

@@ -22,7 +22,7 @@ import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 
 const FILE_MODE = 0o644;
 const DIRECTORY_MODE = 0o755;
-let temporaryFiles = 0;
+let temporaryFileCount = 0;
 
 async function withFileError<T>(
   call: string,
@@ -36,11 +36,11 @@ async function withFileError<T>(
   }
 }
 
-async function orIfMissing<T>(absent: T, operation: () => Promise<T>): Promise<T> {
+async function withDefaultIfMissing<T>(defaultValue: T, operation: () => Promise<T>): Promise<T> {
   try {
     return await operation();
   } catch (error) {
-    if (isMissing(error)) return absent;
+    if (isMissing(error)) return defaultValue;
     throw error;
   }
 }
@@ -76,8 +76,8 @@ async function writeSynced(path: string, text: string, mode: number): Promise<vo
 }
 
 async function replaceFile(path: string, text: string, mode: number): Promise<void> {
-  temporaryFiles += 1;
-  const temporary = `${path}.${String(process.pid)}-${String(temporaryFiles)}.tmp`;
+  temporaryFileCount += 1;
+  const temporary = `${path}.${String(process.pid)}-${String(temporaryFileCount)}.tmp`;
   try {
     await writeSynced(temporary, text, mode);
     await rename(temporary, path);
@@ -93,22 +93,26 @@ async function ensureDirectory(directory: string, mode: number): Promise<void> {
   if (first !== undefined) await syncDirectory(dirname(first));
 }
 
-/** All methods throw AppError with OS_FILE_FAILED. */
+/** Creates the adapter, all of whose methods throw AppError with OS_FILE_FAILED. */
 export function createFiles(): Files {
   return {
     readText: (path) =>
-      withFileError("read", path, () => orIfMissing(undefined, () => readFile(path, "utf8"))),
+      withFileError("read", path, () =>
+        withDefaultIfMissing(undefined, () => readFile(path, "utf8")),
+      ),
     writeAtomic: (path, text, mode = FILE_MODE) =>
       withFileError("write", path, () => replaceFile(path, text, mode)),
     list: (directory) =>
       withFileError("list", directory, async () =>
-        (await orIfMissing<string[]>([], () => readdir(directory))).sort(),
+        (await withDefaultIfMissing<string[]>([], () => readdir(directory))).sort(),
       ),
     ensureDirectory: (directory, mode = DIRECTORY_MODE) =>
       withFileError("mkdir", directory, () => ensureDirectory(directory, mode)),
     remove: (path) => withFileError("remove", path, () => osNative().removeTree(path)),
     exists: (path) =>
-      withFileError("lstat", path, () => orIfMissing(false, () => lstat(path).then(() => true))),
+      withFileError("lstat", path, () =>
+        withDefaultIfMissing(false, () => lstat(path).then(() => true)),
+      ),
     space: (path) =>
       withFileError("statfs", path, async () => {
         const { bsize, blocks, bavail } = await statfs(path);
@@ -118,7 +122,7 @@ export function createFiles(): Files {
   };
 }
 
-const PLACEMENTS_MAX = 100;
+const WATCH_ROUNDS_MAX = 100;
 
 interface WatchedDirectory {
   readonly path: string;
@@ -144,17 +148,17 @@ function isSameDirectory(one: WatchedDirectory | undefined, other: WatchedDirect
 
 class DirectoryWatch {
   readonly #directory: string;
-  readonly #changed: () => void;
+  readonly #onChange: () => void;
   #place: WatchedDirectory | undefined;
   #watcher: FSWatcher | undefined;
 
-  constructor(directory: string, changed: () => void) {
+  constructor(directory: string, onChange: () => void) {
     this.#directory = directory;
-    this.#changed = changed;
+    this.#onChange = onChange;
   }
 
   watchDeepest(): void {
-    for (let round = 0; round < PLACEMENTS_MAX; round += 1) {
+    for (let round = 0; round < WATCH_ROUNDS_MAX; round += 1) {
       const nearest = nearestDirectory(this.#directory);
       if (isSameDirectory(this.#place, nearest)) return;
       this.close();
@@ -189,14 +193,14 @@ class DirectoryWatch {
     this.watchDeepest();
     const exists = this.#place?.path === this.#directory;
     const existed = before?.path === this.#directory;
-    if (exists || existed) this.#changed();
+    if (exists || existed) this.#onChange();
   }
 }
 
-/** Also if the directory is created, deleted or recreated meanwhile. @throws AppError with OS_FILE_FAILED */
-export function watchDirectory(directory: string, changed: () => void, signal: AbortSignal): void {
+/** Watches a directory, even if it is created, deleted or recreated meanwhile. @throws AppError with OS_FILE_FAILED */
+export function watchDirectory(directory: string, onChange: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
-  const directoryWatch = new DirectoryWatch(directory, changed);
+  const directoryWatch = new DirectoryWatch(directory, onChange);
   directoryWatch.watchDeepest();
   signal.addEventListener("abort", () => {
     directoryWatch.close();
@@ -205,7 +209,9 @@ export function watchDirectory(directory: string, changed: () => void, signal: A
 
 const PROGRAM_MODE = 0o755;
 
-/** Equivalent to: `install -m 0755 SOURCE TARGET`, but atomic. @throws AppError with OS_FILE_FAILED */
+/**
+ * Installs a program atomically, otherwise like `install -m 0755 SOURCE TARGET`. @throws AppError with OS_FILE_FAILED
+ */
 export async function installProgram(source: string, target: string): Promise<void> {
   const temporary = `${target}.new`;
   try {
@@ -218,9 +224,9 @@ export async function installProgram(source: string, target: string): Promise<vo
   }
 }
 
-const MODE = 0o600;
+const PRIVATE_MODE = 0o600;
 
-/** The stream fails with EEXIST if the file exists, and leaves it unchanged. */
+/** Returns a stream to a new file. It fails with EEXIST if the file exists, and leaves that file unchanged. */
 export function openNewFile(path: string): Writable {
-  return createWriteStream(path, { flags: "wx", mode: MODE });
+  return createWriteStream(path, { flags: "wx", mode: PRIVATE_MODE });
 }

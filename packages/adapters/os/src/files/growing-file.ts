@@ -7,7 +7,7 @@ import { messageOf } from "@patchbay/base";
 import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 
 export interface GrowingFile {
-  /** Reads at most `bytesMax` bytes from `position`; empty at the current end. */
+  /** Reads at most `bytesMax` bytes from `position`. The result is empty at the present end of the file. */
   read(position: number, bytesMax: number): Promise<Buffer>;
   isReplacedAt(path: string): Promise<boolean>;
   close(): Promise<void>;
@@ -25,18 +25,20 @@ async function readInode(path: string): Promise<bigint | undefined> {
 async function readAt(
   handle: FileHandle,
   path: string,
-  place: { readonly position: number; readonly bytesMax: number },
+  range: { readonly position: number; readonly bytesMax: number },
 ): Promise<Buffer> {
   try {
-    const buffer = Buffer.allocUnsafe(place.bytesMax);
-    const { bytesRead } = await handle.read(buffer, 0, place.bytesMax, place.position);
+    const buffer = Buffer.allocUnsafe(range.bytesMax);
+    const { bytesRead } = await handle.read(buffer, 0, range.bytesMax, range.position);
     return buffer.subarray(0, bytesRead);
   } catch (error) {
     throw toFileError(error, "read", path);
   }
 }
 
-/** Undefined if the file does not exist. @throws AppError with OS_FILE_FAILED, also from methods of the result */
+/**
+ * Opens a file; undefined if it does not exist. @throws AppError with OS_FILE_FAILED, also from methods of the result
+ */
 export async function openGrowingFile(path: string): Promise<GrowingFile | undefined> {
   let handle: FileHandle;
   try {
@@ -56,15 +58,15 @@ export async function openGrowingFile(path: string): Promise<GrowingFile | undef
   };
 }
 
-/** Watches changes and renames by inotify; the directory must exist. @throws AppError with OS_FILE_FAILED */
-export function watchFile(path: string, changed: () => void, signal: AbortSignal): void {
+/** Watches changes and renames of a file by inotify. Its directory must exist. @throws AppError with OS_FILE_FAILED */
+export function watchFile(path: string, onChange: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
   const fileName = basename(path);
   try {
     const watcher = watch(dirname(path), (_event, name) => {
-      if (name === fileName) changed();
+      if (name === fileName) onChange();
     });
-    watcher.on("error", changed);
+    watcher.on("error", onChange);
     signal.addEventListener("abort", () => {
       watcher.close();
     });
@@ -73,7 +75,7 @@ export function watchFile(path: string, changed: () => void, signal: AbortSignal
   }
 }
 
-/** Bytes; undefined if the file does not exist. @throws AppError with OS_FILE_FAILED */
+/** Returns the size in bytes; undefined if the file does not exist. @throws AppError with OS_FILE_FAILED */
 export async function readFileSize(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).size;
@@ -83,7 +85,7 @@ export async function readFileSize(path: string): Promise<number | undefined> {
   }
 }
 
-/** Replaces an existing target. @throws AppError with OS_FILE_FAILED */
+/** Renames a file, replacing an existing target. @throws AppError with OS_FILE_FAILED */
 export async function renameFile(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
@@ -95,7 +97,7 @@ export async function renameFile(from: string, to: string): Promise<void> {
 async function findLine(file: string, prefix: string): Promise<string | undefined> {
   try {
     const text = await readFile(file, "utf8");
-    // Only whole lines.
+    // The part after the last line break is an incomplete line.
     return text
       .split("\n")
       .slice(0, -1)
@@ -106,7 +108,7 @@ async function findLine(file: string, prefix: string): Promise<string | undefine
   }
 }
 
-/** Resolves with the first line that begins with `prefix`. The file may be created later, its directory must exist. */
+/** Waits for the first line that begins with `prefix`. The file may be created later, but its directory must exist. */
 export async function waitForLine(
   file: string,
   prefix: string,

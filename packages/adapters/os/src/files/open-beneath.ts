@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens paths below directories in which other processes may rename files meanwhile. Follows no symbolic links.
+// Opens paths below directories in which other processes may rename files meanwhile. No symbolic link is followed.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/base";
 import type { InheritedFd } from "@patchbay/core/interfaces";
@@ -13,7 +13,10 @@ interface OpenDirectory extends InheritedFd {
   close(): void;
 }
 
-/** Follows no symbolic links. @throws AppError with OS_PATH_REFUSED if a component is not a directory, OS_FILE_FAILED */
+/**
+ * Opens a directory without following symbolic links. @throws AppError with OS_PATH_REFUSED if a component is not a
+ * directory, OS_FILE_FAILED
+ */
 export function openDirectory(path: string): OpenDirectory {
   const root = openSync("/", constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -46,15 +49,15 @@ export function descriptorPath(fd: number): string {
   return `/proc/self/fd/${String(fd)}`;
 }
 
-/** Opens the path with O_PATH, without following symbolic links, and closes it after use. */
+/** Opens the path with O_PATH, without following symbolic links, calls `use`, and closes the descriptor. */
 export function withPathBeneath<T>(
-  at: PathBeneath,
+  location: PathBeneath,
   kind: "path" | "directory",
   use: (fd: number) => T,
 ): T {
-  const root = openSync(at.root, constants.O_RDONLY | constants.O_DIRECTORY);
+  const root = openSync(location.root, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
-    const fd = osNative().openBeneath(root, at.path, kind);
+    const fd = osNative().openBeneath(root, location.path, kind);
     try {
       return use(fd);
     } finally {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements LauncherDisks. The launcher may rename files in its volume at any time, so the volume is opened without
-// following symbolic links, and the disk is written to a new file that is then renamed.
+// Writes disks into launchers' volumes. A launcher may rename files in its volume at any time, so the volume is opened
+// without following symbolic links, and the disk is written to a new file that is then renamed.
 import { closeSync, constants, fchownSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { DISKS_VOLUME, EMPTY_DIR_VOLUMES } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
@@ -14,7 +14,7 @@ export interface LauncherDisksOptions {
   readonly uid: number;
 }
 
-/** Creates the file and follows no link. Source: open(2) */
+/** Flags that create a file and follow no link. Source: open(2) */
 const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const OWNER_ONLY = 0o600;
 const FILE_NAME = /^[a-z0-9][a-z0-9.-]*$/;
@@ -22,7 +22,7 @@ const FILE_NAME = /^[a-z0-9][a-z0-9.-]*$/;
 function writeNew(path: string, bytes: Uint8Array, uid: number): void {
   const fd = openSync(path, CREATE_NEW, OWNER_ONLY);
   try {
-    for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);
+    for (let offset = 0; offset < bytes.length;) offset += writeSync(fd, bytes, offset);
     fchownSync(fd, uid, uid);
   } finally {
     closeSync(fd);

@@ -4,11 +4,11 @@ import { closeSync, constants, fstatSync, type FSWatcher, openSync, watch } from
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { Throttle } from "../throttle.ts";
-import { isRelevant, NoiseCounter } from "./watch-events.ts";
+import { isRelevant, IrrelevantEventCounter } from "./watch-events.ts";
 
-/** A path whose components may not exist yet and belong to a tenant. */
+/** Path of which components may not exist yet and belong to a tenant. */
 interface UntrustedPath {
-  /** Exists, and only root changes it. */
+  /** Existing directory that only root changes. */
   readonly podsDir: string;
   readonly names: readonly string[];
 }
@@ -16,7 +16,7 @@ interface UntrustedPath {
 interface ExistingDirectory {
   readonly depth: number;
   readonly inode: bigint;
-  /** Opened with O_PATH; the caller closes it. */
+  /** Descriptor with O_PATH, which the caller closes. */
   readonly fd: number;
 }
 
@@ -36,37 +36,37 @@ function tryOpen(root: number, path: string): number | undefined {
   try {
     return osNative().openBeneath(root, path, "directory");
   } catch {
-    return undefined; // Missing or not a directory: its parent is watched instead.
+    return undefined; // It is missing or not a directory, so its parent is watched instead.
   }
 }
 
 class LauncherWatch {
   readonly #path: UntrustedPath;
-  readonly #changed: () => void;
+  readonly #onChange: () => void;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
-  readonly #noise = new NoiseCounter();
+  readonly #noise = new IrrelevantEventCounter();
   readonly #throttle = new Throttle();
 
-  constructor(path: UntrustedPath, changed: () => void) {
+  constructor(path: UntrustedPath, onChange: () => void) {
     this.#path = path;
-    this.#changed = changed;
+    this.#onChange = onChange;
   }
 
   watchDeepest(): void {
     this.#noise.reset();
     let last: ExistingDirectory | undefined;
-    // Each turn goes at least one level deeper, unless the tree changes meanwhile, which triggers an event.
+    // Each round goes at least one level deeper, unless the tree changes meanwhile, which triggers an event.
     for (let round = 0; round <= this.#path.names.length; round += 1) {
-      const place = findDeepestDirectory(this.#path);
-      const isSame = place.depth === last?.depth && place.inode === last.inode;
+      const directory = findDeepestDirectory(this.#path);
+      const isSame = directory.depth === last?.depth && directory.inode === last.inode;
       try {
-        if (!isSame) this.#watch(place);
+        if (!isSame) this.#watch(directory);
       } finally {
-        closeSync(place.fd);
+        closeSync(directory.fd);
       }
       if (isSame) return;
-      last = place;
+      last = directory;
     }
   }
 
@@ -75,11 +75,11 @@ class LauncherWatch {
     clearTimeout(this.#timer);
   }
 
-  #watch(place: ExistingDirectory): void {
+  #watch(directory: ExistingDirectory): void {
     this.#stopWatching();
-    const expected = this.#path.names[place.depth];
-    // Watches through the descriptor, so that a link put in the directory's place is not followed.
-    const watcher = watch(`/proc/self/fd/${String(place.fd)}`, (event, name) => {
+    const expected = this.#path.names[directory.depth];
+    // The watch uses the descriptor, so that a link in the directory's place is not followed.
+    const watcher = watch(`/proc/self/fd/${String(directory.fd)}`, (event, name) => {
       if (watcher !== this.#watcher) return;
       this.#onEvent(isRelevant(event, name, expected));
     });
@@ -94,21 +94,21 @@ class LauncherWatch {
     this.#watcher = undefined;
   }
 
-  #onEvent(isOurs: boolean): void {
-    if (!isOurs && !this.#noise.countAndCheck()) return;
+  #onEvent(isRelevantEvent: boolean): void {
+    if (!isRelevantEvent && !this.#noise.countAndCheck()) return;
     this.#stopWatching();
     this.#pause(this.#throttle.nextMs());
-    if (isOurs) this.#changed();
+    if (isRelevantEvent) this.#onChange();
   }
 
-  /** A hostile launcher can rename files at any rate. Events during the pause are reported as one change at its end. */
+  /** Stops watching for `ms`, because a hostile launcher can rename files at any rate. Then reports one change. */
   #pause(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // inotify's limits were reached, or the directory of pods is gone.
+      // Fails if inotify's limits were reached, or the directory of pods is gone.
       if (!this.#tryWatchDeepest()) this.#pause(this.#throttle.longMs);
       // Reports again, because a socket exists (bind) before its server listens (listen).
-      this.#changed();
+      this.#onChange();
     }, ms);
   }
 
@@ -118,19 +118,19 @@ class LauncherWatch {
       return true;
     } catch {
       this.#stopWatching();
-      return false; // Retried later. The caller learns the reason when it opens the launcher.
+      return false; // A timer retries. The caller learns the reason when it opens the launcher.
     }
   }
 }
 
-/** @throws AppError with OS_FILE_FAILED, for example because inotify's limits are reached */
+/** Watches the path. @throws AppError with OS_FILE_FAILED, for example because inotify's limits are reached */
 export function watchLauncherPath(
   path: UntrustedPath,
-  changed: () => void,
+  onChange: () => void,
   signal: AbortSignal,
 ): void {
   if (signal.aborted) return;
-  const launcherWatch = new LauncherWatch(path, changed);
+  const launcherWatch = new LauncherWatch(path, onChange);
   try {
     launcherWatch.watchDeepest();
   } catch (error) {

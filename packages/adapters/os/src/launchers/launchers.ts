@@ -36,17 +36,17 @@ export interface LaunchersOptions {
   readonly podsDir: string;
   readonly sandboxes: Sandboxes;
   readonly uid: number;
-  /** Inode of the host's network namespace, which is never accepted; decimal. */
+  /** Inode of the host's network namespace, in decimal. A launcher in this namespace is rejected. */
   readonly hostNetnsInode: string;
 }
 
 export function createLaunchers(options: LaunchersOptions): Launchers {
   return {
     open: (pod) => openLauncher(pod, options),
-    watch: ({ uid }, changed, signal) => {
+    watch: ({ uid }, onChange, signal) => {
       watchLauncherPath(
-        { podsDir: options.podsDir, names: socketPath(validPodUid(uid)) },
-        changed,
+        { podsDir: options.podsDir, names: socketPath(requirePodUid(uid)) },
+        onChange,
         signal,
       );
     },
@@ -55,7 +55,7 @@ export function createLaunchers(options: LaunchersOptions): Launchers {
 
 async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promise<Launcher> {
   const { uid: podUid } = pod;
-  const path = socketPath(validPodUid(podUid)).join("/");
+  const path = socketPath(requirePodUid(podUid)).join("/");
   const sandbox = await options.sandboxes.find(podUid);
   if (sandbox === undefined) throw unreachableError(podUid, "the pod has no sandbox");
   checkPod(sandbox, pod);
@@ -66,7 +66,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
     const pid = connectToPeer(podUid, { socketFd, uid: options.uid });
     const pidfd = descriptors.add(openPeer(podUid, pid));
     const netnsFd = descriptors.add(openNetns(podUid, pid));
-    // Checked after /proc/<pid> was used: while the process lived, its pid was not reused.
+    // This check follows the use of /proc/<pid>, because the pid was not reused as long as the process lived.
     if (osNative().hasEnded(pidfd))
       throw unreachableError(podUid, "the process behind its socket ended");
     const inode = readInode(netnsFd);
@@ -93,26 +93,31 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
   }
 }
 
-const RESOLVER_MAX = 65_536;
+const RESOLVER_BYTES_MAX = 65_536;
 
-/** The file is on the node's own file system, so reading it cannot block. Undefined if it is missing or not a file. */
+/**
+ * Reads the launcher's resolv.conf; undefined if it is missing or not a file. The node's own file system holds it, so
+ * that reading cannot block.
+ */
 function readResolver(podUid: string, podsDir: string): string | undefined {
-  const held = new Descriptors();
+  const descriptors = new Descriptors();
   try {
-    const directoryFd = held.add(openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY));
+    const directoryFd = descriptors.add(
+      openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY),
+    );
     const path = launcherPath(podUid, LAUNCHER_RESOLVER).join("/");
-    const fd = held.add(osNative().openBeneath(directoryFd, path, "read"));
+    const fd = descriptors.add(osNative().openBeneath(directoryFd, path, "read"));
     if (!fstatSync(fd).isFile()) return undefined;
-    const buffer = Buffer.alloc(RESOLVER_MAX);
-    return buffer.toString("latin1", 0, readSync(fd, buffer, 0, RESOLVER_MAX, 0));
+    const buffer = Buffer.alloc(RESOLVER_BYTES_MAX);
+    return buffer.toString("latin1", 0, readSync(fd, buffer, 0, RESOLVER_BYTES_MAX, 0));
   } catch {
     return undefined;
   } finally {
-    held.releaseAll();
+    descriptors.releaseAll();
   }
 }
 
-/** The kubelet created the directory before the pod ran, and the pod cannot change it. */
+/** Lists the pod's hook volumes. kubelet created their directory before the pod ran, and the pod cannot change it. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
   const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
   return listNames(directory)
@@ -150,21 +155,21 @@ class Descriptors {
   }
 }
 
-function validPodUid(podUid: string): string {
+function requirePodUid(podUid: string): string {
   if (!POD_UID.test(podUid)) throw refusedError(podUid, "not the UID of a pod");
   return podUid;
 }
 
 function openBeneathPods(podUid: string, podsDir: string, wanted: PathToOpen): number {
-  const { path, kind, missing } = wanted;
+  const { path, kind, missingReason } = wanted;
   let directoryFd: number | undefined;
   try {
     directoryFd = openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY);
     return osNative().openBeneath(directoryFd, path, kind);
   } catch (error) {
     const errno = errnoOf(error) ?? "";
-    if (errno === "ENOENT") throw unreachableError(podUid, missing, error);
-    // ELOOP: a symbolic link; EXDEV: a path out of the directory; ENOTDIR: a file instead of a directory.
+    if (errno === "ENOENT") throw unreachableError(podUid, missingReason, error);
+    // ELOOP means a symbolic link, EXDEV a path out of the directory, ENOTDIR a file instead of a directory.
     if (["ELOOP", "EXDEV", "ENOTDIR"].includes(errno))
       throw refusedError(path, `openat2: ${errno}`, error);
     throw toFileError(error, "openat2", `${podsDir}/${path}`);
@@ -176,22 +181,22 @@ function openBeneathPods(podUid: string, podsDir: string, wanted: PathToOpen): n
 interface PathToOpen {
   readonly path: string;
   readonly kind: "path" | "directory";
-  readonly missing: string;
+  readonly missingReason: string;
 }
 
 function openSocket(podUid: string, path: string, podsDir: string): number {
-  const missing = "it has no libvirt socket yet";
-  const fd = openBeneathPods(podUid, podsDir, { path, kind: "path", missing });
+  const missingReason = "it has no libvirt socket yet";
+  const fd = openBeneathPods(podUid, podsDir, { path, kind: "path", missingReason });
   if (fstatSync(fd).isSocket()) return fd;
   closeSync(fd);
   throw refusedError(path, "not a socket");
 }
 
-/** The volume of the launcher's sockets, which the kubelet created. */
+/** Opens the volume of the launcher's sockets, which kubelet created. */
 function openVolume(podUid: string, podsDir: string): number {
   const path = [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME].join("/");
-  const missing = "it has no volume of sockets";
-  return openBeneathPods(podUid, podsDir, { path, kind: "directory", missing });
+  const missingReason = "it has no volume of sockets";
+  return openBeneathPods(podUid, podsDir, { path, kind: "directory", missingReason });
 }
 
 function connectToPeer(podUid: string, launcher: { socketFd: number; uid: number }): number {
@@ -243,7 +248,7 @@ function readInode(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
 }
 
-/** A UID in a status can be forged to name another pod. */
+/** Checks the owner of the sandbox, because a UID in a status can be forged to name another pod. */
 function checkPod({ pod: owner }: Sandbox, { uid, namespace, name }: LauncherPod): void {
   if (owner.namespace === namespace && owner.name === name) return;
   throw refusedError(

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// SELinux labels for files of containers: their type, without categories, which belong to a single pod.
+// SELinux labels of container files: the type, without categories, which belong to a single pod.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
-/** Source: KubeVirt, selinux.go, and container-selinux, `container_file_t` */
+/** Type of container files. Source: KubeVirt, selinux.go, and container-selinux, `container_file_t` */
 const CONTAINER_FILE_TYPE = "container_file_t";
 const CONTAINER_FILE_LABEL = `system_u:object_r:${CONTAINER_FILE_TYPE}:s0`;
-/** Source: xattr(7), XATTR_NAME_SELINUX */
+/** Extended attribute that holds the label. Source: xattr(7), XATTR_NAME_SELINUX */
 const LABEL_ATTRIBUTE = "security.selinux";
 
 export interface Selinux {
-  /** `off`: the kernel lacks it or it is disabled. */
+  /** Mode of SELinux; `off` if the kernel lacks SELinux or it is disabled. */
   readonly mode: "off" | "permissive" | "enforcing";
-  /** Whether the policy has the type for files of containers; false if SELinux is off. */
+  /** Whether the policy has the type of container files; false if SELinux is off. */
   readonly knowsContainers: boolean;
 }
 
@@ -23,7 +23,10 @@ function isEnabled(selinuxDir: string): boolean {
   return existsSync(join(selinuxDir, "enforce"));
 }
 
-/** Writing a label to this file only tests whether the policy has it. Source: libselinux, check_context.c */
+/**
+ * Checks whether the policy has the label. Writing a label to this file only tests it. Source: libselinux,
+ * check_context.c
+ */
 function isLabelInPolicy(selinuxDir: string): boolean {
   try {
     writeFileSync(join(selinuxDir, "context"), CONTAINER_FILE_LABEL);
@@ -34,7 +37,7 @@ function isLabelInPolicy(selinuxDir: string): boolean {
   }
 }
 
-/** @throws AppError with OS_FILE_FAILED, for example if it may not be read */
+/** Reads the state of SELinux. @throws AppError with OS_FILE_FAILED, for example without permission */
 export function readSelinux(selinuxDir: string): Selinux {
   try {
     const mode = readFileSync(join(selinuxDir, "enforce"), "utf8").trim();
@@ -46,7 +49,10 @@ export function readSelinux(selinuxDir: string): Selinux {
   }
 }
 
-/** `selinuxDir`: mount of selinuxfs. @throws AppError with OS_PATH_REFUSED if the policy lacks the type; system errors */
+/**
+ * Labels a file if SELinux is on; `selinuxDir` is the mount of selinuxfs. @throws AppError with OS_PATH_REFUSED if the
+ * policy lacks the type; system errors
+ */
 export function labelForContainers(path: string, selinuxDir: string): void {
   if (!isEnabled(selinuxDir)) return;
   try {

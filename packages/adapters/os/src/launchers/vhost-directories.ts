@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostDirectories. A dataplane cannot replace the parent of its directories, but may put anything in it;
-// mkdir(2) and removals follow no link of that name.
+// Implements VhostDirectories. A dataplane cannot replace the parent of its directories, but may put anything into it.
+// mkdir(2) and removals do not follow links.
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
@@ -21,17 +21,20 @@ import type { VhostSocketsOptions } from "./vhost-sockets.ts";
 
 export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
-/** Users with rights below must be able to traverse it. */
+/** Mode of the parents, which users with access to a directory below must be able to traverse. */
 const PARENT_MODE = 0o755;
-/** Another file has the name. Source: openat2(2) */
-const NOT_A_DIRECTORY: readonly string[] = ["ELOOP", "ENOTDIR"];
+/** Errors if a file that is no directory has the name. Source: openat2(2) */
+const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
-/** The shown directory comes first, so that no socket is shown without a directory that serves it. */
-const PARENTS: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
+/**
+ * Parents of the directories. The launchers' comes first, so that no socket is visible without a directory that serves
+ * it.
+ */
+const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
-async function withFileError(path: string, act: () => Promise<void> | void): Promise<void> {
+async function withFileError(path: string, action: () => Promise<void> | void): Promise<void> {
   try {
-    await act();
+    await action();
   } catch (error) {
     throw toFileError(error, "sockets' directory", path);
   }
@@ -45,7 +48,7 @@ class HostVhostDirectories implements VhostDirectories {
   }
 
   async makeParents(): Promise<void> {
-    for (const parent of PARENTS) {
+    for (const parent of PARENT_DIRECTORIES) {
       await withFileError(parent, () => {
         this.#keepParent(parent);
       });
@@ -68,16 +71,17 @@ class HostVhostDirectories implements VhostDirectories {
   }
 
   list(): Promise<readonly string[]> {
-    const found = PARENTS.flatMap((parent) => this.#namesIn(parent));
+    const found = PARENT_DIRECTORIES.flatMap((parent) => this.#namesIn(parent));
     return Promise.resolve([...new Set(found)].filter(isDirectoryId).toSorted());
   }
 
-  async #inBoth(id: string, act: (parent: string) => Promise<void>): Promise<void> {
+  async #inBoth(id: string, action: (parent: string) => Promise<void>): Promise<void> {
     if (!isDirectoryId(id)) {
       const reason = "it is no name of a directory";
       throw new AppError("OS_PATH_REFUSED", { path: `${VHOST_USER_DIR}/${id}`, reason });
     }
-    for (const parent of PARENTS) await withFileError(`${parent}/${id}`, () => act(parent));
+    for (const parent of PARENT_DIRECTORIES)
+      await withFileError(`${parent}/${id}`, () => action(parent));
   }
 
   #keepParent(parent: string): void {
@@ -108,7 +112,7 @@ class HostVhostDirectories implements VhostDirectories {
         },
       );
     } catch (error) {
-      if (NOT_A_DIRECTORY.includes(errnoOf(error) ?? "")) return false;
+      if (NOT_A_DIRECTORY_ERRNOS.includes(errnoOf(error) ?? "")) return false;
       throw error;
     }
   }

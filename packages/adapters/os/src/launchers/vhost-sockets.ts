@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements VhostSockets. Launchers write to their volume, and a dataplane to its directories, so files there are
 // opened without following symbolic links, checked, and changed by descriptor. Launchers do not mount the dataplane's
-// directory, because it could replace it by a link. They mount a directory that only root writes, where each socket
-// is a hard link.
+// directory, because the dataplane could replace it by a link. They mount a directory that only root writes, where each
+// socket is a hard link.
 import {
   chmodSync,
   chownSync,
@@ -38,13 +38,13 @@ import {
 export interface VhostSocketsOptions extends VhostOwners {
   /** Directory of pods, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
-  /** The node's `/run` as this process sees it: `/run`, or for example `/proc/1/root/run` in a pod. */
+  /** Path under which this process sees the node's `/run`: `/run`, or for example `/proc/1/root/run` in a pod. */
   readonly runDir: string;
   /** Mount of selinuxfs, `/sys/fs/selinux`. */
   readonly selinuxDir: string;
 }
 
-const PERMISSIONS = 0o7777;
+const PERMISSION_BITS = 0o7777;
 const BIGINT = { bigint: true } as const;
 
 /** Errors for a symbolic link, a path out of the root, and a file instead of a directory. Source: openat2(2) */
@@ -81,13 +81,13 @@ class HostVhostSockets implements VhostSockets {
           throw new AppError("OS_PATH_REFUSED", { path: socket.path, reason });
         const { uid, mode } = fstatSync(fd);
         chownSync(descriptorPath(fd), uid, this.#options.uid);
-        chmodSync(descriptorPath(fd), (mode & PERMISSIONS) | GROUP_ACCESS);
+        chmodSync(descriptorPath(fd), (mode & PERMISSION_BITS) | GROUP_ACCESS);
         labelForContainers(descriptorPath(fd), this.#options.selinuxDir);
         this.#show(socket, fd);
       });
       this.#withVolume(podUid, (fd) => {
         const name = `${descriptorPath(fd)}/${buildSocketLinkName(socket.podInterfaceName)}`;
-        // Replaces what a launcher put there; a directory stays, and only that launcher is affected.
+        // Replaces a file that a launcher put there. A directory stays and affects only that launcher.
         rmSync(`${name}.new`, { force: true });
         symlinkSync(socket.path, `${name}.new`);
         renameSync(`${name}.new`, name);
@@ -97,9 +97,9 @@ class HostVhostSockets implements VhostSockets {
     }
   }
 
-  watch(path: string, changed: () => void, signal: AbortSignal): void {
+  watch(path: string, onChange: () => void, signal: AbortSignal): void {
     const names = socketRelativeToRun(path).split("/");
-    watchLauncherPath({ podsDir: this.#options.runDir, names }, changed, signal);
+    watchLauncherPath({ podsDir: this.#options.runDir, names }, onChange, signal);
   }
 
   #withSocket<T>({ path }: VhostSocket, use: (fd: number) => T): T {
@@ -115,23 +115,26 @@ class HostVhostSockets implements VhostSockets {
     return withPathBeneath({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  /** A hard link needs a name, not a descriptor, so the linked inode is compared before it is shown. */
-  #show({ path }: VhostSocket, judged: number): void {
+  /**
+   * Links the socket where the launcher sees it. link(2) takes a name, so the linked inode is compared before it is
+   * visible.
+   */
+  #show({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
-    if (this.#isShown(path, judged)) return; // renaming a file onto itself leaves both names
+    if (this.#isShown(path, checkedSocket)) return; // because renaming a file onto itself leaves both names
     const name = basename(path);
-    withPathBeneath({ root, path: dirname(shownRelativeToRun(path)) }, "directory", (shown) => {
-      const temporary = `${descriptorPath(shown)}/.${name}`;
+    withPathBeneath({ root, path: dirname(shownRelativeToRun(path)) }, "directory", (shownFd) => {
+      const temporary = `${descriptorPath(shownFd)}/.${name}`;
       rmSync(temporary, { force: true });
       withPathBeneath(
         { root, path: dirname(socketRelativeToRun(path)) },
         "directory",
-        (published) => {
-          linkSync(`${descriptorPath(published)}/${name}`, temporary);
+        (publishedFd) => {
+          linkSync(`${descriptorPath(publishedFd)}/${name}`, temporary);
         },
       );
-      const isSame = isSameFile(lstatSync(temporary, BIGINT), fstatSync(judged, BIGINT));
-      if (isSame) renameSync(temporary, `${descriptorPath(shown)}/${name}`);
+      const isSame = isSameFile(lstatSync(temporary, BIGINT), fstatSync(checkedSocket, BIGINT));
+      if (isSame) renameSync(temporary, `${descriptorPath(shownFd)}/${name}`);
       else rmSync(temporary, { force: true });
       if (!isSame) throw new AppError("OS_PATH_REFUSED", { path, reason: "it changes" });
     });
@@ -142,7 +145,7 @@ class HostVhostSockets implements VhostSockets {
       return withPathBeneath(
         { root: this.#options.runDir, path: shownRelativeToRun(path) },
         "path",
-        (shown) => isSameFile(fstatSync(shown, BIGINT), fstatSync(fd, BIGINT)),
+        (shownFd) => isSameFile(fstatSync(shownFd, BIGINT), fstatSync(fd, BIGINT)),
       );
     } catch {
       return false;
@@ -150,9 +153,9 @@ class HostVhostSockets implements VhostSockets {
   }
 
   #isForLauncher(path: string): boolean {
-    const at = { root: this.#options.runDir, path: dirname(shownRelativeToRun(path)) };
+    const directory = { root: this.#options.runDir, path: dirname(shownRelativeToRun(path)) };
     try {
-      return withPathBeneath(at, "directory", () => true);
+      return withPathBeneath(directory, "directory", () => true);
     } catch {
       return false;
     }

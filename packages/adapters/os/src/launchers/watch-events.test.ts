@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { isRelevant, NoiseCounter } from "./watch-events.ts";
+import { isRelevant, IrrelevantEventCounter } from "./watch-events.ts";
 
 test.each([
   { event: "rename", name: "libvirt-sock", want: true },
@@ -18,7 +18,7 @@ test.each([
 });
 
 test("the fiftieth irrelevant event in a row is too much", () => {
-  const noise = new NoiseCounter();
+  const noise = new IrrelevantEventCounter();
   const count = (): readonly boolean[] => Array.from({ length: 50 }, () => noise.countAndCheck());
   const want = [...Array.from({ length: 49 }, () => false), true];
   expect(count()).toEqual(want);

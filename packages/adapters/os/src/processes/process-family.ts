@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds and kills all processes that a program started, even outside its group and session. They inherit a mark in
-// their environment. A marked process can only be started by another one, so once a scan finds none there will be
-// none.
+// their environment. Only a marked process can start another one, so none can appear after a scan that found none.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -9,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { errnoOf } from "../files/file-errors.ts";
 
-const MARK = "PATCHBAY_PROCESS_FAMILY";
+const MARK_VARIABLE = "PATCHBAY_PROCESS_FAMILY";
 /** Milliseconds between scans. A killed process usually ends at once; one that hangs in the kernel is abandoned. */
 const KILL_ROUND_MS = 10;
 const KILL_ROUNDS_MAX = 200;
@@ -22,14 +21,17 @@ export function withMark(
   env: Readonly<Record<string, string>>,
   mark: string,
 ): Readonly<Record<string, string>> {
-  return { ...env, [MARK]: mark };
+  return { ...env, [MARK_VARIABLE]: mark };
 }
 
-/** Bytes; larger than most environments. A longer one is read in parts. */
-const PART_BYTES = 65_536;
+/** Size of the read buffer in bytes, larger than most environments. A longer environment is read in parts. */
+const READ_BUFFER_BYTES = 65_536;
 const [openFile, readInto, closeFile] = [promisify(open), promisify(read), promisify(close)];
 
-/** `readFile` allocates 64 KiB per file of /proc, and collecting them took half of the processor time. */
+/**
+ * Reads a file with the given buffer. `readFile` allocates 64 KiB per file of /proc, and collecting these buffers took
+ * half of the processor time.
+ */
 async function readWith(buffer: Buffer, path: string): Promise<string> {
   const fd = await openFile(path, "r");
   try {
@@ -47,25 +49,25 @@ async function readWith(buffer: Buffer, path: string): Promise<string> {
 async function readMark(pid: string, buffer: Buffer): Promise<string | undefined> {
   try {
     const environment = `\0${await readWith(buffer, `/proc/${pid}/environ`)}`;
-    const from = environment.indexOf(`\0${MARK}=`);
+    const from = environment.indexOf(`\0${MARK_VARIABLE}=`);
     if (from < 0) return undefined;
-    const value = environment.slice(from + MARK.length + 2).split("\0", 1);
+    const value = environment.slice(from + MARK_VARIABLE.length + 2).split("\0", 1);
     return Buffer.from(value[0] ?? "", "latin1").toString();
   } catch {
     return undefined; // The process has ended, or is a kernel thread.
   }
 }
 
-async function listMarkedPids(isWanted: (mark: string) => boolean): Promise<readonly number[]> {
+async function listMarkedPids(matchesMark: (mark: string) => boolean): Promise<readonly number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const buffer = Buffer.allocUnsafe(PART_BYTES);
-  const marked: number[] = [];
-  // Sequential, because the reads share the buffer.
+  const buffer = Buffer.allocUnsafe(READ_BUFFER_BYTES);
+  const markedPids: number[] = [];
+  // Reads are sequential, because they share the buffer.
   for (const pid of pids) {
     const mark = await readMark(pid, buffer);
-    if (mark !== undefined && isWanted(mark)) marked.push(Number(pid));
+    if (mark !== undefined && matchesMark(mark)) markedPids.push(Number(pid));
   }
-  return marked;
+  return markedPids;
 }
 
 function kill(pid: number): void {
@@ -76,16 +78,16 @@ function kill(pid: number): void {
   }
 }
 
-async function killAll(isWanted: (mark: string) => boolean): Promise<void> {
+async function killAll(matchesMark: (mark: string) => boolean): Promise<void> {
   for (let round = 0; round < KILL_ROUNDS_MAX; round += 1) {
-    const marked = await listMarkedPids(isWanted);
-    if (marked.length === 0) return;
-    for (const pid of marked) kill(pid);
+    const markedPids = await listMarkedPids(matchesMark);
+    if (markedPids.length === 0) return;
+    for (const pid of markedPids) kill(pid);
     await sleep(KILL_ROUND_MS);
   }
 }
 
-/** Kills processes with this mark, or with any mark of this family, until none is left. */
+/** Kills processes with this mark, or with any mark of this family, until none remains. */
 export async function endMarked(mark: string): Promise<void> {
   await killAll((found) => found === mark || found.startsWith(`${mark}/`));
 }
@@ -94,7 +96,7 @@ export async function endMarked(mark: string): Promise<void> {
 const SCAN_INTERVAL_MS = 1000;
 
 let endedMarks = new Set<string>();
-let scanning: Promise<void> | undefined;
+let runningScan: Promise<void> | undefined;
 
 async function scan(): Promise<void> {
   while (endedMarks.size > 0) {
@@ -105,12 +107,15 @@ async function scan(): Promise<void> {
   }
 }
 
-/** One scan serves all runs that have ended. After a restart, {@link endMarked} kills what remains. */
+/**
+ * Kills the marked processes later, in one scan for all runs that have ended. After a restart, {@link endMarked} kills
+ * what remains.
+ */
 export function endSoon(mark: string): void {
   endedMarks.add(mark);
-  scanning ??= scan()
+  runningScan ??= scan()
     .catch(() => undefined) // without /proc there is nothing to find
     .finally(() => {
-      scanning = undefined;
+      runningScan = undefined;
     });
 }

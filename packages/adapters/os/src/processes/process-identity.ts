@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identifies, signals and awaits processes, also those that are not children of this one.
+// Identifies, signals and awaits processes, including those that are not children of this one.
 import { closeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { AppError } from "@patchbay/base";
@@ -7,7 +7,7 @@ import type { Files } from "@patchbay/core/interfaces";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
-/** Succeeds if the group is gone. */
+/** Signals a process group. Succeeds if the group does not exist. */
 export function signalGroup(groupId: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-groupId, signal);
@@ -19,13 +19,13 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals): void {
 /** Index of `starttime` among the fields after the command name. Source: proc(5), field 22 */
 const START_TIME_INDEX = 22 - 3;
 
-/** Identifies a process: pids are reused, but not with the same start time. */
+/** Identity of a process. Its pid may be reused, but not with the same start time. */
 export interface ProcessName {
   readonly pid: number;
   readonly startTime: string;
 }
 
-/** Clock ticks since boot, decimal; undefined if there is no such process. */
+/** Returns the start time in clock ticks since boot, in decimal; undefined if there is no such process. */
 export async function readProcessStartTime(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");
@@ -49,14 +49,14 @@ async function hasEnded(pid: number): Promise<boolean> {
   }
 }
 
-/** Whether that very process runs. A zombie does not. */
+/** Checks whether the identified process runs. A zombie does not run. */
 export async function isRunning(name: ProcessName): Promise<boolean> {
   const { pid, startTime } = name;
   if (startTime === "" || (await readProcessStartTime(pid)) !== startTime) return false;
   return !(await hasEnded(pid));
 }
 
-/** Sends a signal to that very process; SIGKILL goes to its whole group. Succeeds if it is gone. */
+/** Sends a signal to the identified process, and SIGKILL to its whole group. Succeeds if the process has ended. */
 export async function signalProcess(
   name: ProcessName,
   signal: "SIGTERM" | "SIGKILL",
@@ -75,7 +75,10 @@ export async function signalProcess(
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/** Pids, links and namespaces of an earlier boot no longer exist. @throws AppError with OS_FILE_FAILED */
+/**
+ * Returns the ID of this boot. Pids, links and namespaces of an earlier boot no longer exist. @throws AppError with
+ * OS_FILE_FAILED
+ */
 export async function readBootId(files: Files): Promise<string> {
   const text = await files.readText(BOOT_ID);
   if (text !== undefined) return text.trim();
@@ -87,12 +90,12 @@ export async function readBootId(files: Files): Promise<string> {
 }
 
 interface ProcessEnd {
-  /** Resolves when the process has ended; never after `cancel`. */
+  /** Resolves when the process has ended, but not after `cancel`. */
   readonly ended: Promise<void>;
   cancel(): void;
 }
 
-/** Waits for the process of a pidfd, which the caller may close at once. */
+/** Waits for the process of a pidfd. The caller may close the descriptor at once. */
 export function watchProcessEnd(pidfd: number): ProcessEnd {
   const native = osNative();
   const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -107,7 +110,10 @@ export function watchProcessEnd(pidfd: number): ProcessEnd {
   };
 }
 
-/** The process need not be a child. Rejects with the signal's reason. @throws AppError with OS_FILE_FAILED */
+/**
+ * Waits for a process, which need not be a child. Rejects with the signal's reason. @throws AppError with
+ * OS_FILE_FAILED
+ */
 export async function waitForProcessEnd(
   pid: number,
   startTime: string,
@@ -124,7 +130,7 @@ export async function waitForProcessEnd(
   };
   signal?.addEventListener("abort", onAbort);
   try {
-    // Read after the pidfd was opened: if the start time still matches, the pidfd is that process.
+    // The start time is read after the pidfd was opened. If it still matches, the pidfd is the identified process.
     if ((await readProcessStartTime(pid)) !== startTime) return;
     await Promise.race([end.ended, aborted]);
     signal?.throwIfAborted();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs programs with a deadline, and ends everything that they started.
+// Runs programs with a deadline, and kills all processes that they started.
 import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants } from "node:os";
@@ -14,9 +14,9 @@ import { signalGroup, watchProcessEnd } from "./process-identity.ts";
 
 interface ProgramEnd {
   readonly exitCode: number;
-  /** Whether a signal ended it, from any sender. */
+  /** Whether a signal from any sender ended the program. */
   readonly isSignaled: boolean;
-  /** Whether other processes remain in its group. */
+  /** Whether other processes remain in the program's group. */
   readonly hasLeftovers: boolean;
 }
 
@@ -24,7 +24,9 @@ interface Program {
   readonly input?: Socket;
   readonly output: Socket;
   readonly errors: Socket;
-  /** Resolves with its pid, which is also its group and session; rejects with the error of exec(2), with `code`. */
+  /**
+   * Resolves with the pid, which is also the group and session. Rejects with the error of exec(2), which has a `code`.
+   */
   readonly started: Promise<number>;
   readonly ended: Promise<ProgramEnd>;
 }
@@ -32,14 +34,14 @@ interface Program {
 interface ProgramStart {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** The program gets them as 3, 4, ...; they may be closed at once. */
+  /** The program gets them as descriptors 3, 4, ...; the caller may close them at once. */
   readonly fds: readonly number[];
   readonly hasInput: boolean;
   /** Whether the kernel kills the program when this process dies. */
   readonly diesWithParent: boolean;
 }
 
-const SIGNAL_BASE = 128;
+const SIGNAL_EXIT_CODE_BASE = 128;
 
 async function waitForEnd(pid: number, pidfd: number): Promise<ProgramEnd> {
   const { ended } = watchProcessEnd(pidfd);
@@ -48,10 +50,10 @@ async function waitForEnd(pid: number, pidfd: number): Promise<ProgramEnd> {
   const { code, signal, hasLeft } = osNative().reapProgram(pid);
   return signal === 0
     ? { exitCode: code, isSignaled: false, hasLeftovers: hasLeft }
-    : { exitCode: SIGNAL_BASE + signal, isSignaled: true, hasLeftovers: hasLeft };
+    : { exitCode: SIGNAL_EXIT_CODE_BASE + signal, isSignaled: true, hasLeftovers: hasLeft };
 }
 
-/** Starts a program in a session of its own, without blocking. @throws errors with `code` like those of node:fs */
+/** Starts a program in a separate session, without blocking. @throws errors with `code` like those of node:fs */
 function startProgram({ argv, env, fds, hasInput, diesWithParent }: ProgramStart): Program {
   sealDescriptors();
   const pairs = Object.entries(env).map(([key, value]) => `${key}=${value}`);
@@ -111,9 +113,9 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
 
 /** Milliseconds from SIGTERM to SIGKILL. */
 const KILL_AFTER_MS = 1000;
-/** Milliseconds to wait for output after the program's end, while another process holds its pipes. */
+/** Milliseconds to wait for output after the program's end, while another process has its pipes open. */
 const DRAIN_MS = 1000;
-/** Bytes of output per stream; a program that writes more is killed. */
+/** Maximum output per stream, in bytes. A program that writes more is killed. */
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -150,14 +152,14 @@ class Run {
   readonly #output: Record<OutputStream, Buffer[]> = { output: [], errors: [] };
   #killReason: unknown;
   #isKilled = false;
-  /** Whether it was ended by a signal from any sender. */
+  /** Whether a signal from any sender ended the program. */
   #isSignaled = false;
-  /** Whether processes of it remained in its group or at its pipes after its end. */
+  /** Whether, after the program's end, processes remained in its group or had its pipes open. */
   #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;
   #pid: number | undefined;
-  /** Open ends: the program and its two output pipes. */
+  /** Number of open ends: the program and its two output pipes. */
   #open = 3;
   #timers: NodeJS.Timeout[] = [];
 
@@ -296,7 +298,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Processes that the program started would otherwise continue unnoticed. */
+  /** Kills the processes that the program started, which would otherwise continue unnoticed. */
   async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await endMarked(this.#mark);
@@ -309,7 +311,7 @@ class Run {
   }
 }
 
-/** Runs programs by absolute path or by name from PATH. */
+/** Creates the adapter, which runs programs by absolute path or by name from PATH. */
 export function createProcessRunner(): ProcessRunner {
   return {
     run: (command) => {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource limits of processes: cgroups v1 and v2, also on a machine with both, and the OOM score.
+// Resource limits of processes by cgroups v1 and v2, even on a machine with both, and the OOM score.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 
 interface GroupLimits {
   readonly memoryBytes: number;
-  /** Processes and threads. */
+  /** Number of processes and threads. */
   readonly processes: number;
 }
 
@@ -19,7 +19,10 @@ interface Hierarchy {
 type Controller = "memory" | "pids";
 const CONTROLLERS: readonly Controller[] = ["memory", "pids"];
 
-/** Source: Linux Documentation/admin-guide/cgroup-v1/memory.rst, pids.rst, cgroup-v2.rst */
+/**
+ * Returns the name of the limit's file. Source: Linux Documentation/admin-guide/cgroup-v1/memory.rst, pids.rst,
+ * cgroup-v2.rst
+ */
 function limitFile(controller: Controller, { isUnified }: Hierarchy): string {
   if (controller === "pids") return "pids.max";
   return isUnified ? "memory.max" : "memory.limit_in_bytes";
@@ -30,45 +33,52 @@ async function readControllers(mount: string): Promise<readonly string[]> {
   return text.trim().split(" ");
 }
 
-/** Source: proc(5) mountinfo */
+/** Lists the mounted cgroup hierarchies. Source: proc(5) mountinfo */
 async function listHierarchies(mountinfo: string): Promise<readonly Hierarchy[]> {
-  const found: Hierarchy[] = [];
+  const hierarchies: Hierarchy[] = [];
   for (const line of mountinfo.split("\n")) {
     const [mounted = "", filesystem = ""] = line.split(" - ");
     const mount = mounted.split(" ")[4] ?? "";
     const [type = "", , options = ""] = filesystem.split(" ");
     const isUnified = type === "cgroup2";
     const controllers = isUnified ? await readControllers(mount) : options.split(",");
-    if (isUnified || type === "cgroup") found.push({ mount, isUnified, controllers });
+    if (isUnified || type === "cgroup") hierarchies.push({ mount, isUnified, controllers });
   }
-  return found;
+  return hierarchies;
 }
 
-/** Directories between `mount` and `path`, excluding both. */
+/** Lists the directories between `mount` and `path`, excluding both. */
 function listAncestors(path: string, mount: string): readonly string[] {
   const parts = relative(mount, dirname(path)).split(sep);
   return parts.map((_, index) => join(mount, ...parts.slice(0, index + 1)));
 }
 
-async function limit(hierarchy: Hierarchy, group: string, value: readonly [Controller, number]) {
-  const [controller, most] = value;
+async function writeLimit(
+  hierarchy: Hierarchy,
+  group: string,
+  value: readonly [Controller, number],
+) {
+  const [controller, maximum] = value;
   const path = join(hierarchy.mount, group);
   const file = join(path, limitFile(controller, hierarchy));
   try {
     await mkdir(path, { recursive: true });
     if (hierarchy.isUnified) {
-      // A group gets a controller's files once its parent delegates the controller.
+      // A group gets a controller's files after its parent delegates the controller.
       for (const parent of new Set([hierarchy.mount, ...listAncestors(path, hierarchy.mount)])) {
         await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
       }
     }
-    await writeFile(file, String(most));
+    await writeFile(file, String(maximum));
   } catch (error) {
     throw toFileError(error, "write", file);
   }
 }
 
-/** Idempotent. Returns controllers that this machine lacks, and so cannot limit. @throws AppError with OS_FILE_FAILED */
+/**
+ * Limits a control group. Idempotent. Returns the controllers that this machine lacks. @throws AppError with
+ * OS_FILE_FAILED
+ */
 export async function limitControlGroup(
   group: string,
   { memoryBytes, processes }: GroupLimits,
@@ -78,18 +88,20 @@ export async function limitControlGroup(
   const hierarchies = await listHierarchies(text);
   const missing: string[] = [];
   for (const controller of CONTROLLERS) {
-    const home = hierarchies.find(({ controllers }) => controllers.includes(controller));
-    const most = controller === "memory" ? memoryBytes : processes;
-    if (home === undefined) missing.push(controller);
-    else await limit(home, group, [controller, most]);
+    const hierarchy = hierarchies.find(({ controllers }) => controllers.includes(controller));
+    const maximum = controller === "memory" ? memoryBytes : processes;
+    if (hierarchy === undefined) missing.push(controller);
+    else await writeLimit(hierarchy, group, [controller, maximum]);
   }
   return missing;
 }
 
-/** From -1000, never killed, to 1000, killed first. Source: proc(5) oom_score_adj */
+/** Score from -1000, never killed, to 1000, killed first. Source: proc(5) oom_score_adj */
 const OOM_SCORE_FILE = "/proc/self/oom_score_adj";
 
-/** Children inherit the score. Returns whether it was permitted: a lower score needs CAP_SYS_RESOURCE. */
+/**
+ * Sets the OOM score, which children inherit. Returns whether it was permitted; a lower score needs CAP_SYS_RESOURCE.
+ */
 export async function setOomScore(score: number): Promise<boolean> {
   try {
     await writeFile(OOM_SCORE_FILE, String(score));

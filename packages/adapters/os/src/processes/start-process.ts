@@ -9,17 +9,20 @@ import { sealDescriptors } from "../descriptors.ts";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { type ProcessName, readProcessStartTime } from "./process-identity.ts";
 
-const OUT_MODE = 0o600;
+const OUTPUT_MODE = 0o600;
 const LOG_MODE = 0o640;
-/** With a umask of 077, containerd would unpack images that other users, such as launchers, cannot read. */
+/**
+ * umask of detached programs. With 077, containerd would unpack images that other users, such as launchers, cannot
+ * read.
+ */
 const UMASK = 0o022;
 
 interface DetachedProgram {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
-  /** Standard output; truncated. */
+  /** File for standard output, which is truncated. */
   readonly outFile: string;
-  /** Standard error; appended. */
+  /** File for standard error, to which the program appends. */
   readonly logFile: string;
 }
 
@@ -30,7 +33,7 @@ export interface DetachedProcess extends ProcessName {
 function spawnDetached(program: DetachedProgram, descriptors: readonly [number, number]) {
   const [file, ...args] = program.argv;
   sealDescriptors();
-  const callersUmask = process.umask(UMASK);
+  const previousUmask = process.umask(UMASK);
   try {
     return spawn(file, args, {
       cwd: "/",
@@ -39,13 +42,13 @@ function spawnDetached(program: DetachedProgram, descriptors: readonly [number, 
       stdio: ["ignore", ...descriptors],
     });
   } finally {
-    process.umask(callersUmask);
+    process.umask(previousUmask);
   }
 }
 
-/** The program outlives this process. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED */
+/** Starts a program that outlives this process. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED */
 export async function startDetached(program: DetachedProgram): Promise<DetachedProcess> {
-  const out = openSync(program.outFile, "w", OUT_MODE);
+  const out = openSync(program.outFile, "w", OUTPUT_MODE);
   const log = openSync(program.logFile, "a", LOG_MODE);
   try {
     const child = spawnDetached(program, [out, log]);
@@ -68,12 +71,12 @@ export async function startDetached(program: DetachedProgram): Promise<DetachedP
   }
 }
 
-const SIGNAL_BASE = 128;
+const SIGNAL_EXIT_CODE_BASE = 128;
 
 /**
- * Runs a program with the terminal, environment and process group of this process, so that both receive signals of
- * the terminal. Returns its exit code, or 128 + signal number if it was killed.
- * @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED
+ * Runs a program with the terminal, environment and process group of this process, so that both receive signals of the
+ * terminal. Returns its exit code, or 128 + signal number if it was killed. @throws AppError with OS_PROGRAM_MISSING,
+ * OS_FILE_FAILED
  */
 export async function runInForeground([file, ...args]: readonly [
   string,
@@ -88,7 +91,7 @@ export async function runInForeground([file, ...args]: readonly [
     reject(isMissing ? missing : toFileError(error, "exec", file));
   });
   child.once("exit", (code, signal) => {
-    resolve(code ?? SIGNAL_BASE + constants.signals[signal ?? "SIGKILL"]);
+    resolve(code ?? SIGNAL_EXIT_CODE_BASE + constants.signals[signal ?? "SIGKILL"]);
   });
   return promise;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec of the annotation that requests hook sidecars: containers beside the launcher that change the libvirt domain.
-// Source: KubeVirt pkg/hooks/hooks.go HookSidecar.
+// Codec of the annotation that requests hook sidecars, which are containers beside the launcher that change the libvirt
+// domain. Source: KubeVirt pkg/hooks/hooks.go HookSidecar.
 import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import * as names from "../names.ts";
 import { isJsonObject, parseJson, type JsonObject } from "../values/json.ts";
@@ -12,7 +12,7 @@ export interface HookScript {
   readonly hookPath: string;
 }
 
-/** A PersistentVolumeClaim that is mounted in the hook's container. */
+/** PersistentVolumeClaim that is mounted in the hook's container. */
 export interface HookClaim {
   readonly name: string;
   readonly volumePath: string;
@@ -21,7 +21,7 @@ export interface HookClaim {
 }
 
 export interface HookSidecarRequest {
-  /** Unset: an image that runs programs, like KubeVirt's sidecar-shim. */
+  /** If unset, an image that runs programs, like KubeVirt's sidecar-shim. */
   readonly image?: string;
   readonly imagePullPolicy?: "Always" | "IfNotPresent" | "Never";
   readonly command?: readonly string[];
@@ -31,9 +31,9 @@ export interface HookSidecarRequest {
   readonly readsDeviceInfo?: true;
 }
 
-/** Limit per VMI: each hook is a container. */
+/** Maximum number of sidecars of a VMI. */
 const SIDECARS_MAX = 16;
-const POLICIES = ["Always", "IfNotPresent", "Never"] as const;
+const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 const DEVICE_INFO = "device-info";
 
 type Rule = (value: unknown) => string | undefined;
@@ -46,27 +46,29 @@ const stringList: Rule = (value) =>
   Array.isArray(value) && value.every((one) => typeof one === "string")
     ? undefined
     : "must be a list of texts";
-const policy: Rule = (value) =>
-  POLICIES.some((one) => one === value) ? undefined : `must be one of ${POLICIES.join(", ")}`;
+const pullPolicy: Rule = (value) =>
+  PULL_POLICIES.some((one) => one === value)
+    ? undefined
+    : `must be one of ${PULL_POLICIES.join(", ")}`;
 const filePath: Rule = (value) =>
   isNonEmptyString(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
     ? undefined
     : "must be the absolute path of a file";
 /** Prefixes of directories in /var/run that the launcher uses itself. */
-const RESERVED = ["kubevirt", "libvirt", "patchbay", "secrets"];
+const RESERVED_PREFIXES = ["kubevirt", "libvirt", "patchbay", "secrets"];
 const sharedPath: Rule = (value) => {
   const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isNonEmptyString(value) ? value : "")?.[1];
-  const isFree = name !== undefined && !RESERVED.some((argument) => name.startsWith(argument));
+  const isFree = name !== undefined && !RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix));
   return isFree
     ? undefined
-    : `must be /var/run/NAME, where NAME begins with none of ${RESERVED.join(", ")}: the launcher has its own files elsewhere`;
+    : `must be /var/run/NAME, where NAME begins with none of ${RESERVED_PREFIXES.join(", ")}: the launcher has its own files elsewhere`;
 };
 const deviceInfo: Rule = (value) =>
   value === DEVICE_INFO ? undefined : `must be ${DEVICE_INFO}, the only supported value`;
 
-const RULES: Readonly<Record<string, Rule>> = {
+const SIDECAR_RULES: Readonly<Record<string, Rule>> = {
   image: nonEmptyString,
-  imagePullPolicy: policy,
+  imagePullPolicy: pullPolicy,
   command: stringList,
   args: stringList,
   downwardAPI: deviceInfo,
@@ -81,15 +83,15 @@ const CLAIM_RULES: Readonly<Record<string, Rule>> = {
   volumePath: filePath,
   sharedComputePath: sharedPath,
 };
-const OPTIONAL: readonly string[] = ["sharedComputePath"];
+const OPTIONAL_MEMBERS: readonly string[] = ["sharedComputePath"];
 
 function ruleProblems(
   value: JsonObject,
   rules: Readonly<Record<string, Rule>>,
-  at: string,
+  path: string,
 ): readonly FieldProblem[] {
   return Object.entries(value).flatMap(([name, member]): readonly FieldProblem[] => {
-    const field = `${at}.${name}`;
+    const field = `${path}.${name}`;
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
     const message = rule === undefined ? "is not known; leave it out" : rule(member);
     return message === undefined ? [] : [{ field, message }];
@@ -99,50 +101,52 @@ function ruleProblems(
 function memberProblems(
   value: unknown,
   rules: Readonly<Record<string, Rule>>,
-  at: string,
+  path: string,
 ): readonly FieldProblem[] {
   if (value === undefined) return [];
-  if (!isJsonObject(value)) return [{ field: at, message: "must be an object" }];
-  const absent = Object.keys(rules).filter(
-    (name) => value[name] === undefined && !OPTIONAL.includes(name),
+  if (!isJsonObject(value)) return [{ field: path, message: "must be an object" }];
+  const missingNames = Object.keys(rules).filter(
+    (name) => value[name] === undefined && !OPTIONAL_MEMBERS.includes(name),
   );
   return [
-    ...absent.map((name) => ({ field: `${at}.${name}`, message: "is required" })),
-    ...ruleProblems(value, rules, at),
+    ...missingNames.map((name) => ({ field: `${path}.${name}`, message: "is required" })),
+    ...ruleProblems(value, rules, path),
   ];
 }
 
-function sidecarProblems(value: unknown, at: string): readonly FieldProblem[] {
-  if (!isJsonObject(value)) return [{ field: at, message: "must be an object" }];
+function sidecarProblems(value: unknown, path: string): readonly FieldProblem[] {
+  if (!isJsonObject(value)) return [{ field: path, message: "must be an object" }];
   const { configMap, pvc, ...rest } = value;
-  const isBare = [value["image"], configMap, pvc].every((member) => member === undefined);
+  const lacksProgram = [value["image"], configMap, pvc].every((member) => member === undefined);
   const noImage =
     "is required unless configMap or pvc provides a program for an image that runs one";
   return [
-    ...(isBare ? [{ field: `${at}.image`, message: noImage }] : []),
-    ...ruleProblems(rest, RULES, at),
-    ...memberProblems(configMap, SCRIPT_RULES, `${at}.configMap`),
-    ...memberProblems(pvc, CLAIM_RULES, `${at}.pvc`),
+    ...(lacksProgram ? [{ field: `${path}.image`, message: noImage }] : []),
+    ...ruleProblems(rest, SIDECAR_RULES, path),
+    ...memberProblems(configMap, SCRIPT_RULES, `${path}.configMap`),
+    ...memberProblems(pvc, CLAIM_RULES, `${path}.pvc`),
   ];
 }
 
-function listProblems(value: unknown, at: string): readonly FieldProblem[] {
-  if (!Array.isArray(value)) return [{ field: at, message: "must be a JSON list of sidecars" }];
+function listProblems(value: unknown, path: string): readonly FieldProblem[] {
+  if (!Array.isArray(value)) return [{ field: path, message: "must be a JSON list of sidecars" }];
   if (value.length > SIDECARS_MAX) {
-    return [{ field: at, message: `has more than ${String(SIDECARS_MAX)} sidecars` }];
+    return [{ field: path, message: `has more than ${String(SIDECARS_MAX)} sidecars` }];
   }
-  return value.flatMap((one, index) => sidecarProblems(one, `${at}[${String(index)}]`));
+  return value.flatMap((one, index) => sidecarProblems(one, `${path}[${String(index)}]`));
 }
 
-type Annotated = Pick<ObjectMeta, "annotations"> | undefined;
+type AnnotatedMetadata = Pick<ObjectMeta, "annotations"> | undefined;
 
-function findAnnotation(metadata: Annotated): string | undefined {
+function findAnnotation(metadata: AnnotatedMetadata): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/** Validates the hooks that the metadata at `base` requests. `isAllowed`: the cluster enables hooks for VMs. */
+/**
+ * Validates the hooks that the metadata at `base` requests. `isAllowed` says whether the cluster enables hooks for VMs.
+ */
 export function validateHookSidecars(
-  metadata: Annotated,
+  metadata: AnnotatedMetadata,
   base: string,
   isAllowed: boolean,
 ): readonly FieldProblem[] {
@@ -168,7 +172,7 @@ function toSidecar(value: JsonObject): HookSidecarRequest {
 
 /** Returns the requested hooks in their order, or none if any of them is invalid. */
 export function parseHookSidecars(
-  metadata: Annotated,
+  metadata: AnnotatedMetadata,
   isAllowed: boolean,
 ): readonly HookSidecarRequest[] {
   const value = parseJson(findAnnotation(metadata));

@@ -7,10 +7,10 @@ import { isLinkName } from "../values/name-syntax.ts";
 import { parseMac } from "../values/mac.ts";
 
 export interface NetworkStatus {
-  /** NAMESPACE/NAME of the NetworkAttachmentDefinition; for the default network, the name in the CNI configuration. */
+  /** NetworkAttachmentDefinition as NAMESPACE/NAME; for the default network, the name in the CNI configuration. */
   readonly name: string;
   readonly interface?: string;
-  /** Without prefix length. */
+  /** Addresses without prefix length. */
   readonly ips?: readonly string[];
   readonly mac?: string;
   readonly mtu?: number;
@@ -24,13 +24,13 @@ function isNetworkStatus(value: unknown): value is NetworkStatus {
   return isJsonObject(value) && typeof value["name"] === "string";
 }
 
-/** Skips malformed entries. A missing or malformed annotation is an empty list. */
+/** Parses the networks of a pod; skips malformed entries. A missing or malformed annotation is an empty list. */
 export function parseNetworkStatus(text: string | undefined): readonly NetworkStatus[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
 }
 
-function ifValid<T>(value: unknown, isValid: (value: unknown) => value is T): T | undefined {
+function valueIfValid<T>(value: unknown, isValid: (value: unknown) => value is T): T | undefined {
   return isValid(value) ? value : undefined;
 }
 
@@ -44,11 +44,11 @@ const isNic = isStringWhere(isLinkName);
 
 /** Keeps only the valid fields of an entry, because pod authors can write any value into the annotation. */
 export function sanitizeNetworkStatus(entry: NetworkStatus): NetworkStatus {
-  const interfaceName = ifValid(entry.interface, isNic);
-  const mac = ifValid(entry.mac, isMac);
-  const ips = ifValid<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
-  const dns = ifValid(entry.dns, isJsonObject);
-  const deviceInfo = ifValid(entry["device-info"], isJsonObject);
+  const interfaceName = valueIfValid(entry.interface, isNic);
+  const mac = valueIfValid(entry.mac, isMac);
+  const ips = valueIfValid<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
+  const dns = valueIfValid(entry.dns, isJsonObject);
+  const deviceInfo = valueIfValid(entry["device-info"], isJsonObject);
   return {
     name: entry.name,
     ...(interfaceName === undefined ? {} : { interface: interfaceName }),
@@ -64,18 +64,18 @@ export function printNetworkStatus(entries: readonly NetworkStatus[]): string {
   return JSON.stringify(entries);
 }
 
-/** The unix socket of a vhost-user NIC. Source: NPWG device information 1.1.0 section 4. */
+/** Unix socket of a vhost-user NIC. Source: NPWG device information 1.1.0 section 4. */
 export interface VhostUserInfo {
-  /** `client`: the node's process listens and QEMU connects; `server`: QEMU listens. */
+  /** `client` if QEMU connects to a process of the node, `server` if QEMU listens. */
   readonly mode: string;
   readonly path: string;
 }
 
-const TYPE = "vhost-user";
+const VHOST_USER_TYPE = "vhost-user";
 
 export function parseVhostUserInfo(deviceInfo: unknown): VhostUserInfo | undefined {
-  if (!isJsonObject(deviceInfo) || deviceInfo["type"] !== TYPE) return undefined;
-  const details = deviceInfo[TYPE];
+  if (!isJsonObject(deviceInfo) || deviceInfo["type"] !== VHOST_USER_TYPE) return undefined;
+  const details = deviceInfo[VHOST_USER_TYPE];
   const { mode, path } = isJsonObject(details) ? details : {};
   return {
     mode: typeof mode === "string" ? mode : "",
@@ -84,12 +84,12 @@ export function parseVhostUserInfo(deviceInfo: unknown): VhostUserInfo | undefin
 }
 
 export interface AttachmentError {
-  /** Stable, in CamelCase; docs/reference/phases.md. */
+  /** Stable reason in CamelCase; listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** Keyed by pod NIC. */
+/** Errors by the name of the pod's NIC. */
 export type AttachmentErrors = Readonly<Record<string, AttachmentError>>;
 
 function isAttachmentError(value: unknown): value is AttachmentError {
@@ -100,7 +100,7 @@ function isAttachmentError(value: unknown): value is AttachmentError {
   );
 }
 
-/** Skips malformed entries: the errors only explain why an attachment is still pending. */
+/** Parses the errors; skips malformed entries, because errors only explain why an attachment is still pending. */
 export function parseAttachmentErrors(text: string | undefined): AttachmentErrors {
   const value = parseJson(text);
   if (!isJsonObject(value)) return {};
@@ -111,7 +111,7 @@ export function parseAttachmentErrors(text: string | undefined): AttachmentError
   );
 }
 
-/** Sorts by NIC, so that equal errors print equal text; undefined without errors. */
+/** Prints the errors, sorted by NIC so that equal errors print equal text. Returns undefined if there are none. */
 export function printAttachmentErrors(
   errors: ReadonlyMap<string, AttachmentError>,
 ): string | undefined {

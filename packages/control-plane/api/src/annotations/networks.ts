@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec and validation of the network selection, `k8s.v1.cni.cncf.io/networks`. Source: NPWG de-facto standard 1.3
-// section 4.1.
+// Codec and validation of the annotation `k8s.v1.cni.cncf.io/networks`. Source: NPWG de-facto standard 1.3 section 4.1.
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 import { isLinkName, LINK_NAME_MAX, isNamespaceName, isObjectName } from "../values/name-syntax.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { parseIp } from "../values/ip.ts";
 import { MAC_BYTES, parseMac } from "../values/mac.ts";
 
-/** One requested network; the keys are in KubeVirt's print order. */
+/** Requested network. The keys are in the order in which KubeVirt prints them. */
 export interface NetworkSelection {
   readonly name: string;
   readonly namespace?: string;
   readonly mac?: string;
   readonly interface?: string;
-  /** Former name of `interface`, used when that is unset. Source: Multus. */
+  /** Former name of `interface`, used if `interface` is unset. Source: Multus. */
   readonly interfaceRequest?: string;
   readonly ips?: readonly string[];
   /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** This field and the following are not validated by {@link parseNetworks} but by {@link validateNetworkSelection}, per element. */
+  /** {@link validateNetworkSelection} validates this field and the following, {@link parseNetworks} does not. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;
   readonly "default-route"?: unknown;
   readonly deviceID?: unknown;
-  /** Patchbay's own: preferred addresses, which the NIC had before. Multus ignores it. Source: NPWG 1.3 section 4.1.2.1. */
+  /**
+   * Addresses that the NIC had before and prefers. Patchbay's own field, which Multus ignores. Source: NPWG 1.3 section
+   * 4.1.2.1.
+   */
   readonly "io.patchbay.kept-ips"?: readonly string[];
 }
 
@@ -33,9 +35,9 @@ export type NetworksAnnotation =
   | { readonly ok: true; readonly elements: readonly NetworkSelection[] }
   | { readonly ok: false; readonly reason: string };
 
-/** Limit per pod; a longer list is rejected as a whole. */
+/** Maximum number of networks per pod; a longer list is rejected as a whole. */
 export const NETWORKS_MAX = 64;
-/** Limit in UTF-16 units, because pod authors can write annotations of up to 256 KiB. */
+/** Maximum length in UTF-16 units, because pod authors can write annotations of 256 KiB. */
 const TEXT_MAX = 64 * 1024;
 const QUOTE_MAX = 63;
 
@@ -43,11 +45,11 @@ function quote(text: string): string {
   return text.length > QUOTE_MAX ? `"${text.slice(0, QUOTE_MAX)}…"` : `"${text}"`;
 }
 
-/** `[namespace/]name[@interface]`, with optional blanks around each part. */
-const SHORT_ITEM = /^(?:([^/@]*)\/)?([^/@]*)(?:@([^/@]*))?$/;
+/** Matches `[namespace/]name[@interface]`, with optional blanks around each part. */
+const SHORT_FORM = /^(?:([^/@]*)\/)?([^/@]*)(?:@([^/@]*))?$/;
 
 function parseShortItem(item: string): NetworkSelection | string {
-  const parts: readonly (string | undefined)[] = SHORT_ITEM.exec(item) ?? [];
+  const parts: readonly (string | undefined)[] = SHORT_FORM.exec(item) ?? [];
   const [, namespace, name = "", link] = parts.map((part) => part?.trim());
   if (name === "" || namespace === "" || link === "")
     return `${quote(item.trim())} is not of the form [namespace/]name[@interface]`;
@@ -80,7 +82,7 @@ function parseJsonItem(value: unknown, index: number): NetworkSelection | string
   const at = `element ${String(index)}`;
   if (!isJsonObject(value)) return `${at} is not an object`;
   const problem = shapeProblem(value);
-  // shapeProblem checks the keys that are read later. Other keys remain unchanged.
+  // shapeProblem has checked the keys that are read later. Other keys remain unchanged.
   return problem === undefined ? (value as unknown as NetworkSelection) : `${at}: ${problem}`;
 }
 
@@ -121,8 +123,8 @@ function checkItems(items: readonly (NetworkSelection | string)[]): NetworksAnno
 }
 
 /**
- * Parses both forms, JSON and `[namespace/]name[@interface],...`. One invalid element, or more than {@link
- * NETWORKS_MAX}, makes the whole annotation invalid, because it is unclear which networks were meant.
+ * Parses both forms, JSON and `[namespace/]name[@interface],...`. One invalid element or more than {@link NETWORKS_MAX}
+ * elements make the whole annotation invalid, because it is unclear which networks the author meant.
  */
 export function parseNetworks(text: string | undefined): NetworksAnnotation {
   if (text === undefined) return { ok: true, elements: [] };
@@ -138,7 +140,7 @@ export function parseNetworks(text: string | undefined): NetworksAnnotation {
   return checkItems(items);
 }
 
-/** Whether {@link parseNetworks} accepts this element. */
+/** Checks whether {@link parseNetworks} accepts this element. */
 export function isReadableSelection(element: NetworkSelection): boolean {
   return elementProblem(element) === undefined;
 }
@@ -147,7 +149,7 @@ export function printNetworks(elements: readonly NetworkSelection[]): string {
   return JSON.stringify(elements);
 }
 
-/** Source: InfiniBand Architecture, EUI-64. */
+/** Length of an InfiniBand GUID. Source: InfiniBand Architecture, EUI-64. */
 const GUID_BYTES = 8;
 const PORT_MAX = 65_535;
 const PROTOCOLS: readonly string[] = ["tcp", "udp", "sctp"];
@@ -164,8 +166,8 @@ function causeUnless(
   message: string,
 ): Causes {
   if (value === undefined || isValid(value)) return [];
-  const shown = JSON.stringify(value).slice(0, 63);
-  return [invalid(field, `${shown} ${message}`)];
+  const printedValue = JSON.stringify(value).slice(0, 63);
+  return [invalid(field, `${printedValue} ${message}`)];
 }
 
 function isHardwareAddress(bytes: number): (value: unknown) => boolean {
@@ -230,12 +232,12 @@ function bandwidthCauses(value: unknown): Causes {
   if (value === undefined) return [];
   if (!isJsonObject(value)) return [invalid("bandwidth", "is not an object")];
   const names = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"];
-  const isBits = isIntegerBetween(0, Number.MAX_SAFE_INTEGER);
+  const isBitCount = isIntegerBetween(0, Number.MAX_SAFE_INTEGER);
   return [
     ...names.flatMap((name) =>
       causeUnless(
         { field: `bandwidth.${name}`, value: value[name] },
-        isBits,
+        isBitCount,
         "is not a number of bits",
       ),
     ),
@@ -244,7 +246,10 @@ function bandwidthCauses(value: unknown): Causes {
   ];
 }
 
-/** A pod has at most one default route per address family. Source: Multus, CheckGatewayConfig. */
+/**
+ * Checks the gateways of the default route, of which a pod has at most one per address family. Source: Multus,
+ * CheckGatewayConfig.
+ */
 function routeCauses(value: unknown): Causes {
   const field = "default-route";
   if (value === undefined) return [];

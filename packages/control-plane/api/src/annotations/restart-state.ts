@@ -7,13 +7,13 @@ import type { PcieTopology } from "../kinds/vm.ts";
 
 export interface RetainedAddresses {
   readonly name: string;
-  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
+  /** NetworkAttachmentDefinition as NAMESPACE/NAME. */
   readonly networkName: string;
-  /** Normalized, without prefix length. */
+  /** Normalized addresses without prefix length. */
   readonly ips: readonly string[];
 }
 
-/** Limit per NIC, because pod authors can write any number of addresses into a network-status annotation. */
+/** Maximum number of addresses per NIC, because pod authors can write any number into a network-status annotation. */
 const ADDRESSES_MAX = 16;
 
 /** Normalizes addresses, drops prefix lengths and skips invalid entries. */
@@ -47,9 +47,9 @@ export function parsePreferredIps(element: NetworkSelection | undefined): readon
   return normalizeAddresses(element?.["io.patchbay.kept-ips"]);
 }
 
-type Entry = PcieTopology["interfaces"][number];
+type PciEntry = PcieTopology["interfaces"][number];
 
-function isEntry(value: unknown): value is Entry {
+function isPciEntry(value: unknown): value is PciEntry {
   return (
     isJsonObject(value) &&
     typeof value["name"] === "string" &&
@@ -57,15 +57,18 @@ function isEntry(value: unknown): value is Entry {
   );
 }
 
-/** Returns undefined if the annotation is missing or malformed: the devices then get a new layout. */
+/**
+ * Parses the PCI layout. Returns undefined if the annotation is missing or malformed, so that the devices get a new
+ * layout.
+ */
 export function parsePcieTopology(text: string | undefined): PcieTopology | undefined {
   const value = parseJson(text);
   if (!isJsonObject(value)) return undefined;
   const { version, interfaces, devices } = value;
   if (typeof version !== "number" || !Array.isArray(interfaces)) return undefined;
-  if (!interfaces.every(isEntry)) return undefined;
+  if (!interfaces.every(isPciEntry)) return undefined;
   // Annotations of older versions have no devices.
-  const isRetained = Array.isArray(devices) && devices.every(isEntry);
+  const isRetained = Array.isArray(devices) && devices.every(isPciEntry);
   return { version, interfaces, ...(isRetained ? { devices } : {}) };
 }
 

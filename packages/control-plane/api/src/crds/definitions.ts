@@ -22,7 +22,7 @@ import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
 
-/** A column of `kubectl get`; priority 1 is shown with `-o wide` only. */
+/** Column of `kubectl get`; one with priority 1 is shown with `-o wide` only. */
 interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
@@ -30,7 +30,7 @@ interface PrinterColumn {
   readonly priority?: number;
 }
 
-/** Source: Kubernetes CustomResourceDefinitionVersion. */
+/** Version of a kind. Source: Kubernetes CustomResourceDefinitionVersion. */
 interface DefinitionVersion {
   readonly name: string;
   readonly served: boolean;
@@ -42,7 +42,7 @@ interface DefinitionVersion {
   readonly additionalPrinterColumns?: readonly PrinterColumn[];
 }
 
-/** Source: Kubernetes apiextensions.k8s.io/v1. */
+/** Definition of a kind. Source: Kubernetes apiextensions.k8s.io/v1. */
 interface CustomResourceDefinition extends KubeObject {
   readonly spec: {
     readonly group: string;
@@ -64,7 +64,7 @@ interface Definition {
   readonly group: string;
   readonly version: string;
   readonly isClusterScoped?: boolean;
-  /** Newest first; with the same fields as the storage version. */
+  /** Older versions, newest first. They have the same fields as the storage version. */
   readonly olderVersions?: readonly string[];
   readonly kind: string;
   readonly plural: string;
@@ -76,7 +76,7 @@ interface Definition {
   readonly status?: object;
 }
 
-const AGE: PrinterColumn = {
+const AGE_COLUMN: PrinterColumn = {
   name: "Age",
   type: "date",
   jsonPath: ".metadata.creationTimestamp",
@@ -85,8 +85,8 @@ function conditionColumn(name: string, type: string): PrinterColumn {
   return { name, type: "string", jsonPath: `.status.conditions[?(@.type=='${type}')].status` };
 }
 
-const READY = conditionColumn("Ready", "Ready");
-const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
+const READY_COLUMN = conditionColumn("Ready", "Ready");
+const PHASE_COLUMN: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
 const PROBLEM_COLUMNS: readonly PrinterColumn[] = [
   { name: "Problem", type: "string", jsonPath: ".status.problems[0].reason" },
@@ -94,7 +94,7 @@ const PROBLEM_COLUMNS: readonly PrinterColumn[] = [
   { name: "Message", type: "string", jsonPath: ".status.problems[0].message", priority: 1 },
 ];
 
-/** Deprecated versions of KubeVirt's API. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
+/** Deprecated versions of KubeVirt's kinds. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
 const DEPRECATED_VERSIONS = ["v1alpha3", "v1alpha2"] as const;
 
 type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
@@ -104,7 +104,7 @@ function buildNames(kind: string, shortNames: readonly string[]): Names {
   return { kind, plural: `${singular}s`, singular, shortNames };
 }
 
-function instancetypeGroupKind(
+function defineInstancetypeKind(
   name: string,
   shortNames: readonly string[],
   schema: object,
@@ -115,21 +115,21 @@ function instancetypeGroupKind(
     ...buildNames(`VirtualMachine${name}`, shortNames),
     isClusterScoped: name.startsWith("Cluster"),
     categories: ["all"],
-    columns: [AGE],
+    columns: [AGE_COLUMN],
     spec: { schema, required: true },
   };
 }
 
-function instancetype(name: string, shortNames: readonly string[]): Definition {
-  return instancetypeGroupKind(name, shortNames, InstancetypeSpecSchema);
+function defineInstancetype(name: string, shortNames: readonly string[]): Definition {
+  return defineInstancetypeKind(name, shortNames, InstancetypeSpecSchema);
 }
 
-function preference(name: string, shortNames: readonly string[]): Definition {
-  return instancetypeGroupKind(name, shortNames, PreferenceSpecSchema);
+function definePreference(name: string, shortNames: readonly string[]): Definition {
+  return defineInstancetypeKind(name, shortNames, PreferenceSpecSchema);
 }
 
-/** A kind that is served, so that clients get an explanation, but whose objects virt-api rejects. */
-function rejectedKind(
+/** Defines a kind whose objects virt-api rejects. It is served so that clients get an explanation. */
+function defineRejectedKind(
   group: string,
   kind: string,
   more: Pick<Definition, "version" | "shortNames" | "olderVersions">,
@@ -139,12 +139,15 @@ function rejectedKind(
     group,
     ...more,
     ...buildNames(kind, more.shortNames),
-    columns: [AGE],
+    columns: [AGE_COLUMN],
     spec: { schema, required: false },
   };
 }
 
-/** Names, columns and their order match KubeVirt. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
+/**
+ * Definitions with KubeVirt's names, columns and order. Source: KubeVirt
+ * pkg/virt-operator/resource/generate/components/crds.go.
+ */
 const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
@@ -155,7 +158,7 @@ const DEFINITIONS: readonly Definition[] = [
     singular: "virtualmachine",
     shortNames: ["vm", "vms"],
     categories: ["all"],
-    columns: [AGE, { name: "Status", type: "string", jsonPath: ".status.printableStatus" }, READY],
+    columns: [AGE_COLUMN, { name: "Status", type: "string", jsonPath: ".status.printableStatus" }, READY_COLUMN],
     spec: { schema: VmSpecSchema, required: true },
     status: VmStatusSchema,
   },
@@ -169,11 +172,11 @@ const DEFINITIONS: readonly Definition[] = [
     shortNames: ["vmi", "vmis"],
     categories: ["all"],
     columns: [
-      AGE,
-      PHASE,
+      AGE_COLUMN,
+      PHASE_COLUMN,
       { name: "IP", type: "string", jsonPath: ".status.interfaces[0].ipAddress" },
       { name: "NodeName", type: "string", jsonPath: ".status.nodeName" },
-      READY,
+      READY_COLUMN,
       { ...conditionColumn("Live-Migratable", "LiveMigratable"), priority: 1 },
       { ...conditionColumn("Paused", "Paused"), priority: 1 },
       { name: "Ports", type: "integer", jsonPath: ".status.pciePorts.total", priority: 1 },
@@ -191,7 +194,7 @@ const DEFINITIONS: readonly Definition[] = [
     singular: "virtualmachineinstancemigration",
     shortNames: ["vmim", "vmims"],
     categories: ["all"],
-    columns: [PHASE, { name: "VMI", type: "string", jsonPath: ".spec.vmiName" }],
+    columns: [PHASE_COLUMN, { name: "VMI", type: "string", jsonPath: ".spec.vmiName" }],
     spec: { schema: MigrationSpecSchema, required: true },
     status: MigrationStatusSchema,
   },
@@ -204,7 +207,7 @@ const DEFINITIONS: readonly Definition[] = [
     singular: "migrationpolicy",
     shortNames: [],
     categories: ["all"],
-    columns: [AGE],
+    columns: [AGE_COLUMN],
     spec: { schema: MigrationPolicySpecSchema, required: true },
   },
   {
@@ -216,30 +219,30 @@ const DEFINITIONS: readonly Definition[] = [
     singular: "kubevirt",
     shortNames: ["kv", "kvs"],
     categories: ["all"],
-    columns: [AGE, PHASE],
+    columns: [AGE_COLUMN, PHASE_COLUMN],
     spec: { schema: KubeVirtSpecSchema, required: true },
     status: KubeVirtStatusSchema,
   },
-  instancetype("Instancetype", ["vminstancetype", "vminstancetypes", "vmf", "vmfs"]),
-  instancetype("ClusterInstancetype", [
+  defineInstancetype("Instancetype", ["vminstancetype", "vminstancetypes", "vmf", "vmfs"]),
+  defineInstancetype("ClusterInstancetype", [
     "vmclusterinstancetype",
     "vmclusterinstancetypes",
     "vmcf",
     "vmcfs",
   ]),
-  preference("Preference", ["vmpref", "vmprefs", "vmp", "vmps"]),
-  preference("ClusterPreference", ["vmcp", "vmcps"]),
-  rejectedKind(KUBEVIRT_GROUP, "VirtualMachineInstanceReplicaSet", {
+  definePreference("Preference", ["vmpref", "vmprefs", "vmp", "vmps"]),
+  definePreference("ClusterPreference", ["vmcp", "vmcps"]),
+  defineRejectedKind(KUBEVIRT_GROUP, "VirtualMachineInstanceReplicaSet", {
     version: "v1",
     olderVersions: ["v1alpha3"],
     shortNames: ["vmirs", "vmirss"],
   }),
-  rejectedKind(POOL_GROUP, "VirtualMachinePool", {
+  defineRejectedKind(POOL_GROUP, "VirtualMachinePool", {
     version: "v1beta1",
     olderVersions: ["v1alpha1"],
     shortNames: ["vmpool", "vmpools"],
   }),
-  rejectedKind(EXPORT_GROUP, "VirtualMachineExport", {
+  defineRejectedKind(EXPORT_GROUP, "VirtualMachineExport", {
     version: "v1",
     olderVersions: ["v1beta1", "v1alpha1"],
     shortNames: ["vmexport", "vmexports"],
@@ -251,7 +254,7 @@ const DEFINITIONS: readonly Definition[] = [
     plural: "network-attachment-definitions",
     singular: "network-attachment-definition",
     shortNames: ["net-attach-def", "nad"],
-    columns: [...PROBLEM_COLUMNS, AGE],
+    columns: [...PROBLEM_COLUMNS, AGE_COLUMN],
     spec: { schema: NadSpecSchema, required: false },
     status: NadStatusSchema,
   },
@@ -271,7 +274,7 @@ function buildObjectSchema(definition: Definition): StructuralSchema {
   };
 }
 
-function findStoredVersion(definition: Definition): DefinitionVersion {
+function buildStorageVersion(definition: Definition): DefinitionVersion {
   return {
     name: definition.version,
     served: true,
@@ -284,7 +287,7 @@ function findStoredVersion(definition: Definition): DefinitionVersion {
 
 function listVersions(definition: Definition): readonly DefinitionVersion[] {
   const { group, kind, olderVersions = [] } = definition;
-  const stored = findStoredVersion(definition);
+  const stored = buildStorageVersion(definition);
   const schema = { openAPIV3Schema: withoutDescriptions(stored.schema.openAPIV3Schema) };
   const older = olderVersions.map((name) => ({
     ...stored,

@@ -28,7 +28,10 @@ const PLAIN_KEYWORDS = [
   "x-kubernetes-map-type",
 ] as const;
 
-/** The only key pattern that a structural schema supports. Source: TypeBox `Type.Record(Type.String(), ...)`. */
+/**
+ * Key pattern of maps, the only one that a structural schema supports. Source: TypeBox `Type.Record(Type.String(),
+ * ...)`.
+ */
 const ANY_KEY = "^.*$";
 
 function listProperties(schema: JsonSchema): StructuralSchema {
@@ -49,12 +52,12 @@ function findMapValues(schema: JsonSchema): StructuralSchema {
 /** Drops TypeBox's own keywords and converts `patternProperties` to `additionalProperties`. */
 export function toStructuralSchema(source: object): StructuralSchema {
   const schema: JsonSchema = { ...source };
-  const plain = PLAIN_KEYWORDS.filter((keyword) => schema[keyword] !== undefined).map(
+  const copiedKeywords = PLAIN_KEYWORDS.filter((keyword) => schema[keyword] !== undefined).map(
     (keyword) => [keyword, schema[keyword]] as const,
   );
   const items = schema["items"];
   return {
-    ...Object.fromEntries(plain),
+    ...Object.fromEntries(copiedKeywords),
     ...listProperties(schema),
     ...findMapValues(schema),
     ...(isJsonObject(items) ? { items: toStructuralSchema(items) } : {}),
@@ -76,7 +79,7 @@ const STRIP_BY_KEYWORD: Readonly<Record<string, (value: unknown) => unknown>> = 
   additionalProperties: stripSchema,
 };
 
-/** Removes all descriptions, for deprecated versions. */
+/** Removes all descriptions, which deprecated versions do without. */
 export function withoutDescriptions(schema: StructuralSchema): StructuralSchema {
   const keywords = Object.entries(schema).filter(([keyword]) => keyword !== "description");
   return Object.fromEntries(

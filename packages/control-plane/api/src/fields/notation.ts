@@ -1,63 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders for schemas, with marks for fields and values that Patchbay does not support.
+// Builders for schemas, with marks on fields and values that Patchbay does not support.
 import type { TOptional, TUnsafe } from "typebox";
 import { Type } from "./schema.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /**
- * How Patchbay treats a field. acted: implemented. harmless: stored with a warning, because the guest does not depend
- * on it. unbuilt: not supported, so a VM that sets it is stored but not started.
+ * How Patchbay treats a field: `acted` is implemented; `harmless` is stored with a warning, because the guest does not
+ * depend on it; `unbuilt` is not supported, so a VM that sets it is stored but not started.
  */
-export type FieldList = "acted" | "harmless" | "unbuilt";
+export type SupportLevel = "acted" | "harmless" | "unbuilt";
 
 export interface FieldMark {
-  readonly list: Exclude<FieldList, "acted">;
-  /** Returns true for values that match the default behavior. */
-  readonly unless?: (value: unknown) => boolean;
+  readonly level: Exclude<SupportLevel, "acted">;
+  /** Checks for values that match the default behavior, which need no mark. */
+  readonly isDefault?: (value: unknown) => boolean;
   readonly hint?: string;
 }
 
-/** Schema keyword that holds the mark. It is not a Kubernetes keyword, so it is left out of the CRDs. */
-const MARK = "patchbayField";
+/** Schema keyword that holds the mark. It is omitted from the CRDs, because it is not a Kubernetes keyword. */
+const MARK_KEYWORD = "patchbayField";
 
-/** Untyped, so that no code reads the field before it is implemented. */
+/** Schema of an unsupported field. It is untyped, so that no code reads the field before it is implemented. */
 type UnreadField = TOptional<TUnsafe>;
 
-function marked(schema: JsonSchema, mark: FieldMark): UnreadField {
-  return Type.Optional(Type.Unsafe<unknown>({ ...schema, [MARK]: mark }));
+function withMark(schema: JsonSchema, mark: FieldMark): UnreadField {
+  return Type.Optional(Type.Unsafe<unknown>({ ...schema, [MARK_KEYWORD]: mark }));
 }
 
 export function harmless(schema: JsonSchema): UnreadField {
-  return marked(schema, { list: "harmless" });
+  return withMark(schema, { level: "harmless" });
 }
 
-export function unbuilt(schema: JsonSchema, more: Omit<FieldMark, "list"> = {}): UnreadField {
-  return marked(schema, { list: "unbuilt", ...more });
+export function unbuilt(schema: JsonSchema, more: Omit<FieldMark, "level"> = {}): UnreadField {
+  return withMark(schema, { level: "unbuilt", ...more });
 }
 
 export interface ValueMark {
-  readonly isBuilt: (value: unknown) => boolean;
+  readonly isSupported: (value: unknown) => boolean;
   readonly hint: string;
 }
 
-/** Schema keyword that holds the supported values; not a Kubernetes keyword. */
-const VALUES = "patchbayValues";
+/** Schema keyword that holds the supported values. It is omitted from the CRDs. */
+const VALUES_KEYWORD = "patchbayValues";
 
-/** Returns keywords for a field of which only some values are supported. A VM with another value is stored but not started. */
-export function onlyBuilt(isBuilt: ValueMark["isBuilt"], hint: string): JsonSchema {
-  const mark: ValueMark = { isBuilt, hint };
-  return { [VALUES]: mark };
+/**
+ * Returns keywords for a field of which only some values are supported. A VM with another value is stored but not
+ * started.
+ */
+export function supportedValues(isSupported: ValueMark["isSupported"], hint: string): JsonSchema {
+  const mark: ValueMark = { isSupported, hint };
+  return { [VALUES_KEYWORD]: mark };
 }
 
 export function findValueMark(schema: JsonSchema): ValueMark | undefined {
-  // Only onlyBuilt writes this keyword.
-  return schema[VALUES] as ValueMark | undefined;
+  return schema[VALUES_KEYWORD] as ValueMark | undefined;
 }
 
 export function findMark(schema: JsonSchema): FieldMark | undefined {
-  // Only harmless and unbuilt write this keyword.
-  return schema[MARK] as FieldMark | undefined;
+  return schema[MARK_KEYWORD] as FieldMark | undefined;
 }
 
 export function isUnset(value: unknown): boolean {
@@ -68,14 +69,14 @@ export function oneOf(...values: readonly unknown[]): (value: unknown) => boolea
   return (value) => values.includes(value);
 }
 
-/** Source: KubeVirt FeatureState. */
-export function isOff(value: unknown): boolean {
+/** Checks whether a feature is disabled explicitly. Source: KubeVirt FeatureState. */
+export function isFeatureOff(value: unknown): boolean {
   return (value as { readonly enabled?: unknown } | undefined)?.enabled === false;
 }
 
-/** An empty feature is on. Source: KubeVirt FeatureState. */
-export function isOn(value: unknown): boolean {
-  return !isOff(value);
+/** Checks whether a feature is enabled, as is one without `enabled`. Source: KubeVirt FeatureState. */
+export function isFeatureOn(value: unknown): boolean {
+  return !isFeatureOff(value);
 }
 
 export function text(description: string): JsonSchema {
@@ -90,19 +91,19 @@ export function integer(description: string): JsonSchema {
   return { type: "integer", description };
 }
 
-/** Schema keyword that marks quantities; not a Kubernetes keyword. */
-const AMOUNT = "patchbayAmount";
+/** Schema keyword that marks quantities. It is omitted from the CRDs. */
+const QUANTITY_KEYWORD = "patchbayAmount";
 
-/** A string or a number, for example `128Mi`. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a quantity, a string or a number, for example `128Mi`. Source: Kubernetes resource.Quantity. */
 export function quantity(description: string): JsonSchema {
-  return { description, "x-kubernetes-int-or-string": true, [AMOUNT]: true };
+  return { description, "x-kubernetes-int-or-string": true, [QUANTITY_KEYWORD]: true };
 }
 
 export function isQuantity(schema: JsonSchema): boolean {
-  return schema[AMOUNT] === true;
+  return schema[QUANTITY_KEYWORD] === true;
 }
 
-/** Unknown properties are pruned, as in every structural schema. */
+/** Builds the schema of an object. Unknown properties are pruned, as in every structural schema. */
 export function object(
   description: string,
   properties: Readonly<Record<string, JsonSchema>> = {},
@@ -124,12 +125,12 @@ export function map(description: string, values: JsonSchema): JsonSchema {
   return { type: "object", description, additionalProperties: values };
 }
 
-/** An object of Kubernetes that is passed through unchecked. */
+/** Builds the schema of a Kubernetes object that is passed on unchecked. */
 export function anything(description: string): JsonSchema {
   return { type: "object", description, "x-kubernetes-preserve-unknown-fields": true };
 }
 
-/** A feature that is on if it is present. Source: KubeVirt FeatureState. */
+/** Builds the schema of a feature that is on if it is present. Source: KubeVirt FeatureState. */
 export function feature(
   description: string,
   more: Readonly<Record<string, JsonSchema>> = {},
@@ -137,7 +138,7 @@ export function feature(
   return object(description, { enabled: flag("Whether it is on; true when absent."), ...more });
 }
 
-/** Source: Kubernetes LocalObjectReference. */
+/** Builds the schema of a reference to an object. Source: Kubernetes LocalObjectReference. */
 export function reference(description: string): JsonSchema {
   return object(description, { name: text("Name of the object, in the VM's namespace.") });
 }

@@ -5,10 +5,10 @@ import type { Type as TypeBox } from "typebox";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Schemas of optional properties. A WeakSet, because the JSON must not contain the flag. */
+/** Schemas of optional properties. It is a WeakSet, because the JSON must not contain the flag. */
 const optionalSchemas = new WeakSet<Schema>();
 
-/** Source: TypeBox's output for Record. */
+/** Key pattern of maps, equal to TypeBox's output for Record. */
 const ANY_KEY = "^.*$";
 
 function plain(type: string): (options?: Schema) => Schema {
@@ -40,6 +40,6 @@ const builders = {
   Unsafe: (schema: Schema): Schema => ({ ...schema }),
 };
 
-/** TypeBox's builders that schemas use; they produce the same JSON. */
+/** TypeBox's builders that schemas use, with the same JSON as result. */
 // A test compares each builder with TypeBox, whose types describe the values of a schema.
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;

@@ -214,7 +214,7 @@ test("the fields of a VM are those of its schema, below `spec`", () => {
     path: "spec.template.spec.networks[].name",
     type: "string",
     required: true,
-    list: "acted",
+    level: "acted",
     description: "Name of the network within the VM.",
   });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of KubeVirt that Patchbay stores but does not act on, by the object that they belong to. Source: KubeVirt
-// api/core/v1 schema.go, types.go.
+// Fields of KubeVirt that Patchbay stores but does not act on, grouped by the object that contains them. Source:
+// KubeVirt api/core/v1 schema.go, types.go.
 import {
   feature,
   flag,
@@ -12,7 +12,7 @@ import {
   unbuilt,
   anything,
   integer,
-  isOff,
+  isFeatureOff,
   quantity,
   type JsonSchema,
   reference,
@@ -63,25 +63,24 @@ export const DEVICE_FIELDS = {
   downwardMetrics: unbuilt(object("Metrics of the node for the guest.")),
   clientPassthrough: unbuilt(object("USB devices of a person's own machine.")),
   autoattachMemBalloon: harmless(flag("A memory balloon; the guest has none.")),
-  autoattachVSOCK: unbuilt(flag("A VSOCK device."), { unless: oneOf(false) }),
+  autoattachVSOCK: unbuilt(flag("A VSOCK device."), { isDefault: oneOf(false) }),
   blockMultiQueue: harmless(flag("Disks get a queue for each vCPU.")),
   disableHotplug: unbuilt(flag("Nothing can be plugged while the guest runs."), {
-    unless: oneOf(false),
+    isDefault: oneOf(false),
     hint: "pcieRootPorts: 0 leaves no port",
   }),
   useVirtioTransitional: unbuilt(flag("Devices for drivers of virtio before 1.0."), {
-    unless: oneOf(false),
+    isDefault: oneOf(false),
   }),
 };
 
-/** In an interface. */
 export const IFACE_FIELDS = {
   tag: harmless(tag),
 };
 
 const USE_BRIDGE = { hint: "use bridge" };
 
-/** Bindings of an interface. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
+/** Unsupported bindings of an interface. Source: KubeVirt InterfaceBindingMethod and PluginBinding. */
 export const BINDING_FIELDS = {
   sriov: unbuilt(object("A virtual function of the node's NIC."), USE_BRIDGE),
   passtBinding: unbuilt(object("The pod's address is shared by passt."), {
@@ -94,10 +93,10 @@ export const BINDING_FIELDS = {
 
 export const CPU_FIELDS = {
   dedicatedCpuPlacement: unbuilt(flag("Each vCPU has a processor of the node for itself."), {
-    unless: oneOf(false),
+    isDefault: oneOf(false),
   }),
   isolateEmulatorThread: unbuilt(flag("One more processor for the emulator's own work."), {
-    unless: oneOf(false),
+    isDefault: oneOf(false),
   }),
   maxSockets: harmless(integer("Most sockets that could be plugged while the guest runs.")),
   numa: unbuilt(
@@ -156,7 +155,9 @@ const HYPERV = {
 
 export const FEATURES = {
   hyperv: unbuilt(object("What Windows expects of a hypervisor.", HYPERV)),
-  hypervPassthrough: unbuilt(feature("All that KVM offers to Windows."), { unless: isOff }),
+  hypervPassthrough: unbuilt(feature("All that KVM offers to Windows."), {
+    isDefault: isFeatureOff,
+  }),
 };
 
 export const DOMAIN_FIELDS = {
@@ -180,7 +181,7 @@ export const DOMAIN_FIELDS = {
     }),
   ),
   rebootPolicy: unbuilt(text("What a reboot in the guest does: Reboot or Terminate."), {
-    unless: oneOf("", "Reboot"),
+    isDefault: oneOf("", "Reboot"),
   }),
 };
 
@@ -221,11 +222,11 @@ const CREDENTIAL = object("One credential.", {
   ),
 });
 
-/** In the `spec` of a VMI. */
+/** Unsupported fields in the `spec` of a VMI. */
 export const POD_FIELDS = {
   accessCredentials: unbuilt(list("Keys and passwords for the guest.", CREDENTIAL)),
   architecture: unbuilt(text("Processor architecture of the guest."), {
-    unless: oneOf("", "amd64"),
+    isDefault: oneOf("", "amd64"),
   }),
   resourceClaims: unbuilt(
     list(
@@ -298,7 +299,6 @@ export const VOLUME_FIELDS = {
   ),
 };
 
-/** In the `spec` of a VMI. */
 export const UTILITY_VOLUME_FIELDS = {
   utilityVolumes: harmless(
     list(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { harmless, onlyBuilt, quantity, oneOf, unbuilt } from "./notation.ts";
+import { harmless, supportedValues, quantity, oneOf, unbuilt } from "./notation.ts";
 import { listQuantities, schemaFields, unactedFields } from "./walk.ts";
 
 const SCHEMA = {
@@ -22,16 +22,16 @@ const SCHEMA = {
 };
 
 test("lists every field of a schema with its own or inherited list", () => {
-  const acted = { required: false, list: "acted", description: "" };
+  const acted = { required: false, level: "acted", description: "" };
   expect(schemaFields(SCHEMA, "spec")).toEqual([
-    { path: "spec.name", type: "string", required: true, list: "acted", description: "Name." },
+    { path: "spec.name", type: "string", required: true, level: "acted", description: "Name." },
     { ...acted, path: "spec.amount", type: "string|integer|number" },
     { ...acted, path: "spec.entries[]", type: "object", description: "Entries." },
     { ...acted, path: "spec.entries[].value", type: "integer" },
     { ...acted, path: "spec.labels{}", type: "boolean" },
-    { ...acted, path: "spec.kept", type: "object", list: "harmless" },
-    { ...acted, path: "spec.kept.inner", type: "string", list: "harmless" },
-    { ...acted, path: "spec.missing", type: "string", list: "unbuilt" },
+    { ...acted, path: "spec.kept", type: "object", level: "harmless" },
+    { ...acted, path: "spec.kept.inner", type: "string", level: "harmless" },
+    { ...acted, path: "spec.missing", type: "string", level: "unbuilt" },
   ]);
 });
 
@@ -42,7 +42,7 @@ test("a schema without properties has no fields", () => {
 
 test("names only the topmost unsupported path", () => {
   const value = { name: "a", kept: { inner: "b" }, missing: "c", broken: "d" };
-  expect(unactedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.list])).toEqual([
+  expect(unactedFields(SCHEMA, value, "").map(({ path, mark }) => [path, mark.level])).toEqual([
     ["kept", "harmless"],
     ["missing", "unbuilt"],
   ]);
@@ -52,7 +52,7 @@ test("names only the topmost unsupported path", () => {
 const PARTLY = {
   type: "object",
   properties: {
-    bus: { type: "string", ...onlyBuilt(oneOf("", "sata"), "use sata") },
+    bus: { type: "string", ...supportedValues(oneOf("", "sata"), "use sata") },
     sizes: { type: "object", additionalProperties: quantity("Size.") },
     disks: { type: "array", items: { type: "object", properties: { size: quantity("Size.") } } },
   },
@@ -61,7 +61,7 @@ const PARTLY = {
 test("names an unsupported value and the alternative", () => {
   const path = "spec.bus";
   expect(unactedFields(PARTLY, { bus: "usb" }, "spec")).toEqual([
-    { path, mark: { list: "unbuilt", hint: "use sata" } },
+    { path, mark: { level: "unbuilt", hint: "use sata" } },
   ]);
   expect(["", "sata", undefined].map((bus) => unactedFields(PARTLY, { bus }, "spec"))).toEqual([
     [],
@@ -69,7 +69,7 @@ test("names an unsupported value and the alternative", () => {
     [],
   ]);
   expect(schemaFields(PARTLY, "spec").find((field) => field.path === path)).toMatchObject({
-    list: "acted",
+    level: "acted",
     instead: "use sata",
   });
 });

@@ -7,13 +7,13 @@ import {
   findValueMark,
   isUnset,
   isQuantity,
-  type FieldList,
+  type SupportLevel,
   type FieldMark,
   type JsonSchema,
 } from "./notation.ts";
 
 export interface UnactedField {
-  /** With indexes, for example `spec.domain.devices.interfaces[0].tag`. */
+  /** Path with indexes, for example `spec.domain.devices.interfaces[0].tag`. */
   readonly path: string;
   readonly mark: FieldMark;
 }
@@ -29,18 +29,18 @@ interface SchemaValue {
   readonly value: unknown;
 }
 
-/** Cached, because every object is walked with the same few schemas. */
+/** Lists the property schemas. Cached, because every object is walked with the same few schemas. */
 const listMembers = memoize((schema: JsonSchema) =>
   Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
     isJsonObject(child) ? [[key, child] as const] : [],
   ),
 );
 
-function rootOf(schema: object): JsonSchema {
+function toJsonSchema(schema: object): JsonSchema {
   return isJsonObject(schema) ? schema : {};
 }
 
-/** Lists members, array entries or map values, in the order of the schema. */
+/** Lists members, list entries or map values, in the order of the schema. */
 function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValue[] {
   if (Array.isArray(value)) {
     const items = schemaAt(schema, "items") ?? {};
@@ -51,20 +51,27 @@ function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValu
     }));
   }
   if (!isJsonObject(value)) return [];
-  const at = (key: string): string => (path === "" ? key : `${path}.${key}`);
+  const childPath = (key: string): string => (path === "" ? key : `${path}.${key}`);
   const values = schemaAt(schema, "additionalProperties");
   if (values !== undefined) {
-    return Object.keys(value).map((key) => ({ path: at(key), schema: values, value: value[key] }));
+    return Object.keys(value).map((key) => ({
+      path: childPath(key),
+      schema: values,
+      value: value[key],
+    }));
   }
   const children: SchemaValue[] = [];
   for (const [key, child] of listMembers(schema)) {
     if (value[key] !== undefined)
-      children.push({ path: at(key), schema: child, value: value[key] });
+      children.push({ path: childPath(key), schema: child, value: value[key] });
   }
   return children;
 }
 
-/** Returns a predicate: whether a schema or a schema below it matches. Walks skip subtrees that cannot match. */
+/**
+ * Returns a predicate that checks whether the schema or a schema below it matches. Walks skip subtrees that cannot
+ * match.
+ */
 function canReach(matches: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
   const reaches = memoize(
     (schema: JsonSchema): boolean => matches(schema) || schemasBelow(schema).some(reaches),
@@ -85,35 +92,35 @@ const leadsToMarks = canReach(
 );
 const leadsToQuantities = canReach(isQuantity);
 
-/** Returns a mark if the field, or its present value, is not acted on. */
-function markOf({ schema, value }: SchemaValue): FieldMark | undefined {
+/** Returns a mark if Patchbay does not act on the field or on its present value. */
+function findEffectiveMark({ schema, value }: SchemaValue): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
   const values = findValueMark(schema);
-  const isBuilt = values?.isBuilt(value) ?? true;
-  return values === undefined || isBuilt ? undefined : { list: "unbuilt", hint: values.hint };
+  const isSupported = values?.isSupported(value) ?? true;
+  return values === undefined || isSupported ? undefined : { level: "unbuilt", hint: values.hint };
 }
 
 function unactedBelow(schemaValue: SchemaValue): readonly UnactedField[] {
   const { path, schema, value } = schemaValue;
   if (isUnset(value) || !leadsToMarks(schema)) return [];
-  const mark = markOf(schemaValue);
+  const mark = findEffectiveMark(schemaValue);
   if (mark === undefined) return listChildren(schemaValue).flatMap(unactedBelow);
-  return mark.unless?.(value) === true ? [] : [{ path, mark }];
+  return mark.isDefault?.(value) === true ? [] : [{ path, mark }];
 }
 
-/** Lists fields in the order of the schema; only the topmost one, which users have to remove. */
+/** Lists unsupported fields in the order of the schema. Below a field that is listed, nothing else is. */
 export function unactedFields(
   schema: object,
   value: unknown,
   path: string,
 ): readonly UnactedField[] {
-  return unactedBelow({ path, schema: rootOf(schema), value });
+  return unactedBelow({ path, schema: toJsonSchema(schema), value });
 }
 
 function actedMembers(schema: JsonSchema, value: JsonObject): JsonObject | undefined {
-  const [values, members] = ["additionalProperties", "properties"].map((at) =>
-    schemaAt(schema, at),
+  const [values, members] = ["additionalProperties", "properties"].map((keyword) =>
+    schemaAt(schema, keyword),
   );
   const entries = Object.entries(value).flatMap(([key, child]) => {
     const childSchema = values ?? schemaAt(members ?? {}, key) ?? {};
@@ -127,9 +134,9 @@ function actedMembers(schema: JsonSchema, value: JsonObject): JsonObject | undef
 function actedBelow(schemaValue: SchemaValue): unknown {
   const { schema, value } = schemaValue;
   if (isUnset(value) || !leadsToMarks(schema)) return value;
-  const mark = markOf(schemaValue);
+  const mark = findEffectiveMark(schemaValue);
   if (mark !== undefined) {
-    const isDropped = mark.list === "harmless" && mark.unless?.(value) !== true;
+    const isDropped = mark.level === "harmless" && mark.isDefault?.(value) !== true;
     return isDropped ? undefined : value;
   }
   if (Array.isArray(value))
@@ -139,7 +146,7 @@ function actedBelow(schemaValue: SchemaValue): unknown {
 
 /** Copies `value` without its harmless fields. Objects that become empty are dropped. */
 export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
-  return actedMembers(rootOf(schema), value) ?? {};
+  return actedMembers(toJsonSchema(schema), value) ?? {};
 }
 
 export function listQuantities(
@@ -153,19 +160,19 @@ export function listQuantities(
       ? [schemaValue]
       : listChildren(schemaValue).flatMap(below);
   };
-  return below({ path, schema: rootOf(schema), value });
+  return below({ path, schema: toJsonSchema(schema), value });
 }
 
 export interface SchemaField {
-  /** With `[]` for lists and `{}` for maps. */
+  /** Path with `[]` for lists and `{}` for maps. */
   readonly path: string;
   /**
-   * As in KubeVirt's API document: `object`, `string`, `integer`, `boolean`, `string|integer|number`. For lists and
-   * maps, the type of the entries.
+   * Type as in KubeVirt's API document: `object`, `string`, `integer`, `boolean` or `string|integer|number`. For lists
+   * and maps, the type of the entries.
    */
   readonly type: string;
   readonly required: boolean;
-  readonly list: FieldList;
+  readonly level: SupportLevel;
   readonly instead?: string;
   readonly description: string;
 }
@@ -174,7 +181,7 @@ function readText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the path suffix and schema of the entries of a list or map; otherwise of the field itself. */
+/** Returns the path suffix and schema of a list's or map's entries, or "" and the schema itself for other fields. */
 function listEntries(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
   const items = schemaAt(node, "items");
   if (items !== undefined) return ["[]", items];
@@ -188,27 +195,27 @@ function findType(schema: JsonSchema): string {
     : readText(schema["type"]);
 }
 
-/** Lists every field below `path`. A field without a mark inherits `above`. */
+/** Lists every field below `path`. A field without a mark has the level `above`. */
 export function schemaFields(
   schema: object,
   path: string,
-  above: FieldList = "acted",
+  above: SupportLevel = "acted",
 ): readonly SchemaField[] {
   const node: JsonSchema = { ...schema };
   const required = node["required"];
   return Object.entries(schemaAt(node, "properties") ?? {}).flatMap(([key, child]) => {
     if (!isJsonObject(child)) return [];
-    const list = findMark(child)?.list ?? above;
+    const level = findMark(child)?.level ?? above;
     const [suffix, entries] = listEntries(child);
     const instead = findValueMark(child)?.hint;
     const field = {
       path: `${path}.${key}${suffix}`,
       type: findType(entries),
       required: Array.isArray(required) && required.includes(key),
-      list,
+      level,
       ...(instead === undefined ? {} : { instead }),
       description: readText(child["description"]),
     };
-    return [field, ...schemaFields(entries, field.path, list)];
+    return [field, ...schemaFields(entries, field.path, level)];
   });
 }

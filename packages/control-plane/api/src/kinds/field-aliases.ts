@@ -12,14 +12,14 @@ function omit(value: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([other]) => other !== key));
 }
 
-/** Maps the entries of a list. Leaves other types unchanged, because the schema rejects them. */
+/** Maps the entries of a list. Other types remain unchanged, because the schema rejects them. */
 function mapEntries<T>(value: T, resolve: (entry: JsonObject) => JsonObject): T {
   if (!Array.isArray(value)) return value;
-  // Renames keys only, so the type of each entry stays the same.
+  // `resolve` renames keys only, so the type of each entry stays the same.
   return value.map((entry: unknown) => (isJsonObject(entry) ? resolve(entry) : entry)) as T;
 }
 
-/** `volumeName` held the volume's name. Source: KubeVirt v0.8 api/v1 schema.go, type Disk. */
+/** Resolves `volumeName`, which held the volume's name. Source: KubeVirt v0.8 api/v1 schema.go, type Disk. */
 function resolveDisk(disk: JsonObject): JsonObject {
   if (!("volumeName" in disk)) return disk;
   const { volumeName } = disk;
@@ -27,14 +27,17 @@ function resolveDisk(disk: JsonObject): JsonObject {
   return { ...omit(disk, "volumeName"), name: isText(volumeName) ? volumeName : name };
 }
 
-/** `registryDisk` is now containerDisk; a volume with both is rejected. Source: KubeVirt v0.8 api/v1 schema.go, type RegistryDiskSource. */
+/**
+ * Resolves `registryDisk`, unless the volume has both names and is rejected. Source: KubeVirt v0.8 api/v1 schema.go,
+ * type RegistryDiskSource.
+ */
 function resolveVolume(volume: JsonObject): JsonObject {
   if (!("registryDisk" in volume) || "containerDisk" in volume) return volume;
   const { registryDisk } = volume;
   return { ...omit(volume, "registryDisk"), containerDisk: registryDisk };
 }
 
-/** An empty type meant the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
+/** Resolves an empty type, which meant the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
 function resolveMachine({ domain: { machine } }: VmiSpec): Pick<VmiSpec["domain"], "machine"> {
   return machine?.type === "" ? { machine: {} } : {};
 }
@@ -49,8 +52,8 @@ function resolveVolumes({ volumes }: VmiSpec): Pick<VmiSpec, "volumes"> {
 }
 
 /**
- * Resolves the aliases of a specification: `registryDisk` to `containerDisk`, `disks[].volumeName` to the disk's
- * name, machine type `""` to unset. Keeps the order of lists, so that field paths remain valid.
+ * Resolves `registryDisk` to `containerDisk`, `disks[].volumeName` to the disk's name, and the machine type `""` to
+ * unset. The order of lists stays the same, so that field paths remain valid.
  */
 export function withCurrentFieldNames(spec: VmiSpec): VmiSpec {
   const domain = { ...spec.domain, ...resolveMachine(spec), ...resolveDisks(spec) };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hot-plug phases, operations and pod attachments of an interface, as VM and VMI report them. These fields are
-// Patchbay's own.
+// Hot-plug phases, operations and pod attachments of an interface, as VM and VMI report them. All are Patchbay's own.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { OPEN } from "./network.ts";
@@ -8,11 +7,11 @@ import { OPEN } from "./network.ts";
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
 const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
-/** In the order in which they occur. */
+/** Phases in the order in which they occur. */
 export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
 export const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
 
-/** Hot-plug phase of an interface. Derived by `decidePhase` in core; meanings: docs/reference/phases.md. */
+/** Hot-plug phase of an interface, as `decidePhase` in core derives it. docs/reference/phases.md has the meanings. */
 export type IfacePhase = (typeof IFACE_PHASES)[number];
 
 export type HotplugType = (typeof HOTPLUG_TYPES)[number];
@@ -29,17 +28,21 @@ const OperationSchema = Type.Object({
   type: Type.Unsafe<OperationType>({ type: "string", enum: [...OPERATION_TYPES] }),
   networkName: Type.Optional(
     Type.String({
-      description: "Network that the NIC was to join or leave, NAMESPACE/NAME; absent: the pod's.",
+      description:
+        "Network that the NIC was to join or leave, NAMESPACE/NAME; the pod network when absent.",
     }),
   ),
   linkState: Type.Optional(
     Type.Unsafe<(typeof LINK_STATES)[number]>({
       type: "string",
       enum: [...LINK_STATES],
-      description: "Of LinkState: what the link was to become.",
+      description: "Requested state, for LinkState only.",
     }),
   ),
-  startTimestamp: Type.String({ format: "date-time", description: "When the node saw it first." }),
+  startTimestamp: Type.String({
+    format: "date-time",
+    description: "When the node observed the request first.",
+  }),
   endTimestamp: Type.Optional(
     Type.String({ format: "date-time", description: "Absent while the operation runs." }),
   ),
@@ -54,27 +57,33 @@ const OperationSchema = Type.Object({
     Type.Object({
       phase: Type.Unsafe<IfacePhase>({ type: "string", enum: [...IFACE_PHASES] }),
       milliseconds: Type.Optional(
-        Type.Integer({ description: "How long it lasted, in all; absent while it lasts." }),
+        Type.Integer({ description: "Total duration; absent while the phase lasts." }),
       ),
     }),
     { description: "In the order in which they began." },
   ),
   reason: Type.Optional(
-    Type.String({ description: "What held it up last, in CamelCase; docs/reference/reasons.md." }),
+    Type.String({
+      description: "Last reason for a delay, in CamelCase; docs/reference/reasons.md.",
+    }),
   ),
-  message: Type.Optional(Type.String({ description: "The same in words, cut where it is long." })),
-  attempts: Type.Optional(Type.Integer({ description: "How often that step was tried in a row." })),
+  message: Type.Optional(
+    Type.String({ description: "Explanation of the reason, shortened if it is long." }),
+  ),
+  attempts: Type.Optional(
+    Type.Integer({ description: "Number of consecutive attempts of that step." }),
+  ),
 });
 
 export type IfaceOperation = Static<typeof OperationSchema>;
 
-/** The last operations of each interface; writers: docs/reference/ownership.md. */
+/** Last operations of each interface; docs/reference/ownership.md has the writers. */
 export const IFACE_HISTORY_SCHEMA = Type.Array(
   Type.Object({
-    name: Type.String({ description: "Name of the interface, which need not be there any more." }),
-    operations: Type.Array(OperationSchema, { description: "The oldest first; 10 at most." }),
+    name: Type.String({ description: "Name of the interface, which may have been removed." }),
+    operations: Type.Array(OperationSchema, { description: "Up to 10 operations, oldest first." }),
   }),
-  { description: "What was done with the NICs of the running guest." },
+  { description: "Operations on the NICs of the running guest." },
 );
 
 export type IfaceHistory = Static<typeof IFACE_HISTORY_SCHEMA>;
@@ -97,7 +106,7 @@ export const ATTACHMENT_SCHEMA = Type.Object(
     dns: Type.Optional(
       Type.Object(
         { nameservers: Type.Array(Type.String()), search: Type.Array(Type.String()) },
-        { description: "Name servers of the network itself, and what is searched there." },
+        { description: "Name servers and search domains of the network." },
       ),
     ),
     deviceInfo: Type.Optional(Type.Unsafe<unknown>({ type: "object", ...OPEN })),
@@ -106,12 +115,12 @@ export const ATTACHMENT_SCHEMA = Type.Object(
   },
   {
     description:
-      "What the pod has for one interface; written by virt-controller. An interface that changes its network has two, the one that its NIC hangs on first.",
+      "Attachment of an interface in the pod; written by virt-controller. An interface that changes its network has two, the one in use first.",
   },
 );
 
 /**
- * Attachment of an interface to a network in the pod; virt-controller reports it to virt-handler. The key is name and
- * `podInterfaceName`, because an interface that changes its network has two attachments.
+ * Attachment of an interface to a network in the pod, which virt-controller reports to virt-handler. The key is name
+ * and `podInterfaceName`, because an interface that changes its network has two attachments.
  */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;

@@ -66,7 +66,7 @@ const MemorySchema = Type.Object(
   { description: "Memory." },
 );
 
-/** The fields that an instancetype sets. A VM with an instancetype must not set them itself. */
+/** Schema of the fields that an instancetype sets. A VM with an instancetype must not set them itself. */
 export const InstancetypeSpecSchema = Type.Object(
   {
     cpu: CpuSchema,
@@ -94,7 +94,7 @@ export interface Instancetype extends KubeObject {
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const count = (description: string) => Type.Optional(Type.Integer({ minimum: 1, description }));
 
-/** Maps each value, including deprecated aliases, to its present name. Source: KubeVirt PreferredCPUTopology. */
+/** Topology by name, including deprecated names. Source: KubeVirt PreferredCPUTopology. */
 export const CPU_TOPOLOGIES = {
   sockets: "sockets",
   cores: "cores",
@@ -108,7 +108,7 @@ export const CPU_TOPOLOGIES = {
   preferAny: "any",
 } as const;
 
-/** Source: KubeVirt SpreadAcross. */
+/** Ways to spread vCPUs. Source: KubeVirt SpreadAcross. */
 const SPREADS = ["SocketsCores", "CoresThreads", "SocketsCoresThreads"] as const;
 
 const PreferredCpuSchema = Type.Object(
@@ -226,7 +226,7 @@ const RequirementsSchema = Type.Object(
   { description: "What a VM must have for this preference." },
 );
 
-/** Defaults for fields that the VM leaves unset. */
+/** Schema of the defaults for fields that the VM leaves unset. */
 export const PreferenceSpecSchema = Type.Object(
   {
     annotations: stringMap("Annotations of the VMI."),

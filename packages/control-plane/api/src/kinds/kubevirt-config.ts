@@ -14,18 +14,18 @@ import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
 import { MIGRATION_CONFIGURATION } from "./migration.ts";
 
-/** Limit of queue pairs of a NIC. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
+/** Maximum number of queue pairs of a tap. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;
-/** More than 8 queue pairs cost interrupts and gain little. */
+/** Default maximum. More than 8 queue pairs cost interrupts and gain little. */
 const DEFAULT_MAX_QUEUES = 8;
 
-/** A registered network binding plugin. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin. */
+/** Schema of a network binding plugin. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin. */
 const BINDING_PLUGIN = Type.Object(
   {
     domainAttachmentType: Type.Optional(
       Type.String({
         description:
-          "What the guest's NIC hangs on: tap, which the plugin makes, or managedTap, a tap and a bridge that are made for it; absent where the sidecar makes the NIC.",
+          "Backend of the guest's NIC: tap, which the plugin creates, or managedTap, for which Patchbay creates a tap and a bridge; absent if the sidecar defines the NIC.",
       }),
     ),
     networkAttachmentDefinition: Type.Optional(
@@ -48,7 +48,7 @@ const BINDING_PLUGIN = Type.Object(
               {
                 memory: Type.Optional(
                   Type.Unsafe<string | number>(
-                    quantity("Memory that the launcher has more, once for all such interfaces."),
+                    quantity("Additional memory of the launcher, once for all such interfaces."),
                   ),
                 ),
               },
@@ -63,10 +63,12 @@ const BINDING_PLUGIN = Type.Object(
       Type.Object(
         {
           method: Type.Optional(
-            Type.String({ description: "What the guest is told when it has arrived; kept." }),
+            Type.String({
+              description: "How the guest is notified after a migration; stored without effect.",
+            }),
           ),
         },
-        { ...OPEN, description: "Such an interface goes along when its VM is migrated." },
+        { ...OPEN, description: "Allows migration of VMs with such an interface." },
       ),
     ),
     sidecarImage: Type.Optional(
@@ -81,11 +83,9 @@ const BINDING_PLUGIN = Type.Object(
 export type BindingPlugin = Static<typeof BINDING_PLUGIN>;
 export type BindingRegistry = Readonly<Record<string, BindingPlugin>>;
 
-/** Source: KubeVirt api/core/v1 types.go VMRolloutStrategy. */
 const ROLLOUT_STRATEGIES = ["LiveUpdate", "Stage"] as const;
 type RolloutStrategy = (typeof ROLLOUT_STRATEGIES)[number];
 
-/** Source: KubeVirt api/core/v1 types.go EvictionStrategy. */
 export const EVICTION_STRATEGIES = [
   "None",
   "LiveMigrate",
@@ -98,7 +98,7 @@ export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 /** Binding of the interface of a VM that declares none. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
 export type AutoBinding = "bridge" | "masquerade";
 
-/** The settings that Patchbay implements. Others are stored. */
+/** Schema of the settings that Patchbay implements. Other settings are stored. */
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(
@@ -119,14 +119,14 @@ export const KubeVirtSpecSchema = Type.Object(
                     type: "string",
                     enum: ["bridge", "masquerade"],
                     description:
-                      "Binding of the interface that a VM without any gets; bridge when absent.",
+                      "Binding of the interface that is added to a VM without interfaces; bridge when absent.",
                   }),
                 ),
                 maxQueues: Type.Optional(
                   Type.Integer({
                     minimum: 1,
                     maximum: QUEUES_MAX,
-                    description: `Most pairs of queues of an interface of a VM with networkInterfaceMultiqueue; ${String(DEFAULT_MAX_QUEUES)} when absent.`,
+                    description: `Maximum number of queue pairs of an interface of a VM with networkInterfaceMultiqueue; ${String(DEFAULT_MAX_QUEUES)} when absent.`,
                   }),
                 ),
                 binding: Type.Optional(
@@ -152,7 +152,7 @@ export const KubeVirtSpecSchema = Type.Object(
               type: "string",
               enum: [...ROLLOUT_STRATEGIES],
               description:
-                "When a change of a VM reaches its guest: LiveUpdate, where the field can be changed live, also when absent; Stage, at the next start.",
+                "When a change of a VM applies: LiveUpdate, at once if the field can change live; Stage, at the next start; LiveUpdate when absent.",
             }),
           ),
           evictionStrategy: Type.Optional(
@@ -231,39 +231,43 @@ export const KubeVirtSpecSchema = Type.Object(
   OPEN,
 );
 
-/** Writer: virt-controller. Source: KubeVirt api/core/v1 types.go KubeVirtStatus. */
+/** Status that virt-controller writes. Source: KubeVirt api/core/v1 types.go KubeVirtStatus. */
 export const KubeVirtStatusSchema = Type.Object(
   {
     phase: Type.Optional(
-      Type.String({ description: "Deploying until virt-api answered first, then Deployed." }),
+      Type.String({
+        description: "Deploying until virt-api answers for the first time, then Deployed.",
+      }),
     ),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(
-      Type.Integer({ description: "The generation of the spec that virt-controller knows." }),
+      Type.Integer({ description: "Generation of the spec that virt-controller applies." }),
     ),
     observedKubeVirtVersion: Type.Optional(
-      Type.String({ description: "Of the virt-controller that runs: Patchbay's own version." }),
+      Type.String({ description: "Patchbay's version, as of the running virt-controller." }),
     ),
-    operatorVersion: Type.Optional(Type.String({ description: "The same." })),
-    targetKubeVirtVersion: Type.Optional(Type.String({ description: "The same." })),
+    operatorVersion: Type.Optional(Type.String({ description: "Equals observedKubeVirtVersion." })),
+    targetKubeVirtVersion: Type.Optional(
+      Type.String({ description: "Equals observedKubeVirtVersion." }),
+    ),
   },
   OPEN,
 );
 
 export type KubeVirtStatus = Static<typeof KubeVirtStatusSchema>;
 
-/** The first object of this kind is the cluster's configuration, whatever its name and namespace. */
+/** Configuration of the cluster: the first object of this kind, whatever its name and namespace. */
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;
 }
 
-/** Returns the resourceVersion of the configuration; "" without an object. */
+/** Returns the configuration's resourceVersion, or "" if there is no configuration. */
 export function configVersionOf(kubevirt: KubeVirt | undefined): string {
   return kubevirt?.metadata.resourceVersion ?? "";
 }
 
-/** Source: KubeVirt DeveloperConfiguration.useEmulation. */
+/** Checks whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
 export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
 }
@@ -272,13 +276,13 @@ export function evictionStrategyOf(kubevirt: KubeVirt | undefined): EvictionStra
   return kubevirt?.spec?.configuration?.evictionStrategy ?? "None";
 }
 
-/** Whether serial consoles are logged by default. Source: KubeVirt DisableSerialConsoleLog. */
+/** Checks whether serial consoles are logged by default. Source: KubeVirt DisableSerialConsoleLog. */
 export function logsSerialConsoles(kubevirt: KubeVirt | undefined): boolean {
   const options = kubevirt?.spec?.configuration?.virtualMachineOptions;
   return options?.disableSerialConsoleLog === undefined;
 }
 
-/** Source: KubeVirt feature gate HostDisk. */
+/** Feature gate for disks from host files. Source: KubeVirt feature gate HostDisk. */
 const HOST_DISK_GATE = "HostDisk";
 
 function listFeatureGates(kubevirt: KubeVirt | undefined): readonly string[] {
@@ -287,7 +291,7 @@ function listFeatureGates(kubevirt: KubeVirt | undefined): readonly string[] {
 
 const DATAPLANE_GATE = "VhostUserDataplane";
 
-/** Whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
+/** Checks whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
 export function isDataplaneEnabled(kubevirt: KubeVirt | undefined): boolean {
   return listFeatureGates(kubevirt).includes(DATAPLANE_GATE);
 }
@@ -295,7 +299,7 @@ export function isDataplaneEnabled(kubevirt: KubeVirt | undefined): boolean {
 export interface StorageConfig {
   /** Directories whose files VMs may use as disks; undefined if the feature is disabled. */
   readonly hostDisks: readonly string[] | undefined;
-  /** Storage class for the claims with a VM's state; undefined: the default class. */
+  /** Storage class for the claims with a VM's state; undefined for the default class. */
   readonly stateClass: string | undefined;
 }
 
@@ -315,7 +319,7 @@ export interface OvercommitConfig {
   readonly cpuRatio: number;
 }
 
-/** Source: KubeVirt DeveloperConfiguration.cpuAllocationRatio. */
+/** Default number of guest vCPUs per requested CPU. Source: KubeVirt DeveloperConfiguration.cpuAllocationRatio. */
 const DEFAULT_CPU_RATIO = 10;
 
 export function readOvercommitConfig(kubevirt: KubeVirt | undefined): OvercommitConfig {
@@ -338,7 +342,7 @@ export interface NetworkConfig {
   readonly allowsHooks: boolean;
 }
 
-/** Source: KubeVirt feature gate Sidecar. */
+/** Feature gate for hooks. Source: KubeVirt feature gate Sidecar. */
 const SIDECAR_GATE = "Sidecar";
 
 function readAutoBinding(configured: {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live migration: its settings, policies, requests and state. Source: KubeVirt api/core/v1 types.go,
+// Settings, policies, requests and state of live migrations. Source: KubeVirt api/core/v1 types.go,
 // api/migrations/v1alpha1 types.go.
 import type { Static } from "typebox";
 import { quantity } from "../fields/notation.ts";
@@ -8,7 +8,7 @@ import { OPEN } from "./network.ts";
 import { ATTACHMENT_SCHEMA } from "./iface-status.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
 
-/** Source: KubeVirt MaxDowntimeMs, QEMU MAX_MIGRATE_DOWNTIME (2000 s). */
+/** Maximum downtime. Source: KubeVirt MaxDowntimeMs, QEMU MAX_MIGRATE_DOWNTIME (2000 s). */
 const DOWNTIME_MAX_MS = 2_000_000;
 
 function seconds(description: string) {
@@ -19,59 +19,69 @@ function flag(description: string) {
   return Type.Optional(Type.Boolean({ description }));
 }
 
-/** A setting that is not supported. The schema rejects true, so that it is not ignored silently. */
+/** Builds the schema of an unsupported setting. It rejects true, so that the setting is not ignored silently. */
 function refusedFlag(description: string) {
   return Type.Optional(Type.Unsafe<boolean>({ type: "boolean", enum: [false], description }));
 }
 
 const MIGRATION_SETTINGS = {
   allowAutoConverge: flag(
-    "A guest that writes faster than its memory goes over is slowed down; false when absent.",
+    "Slows down a guest that writes faster than its memory is transferred; false when absent.",
   ),
   allowPostCopy: refusedFlag(
-    "Only false: launchers may not handle the page faults of their guests.",
+    "Must be false, because launchers may not handle the page faults of their guests.",
   ),
   allowWorkloadDisruption: flag(
-    "Pauses a guest whose migration is late; the rest may take the same time again; false when absent.",
+    "Pauses a guest whose migration times out, and allows the same time again; false when absent.",
   ),
   bandwidthPerMigration: Type.Optional(
     Type.Unsafe<string | number>(
-      quantity("Most bytes in a second for each guest; 0, or absent: as fast as it goes."),
+      quantity("Maximum bytes per second for each guest; unlimited when 0 or absent."),
     ),
   ),
   maxDowntimeMs: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: DOWNTIME_MAX_MS,
-      description: "Milliseconds that a guest may stand still; 900 when absent.",
+      description: "Maximum downtime of a guest in milliseconds; 900 when absent.",
     }),
   ),
   completionTimeoutPerGiB: seconds(
-    "A guest may take so many seconds for each GiB of its memory; 150 when absent.",
+    "Maximum duration in seconds for each GiB of guest memory; 150 when absent.",
   ),
 };
 
-/** The cluster's settings; also the resolved settings of a migration. */
+/** Schema of the cluster's settings and of the resolved settings of a migration. */
 export const MIGRATION_CONFIGURATION = Type.Object(
   {
     ...MIGRATION_SETTINGS,
     parallelMigrationsPerCluster: Type.Optional(
-      Type.Integer({ minimum: 1, description: "Guests that move at once; 5 when absent." }),
+      Type.Integer({
+        minimum: 1,
+        description: "Maximum number of simultaneous migrations; 5 when absent.",
+      }),
     ),
     parallelOutboundMigrationsPerNode: Type.Optional(
-      Type.Integer({ minimum: 1, description: "The same away from one node; 2 when absent." }),
+      Type.Integer({
+        minimum: 1,
+        description: "Maximum number of simultaneous migrations from one node; 2 when absent.",
+      }),
     ),
     progressTimeout: seconds(
-      "Aborts a migration without progress after so many seconds; 150 when absent.",
+      "Aborts a migration without progress after this number of seconds; 150 when absent.",
     ),
-    unsafeMigrationOverride: flag("Guests may move whose disks are not known to be safe."),
-    disableTLS: refusedFlag("Only false: what guests have goes between nodes under TLS."),
+    unsafeMigrationOverride: flag(
+      "Allows migrations of guests whose disks may not be safe to migrate.",
+    ),
+    disableTLS: refusedFlag(
+      "Must be false, because guest data is transferred between nodes with TLS.",
+    ),
   },
   OPEN,
 );
 
-/** Source: KubeVirt pkg/virt-config, defaults of migrations. */
-const DEFAULTS = {
+/** Default settings. Source: KubeVirt pkg/virt-config, defaults of migrations. */
+const DEFAULT_SETTINGS = {
   allowAutoConverge: false,
   allowPostCopy: false,
   allowWorkloadDisruption: false,
@@ -86,7 +96,7 @@ const DEFAULTS = {
 } as const;
 
 type PartialConfiguration = Static<typeof MIGRATION_CONFIGURATION>;
-type SettingName = keyof typeof DEFAULTS;
+type SettingName = keyof typeof DEFAULT_SETTINGS;
 
 export type MigrationConfiguration = PartialConfiguration & {
   readonly [K in SettingName]-?: NonNullable<PartialConfiguration[K]>;
@@ -94,18 +104,19 @@ export type MigrationConfiguration = PartialConfiguration & {
 
 export function buildMigrationConfig(
   cluster: PartialConfiguration | undefined,
-  changed: PartialConfiguration = {},
+  overrides: PartialConfiguration = {},
 ): MigrationConfiguration {
-  const configured: PartialConfiguration = { ...cluster, ...changed };
-  const keys = Object.keys(DEFAULTS) as readonly SettingName[];
-  const known = Object.fromEntries(keys.map((key) => [key, configured[key] ?? DEFAULTS[key]]));
+  const configured: PartialConfiguration = { ...cluster, ...overrides };
+  const keys = Object.keys(DEFAULT_SETTINGS) as readonly SettingName[];
+  const known = Object.fromEntries(
+    keys.map((key) => [key, configured[key] ?? DEFAULT_SETTINGS[key]]),
+  );
   // The API server validated each member against its schema.
   return known as MigrationConfiguration;
 }
 
-// Source: KubeVirt VirtualMachineInstanceMigrationState; `targetAttachments`, `targetNodeDomainFaults`,
-// `sourceNodeDomainLeft`, `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress` are
-// Patchbay's own.
+// Source: KubeVirt VirtualMachineInstanceMigrationState. Patchbay adds `targetAttachments`, `targetNodeDomainFaults`,
+// `sourceNodeDomainLeft`, `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress`.
 
 const MODES = ["PreCopy", "PostCopy", "Paused"] as const;
 const ABORT_STATES = ["Aborting", "Succeeded", "Failed"] as const;
@@ -122,37 +133,39 @@ function amount(description: string) {
   return Type.Optional(Type.Integer({ minimum: 0, description }));
 }
 
-/** Memory and disks together, as counted by the source's libvirt (virDomainGetJobStats). */
+/** Progress of memory and disks together, as counted by the source's libvirt (virDomainGetJobStats). */
 const PROGRESS_SCHEMA = Type.Object(
   {
-    dataTotalBytes: amount("All that the guest has."),
+    dataTotalBytes: amount("Total amount of the guest's data."),
     dataProcessedBytes: amount("Transferred data, including pages that were sent again."),
-    dataRemainingBytes: amount("What is still to go."),
-    memoryBytesPerSecond: amount("How fast memory goes."),
+    dataRemainingBytes: amount("Data that remains to be transferred."),
+    memoryBytesPerSecond: amount("Transfer rate of memory."),
   },
   {
     ...OPEN,
-    description: "How far it is, while the guest moves; writer: the source's virt-handler.",
+    description: "Progress while the guest migrates; writer: the source's virt-handler.",
   },
 );
 
-/** The state of the present or last migration, in the status of both VMI and migration. */
+/** Schema of the present or last migration's state, in the status of both VMI and migration. */
 export const MIGRATION_STATE_SCHEMA = Type.Object(
   {
     migrationUid: optionalString("uid of the VirtualMachineInstanceMigration."),
-    sourceNode: optionalString("Node that the guest leaves."),
-    sourcePod: optionalString("Name of the launcher pod there."),
-    targetNode: optionalString("Node that the guest goes to."),
-    targetPod: optionalString("Name of the launcher pod there."),
+    sourceNode: optionalString("Node from which the guest migrates."),
+    sourcePod: optionalString("Launcher pod on the source node."),
+    targetNode: optionalString("Node to which the guest migrates."),
+    targetPod: optionalString("Launcher pod on the target node."),
     migrationConfiguration: Type.Optional(MIGRATION_CONFIGURATION),
     migrationPolicyName: optionalString(
-      "The policy that changed the cluster's settings for this guest.",
+      "The policy that overrides the cluster's settings for this guest.",
     ),
-    targetNodeAddress: optionalString("Where the target's node listens; writer: its virt-handler."),
+    targetNodeAddress: optionalString(
+      "Address on which the target node listens; writer: its virt-handler.",
+    ),
     targetDirectMigrationNodePorts: Type.Optional(
       Type.Record(Type.String(), Type.Integer(), {
         description:
-          "What is behind each port of that node: 0 is libvirt, 49152 memory, 49153 disks; writer: its virt-handler.",
+          "Purpose of each port of the target node: 0 is libvirt, 49152 memory, 49153 disks; writer: its virt-handler.",
       }),
     ),
     targetNodeDomainDetected: flag(
@@ -169,7 +182,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     ),
     targetAttachments: Type.Optional(
       Type.Array(ATTACHMENT_SCHEMA, {
-        description: "What the target's pod has for each interface, until the guest is there.",
+        description: "Attachments of the target pod, until the guest runs there.",
       }),
     ),
     sourceNodeDomainLeft: flag(
@@ -181,7 +194,7 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
     startTimestamp: time(
       "When the guest's memory began to move; writer: the source's virt-handler.",
     ),
-    endTimestamp: time("When it was over."),
+    endTimestamp: time("When the migration ended."),
     progress: Type.Optional(PROGRESS_SCHEMA),
     mode: Type.Optional(
       Type.Unsafe<(typeof MODES)[number]>({
@@ -190,17 +203,17 @@ export const MIGRATION_STATE_SCHEMA = Type.Object(
         description: "Writer: the source's virt-handler.",
       }),
     ),
-    completed: flag("It is over, whatever came of it."),
-    failed: flag("The guest stays where it was."),
+    completed: flag("Whether the migration ended, successfully or not."),
+    failed: flag("Whether the migration failed, so that the guest did not move."),
     failureReason: optionalString("Why it failed."),
-    guestLost: flag("It failed with the guest, which is nowhere any more."),
-    abortRequested: flag("It is to end before its time."),
-    abortRequestedTimestamp: time("Since when."),
+    guestLost: flag("Whether the guest ended with the failed migration."),
+    abortRequested: flag("Whether the migration must be aborted."),
+    abortRequestedTimestamp: time("When the abort was requested."),
     abortStatus: Type.Optional(
       Type.Unsafe<(typeof ABORT_STATES)[number]>({
         type: "string",
         enum: [...ABORT_STATES],
-        description: "What came of that; writer: the source's virt-handler.",
+        description: "Outcome of the abort; writer: the source's virt-handler.",
       }),
     ),
   },
@@ -223,7 +236,7 @@ export const MIGRATION_PHASES = [
 const PHASES = ["", ...MIGRATION_PHASES, "Failed"] as const;
 const PHASE = Type.Unsafe<(typeof PHASES)[number]>({ type: "string", enum: [...PHASES] });
 
-/** Most urgent first. Source: KubeVirt MigrationPriority. */
+/** Priorities, most urgent first. Source: KubeVirt MigrationPriority. */
 export const MIGRATION_PRIORITIES = [
   "system-critical",
   "user-triggered",
@@ -247,14 +260,14 @@ export const MigrationSpecSchema = Type.Object(
         type: "string",
         enum: [...MIGRATION_PRIORITIES],
         description:
-          "Which migrations come first; those without come last. Only virt-controller sets it.",
+          "Order of migrations; those without a priority are last. Only virt-controller sets it.",
       }),
     ),
   },
   OPEN,
 );
 
-/** Writer: virt-controller. */
+/** Status that virt-controller writes. */
 export const MigrationStatusSchema = Type.Object(
   {
     phase: Type.Optional(PHASE),
@@ -264,7 +277,7 @@ export const MigrationStatusSchema = Type.Object(
           phase: PHASE,
           phaseTransitionTimestamp: Type.String({ format: "date-time" }),
         }),
-        { description: "When each phase was seen first." },
+        { description: "When each phase was observed first." },
       ),
     ),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
@@ -308,7 +321,7 @@ export const MigrationPolicySpecSchema = Type.Object(
   OPEN,
 );
 
-/** Overrides the cluster's settings for the VMs that it selects. */
+/** Overrides of the cluster's settings for selected VMs. */
 export interface MigrationPolicy extends KubeObject {
   readonly spec: Static<typeof MigrationPolicySpecSchema>;
 }

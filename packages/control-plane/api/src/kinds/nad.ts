@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NetworkAttachmentDefinitions. Source: NPWG de-facto standard 1.3 section 3; the status is Patchbay's own.
+// NetworkAttachmentDefinitions. Source: NPWG de-facto standard 1.3 section 3. The status is Patchbay's own.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
@@ -9,16 +9,16 @@ export const NadSpecSchema = Type.Object({
 });
 
 const NODE_PROBLEM = Type.Object({
-  node: Type.String({ description: "Where it was found; writer: net-agent of that node." }),
-  reason: Type.String({ description: "A word, as interfaces have it that wait for it." }),
-  message: Type.String({ description: "What is wrong, and what can be done." }),
-  generation: Type.Integer({ description: "Of the definition that was judged." }),
+  node: Type.String({ description: "Node with the problem; writer: its net-agent." }),
+  reason: Type.String({ description: "Reason in CamelCase, equal to that of waiting interfaces." }),
+  message: Type.String({ description: "Cause and remedy." }),
+  generation: Type.Integer({ description: "Generation of the checked definition." }),
 });
 
 export const NadStatusSchema = Type.Object({
   problems: Type.Optional(
     Type.Array(NODE_PROBLEM, {
-      description: "By node; absent where none is known. Ten nodes at most tell theirs.",
+      description: "Problems by node, of at most ten nodes; absent if none is known.",
       "x-kubernetes-list-type": "map",
       "x-kubernetes-list-map-keys": ["node"],
     }),

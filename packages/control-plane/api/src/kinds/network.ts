@@ -6,13 +6,13 @@ import { integer, list, object, text, anything, flag, oneOf, unbuilt } from "../
 import type { Static } from "typebox";
 import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
 
-/** Options 224 to 254; the value is sent unchanged. */
+/** DHCP option with a number from 224 to 254. The value is sent unchanged. */
 interface PrivateDhcpOption {
   readonly option: number;
   readonly value: string;
 }
 
-/** Source: KubeVirt api/core/v1 schema.go, type DHCPOptions. */
+/** DHCP options of an interface. Source: KubeVirt api/core/v1 schema.go, type DHCPOptions. */
 export interface DhcpOptions {
   readonly bootFileName?: string;
   readonly tftpServerName?: string;
@@ -37,10 +37,13 @@ const DHCP_OPTIONS = Type.Optional(
   ),
 );
 
-/** From the weakest to the strictest. KubeVirt has no port security; the terms are OpenStack's. */
+/** Modes from the weakest to the strictest. KubeVirt has no port security; the terms are OpenStack's. */
 export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
 
-/** Off: no checks. MAC: checks the source MAC. Addresses: also checks the claimed IP addresses. */
+/**
+ * Mode of port security: `Off` checks nothing, `MAC` checks the source MAC, `Addresses` also checks claimed IP
+ * addresses.
+ */
 export type SecurityMode = (typeof SECURITY_MODES)[number];
 
 export function isSecurityMode(text: string): text is SecurityMode {
@@ -57,12 +60,12 @@ const PORT_SECURITY = Type.Object(
     ),
     allowedMACs: Type.Optional(
       Type.Array(Type.String({ description: "MAC address." }), {
-        description: "MACs that the guest may send from beside its own, for example VRRP's.",
+        description: "Additional source MACs of the guest, for example those of VRRP.",
       }),
     ),
     allowedAddresses: Type.Optional(
       Type.Array(Type.String({ description: "Address or prefix, for example 10.9.0.0/24." }), {
-        description: "What the guest may claim beside the addresses that the network gave it.",
+        description: "Additional addresses that the guest may claim.",
       }),
     ),
     allowServers: Type.Optional(
@@ -83,7 +86,7 @@ export const CLUSTER_PORT_SECURITY = Type.Object({
   ),
   enforced: Type.Optional(
     Type.Boolean({
-      description: "Interfaces can ask for more, not for less: what they allow does not count.",
+      description: "Interfaces can only request a stricter mode, and their exceptions are ignored.",
     }),
   ),
 });
@@ -100,7 +103,7 @@ export function readClusterSecurity(
   return { mode: isSecurityMode(mode) ? mode : "Off", enforced: configured?.enforced ?? false };
 }
 
-/** Preserves fields that the schema does not list. */
+/** Schema option that preserves fields which the schema does not list. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
 
 export const NetworkSchema = Type.Object(
@@ -131,7 +134,7 @@ export const NetworkSchema = Type.Object(
           }),
           // Read, so that a stored VM with it does not count as a VM with a secondary network.
           default: unbuilt(flag("It takes the place of the pod's default network."), {
-            unless: oneOf(false),
+            isDefault: oneOf(false),
             hint: "use pod: {}, or join the network beside it",
           }),
         },
@@ -143,7 +146,6 @@ export const NetworkSchema = Type.Object(
   { description: "A network that the VM joins." },
 );
 
-/** Source: KubeVirt api/core/v1 schema.go, type Port. */
 const PORT = Type.Object(
   {
     name: Type.Optional(Type.String({ description: "Name of the port." })),
@@ -153,7 +155,6 @@ const PORT = Type.Object(
   { description: "One port." },
 );
 
-/** Source: KubeVirt api/core/v1 schema.go, type PortRange. */
 const PORT_RANGE = Type.Object(
   {
     protocol: Type.String({ description: "TCP or UDP." }),
@@ -200,10 +201,12 @@ export const IfaceSchema = Type.Object(
       Type.Integer({ minimum: 1, description: "Place in the order of boot devices, from 1." }),
     ),
     pciAddress: Type.Optional(
-      Type.String({ description: "Where the device is, for example 0000:02:00.0." }),
+      Type.String({ description: "PCI address, for example 0000:02:00.0." }),
     ),
     acpiIndex: Type.Optional(
-      Type.Integer({ description: "Number that the guest may name it by, 1 to 16383." }),
+      Type.Integer({
+        description: "Index from which the guest may derive the NIC's name, 1 to 16383.",
+      }),
     ),
     ips: Type.Optional(
       Type.Array(Type.String({ description: "Address, with or without prefix length." }), {
@@ -226,19 +229,21 @@ export const IfaceSchema = Type.Object(
 );
 
 export type Network = Static<typeof NetworkSchema>;
-/** Entry of `spec.domain.devices.interfaces`. */
 export type Iface = Static<typeof IfaceSchema>;
 
 export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
 
-/** Whether the interface is to be unplugged. Its entry remains until guest and pod have detached it. */
+/** Checks whether the interface is to be unplugged. Its entry remains until guest and pod have detached it. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
 }
 
-/** All present and former bindings of the API. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and PluginBinding. */
+/**
+ * All present and former bindings of the API. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and
+ * PluginBinding.
+ */
 const BINDINGS = [
   "bridge",
   "masquerade",
@@ -256,7 +261,10 @@ export function isBinding(field: string): boolean {
   return BINDINGS.some((binding) => binding === field);
 }
 
-/** Lists the interface's bindings in the order of the API; none means bridge on a secondary network. */
+/**
+ * Lists the interface's bindings in the order of the API. Without a binding, an interface on a secondary network uses
+ * bridge.
+ */
 export function listBindings(iface: Iface): readonly Binding[] {
   return BINDINGS.filter((binding) => (iface[binding] ?? undefined) !== undefined);
 }

@@ -30,15 +30,15 @@ import type {
 import type { VirtualMachine } from "./vm.ts";
 import type { VirtualMachineInstance } from "./vmi.ts";
 
-/** How a kind is addressed over HTTP; `T` is the type of its objects. */
+/** Address of a kind over HTTP; `T` is the type of its objects. */
 export interface ResourceType<T extends KubeObject> {
-  /** Empty for the core group. */
+  /** API group; empty for the core group. */
   readonly group: string;
   readonly version: string;
   readonly resource: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Never set; it only carries the type `T`. */
+  /** Always unset; it only carries the type `T`. */
   readonly objectType?: T;
 }
 
@@ -257,12 +257,12 @@ export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefin
   namespaced: true,
 };
 
-/** Returns, for example, `kubevirt.io/v1`. */
+/** Returns group and version, for example `kubevirt.io/v1`. */
 export function apiVersionOf(type: ResourceType<KubeObject>): string {
   return type.group === "" ? type.version : `${type.group}/${type.version}`;
 }
 
-const REFUSALS: Readonly<Record<string, string>> = {
+const REJECTION_REASONS: Readonly<Record<string, string>> = {
   VirtualMachineInstanceReplicaSet:
     "Patchbay does not run VirtualMachineInstanceReplicaSets: nothing would make their guests. Write a VirtualMachine for each guest instead; with an instancetype and a preference each is a few lines",
   VirtualMachinePool:
@@ -271,7 +271,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
     "Patchbay does not have exports of VMs: nothing would offer the disks for download. Stop the VM, mount its claim into a pod and copy the disk from there (kubectl cp)",
 };
 
-/** Returns why virt-api rejects objects of that kind, and what to use instead; undefined if it accepts them. */
+/** Returns why virt-api rejects objects of that kind and what users can do instead; undefined if it accepts them. */
 export function findRejectionReason(kind: string): string | undefined {
-  return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind] : undefined;
+  return Object.hasOwn(REJECTION_REASONS, kind) ? REJECTION_REASONS[kind] : undefined;
 }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What network definitions in tenants' namespaces may reference. One table for the cluster's configuration, flags and
-// messages.
+// What network definitions in tenants' namespaces may reference. The table is the source of the cluster's
+// configuration, flags and messages.
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
-/** API servers evaluate the patterns with RE2, so they must be valid RE2 expressions. */
+/** Syntax of the lists' entries. API servers evaluate the patterns with RE2, so they must be valid RE2 expressions. */
 const POLICY_ENTRIES = {
   namespaces: {
     // Source: Kubernetes names of namespaces, RFC 1123 label.
     pattern: "^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$",
-    must: "must be the name of a namespace",
+    requirement: "must be the name of a namespace",
   },
   patterns: {
     // Names of plugins and links contain none of the excluded characters.
     pattern: "^!?(?:[^!*,/\\s]+\\*?|\\*)$",
-    must: "must be a name, the beginning of one with * behind it, or *, and may have ! before it",
+    requirement:
+      "must be a name, the beginning of one with * behind it, or *, and may have ! before it",
   },
   directories: {
     // Rejects the path components `.` and `..`.
     pattern: "^(?:/(?:[^/.][^/]*|\\.[^/.][^/]*|\\.\\.[^/]+))+$",
-    must: "must be an absolute path without . and .. in it and without / at its end",
+    requirement: "must be an absolute path without . and .. in it and without / at its end",
   },
 } as const;
 
@@ -27,25 +28,29 @@ interface PolicyField {
   /** Flag of net-agent that overrides the list on its node. */
   readonly flag: `--${string}`;
   readonly entries: keyof typeof POLICY_ENTRIES;
-  readonly about: string;
-  /** The list if neither the cluster nor the node sets it. */
+  readonly description: string;
+  /** List that applies if neither the cluster nor the node sets one. */
   readonly fallback: readonly string[];
 }
 
 const PATTERNS = "the first that matches counts, ! refuses, * at the end matches the rest";
 
-/** In the order of messages. Sources of the defaults: plugins host-local, dhcp, tuning; bridge names of runtimes. */
+/**
+ * Lists of the policy, in the order of messages. Sources of the defaults: plugins host-local, dhcp, tuning; bridge
+ * names of runtimes.
+ */
 export const POLICY_FIELDS = {
   trustedNamespaces: {
     flag: "--trusted-namespaces",
     entries: "namespaces",
-    about: "namespaces whose network definitions are an administrator's, and may name everything",
+    description:
+      "namespaces whose network definitions are an administrator's, and may name everything",
     fallback: ["default", "kube-system", "patchbay"],
   },
   plugins: {
     flag: "--tenant-plugins",
     entries: "patterns",
-    about: `plugins that definitions of other namespaces may name; ${PATTERNS}`,
+    description: `plugins that definitions of other namespaces may name; ${PATTERNS}`,
     // host-device removes a NIC from the node. Multus attaches networks from the pod's annotation, which this policy
     // does not check.
     fallback: ["!host-device", "!multus*", "*"],
@@ -53,13 +58,13 @@ export const POLICY_FIELDS = {
   masters: {
     flag: "--tenant-masters",
     entries: "patterns",
-    about: "links of the node that they may name as master",
+    description: "links of the node that they may name as master",
     fallback: ["*"],
   },
   bridges: {
     flag: "--tenant-bridges",
     entries: "patterns",
-    about:
+    description:
       "bridges that they may name; the node's own (one with a port that is no pod's and no guest's) must be named itself",
     // The bridges of the pod network and of other programs' VMs.
     fallback: ["!cni0", "!docker0", "!podman*", "!virbr*", "*"],
@@ -67,15 +72,16 @@ export const POLICY_FIELDS = {
   ipams: {
     flag: "--tenant-ipams",
     entries: "patterns",
-    about:
+    description:
       "IPAM plugins that they may name; one that only a pattern with * matches must be allowed as a plugin too",
-    // Plugins of other projects. A name that is not an IPAM plugin is run as an IPAM plugin all the same.
+    // Plugins of other projects are listed too. A name that is not an IPAM plugin is run as an IPAM plugin all the
+    // same.
     fallback: ["host-local", "static", "dhcp", "whereabouts"],
   },
   paths: {
     flag: "--tenant-paths",
     entries: "directories",
-    about: "directories, and files, that their plugins may read and write",
+    description: "directories, and files, that their plugins may read and write",
     fallback: [
       "/var/lib/cni/networks",
       "/run/cni",
@@ -88,20 +94,21 @@ export const POLICY_FIELDS = {
 
 export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 
-// The keys of the table are the type.
+// Object.keys returns the keys of the table, which are the type's.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
-/** The cluster's lists; net-agent's flags and defaults apply to unset ones. */
+/** Lists that the cluster sets. net-agent's flags and defaults apply to unset ones. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;
-/** Source: linux/limits.h PATH_MAX. */
+/** Maximum length of an entry, in bytes. Source: linux/limits.h PATH_MAX. */
 const ENTRY_MAX = 4096;
 
 function buildSchema(name: PolicyFieldName): object {
-  const { about, fallback, entries }: PolicyField = POLICY_FIELDS[name];
-  const description = `${about.charAt(0).toUpperCase()}${about.slice(1)}. When absent: ${fallback.join(", ")}.`;
-  const { pattern } = POLICY_ENTRIES[entries];
+  const field: PolicyField = POLICY_FIELDS[name];
+  const about = `${field.description.charAt(0).toUpperCase()}${field.description.slice(1)}`;
+  const description = `${about}. When absent: ${field.fallback.join(", ")}.`;
+  const { pattern } = POLICY_ENTRIES[field.entries];
   const entry = Type.String({ maxLength: ENTRY_MAX, pattern });
   return Type.Optional(Type.Array(entry, { description, maxItems: ENTRIES_MAX }));
 }
@@ -113,22 +120,22 @@ export const TENANT_POLICY = Type.Unsafe<ClusterTenantPolicy>({
   properties: Object.fromEntries(POLICY_FIELD_NAMES.map((name) => [name, buildSchema(name)])),
 });
 
-/** Validates a list from any origin; `field` is its path. */
+/** Validates a list, whether from a flag or the cluster; `field` is its path. */
 export function validatePolicyList(
   name: PolicyFieldName,
   value: unknown,
   field: string,
 ): readonly Cause[] {
-  const invalid = (at: string, message: string): Cause => ({
+  const invalid = (path: string, message: string): Cause => ({
     reason: "FieldValueInvalid",
-    field: at,
+    field: path,
     message,
   });
   if (!Array.isArray(value)) return [invalid(field, "must be a list of texts")];
-  const { pattern, must } = POLICY_ENTRIES[POLICY_FIELDS[name].entries];
-  const isUnderstood = new RegExp(pattern);
+  const { pattern, requirement } = POLICY_ENTRIES[POLICY_FIELDS[name].entries];
+  const validEntry = new RegExp(pattern);
   return value.flatMap((entry: unknown, index) => {
-    if (typeof entry === "string" && isUnderstood.test(entry)) return [];
-    return [invalid(`${field}[${String(index)}]`, `${JSON.stringify(entry)} ${must}`)];
+    if (typeof entry === "string" && validEntry.test(entry)) return [];
+    return [invalid(`${field}[${String(index)}]`, `${JSON.stringify(entry)} ${requirement}`)];
   });
 }

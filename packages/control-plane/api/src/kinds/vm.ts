@@ -12,7 +12,7 @@ import { VmiSpecSchema } from "./vmi-spec.ts";
 
 const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
 
-/** Source: KubeVirt VirtualMachineRunStrategy. */
+/** Run strategy of a VM. Source: KubeVirt VirtualMachineRunStrategy. */
 export type RunStrategy = (typeof RUN_STRATEGIES)[number];
 
 const stringMap = (description: string) =>
@@ -29,11 +29,11 @@ const TemplateMetadataSchema = Type.Object(
 
 const MATCHER_FIELDS = {
   name: Type.Optional(Type.String({ description: "Name." })),
-  kind: Type.Optional(Type.String({ description: "Kind; the cluster's own when absent." })),
+  kind: Type.Optional(Type.String({ description: "Kind; the cluster-wide kind when absent." })),
   inferFromVolume: Type.Optional(
     Type.String({
       description:
-        "Volume that names it by labels of its claim or DataVolume; written into name and kind.",
+        "Volume whose claim or DataVolume has labels with name and kind, which are written into these fields.",
     }),
   ),
   inferFromVolumeFailurePolicy: Type.Optional(
@@ -51,7 +51,7 @@ const matcher = (description: string) =>
         revisionName: Type.Optional(
           Type.String({
             description:
-              "ControllerRevision that is used; when absent, one is made at the first use.",
+              "ControllerRevision that is used; when absent, one is created at the first use.",
           }),
         ),
       },
@@ -79,27 +79,27 @@ export const VmSpecSchema = Type.Object(
         metadata: Type.Optional(TemplateMetadataSchema),
         spec: VmiSpecSchema,
       },
-      { description: "The VMI that is made when the VM runs." },
+      { description: "The VMI that is created when the VM runs." },
     ),
     dataVolumeTemplates: Type.Optional(
       Type.Array(DataVolumeTemplateSchema, {
         description:
-          "DataVolumes that are made with the VM, where CDI or a standalone machine serves that kind.",
+          "DataVolumes that are created with the VM, if CDI or a standalone machine serves that kind.",
       }),
     ),
-    instancetype: matcher("How large the machine is, by name."),
-    preference: matcher("Preference for fields that the template does not set, by name."),
+    instancetype: matcher("Instancetype with the VM's size."),
+    preference: matcher("Preference with defaults for unset fields of the template."),
     ...VM_FIELDS,
   },
   { description: "When the VM runs, and as what." },
 );
 
-/** Written by users; other writers: docs/reference/ownership.md. */
+/** Specification that users write; docs/reference/ownership.md lists other writers. */
 export type VmSpec = Static<typeof VmSpecSchema>;
 
 const PcieTopologySchema = Type.Object(
   {
-    version: Type.Integer({ description: "The rules by which the devices were laid out." }),
+    version: Type.Integer({ description: "Version of the layout rules." }),
     interfaces: Type.Array(
       Type.Object({
         name: Type.String(),
@@ -112,11 +112,11 @@ const PcieTopologySchema = Type.Object(
           name: Type.String({ description: "For example disk:root." }),
           pciAddress: Type.String(),
         }),
-        { description: "What is no interface." },
+        { description: "Devices other than interfaces." },
       ),
     ),
   },
-  { description: "Where the devices are, so that no start moves them." },
+  { description: "PCI addresses of the devices, so that no start changes them." },
 );
 
 /** PCI addresses of the VM's devices, which stay the same over restarts. */
@@ -155,19 +155,19 @@ const StateChangeRequestSchema = Type.Object(
   OPEN,
 );
 
-/** A request to start or stop. Source: KubeVirt VirtualMachineStateChangeRequest. */
+/** Request to start or stop the VM. Source: KubeVirt VirtualMachineStateChangeRequest. */
 export type StateChangeRequest = Static<typeof StateChangeRequestSchema>;
 
 const StartFailureSchema = Type.Object(
   {
     consecutiveFailCount: Type.Integer(),
     lastFailedVMIUID: Type.String(),
-    retryAfterTimestamp: Type.String({ description: "No sooner is the VM started again." }),
+    retryAfterTimestamp: Type.String({ description: "Earliest time of the next start." }),
   },
-  { description: "Guests that ended soon after their start, one after another." },
+  { description: "Consecutive guests that ended soon after their start." },
 );
 
-/** How often in a row the guest ended early. Source: KubeVirt VirtualMachineStartFailure. */
+/** Count of consecutive early ends of the guest. Source: KubeVirt VirtualMachineStartFailure. */
 export type StartFailure = Static<typeof StartFailureSchema>;
 
 const matcherRef = (description: string) =>
@@ -183,7 +183,7 @@ const matcherRef = (description: string) =>
     ),
   );
 
-/** The revision of an instancetype or preference that the VM uses. Source: KubeVirt InstancetypeStatusRef. */
+/** Revision of an instancetype or preference that the VM uses. Source: KubeVirt InstancetypeStatusRef. */
 export type MatcherRef = NonNullable<VmStatus["instancetypeRef"]>;
 
 export const VmStatusSchema = Type.Object(
@@ -203,7 +203,7 @@ export const VmStatusSchema = Type.Object(
       Type.Unsafe<RunStrategy>({
         type: "string",
         enum: [...RUN_STRATEGIES],
-        description: "The run strategy that was in force when the VM was last looked at.",
+        description: "Run strategy of the last observation.",
       }),
     ),
     startFailure: Type.Optional(StartFailureSchema),
@@ -212,7 +212,7 @@ export const VmStatusSchema = Type.Object(
   OPEN,
 );
 
-/** Writers of each field: docs/reference/ownership.md. */
+/** Status of a VM; docs/reference/ownership.md lists the writer of each field. */
 export type VmStatus = Static<typeof VmStatusSchema>;
 
 export interface VirtualMachine extends KubeObject {
@@ -224,7 +224,10 @@ export function startsAutomatically(vm: VirtualMachine): boolean {
   return ["Always", "RerunOnFailure", "Once"].includes(runStrategyOf(vm));
 }
 
-/** Returns the effective run strategy, also from the older field `running`. Source: KubeVirt VirtualMachine.RunStrategy(). */
+/**
+ * Returns the effective run strategy, even if only the older field `running` is set. Source: KubeVirt
+ * VirtualMachine.RunStrategy().
+ */
 export function runStrategyOf(vm: VirtualMachine): RunStrategy {
   return vm.spec.runStrategy ?? (vm.spec.running === true ? "Always" : "Halted");
 }

@@ -10,7 +10,7 @@ import {
   type JsonSchema,
   map,
   oneOf,
-  onlyBuilt,
+  supportedValues,
   quantity,
 } from "../fields/notation.ts";
 import type { Probe } from "./kubernetes/pod.ts";
@@ -34,10 +34,9 @@ import { DiskSchema, VolumeSchema } from "./guest/disks.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
 import { PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 
-/** An object of Kubernetes that is passed to the pod unchecked. */
+/** Kubernetes object that is passed to the pod unchecked. */
 type OpaqueObject = Readonly<Record<string, unknown>>;
 
-/** Source: Kubernetes Toleration. */
 const TOLERATION = object("One toleration.", {
   key: text("Key of the taint."),
   operator: text("Exists or Equal."),
@@ -46,7 +45,7 @@ const TOLERATION = object("One toleration.", {
   tolerationSeconds: integer("Seconds for which NoExecute is tolerated."),
 });
 
-/** Source: Kubernetes PodDNSConfig. */
+/** DNS settings of a pod. Source: Kubernetes PodDNSConfig. */
 export interface DnsConfig {
   readonly nameservers?: readonly string[];
   readonly searches?: readonly string[];
@@ -65,7 +64,7 @@ const DNS_CONFIG = object("DNS settings of the pod.", {
 /** Fields of `spec` that virt-controller copies to the launcher pod. */
 const POD_PASSTHROUGH_FIELDS = {
   affinity: Type.Optional(
-    Type.Unsafe<OpaqueObject>(anything("Which nodes and neighbours the VM wants.")),
+    Type.Unsafe<OpaqueObject>(anything("Rules for the nodes and pods near which the VM runs.")),
   ),
   dnsConfig: Type.Optional(Type.Unsafe<DnsConfig>(DNS_CONFIG)),
   dnsPolicy: Type.Optional(Type.Unsafe<string>(text("DNS policy of the pod."))),
@@ -78,9 +77,7 @@ const POD_PASSTHROUGH_FIELDS = {
   schedulerName: Type.Optional(Type.Unsafe<string>(text("Scheduler of the pod."))),
   subdomain: Type.Optional(Type.Unsafe<string>(text("Domain of the host name."))),
   tolerations: Type.Optional(
-    Type.Unsafe<readonly OpaqueObject[]>(
-      list("Taints of nodes that do not keep the VM away.", TOLERATION),
-    ),
+    Type.Unsafe<readonly OpaqueObject[]>(list("Node taints that the VM tolerates.", TOLERATION)),
   ),
   topologySpreadConstraints: Type.Optional(
     Type.Unsafe<readonly OpaqueObject[]>(
@@ -89,7 +86,7 @@ const POD_PASSTHROUGH_FIELDS = {
   ),
 };
 
-/** Exactly one handler is set. Times are in seconds. Source: KubeVirt api/core/v1 types.go Probe. */
+/** Probe of a guest. Exactly one handler is set. Times are in seconds. Source: KubeVirt api/core/v1 types.go Probe. */
 export interface GuestProbe extends Omit<Probe, "grpc"> {
   readonly guestAgentPing?: object;
 }
@@ -131,11 +128,11 @@ function probe(what: string) {
 }
 
 const GUEST_PROBES = {
-  livenessProbe: probe("When the guest counts as dead, and is ended."),
-  readinessProbe: probe("When the guest counts as ready, for a Service too."),
+  livenessProbe: probe("Probe of the guest's health; the guest is stopped when it fails."),
+  readinessProbe: probe("Probe of the guest's readiness, which Services respect."),
 };
 
-/** For example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a quantity, for example 128Mi or a number of bytes. Source: Kubernetes resource.Quantity. */
 const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));
 
 const MemorySchema = Type.Object(
@@ -154,11 +151,11 @@ const amounts = (description: string) =>
 const ResourcesSchema = Type.Object(
   {
     requests: amounts(
-      "Least of each resource; memory is the guest's where memory.guest is not set.",
+      "Requested resources; memory is the guest's size if memory.guest is not set.",
     ),
-    limits: amounts("Most of each resource, beside what the launcher takes for itself."),
+    limits: amounts("Maximum of each resource, without the launcher's overhead."),
     overcommitGuestOverhead: Type.Optional(
-      Type.Boolean({ description: "What the launcher takes for itself is not requested." }),
+      Type.Boolean({ description: "Does not request the launcher's overhead." }),
     ),
   },
   { description: "Resources requested from the node." },
@@ -184,7 +181,7 @@ const DevicesSchema = Type.Object(
         minimum: 0,
         maximum: PCIE_ROOT_PORTS_MAX,
         description:
-          "Interfaces that can be plugged while the VM runs, beside those it starts with; machine type q35.",
+          "Number of interfaces that can be plugged while the VM runs; machine type q35 only.",
       }),
     ),
     ...GUEST_DEVICES,
@@ -198,7 +195,7 @@ const DomainSpecSchema = Type.Object(
     machine: Type.Optional(
       Type.Object(
         { type: Type.Optional(Type.String({ description: "q35 or pc; q35 when empty." })) },
-        { description: "The machine's kind." },
+        { description: "Machine type." },
       ),
     ),
     cpu: Type.Optional(CpuSchema),
@@ -213,7 +210,7 @@ const DomainSpecSchema = Type.Object(
       Type.String({
         description:
           "How threads are shared between disks: shared or auto; disks have none of their own when absent.",
-        ...onlyBuilt(oneOf("", "shared", "auto"), "use shared or auto"),
+        ...supportedValues(oneOf("", "shared", "auto"), "use shared or auto"),
       }),
     ),
     ...DOMAIN_FIELDS,
@@ -221,7 +218,7 @@ const DomainSpecSchema = Type.Object(
   { description: "The guest." },
 );
 
-/** Also the `spec` of a VM's template. */
+/** Specification of a VMI, which is also the `spec` of a VM's template. */
 export const VmiSpecSchema = Type.Object(
   {
     domain: DomainSpecSchema,
@@ -257,13 +254,13 @@ export const VmiSpecSchema = Type.Object(
     ...POD_FIELDS,
     volumes: Type.Optional(
       Type.Array(VolumeSchema, {
-        description: "Where disks come from; one that no disk names is a disk of its own.",
+        description: "Sources of disks; a volume that no disk names becomes a disk.",
       }),
     ),
     ...UTILITY_VOLUME_FIELDS,
   },
-  { description: "What the VM is to be." },
+  { description: "Specification of the guest and its pod." },
 );
 
-/** If the VMI belongs to a VM, virt-controller keeps its NICs equal to the VM's. */
+/** Specification of a VMI. virt-controller keeps the NICs of a VM's VMI equal to the VM's. */
 export type VmiSpec = Static<typeof VmiSpecSchema>;

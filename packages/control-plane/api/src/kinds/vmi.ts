@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VirtualMachineInstance and its status. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug`,
-// `interfaceHistory` and `pciePorts` are Patchbay's own.
+// VirtualMachineInstance and its status. Source: KubeVirt api/core/v1 types.go. Patchbay adds `attachments`, `hotplug`,
+// `interfaceHistory` and `pciePorts`.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
@@ -18,7 +18,7 @@ import type { VmiSpec } from "./vmi-spec.ts";
 
 const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
 
-/** Who reported the addresses: CNI (`pod`), the guest agent, or each of them one address family. */
+/** Reporter of the addresses: CNI (`pod`), the guest agent, or each of them one address family. */
 export type AddressSource = (typeof ADDRESS_SOURCES)[number];
 
 const IfaceStatusSchema = Type.Object(
@@ -30,8 +30,7 @@ const IfaceStatusSchema = Type.Object(
     podInterfaceName: Type.Optional(Type.String()),
     otherPodInterfaceNames: Type.Optional(
       Type.Array(Type.String(), {
-        description:
-          "NICs in the pod beside podInterfaceName that the node still uses, or is about to.",
+        description: "Other NICs in the pod that the node still uses or is about to use.",
       }),
     ),
     interfaceName: Type.Optional(Type.String()),
@@ -52,7 +51,7 @@ const IfaceStatusSchema = Type.Object(
             Type.String({
               format: "date-time",
               description:
-                "Since when the guest's agent has not listened: these are its last words.",
+                "When the guest agent stopped responding; the addresses are those that it reported last.",
             }),
           ),
         },
@@ -73,7 +72,7 @@ const IfaceStatusSchema = Type.Object(
   OPEN,
 );
 
-/** Writer: virt-handler. */
+/** Status of an interface, which virt-handler writes. */
 export type IfaceStatus = Static<typeof IfaceStatusSchema>;
 
 const VMI_PHASES = [
@@ -87,23 +86,23 @@ const VMI_PHASES = [
   "Unknown",
 ] as const;
 
-/** Source: KubeVirt VirtualMachineInstancePhase. */
+/** Phase of a VMI. Source: KubeVirt VirtualMachineInstancePhase. */
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
 const BlockedReasonSchema = Type.Object(
   {
     reason: Type.String({ description: "Stable, in CamelCase; docs/reference/phases.md." }),
     message: Type.String(),
-    attempts: Type.Integer({ description: "How often it was tried in a row." }),
+    attempts: Type.Integer({ description: "Number of consecutive attempts." }),
     since: Type.String({ format: "date-time" }),
   },
   {
     description:
-      "Why the guest is not started or cannot be worked with; absent when nothing hinders.",
+      "Why the guest is not started or cannot be changed; absent if there is no obstacle.",
   },
 );
 
-/** Writer: virt-controller. Source: KubeVirt VolumeStatus. */
+/** Status of a volume, which virt-controller writes. Source: KubeVirt VolumeStatus. */
 const VolumeStatusSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the volume." }),
@@ -124,13 +123,13 @@ const VolumeStatusSchema = Type.Object(
   OPEN,
 );
 
-/** As reported by the guest agent; writer: virt-handler. Source: KubeVirt VirtualMachineInstanceGuestOSInfo. */
+/** Data that the guest agent reports and virt-handler writes. Source: KubeVirt VirtualMachineInstanceGuestOSInfo. */
 const GuestOsInfoSchema = Type.Object(
   {
     name: Type.Optional(Type.String({ description: "For example Debian GNU/Linux." })),
     id: Type.Optional(Type.String({ description: "For example debian." })),
-    prettyName: Type.Optional(Type.String({ description: "For people." })),
-    version: Type.Optional(Type.String({ description: "For people." })),
+    prettyName: Type.Optional(Type.String({ description: "Name and version for display." })),
+    version: Type.Optional(Type.String({ description: "Version for display." })),
     versionId: Type.Optional(Type.String({ description: "For example 12." })),
     kernelRelease: Type.Optional(Type.String({ description: "Output of uname -r." })),
     kernelVersion: Type.Optional(Type.String({ description: "Output of uname -v." })),
@@ -152,7 +151,7 @@ export const VmiStatusSchema = Type.Object(
           phase: Type.Unsafe<VmiPhase>({ type: "string", enum: [...VMI_PHASES] }),
           phaseTransitionTimestamp: Type.String({ format: "date-time" }),
         }),
-        { description: "When virt-controller saw each phase first." },
+        { description: "When virt-controller first observed each phase." },
       ),
     ),
     evacuationNodeName: Type.Optional(
@@ -180,10 +179,10 @@ export const VmiStatusSchema = Type.Object(
   OPEN,
 );
 
-/** Writers of each field: docs/reference/ownership.md. */
+/** Status of a VMI; docs/reference/ownership.md lists the writer of each field. */
 export type VmiStatus = Static<typeof VmiStatusSchema>;
 
-/** One run of a VM: the guest and its launcher pod. */
+/** One run of a VM, with the guest and its launcher pod. */
 export interface VirtualMachineInstance extends KubeObject {
   readonly spec: VmiSpec;
   readonly status?: VmiStatus;
@@ -193,7 +192,7 @@ export function isFinalPhase(phase: VmiPhase | undefined): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }
 
-/** Source: KubeVirt VirtualMachineInstance.IsFinal(). */
+/** Checks whether the VMI ended. Source: KubeVirt VirtualMachineInstance.IsFinal(). */
 export function isVmiFinal(vmi: VirtualMachineInstance): boolean {
   return isFinalPhase(vmi.status?.phase);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of what admission says of a guest, and how a row is asked.
+// Rows for table tests of a guest's validation.
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmiSpec } from "../validate/spec.ts";
 
-/** What a client sends, and the causes that it is answered, in order. */
+/** Specification that a client sends, and the expected causes in order. */
 export interface GuestRow {
   readonly name: string;
   readonly spec: object;
@@ -22,7 +22,7 @@ export function withDomain(domain: object): object {
 }
 
 export function causesOfGuest(spec: object): GuestRow["want"] {
-  // Rows hold what a client may send, which is wider than the types.
+  // Rows hold what clients may send, which is wider than the types.
   return validateVmiSpec(spec as VmiSpec, "spec").map(({ reason, field, message }) => [
     reason,
     field,
@@ -30,7 +30,6 @@ export function causesOfGuest(spec: object): GuestRow["want"] {
   ]);
 }
 
-/** One cause with the usual reason. */
 export function invalid(field: string, message: string): GuestRow["want"][number] {
   return ["FieldValueInvalid", field, message];
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of what admission says of interfaces and networks, and how a row is asked.
+// Rows for table tests of the validation of interfaces and networks.
 import type { Iface, Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { validateVmiSpec } from "../validate/spec.ts";
 
-/** What a client sends, and the causes that it is answered, in order. */
+/** Interfaces and networks that a client sends, and the expected causes in order. */
 export interface RuleRow {
   readonly name: string;
   readonly interfaces: readonly object[];
@@ -14,7 +14,7 @@ export interface RuleRow {
 
 export const POD: Network = { name: "default", pod: {} };
 export const BRIDGE: Iface = { name: "default", bridge: {} };
-/** Path of the interfaces in what {@link causesOf} judges. */
+/** Path of the interface in the specification that {@link causesOf} validates. */
 export const IFACE = "fake.domain.devices.interfaces";
 
 export function multus(name: string, networkName = "net"): Network {
@@ -30,7 +30,7 @@ export function specOf({
   networks,
 }: Pick<RuleRow, "interfaces" | "networks">): VmiSpec {
   return {
-    // Rows hold what a client may send, which is wider than the types.
+    // Rows hold what clients may send, which is wider than the types.
     domain: { devices: { interfaces: interfaces as Iface[] } },
     networks: networks as Network[],
   };

@@ -9,7 +9,9 @@ export function isSecondary(iface: Iface, networks: readonly Network[]): boolean
   return network?.multus !== undefined && !isDefaultNetwork(network);
 }
 
-/** Adds `bridge` to an interface on a secondary network that has no binding. Source: KubeVirt v1.0 AddInterfaceOptions. */
+/**
+ * Adds `bridge` to an interface on a secondary network that has no binding. Source: KubeVirt v1.0 AddInterfaceOptions.
+ */
 export function withDefaultBinding(iface: Iface, networks: readonly Network[]): Iface {
   return listBindings(iface).length > 0 || !isSecondary(iface, networks)
     ? iface
@@ -23,7 +25,10 @@ export function declaresNoNics({ networks, domain }: VmiSpec): boolean {
   return (networks ?? []).length === 0 && (domain.devices?.interfaces ?? []).length === 0;
 }
 
-/** Returns the NIC on the pod network for a new VM without NICs, unless the VM opts out. Source: KubeVirt SetDefaultNetworkInterface. */
+/**
+ * Returns the NIC on the pod network for a new VM without NICs; undefined if the VM opts out. Source: KubeVirt
+ * SetDefaultNetworkInterface.
+ */
 export function buildAutoNic(
   { domain }: VmiSpec,
   binding: AutoBinding,

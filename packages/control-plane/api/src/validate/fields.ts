@@ -16,15 +16,16 @@ import { memoize, memoizeAt } from "../values/memoize.ts";
 import { parseQuantity } from "../values/quantity.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 
-/** `message` continues a sentence that starts with `field`. */
+/** Problem of a field. `message` continues a sentence that starts with `field`. */
 export interface FieldProblem {
   readonly field: string;
   readonly message: string;
 }
 
 export interface UnactedFields {
-  /** Unsupported fields on which the guest depends: the VM is not started. */
+  /** Unsupported fields on which the guest depends, so that the VM is not started. */
   readonly unbuilt: readonly FieldProblem[];
+  /** Paths of unsupported fields on which the guest does not depend. */
   readonly harmless: readonly string[];
 }
 
@@ -35,24 +36,24 @@ function unbuiltMessage({ hint }: FieldMark): string {
 function splitByMark(fields: readonly UnactedField[]): UnactedFields {
   return {
     unbuilt: fields
-      .filter(({ mark }) => mark.list === "unbuilt")
+      .filter(({ mark }) => mark.level === "unbuilt")
       .map(({ path, mark }) => ({ field: path, message: unbuiltMessage(mark) })),
-    harmless: fields.filter(({ mark }) => mark.list === "harmless").map(({ path }) => path),
+    harmless: fields.filter(({ mark }) => mark.level === "harmless").map(({ path }) => path),
   };
 }
 
-/** Drops the fields of interfaces that are to be unplugged; `base` is the path of the VMI specification. */
+/** Omits the fields of interfaces that are to be unplugged; `base` is the path of the VMI specification. */
 function withoutAbsentIfaces(
   fields: readonly UnactedField[],
   spec: VmiSpec,
   base: string,
 ): UnactedFields {
   const ifaces = spec.domain.devices?.interfaces ?? [];
-  const absent = ifaces.flatMap((iface, index) =>
+  const absentPaths = ifaces.flatMap((iface, index) =>
     isAbsent(iface) ? [`${base}.domain.devices.interfaces[${String(index)}].`] : [],
   );
   return splitByMark(
-    fields.filter(({ path }) => !absent.some((prefix) => path.startsWith(prefix))),
+    fields.filter(({ path }) => !absentPaths.some((prefix) => path.startsWith(prefix))),
   );
 }
 
@@ -74,7 +75,7 @@ export function vmFields(): readonly SchemaField[] {
   return schemaFields(VmSpecSchema, "spec");
 }
 
-/** Returns the first unsupported field on which the NIC depends; its path is relative to the interface. */
+/** Returns the first unsupported field on which the NIC depends. Its path is relative to the interface. */
 export function findUnbuiltField(iface: Iface): FieldProblem | undefined {
   return splitByMark(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
 }
@@ -83,7 +84,7 @@ function isNegative(text: string): boolean {
   return text.startsWith("-") && parseQuantity(text.slice(1)) !== undefined;
 }
 
-/** Returns the fields that should be quantities and are malformed. They are errors; no default replaces them. */
+/** Returns the fields with malformed quantities. These are errors, because no default replaces them. */
 export const findMalformedQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
   memoizeAt((spec, base) =>
     listQuantities(VmiSpecSchema, spec, base)
@@ -112,12 +113,12 @@ function isOfType(schema: JsonSchema, value: unknown): boolean {
     return typeof value === "string" || Number.isInteger(value);
   }
   const { enum: allowed } = schema;
-  const is = TYPE_CHECKS[String(schema["type"])] ?? (() => true);
-  return is(value) && (!Array.isArray(allowed) || allowed.includes(value));
+  const hasType = TYPE_CHECKS[String(schema["type"])] ?? (() => true);
+  return hasType(value) && (!Array.isArray(allowed) || allowed.includes(value));
 }
 
 function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
-  // These keywords hold only schemas.
+  // `properties` and the other keywords hold only schemas.
   return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
 }
 
@@ -128,12 +129,14 @@ function findMistypedMembers(
 ): readonly string[] {
   const properties = asSchemas(schema["properties"]);
   const required = Array.isArray(schema["required"]) ? schema["required"].map(String) : [];
-  const { additionalProperties: others } = asSchemas(schema);
+  const { additionalProperties: mapValues } = asSchemas(schema);
   return [
     ...required.filter((name) => value[name] === undefined).map((name) => `${path}.${name}`),
     ...Object.entries(value).flatMap(([name, member]) => {
-      const inner = Object.hasOwn(properties, name) ? properties[name] : others;
-      return inner === undefined ? [] : findMistyped(inner, member, `${path}.${name}`);
+      const memberSchema = Object.hasOwn(properties, name) ? properties[name] : mapValues;
+      return memberSchema === undefined
+        ? []
+        : findMistyped(memberSchema, member, `${path}.${name}`);
     }),
   ];
 }
@@ -148,7 +151,10 @@ function findMistyped(schema: JsonSchema, value: unknown, path: string): readonl
   return isJsonObject(value) ? findMistypedMembers(schema, value, path) : [];
 }
 
-/** Returns the fields of a VM specification that are missing or have the wrong type. For objects that the API server did not validate. */
+/**
+ * Returns the fields of a VM specification that are missing or have the wrong type, for objects that no API server
+ * validated.
+ */
 export function findMistypedFields(spec: unknown): readonly string[] {
   return findMistyped({ ...VmSpecSchema }, spec ?? null, "spec");
 }

@@ -15,8 +15,8 @@ import { causeIf, findIfaceNetwork, forEachIface, forEachNetwork, type Rule } fr
 
 const PORT_MAX = 65_535;
 const RANGES_MAX = 10;
-/** Each entry becomes a rule that every frame may have to pass. */
-const ALLOWED_MAX = 64;
+/** Maximum number of allowed MACs or addresses, because each becomes a rule that every frame may have to pass. */
+const ALLOWED_ENTRIES_MAX = 64;
 const PROTOCOLS: readonly string[] = ["TCP", "UDP"];
 
 function invalid(field: string, message: string): Cause {
@@ -60,7 +60,7 @@ const portsAreNumbers = forEachIface(({ ports = [] }, path) =>
   }),
 );
 
-const rangesAreRanges = forEachIface(({ portRanges = [] }, path) => [
+const rangesAreValid = forEachIface(({ portRanges = [] }, path) => [
   ...causeIf(
     portRanges.length > RANGES_MAX,
     invalid(`${path}.portRanges`, `there can be at most ${String(RANGES_MAX)} portRanges`),
@@ -99,7 +99,7 @@ function printRange({ start, end }: PortRange): string {
   return `[${String(start)}-${String(end)}]`;
 }
 
-/** Ranges of one protocol must not overlap. Skips reversed ranges, which another rule reports. */
+/** Rejects overlapping ranges of a protocol; skips reversed ranges, which another rule reports. */
 const rangesDoNotOverlap = forEachIface(({ portRanges = [] }, path) =>
   PROTOCOLS.flatMap((protocol) => {
     const ranges = portRanges
@@ -122,8 +122,8 @@ function listCauses(
   const entries = list ?? [];
   return [
     ...causeIf(
-      entries.length > ALLOWED_MAX,
-      invalid(field, `there can be at most ${String(ALLOWED_MAX)} entries`),
+      entries.length > ALLOWED_ENTRIES_MAX,
+      invalid(field, `there can be at most ${String(ALLOWED_ENTRIES_MAX)} entries`),
     ),
     ...entries.flatMap((text, index) =>
       causeIf(
@@ -151,11 +151,13 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/** Whether port security deviates from Addresses without exceptions, which the pod network always enforces. */
+/**
+ * Checks whether port security is weaker than `Addresses` without exceptions, which the pod network always enforces.
+ */
 function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
-  const isOther = mode !== "" && mode !== "Addresses";
-  return isOther || allowedMACs.length + allowedAddresses.length > 0 || allowServers === true;
+  const isOtherMode = mode !== "" && mode !== "Addresses";
+  return isOtherMode || allowedMACs.length + allowedAddresses.length > 0 || allowServers === true;
 }
 
 const podNetworkIsStrict = forEachIface((iface, path, spec) => {
@@ -173,17 +175,17 @@ export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   natSubnetsFit,
   portsAreNumbers,
   rangesNeedMasquerade,
-  rangesAreRanges,
+  rangesAreValid,
   rangesDoNotOverlap,
   securityIsKnown,
   podNetworkIsStrict,
 ];
 
-/** Private options that KubeVirt allows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
+/** Range of private options that KubeVirt allows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
 const [PRIVATE_FIRST, PRIVATE_LAST] = [224, 254];
-/** In bytes. Source: RFC 2132 section 2 */
-const VALUE_MAX = 255;
-const NTP_SERVERS_MAX = Math.floor(VALUE_MAX / 4);
+/** Maximum length of an option's value, in bytes. Source: RFC 2132 section 2 */
+const OPTION_BYTES_MAX = 255;
+const NTP_SERVERS_MAX = Math.floor(OPTION_BYTES_MAX / 4);
 const PRINTABLE_TEXT = /^[!-+\--~]{1,127}$/;
 
 function invalidIf(isWrong: boolean, field: string, message: string): readonly Cause[] {
@@ -216,9 +218,9 @@ function privateCauses({ privateOptions = [] }: DhcpOptions, path: string): read
         `provided DHCPPrivateOptions are out of range, must be in range ${String(PRIVATE_FIRST)} to ${String(PRIVATE_LAST)}`,
       ),
       ...invalidIf(
-        bytes === 0 || bytes > VALUE_MAX,
+        bytes === 0 || bytes > OPTION_BYTES_MAX,
         `${field}.value`,
-        `must be 1 to ${String(VALUE_MAX)} bytes`,
+        `must be 1 to ${String(OPTION_BYTES_MAX)} bytes`,
       ),
     ];
   });
@@ -237,22 +239,22 @@ function textCauses(options: DhcpOptions, path: string): readonly Cause[] {
 
 const dhcpOptionsAreValid = forEachIface((iface, path) => {
   const options = iface.dhcpOptions ?? {};
-  const at = `${path}.dhcpOptions`;
+  const field = `${path}.dhcpOptions`;
   return [
-    ...privateCauses(options, at),
+    ...privateCauses(options, field),
     ...invalidIf(
       (options.ntpServers ?? []).length > NTP_SERVERS_MAX,
-      `${at}.ntpServers`,
+      `${field}.ntpServers`,
       `must have at most ${String(NTP_SERVERS_MAX)} addresses, the maximum of a DHCP option`,
     ),
     ...(options.ntpServers ?? []).flatMap((server, index) =>
       invalidIf(
         !isIpv4(server),
-        `${at}.ntpServers[${String(index)}]`,
+        `${field}.ntpServers[${String(index)}]`,
         "NTP servers must be a list of valid IPv4 addresses.",
       ),
     ),
-    ...textCauses(options, at),
+    ...textCauses(options, field),
   ];
 });
 

@@ -18,18 +18,27 @@ const STATES: readonly string[] = ["", "up", "down", "absent"];
 /** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
 const RESERVED_MAC = "02:00:00:00:00:00";
 
-/** Bindings that KubeVirt removed, for which there is a separate rule. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+/**
+ * Bindings that KubeVirt removed; a separate rule rejects them. Source: KubeVirt pkg/network/admitter/discontinued.go.
+ */
 export const DISCONTINUED: readonly Binding[] = ["slirp", "passt", "macvtap"];
 
-/** An interface has exactly one of these. Source: KubeVirt pkg/network/admitter/binding.go. */
+/**
+ * Lists the bindings that KubeVirt still has, of which an interface has exactly one. Source: KubeVirt
+ * pkg/network/admitter/binding.go.
+ */
 function currentBindings(iface: Iface): readonly Binding[] {
   return listBindings(iface).filter((binding) => !DISCONTINUED.includes(binding));
 }
 
-function oneBindingMessage({ name }: Iface, bindings: readonly Binding[], onPod: boolean): string {
+function oneBindingMessage(
+  { name }: Iface,
+  bindings: readonly Binding[],
+  isOnPodNetwork: boolean,
+): string {
   const has = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
   if (bindings.length > 0) return `${has}: keep one of them`;
-  return `${has}: give it one, for example ${onPod ? "masquerade" : "bridge"}: {}`;
+  return `${has}: give it one, for example ${isOnPodNetwork ? "masquerade" : "bridge"}: {}`;
 }
 
 function isOnDefaultNetwork(spec: ValidatedSpec, iface: Iface): boolean {
@@ -53,7 +62,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
   }),
 );
 
-/** Bindings that support hot-plug. KubeVirt supports bridge only. */
+/** Bindings that support hot-plug. KubeVirt supports only bridge. */
 const PLUGGABLE_BINDINGS: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {
@@ -75,22 +84,25 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
   }),
 );
 
-/** Without a binding, an interface on a secondary network gets bridge by default. */
+/** Requires one binding, except on a secondary network, where bridge is the default. */
 const oneBinding = forEachIface((iface, path, spec) => {
   const bindings = currentBindings(iface);
   const network = findIfaceNetwork(spec, iface);
-  const defaulted = bindings.length === 0 && network?.multus !== undefined;
-  return causeIf(bindings.length !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
-    reason: "FieldValueInvalid",
-    field: path,
-    message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${oneBindingMessage(iface, bindings, network?.pod !== undefined)}`,
-  });
+  const usesDefaultBinding = bindings.length === 0 && network?.multus !== undefined;
+  return causeIf(
+    bindings.length !== 1 && !(usesDefaultBinding && !isOnDefaultNetwork(spec, iface)),
+    {
+      reason: "FieldValueInvalid",
+      field: path,
+      message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${oneBindingMessage(iface, bindings, network?.pod !== undefined)}`,
+    },
+  );
 });
 
 const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
   const network = findIfaceNetwork(spec, iface);
-  const elsewhere = network !== undefined && network.pod === undefined;
-  return causeIf(iface.masquerade !== undefined && elsewhere, {
+  const isOnOtherNetwork = network !== undefined && network.pod === undefined;
+  return causeIf(iface.masquerade !== undefined && isOnOtherNetwork, {
     reason: "FieldValueInvalid",
     field: `${path}.name`,
     message: "Masquerade interface only implemented with pod network",
@@ -116,9 +128,9 @@ export const IFACE_STATE_RULES: readonly Rule[] = [
   masqueradeMacIsFree,
 ];
 
-const NAME = /^[A-Za-z0-9-_]+$/;
-/** KubeVirt's models, and vmxnet3 for guests from VMware. Source: KubeVirt pkg/network/admitter/netiface.go. */
-const MODELS: readonly string[] = [
+const NAME_SYNTAX = /^[A-Za-z0-9-_]+$/;
+/** Device models: KubeVirt's, and vmxnet3 for guests from VMware. Source: KubeVirt pkg/network/admitter/netiface.go. */
+const DEVICE_MODELS: readonly string[] = [
   "e1000",
   "e1000e",
   "igb",
@@ -147,7 +159,7 @@ const networkExists = forEachIface((iface, path, spec) =>
 );
 
 const nameIsPlain = forEachIface((iface, path) =>
-  causeIf(!NAME.test(iface.name), {
+  causeIf(!NAME_SYNTAX.test(iface.name), {
     reason: "FieldValueInvalid",
     field: `${path}.name`,
     message:
@@ -170,12 +182,12 @@ function textRule(
   });
 }
 
-const modelIsKnown = textRule("model", (model) => MODELS.includes(model), {
+const modelIsKnown = textRule("model", (model) => DEVICE_MODELS.includes(model), {
   reason: "FieldValueNotSupported",
   message: (model) => `uses model ${model} that is not supported.`,
 });
 
-/** Also rejects multicast addresses, which no device accepts. */
+/** Returns why the MAC is invalid. Multicast addresses are invalid, because no device accepts them. */
 function macProblem(text: string): string | undefined {
   const pairs = parseMac(text);
   if (pairs === undefined) return "malformed";
@@ -194,17 +206,17 @@ const macIsValid = forEachIface((iface, path): readonly Cause[] => {
   });
 });
 
-function sameSegment(spec: ValidatedSpec, one: Iface, other: Iface): boolean {
+function areOnSameNetwork(spec: ValidatedSpec, one: Iface, other: Iface): boolean {
   const [first, second] = [one, other].map((iface) => findIfaceNetwork(spec, iface)?.multus);
   return first !== undefined && first.networkName === second?.networkName;
 }
 
-/** Equal MACs on one network never work, although KubeVirt accepts them. */
+/** Rejects equal MACs on one network, which never work although KubeVirt accepts them. */
 const macIsUnique = forEachIface((iface, path, spec) => {
   const mac = normalizeMac(iface.macAddress ?? "");
   const before = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));
   const twin = before.find(
-    (other) => normalizeMac(other.macAddress ?? "") === mac && sameSegment(spec, iface, other),
+    (other) => normalizeMac(other.macAddress ?? "") === mac && areOnSameNetwork(spec, iface, other),
   );
   return causeIf(mac !== "" && twin !== undefined, {
     reason: "FieldValueDuplicate",
@@ -237,7 +249,7 @@ const portsInBounds: Rule = ({ devices, base }) => {
   });
 };
 
-/** i440fx has 30 PCI slots, which cannot be configured. */
+/** Rejects PCIe ports on i440fx, whose number of slots is fixed. */
 const portsNeedQ35: Rule = ({ devices, machine, base }) =>
   causeIf(
     devices.pcieRootPorts !== undefined &&
@@ -260,7 +272,7 @@ const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
   });
 });
 
-/** systemd names links after an index up to 16 383. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
+/** Largest index after which systemd names links. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
 const ACPI_INDEX_MAX = 16_383;
 
 const acpiIndexInBounds: Rule = ({ ifaces, base }) =>

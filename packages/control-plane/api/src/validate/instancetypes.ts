@@ -19,13 +19,13 @@ export function validateInstancetype({ memory }: InstancetypeSpec): readonly Cau
   });
 }
 
-const THREADS_OF_CORE = 2;
+const THREADS_PER_CORE = 2;
 
 export function validatePreference({ cpu }: PreferenceSpec): readonly Cause[] {
   const { preferredCPUTopology = "sockets", spreadOptions = {} } = cpu ?? {};
   const isSpread = CPU_TOPOLOGIES[preferredCPUTopology] === "spread";
-  const { across, ratio = THREADS_OF_CORE } = spreadOptions;
-  return causeIf(isSpread && across === "CoresThreads" && ratio !== THREADS_OF_CORE, {
+  const { across, ratio = THREADS_PER_CORE } = spreadOptions;
+  return causeIf(isSpread && across === "CoresThreads" && ratio !== THREADS_PER_CORE, {
     reason: "FieldValueInvalid",
     field: "spec.cpu.spreadOptions.ratio",
     message:

@@ -39,7 +39,7 @@ const oneSource = forEachNetwork((network, path) => {
   });
 });
 
-/** Reports the first only, like KubeVirt. */
+/** Rejects an empty network name; reports only the first one, like KubeVirt. */
 const multusHasName: Rule = ({ networks, base }) => {
   const index = networks.findIndex((network) => network.multus?.networkName === "");
   return causeIf(index !== -1, {

@@ -7,7 +7,7 @@ import type { VmiSpec } from "../kinds/vmi-spec.ts";
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
 export interface ValidatedSpec {
-  /** With all aliases resolved. */
+  /** Specification in which all aliases are resolved. */
   readonly spec: VmiSpec;
   readonly disks: readonly Disk[];
   readonly volumes: readonly Volume[];
@@ -19,7 +19,7 @@ export interface ValidatedSpec {
   readonly base: string;
 }
 
-/** An admission rule. The order of rules is the order of causes. */
+/** Rule of admission. The order of rules is the order of causes. */
 export type Rule = (spec: ValidatedSpec) => readonly Cause[];
 
 export function ifacePath(base: string, index: number): string {
@@ -60,6 +60,6 @@ export function findIfaceNetwork(spec: ValidatedSpec, iface: Iface): Network | u
   return spec.networks.find((network) => network.name === iface.name);
 }
 
-export function causeIf(wrong: boolean, cause: Cause): readonly Cause[] {
-  return wrong ? [cause] : [];
+export function causeIf(isWrong: boolean, cause: Cause): readonly Cause[] {
+  return isWrong ? [cause] : [];
 }

@@ -23,7 +23,7 @@ const quantitiesAreReadable: Rule = ({ spec, base }) =>
     ...problem,
   }));
 
-/** Source: KubeVirt pkg/virt-api/webhooks/validating-webhook/admitters, pkg/storage/admitters. */
+/** Rules for the guest. Source: KubeVirt pkg/virt-api/webhooks/validating-webhook/admitters, pkg/storage/admitters. */
 const GUEST_RULES: readonly Rule[] = [
   ...POD_RULES,
   ...PROBE_RULES,
@@ -73,14 +73,14 @@ function templateCauses(spec: VmSpec, index: number): readonly Cause[] {
   return [{ reason: "FieldValueRequired", field: path, message }];
 }
 
-/** Returns the first cause for each template. Source: KubeVirt pkg/storage/admitters/data-volume-template.go. */
+/** Returns the first cause of each template. Source: KubeVirt pkg/storage/admitters/data-volume-template.go. */
 function dataVolumeCauses(spec: VmSpec): readonly Cause[] {
   return (spec.dataVolumeTemplates ?? []).flatMap((_template, index) =>
     templateCauses(spec, index),
   );
 }
 
-/** Source: KubeVirt pkg/network/admitter/validator.go. */
+/** Rules for all objects. Source: KubeVirt pkg/network/admitter/validator.go. */
 const RULES: readonly Rule[] = [
   ...NETWORK_SOURCE_RULES,
   ...IFACE_STATE_RULES,
@@ -92,7 +92,7 @@ const RULES: readonly Rule[] = [
   ...GUEST_RULES,
 ];
 
-/** Applies to new objects only. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+/** Rejects discontinued bindings of new objects. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 const noDiscontinuedBinding = forEachIface((iface, path) =>
   DISCONTINUED.filter((name) => name in iface).map((name) => ({
     reason: "FieldValueInvalid",
@@ -120,7 +120,7 @@ function toValidatedSpec(input: VmiSpec, base: string): ValidatedSpec {
   };
 }
 
-/** Stored objects are exempt from some rules, so that later versions can tighten them. */
+/** Validates a specification. Stored objects are exempt from some rules, so that later versions can tighten these. */
 export function validateVmiSpec(
   spec: VmiSpec,
   base: string,
@@ -131,7 +131,9 @@ export function validateVmiSpec(
   return rules.flatMap((rule) => rule(validated));
 }
 
-/** Problems unrelated to networks. They prevent a start, even if the guest was stored before the rule existed. */
+/**
+ * Returns problems unrelated to networks. They prevent a start, even if the guest was stored before the rule existed.
+ */
 export const validateGuest: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
     const validated = toValidatedSpec(spec, base);
@@ -156,7 +158,7 @@ export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): r
   ];
 }
 
-/** Identifies a cause by names instead of indexes, so that moving an entry does not make it new. */
+/** Identifies a cause by names instead of indexes, so that moving an entry does not make the cause new. */
 function identifyCause(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
   const { interfaces = [], disks = [] } = domain.devices ?? {};
   const entries = { networks, interfaces, volumes, disks };
@@ -168,13 +170,13 @@ function identifyCause(cause: Cause, { networks = [], volumes = [], domain }: Vm
   );
 }
 
-interface Validated {
+interface ValidationResult {
   readonly spec: VmiSpec;
   readonly causes: readonly Cause[];
 }
 
-/** Ignores causes that existed before the change: they must not block an unplug. */
-function newCauses(before: Validated, after: Validated): readonly Cause[] {
+/** Returns the causes that did not exist before the change. Older ones must not block an unplug. */
+function newCauses(before: ValidationResult, after: ValidationResult): readonly Cause[] {
   const known = new Set(before.causes.map((cause) => identifyCause(cause, before.spec)));
   return after.causes.filter((cause) => !known.has(identifyCause(cause, after.spec)));
 }
@@ -195,23 +197,23 @@ export function validateVmiChange(before: VmiSpec | undefined, after: VmiSpec): 
   );
 }
 
-function sameSource(one: Network, other: Network): boolean {
+function haveSameSource(one: Network, other: Network): boolean {
   return (
     (one.pod === undefined) === (other.pod === undefined) &&
     one.multus?.networkName === other.multus?.networkName
   );
 }
 
-/** The pod's default network cannot change while the pod runs. */
+/** Rejects changes of the pod's default network, which cannot change while the pod runs. */
 export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
-  const retained = (before.networks ?? []).filter(isDefaultNetwork);
-  const lost = retained.filter(
+  const defaultNetworks = (before.networks ?? []).filter(isDefaultNetwork);
+  const lostNetworks = defaultNetworks.filter(
     (network) =>
       !(after.networks ?? []).some(
-        (other) => other.name === network.name && sameSource(network, other),
+        (other) => other.name === network.name && haveSameSource(network, other),
       ),
   );
-  return lost.map((network) => ({
+  return lostNetworks.map((network) => ({
     reason: "FieldValueForbidden",
     field: "spec.networks",
     message: `network '${network.name}' is the default network of the pod and cannot be removed or replaced while the VMI runs`,

@@ -7,7 +7,7 @@ const { IPv4, IPv6, fromByteArray } = ipaddr;
 export interface IpPrefix {
   readonly version: 4 | 6;
   readonly value: bigint;
-  /** In bits; the full address length if the text has none. */
+  /** Prefix length in bits; the full address length if the text has none. */
   readonly length: number;
 }
 
@@ -17,21 +17,26 @@ function toBigInt(bytes: readonly number[]): bigint {
   return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }
 
-/** Rejects `1.2`, `0x1.2.3.4` and `010.0.0.1`, which ipaddr.js accepts but other parsers read differently. */
+/**
+ * Parses IPv4; rejects `1.2`, `0x1.2.3.4` and `010.0.0.1`, which ipaddr.js accepts but other parsers read differently.
+ */
 function parseIpv4(text: string): bigint | undefined {
   return IPv4.isValidFourPartDecimal(text) ? toBigInt(IPv4.parse(text).toByteArray()) : undefined;
 }
 
-/** Converts a trailing IPv4 address to two groups: ipaddr.js reads `::192.0.2.1` as `::ffff:192.0.2.1`, and `010` as 8. */
+/**
+ * Converts a trailing IPv4 address to two groups, because ipaddr.js reads `::192.0.2.1` as `::ffff:192.0.2.1`, and
+ * `010` as 8.
+ */
 function withoutIpv4(text: string): string | undefined {
   if (!text.includes(".")) return text;
-  const at = text.lastIndexOf(":") + 1;
-  const embedded = parseIpv4(text.slice(at));
+  const index = text.lastIndexOf(":") + 1;
+  const embedded = parseIpv4(text.slice(index));
   if (embedded === undefined) return undefined;
-  return `${text.slice(0, at)}${(embedded >> 16n).toString(16)}:${(embedded & 0xffffn).toString(16)}`;
+  return `${text.slice(0, index)}${(embedded >> 16n).toString(16)}:${(embedded & 0xffffn).toString(16)}`;
 }
 
-/** Rejects zones: they name a link of one host only. */
+/** Parses IPv6; rejects zones, because they name a link of one host only. */
 function parseIpv6(text: string): bigint | undefined {
   const plain = text.includes("%") ? undefined : withoutIpv4(text);
   const isAddress = plain !== undefined && IPv6.isValid(plain);
@@ -51,25 +56,25 @@ export function parseIp(text: string): IpPrefix | undefined {
 }
 
 /**
- * Like {@link parseIp}, but allows leading zeros, as in `10.010.0.1`. KubeVirt accepts them in these fields and reads
- * them as decimal. Source: k8s.io/utils/net ParseIPSloppy
+ * Parses like {@link parseIp}, but allows leading zeros, as in `10.010.0.1`. KubeVirt accepts them in some fields and
+ * reads them as decimal. Source: k8s.io/utils/net ParseIPSloppy
  */
 export function parseSloppyIp(text: string): IpPrefix | undefined {
   return parseIp(text.includes(":") ? text : text.replaceAll(/(^|\.)0+(?=\d)/g, "$1"));
 }
 
-/** Prints the address without prefix length; IPv6 as in RFC 5952, without embedded IPv4. */
+/** Prints the address without prefix length. IPv6 is printed as in RFC 5952, without embedded IPv4. */
 export function printAddress({ version, value }: Omit<IpPrefix, "length">): string {
   const bits = IP_BITS[version];
-  const bytes = Array.from({ length: bits / 8 }, (_none, at) =>
-    Number((value >> BigInt(bits - 8 * (at + 1))) & 0xffn),
+  const bytes = Array.from({ length: bits / 8 }, (_none, index) =>
+    Number((value >> BigInt(bits - 8 * (index + 1))) & 0xffn),
   );
   return fromByteArray(bytes).toString();
 }
 
 export function toNetworkAddress({ version, value, length }: IpPrefix): IpPrefix {
-  const rest = BigInt(IP_BITS[version] - length);
-  return { version, value: (value >> rest) << rest, length };
+  const hostBits = BigInt(IP_BITS[version] - length);
+  return { version, value: (value >> hostBits) << hostBits, length };
 }
 
 export function isWithin(address: IpPrefix, prefix: IpPrefix): boolean {
@@ -79,37 +84,40 @@ export function isWithin(address: IpPrefix, prefix: IpPrefix): boolean {
   );
 }
 
-/** Source: RFC 3927; RFC 4291, 2.5.6. */
-const SCOPES = ["169.254.0.0/16", "fe80::/10"].flatMap((text) => parseIp(text) ?? []);
+/** Prefixes of link-local addresses. Source: RFC 3927; RFC 4291, 2.5.6. */
+const LINK_LOCAL_PREFIXES = ["169.254.0.0/16", "fe80::/10"].flatMap((text) => parseIp(text) ?? []);
 const INTERFACE_BITS = 64n;
-const LINK_LOCAL = 0xfe80n << 112n;
+const LINK_LOCAL_BASE = 0xfe80n << 112n;
 
-/** Accepts an address with or without prefix length. */
+/** Checks whether an address, with or without prefix length, is link-local. */
 export function isLinkLocal(text: string): boolean {
   const ip = parseIp(text);
   if (ip === undefined) return false;
   const address = { ...ip, length: IP_BITS[ip.version] };
-  return SCOPES.some((scope) => isWithin(address, scope));
+  return LINK_LOCAL_PREFIXES.some((scope) => isWithin(address, scope));
 }
 
 /** Derives the IPv6 link-local address of a MAC (modified EUI-64). Source: RFC 4291, appendix A */
 export function toLinkLocal(mac: string): string {
   const bytes = mac.split(":").map((pair) => Number.parseInt(pair, 16));
-  const [first = 0, ...rest] = bytes;
-  const identifier = [first ^ 0x02, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)];
+  const [first = 0, ...hostBits] = bytes;
+  const identifier = [first ^ 0x02, ...hostBits.slice(0, 2), 0xff, 0xfe, ...hostBits.slice(2)];
   const low = identifier.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
-  return printAddress({ version: 6, value: LINK_LOCAL | (low & ((1n << INTERFACE_BITS) - 1n)) });
+  return printAddress({
+    version: 6,
+    value: LINK_LOCAL_BASE | (low & ((1n << INTERFACE_BITS) - 1n)),
+  });
 }
 
 // Source: KubeVirt pkg/network/link/address.go, api DefaultVMCIDR.
 
-const DEFAULTS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
-/** Enough for the network address, the gateway and the guest. */
+const DEFAULT_SUBNETS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
+/** Minimum number of host bits, enough for the network address, the gateway and the guest. */
 const HOST_BITS_MIN = 2;
 
 /** Returns the guest's subnet with masquerade, by default KubeVirt's; undefined if it is malformed or too small. */
 export function parseNatPrefix(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
-  const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULTS[version] : cidr);
+  const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULT_SUBNETS[version] : cidr);
   if (prefix?.version !== version) return undefined;
   return prefix.length <= IP_BITS[version] - HOST_BITS_MIN ? prefix : undefined;
 }

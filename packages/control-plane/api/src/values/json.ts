@@ -7,22 +7,22 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /** Characters that Go's encoder escapes. Source: Go encoding/json, HTMLEscape. */
-const GO_ESCAPED = /[<>&\u2028\u2029]/g;
+const GO_ESCAPED_CHARACTERS = /[<>&\u2028\u2029]/g;
 
 /**
- * Prints JSON like Go's encoder. API servers compare the `test` value of a JSON patch with Go's encoding byte by
- * byte, so an unescaped `<` never matches.
+ * Prints JSON like Go's encoder. API servers compare the `test` value of a JSON patch with Go's encoding byte by byte,
+ * so an unescaped `<` never matches.
  */
 export function printGoJson(value: unknown): string {
   return JSON.stringify(value).replace(
-    GO_ESCAPED,
+    GO_ESCAPED_CHARACTERS,
     (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
-/** Returns undefined if the text is missing, empty or malformed. */
+/** Parses JSON; returns undefined if the text is missing, empty or malformed. */
 export function parseJson(text: string | undefined): unknown {
-  // Avoids the cost of an exception: most objects lack the annotation.
+  // The check avoids the cost of an exception, because most objects lack the annotation.
   if (text === undefined || text === "") return undefined;
   try {
     return JSON.parse(text) as unknown;
@@ -31,7 +31,7 @@ export function parseJson(text: string | undefined): unknown {
   }
 }
 
-/** The operations that Patchbay sends or receives; `path` is a JSON pointer. Source: RFC 6902 section 4. */
+/** Operation of a JSON patch that Patchbay sends or receives; `path` is a JSON pointer. Source: RFC 6902 section 4. */
 export type JsonPatchOperation =
   | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
   | { readonly op: "remove"; readonly path: string };

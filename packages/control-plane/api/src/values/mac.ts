@@ -4,10 +4,13 @@ const PAIRS = /^[0-9a-f]{2}([:-][0-9a-f]{2})*$/i;
 const QUADS = /^[0-9a-f]{4}(\.[0-9a-f]{4})*$/i;
 /** Valid lengths in bytes: EUI-48, EUI-64, IP over InfiniBand. Source: Go net.ParseMAC. */
 const LENGTHS: readonly number[] = [6, 8, 20];
-/** Source: linux/if_ether.h ETH_ALEN. */
+/** Length of an Ethernet address. Source: linux/if_ether.h ETH_ALEN. */
 export const MAC_BYTES = 6;
 
-/** Parses colon, dash or dot form into lower-case pairs; undefined if malformed. Source: Go net.ParseMAC, which KubeVirt uses. */
+/**
+ * Parses colon, dash or dot form into lower-case pairs; undefined if malformed. Source: Go net.ParseMAC, which KubeVirt
+ * uses.
+ */
 export function parseMac(text: string): readonly string[] | undefined {
   const separators = new Set(text.replace(/[0-9a-f]/gi, ""));
   if (separators.size !== 1 || !(PAIRS.test(text) || QUADS.test(text))) return undefined;
@@ -19,17 +22,17 @@ export function parseMac(text: string): readonly string[] | undefined {
   return LENGTHS.includes(pairs.length) ? pairs : undefined;
 }
 
-/** Converts to lower case with colons; malformed text only to lower case. */
+/** Converts the address to lower case with colons, or malformed text to lower case only. */
 export function normalizeMac(text: string): string {
   return parseMac(text)?.join(":") ?? text.toLowerCase();
 }
 
-/** Source: IEEE 802, I/G bit. */
+/** Checks the group bit. Source: IEEE 802, I/G bit. */
 export function isMulticastMac(pairs: readonly string[]): boolean {
   return (parseInt(pairs[0] ?? "00", 16) & 1) === 1;
 }
 
-/** Whether a NIC can have this address: Ethernet and unicast. */
+/** Checks whether a NIC can have this address, which must be a unicast Ethernet address. */
 export function isNicMac(text: string): boolean {
   const pairs = parseMac(text);
   return pairs?.length === MAC_BYTES && !isMulticastMac(pairs);

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches of derived values, for objects that do not change.
-/** Calls `find` once per object. `find` must depend on nothing else. */
-export function memoize<About extends object, Found>(
-  find: (about: About) => Found,
-): (about: About) => Found {
-  const found = new WeakMap<About, Found>();
-  return (about) => {
-    const cached = found.get(about);
+/** Caches the result of `find` for each object. `find` must depend on nothing else. */
+export function memoize<Subject extends object, Result>(
+  find: (subject: Subject) => Result,
+): (subject: Subject) => Result {
+  const results = new WeakMap<Subject, Result>();
+  return (subject) => {
+    const cached = results.get(subject);
     if (cached !== undefined) return cached;
-    const answer = find(about);
-    found.set(about, answer);
-    return answer;
+    const result = find(subject);
+    results.set(subject, result);
+    return result;
   };
 }
 
-/** Calls `find` once per object and path. Paths are few and are never evicted. */
-export function memoizeAt<About extends object, Found>(
-  find: (about: About, at: string) => Found,
-): (about: About, at: string) => Found {
-  const places = new Map<string, (about: About) => Found>();
-  return (about, at) => {
-    const findCached = places.get(at) ?? memoize((each: About) => find(each, at));
-    places.set(at, findCached);
-    return findCached(about);
+/** Caches the result of `find` for each object and path. Paths are few and are never evicted. */
+export function memoizeAt<Subject extends object, Result>(
+  find: (subject: Subject, path: string) => Result,
+): (subject: Subject, path: string) => Result {
+  const findByPath = new Map<string, (subject: Subject) => Result>();
+  return (subject, path) => {
+    const findCached = findByPath.get(path) ?? memoize((each: Subject) => find(each, path));
+    findByPath.set(path, findCached);
+    return findCached(subject);
   };
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Syntax of the names of Kubernetes objects, network definitions and links.
-/** DNS-1123. Source: Kubernetes apimachinery validation. */
+/** Syntax of a DNS label. Source: Kubernetes apimachinery validation, DNS-1123. */
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_MAX = 63;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const SUBDOMAIN_MAX = 253;
 
-/** Unset namespace: the VM's namespace. */
+/** Name of a NetworkAttachmentDefinition. If the namespace is unset, it is the VM's. */
 export interface NadName {
   readonly namespace?: string;
   readonly name: string;
@@ -24,11 +24,11 @@ export function isNamespaceName(text: string): boolean {
 export function parseNadName(text: string): NadName | undefined {
   const [first = "", second, ...rest] = text.split("/", 3);
   if (second === undefined) return isObjectName(first) ? { name: first } : undefined;
-  const isBoth = rest.length === 0 && isNamespaceName(first) && isObjectName(second);
-  return isBoth ? { namespace: first, name: second } : undefined;
+  const areBothValid = rest.length === 0 && isNamespaceName(first) && isObjectName(second);
+  return areBothValid ? { namespace: first, name: second } : undefined;
 }
 
-/** IFNAMSIZ - 1, in bytes. Source: linux/if.h */
+/** Maximum length of a link's name, in bytes (IFNAMSIZ - 1). Source: linux/if.h */
 export const LINK_NAME_MAX = 15;
 
 function byteLengthOf(text: string): number {
@@ -40,7 +40,10 @@ function byteLengthOf(text: string): number {
   return bytes;
 }
 
-/** Stricter than the kernel: rejects control characters, because names are printed. Source: linux/net/core/dev.c dev_valid_name. */
+/**
+ * Checks a link's name. Unlike the kernel, it rejects control characters, because names are printed. Source:
+ * linux/net/core/dev.c dev_valid_name.
+ */
 export function isLinkName(text: string): boolean {
   return (
     text !== "" &&

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** For example 0000:02:00.0; the domain is optional. Source: KubeVirt pkg/util/hardware ParsePciAddress. */
+/**
+ * Syntax of a PCI address, for example 0000:02:00.0; the domain is optional. Source: KubeVirt pkg/util/hardware
+ * ParsePciAddress.
+ */
 export const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
-/** Costs 9 MiB and little boot time. Source: docs/design/pci-topology.md */
+/** Default number of root ports, which costs 9 MiB and little boot time. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_DEFAULT = 32;
 
-/** Each port costs boot time. Source: docs/design/pci-topology.md */
+/** Maximum number of root ports, because each costs boot time. Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_MAX = 128;

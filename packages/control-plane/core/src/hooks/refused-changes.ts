@@ -76,7 +76,7 @@ function isNamespace(path: string, uri: string): boolean {
 }
 
 /** QEMU accepts arguments with one or two hyphens. */
-function argumentsIn({ path, to, element }: DomainChange): readonly string[] {
+function argumentsIn({ path, newValue: to, element }: DomainChange): readonly string[] {
   if (path[1] !== "qemu:commandline") return [];
   const below = element === undefined ? [] : [element, ...element.children];
   const values = below.flatMap(({ attributes }) => attributes.get("value") ?? []);
@@ -135,7 +135,7 @@ function refuseDeviceChange(
   spec: VmiSpec,
   hookNics: ReadonlySet<string>,
 ): string | undefined {
-  const { kind, path, element, to, from } = change;
+  const { kind, path, element, newValue: to, oldValue: from } = change;
   const isDevice = path.length === 3;
   if (kind === "missing") {
     return isDevice ? "a hook cannot take it away; leave it in the answer" : undefined;
@@ -157,7 +157,7 @@ function refuseChange(
   // Missing elements remain: hooks that parse the domain into their own types drop what those lack.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
-  if (isNamespace(place, change.to)) return undefined;
+  if (isNamespace(place, change.newValue)) return undefined;
   if (isBelow(place, ALLOWED_PATHS) && !isBelow(place, EXCLUDED_PATHS))
     return refuseArgument(change);
   return "a hook cannot change it; keep the original value, or change the VM";

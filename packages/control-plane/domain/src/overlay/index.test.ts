@@ -19,7 +19,7 @@ function laid(answer: (xml: string) => string): {
   readonly changes: readonly string[];
 } {
   const { root, changes } = mergeDomain(read(INPUT), read(answer(INPUT)));
-  const reported = changes.map(({ kind, where, from, to }) =>
+  const reported = changes.map(({ kind, where, oldValue: from, newValue: to }) =>
     [kind, where, ...(from === "" && to === "" ? [] : [`${from} -> ${to}`])].join(" "),
   );
   return { xml: writeXml(root), changes: reported };
@@ -122,7 +122,7 @@ describe("a document is refused", () => {
     ["<a", "Unclosed"],
     ["", "expected"],
     ["words", "expected"],
-    ["<a/><b/>", "all of it"],
+    ["<a/><b/>", "exactly one root"],
     ["<!DOCTYPE a><a/>", "DOCTYPE"],
     ["<a><__proto__/></a>", "__proto__"],
     ["<a x='1' x='2'/>", "repeated"],

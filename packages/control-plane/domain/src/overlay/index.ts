@@ -3,19 +3,20 @@
 import { isJsonObject } from "@patchbay/api/json";
 import Builder from "fast-xml-builder";
 import { XMLParser } from "fast-xml-parser";
-import { checkDocument, reasonOf } from "../xml/check-document.ts";
+import { checkDocument, describeParseError } from "../xml/check-document.ts";
 
 const MAX_DEPTH = 32;
 
-/** Without comments and processing instructions. `text` is trimmed and joined. */
+/** XML element without comments and processing instructions. */
 export interface XmlElement {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
   readonly children: readonly XmlElement[];
+  /** Text directly inside the element, joined and trimmed. */
   readonly text: string;
 }
 
-type ReadXml =
+type ParsedXml =
   | { readonly ok: true; readonly root: XmlElement }
   | { readonly ok: false; readonly reason: string };
 
@@ -32,8 +33,8 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  // Decodes numeric character references: Go writes quotes and line breaks that way.
-  // oxlint-disable-next-line typescript/no-deprecated -- what follows it takes a decoder of one's own
+  // Decodes numeric character references, because Go writes quotes and line breaks as references.
+  // oxlint-disable-next-line typescript/no-deprecated -- its successor requires a custom decoder
   htmlEntities: true,
   ignoreDeclaration: true,
   ignorePiTags: true,
@@ -47,7 +48,7 @@ function readAttributes(value: unknown): ReadonlyMap<string, string> {
   return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }
 
-/** The parser represents a node as an object with its name and its attributes as keys. */
+/** Lists the elements among the parser's nodes. A node is an object whose keys are the element's name and `:@`. */
 function listElements(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
@@ -71,16 +72,16 @@ function parseRoot(xml: string): XmlElement {
   const nodes: unknown = parser.parse(xml);
   const [root, second] = listElements(Array.isArray(nodes) ? nodes : [], 0);
   if (root === undefined || second !== undefined)
-    throw new Error("it has no element that is all of it");
+    throw new Error("it does not have exactly one root element");
   return root;
 }
 
-/** Rejects documents that are too long, too deep or not well formed, or that have a DOCTYPE. */
-export function readXml(xml: string): ReadXml {
+/** Parses XML; rejects documents that are too long, too deep or malformed, or that have a DOCTYPE. */
+export function readXml(xml: string): ParsedXml {
   try {
     return { ok: true, root: parseRoot(xml) };
   } catch (error) {
-    return { ok: false, reason: reasonOf(error) };
+    return { ok: false, reason: describeParseError(error) };
   }
 }
 
@@ -98,17 +99,18 @@ export function writeXml(root: XmlElement): string {
 }
 
 export interface DomainChange {
-  /** `missing`: the returned domain lacks it; the merge retains it. */
+  /** `missing` means that the returned domain lacks the element and the merge retains it. */
   readonly kind: "added" | "changed" | "missing";
-  /** Names from the root; attributes begin with `@`. */
+  /** Names of the elements from the root. The name of an attribute begins with `@`. */
   readonly path: readonly string[];
   /** The path as text, with the identity of each element. */
   readonly where: string;
-  /** New and old value; empty for an element. */
-  readonly to: string;
-  readonly from: string;
+  /** Empty for an element, as is `oldValue`. */
+  readonly newValue: string;
+  readonly oldValue: string;
   readonly element?: XmlElement;
-  readonly within: readonly XmlElement[];
+  /** Enclosing elements, innermost first. */
+  readonly ancestors: readonly XmlElement[];
 }
 
 interface MergedElement {
@@ -124,12 +126,12 @@ function findAttribute(element: XmlElement | undefined, name: string): string | 
   return element?.attributes.get(name);
 }
 
-/** Hooks see aliases without libvirt's prefix for user-defined ones. Source: libvirt formatdomain "alias". */
+/** Returns the alias, which lacks the prefix `ua-` in the XML that hooks see. Source: libvirt formatdomain "alias". */
 function aliasOfElement(element: XmlElement): string | undefined {
   return findAttribute(findChild(element, "alias"), "name");
 }
 
-/** Identifies an element among those with the same name; undefined: by position only. */
+/** Returns what identifies the element among its siblings of the same name; undefined if only the position does. */
 function identifyElement(element: XmlElement): string | undefined {
   const { attributes } = element;
   const alias = aliasOfElement(element);
@@ -150,7 +152,7 @@ function identifyElement(element: XmlElement): string | undefined {
 interface Position {
   readonly path: readonly string[];
   readonly where: string;
-  readonly within: readonly XmlElement[];
+  readonly ancestors: readonly XmlElement[];
 }
 
 function toChildPosition(position: Position, element: XmlElement): Position {
@@ -159,7 +161,7 @@ function toChildPosition(position: Position, element: XmlElement): Position {
   return {
     path: [...position.path, name],
     where: `${position.where}/${name}${identity === undefined ? "" : `[${identity}]`}`,
-    within: [element, ...position.within],
+    ancestors: [element, ...position.ancestors],
   };
 }
 
@@ -174,7 +176,7 @@ function valueChange(
       ? position
       : { ...position, path: [...position.path, `@${name}`], where: `${position.where}/@${name}` };
   const kind = from === undefined ? "added" : "changed";
-  return [{ kind, ...place, to, from: from ?? "" }];
+  return [{ kind, ...place, newValue: to, oldValue: from ?? "" }];
 }
 
 function mergeAttributes(
@@ -211,8 +213,8 @@ function mergeChildren(
       changes.push({
         kind: "missing",
         ...toChildPosition(position, child),
-        to: "",
-        from: "",
+        newValue: "",
+        oldValue: "",
         element: child,
       });
       return child;
@@ -227,9 +229,9 @@ function mergeChildren(
       kind: "added",
       path,
       where,
-      within: position.within,
-      to: "",
-      from: "",
+      ancestors: position.ancestors,
+      newValue: "",
+      oldValue: "",
       element,
     });
   }
@@ -252,11 +254,11 @@ function mergeElement(
   return { root: { name: original.name, attributes, children, text }, changes };
 }
 
-/** Merges `returned` into `original`. Their root elements have the same name. */
+/** Merges `returned` into `original` and lists the differences. Both root elements must have the same name. */
 export function mergeDomain(original: XmlElement, returned: XmlElement): MergedElement {
   return mergeElement(
     original,
     returned,
-    toChildPosition({ path: [], where: "", within: [] }, original),
+    toChildPosition({ path: [], where: "", ancestors: [] }, original),
   );
 }

@@ -1,43 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interrupt vectors of a guest, and what NIC models and devices need.
+// Interrupt vectors that a guest has, and that NIC models and other devices need.
 interface NicModel {
-  /** Whether the driver needs I/O ports, which hot-plug ports do not have. */
+  /** Whether the driver needs I/O ports, which devices behind root ports cannot have. */
   readonly needsIoPorts: boolean;
   readonly isMultiQueue: boolean;
   /** Vectors that a Linux guest allocates for the NIC. */
   readonly vectors: (queues: number) => number;
 }
 
-/** One vector for each direction of each queue pair, and one for configuration changes. Source: virtio 1.2 section 5.1.2. */
+/**
+ * Counts one vector per direction of each queue pair and one for configuration changes. Source: virtio 1.2 section
+ * 5.1.2.
+ */
 function virtioVectors(queues: number): number {
   return 2 * queues + 1;
 }
 
 const VIRTIO: NicModel = { needsIoPorts: false, isMultiQueue: true, vectors: virtioVectors };
-/** INTx, or one MSI. */
-const SIMPLE: NicModel = { needsIoPorts: false, isMultiQueue: false, vectors: () => 1 };
+/** Model with one vector: INTx, or one MSI. */
+const SINGLE_VECTOR: NicModel = { needsIoPorts: false, isMultiQueue: false, vectors: () => 1 };
 
 /**
- * Models by libvirt's name. Measured on QEMU 7.2 with Linux 6.1 behind 32 root ports: e1000, e1000e, rtl8139 and
- * vmxnet3 work in all of them, ne2k_pci and pcnet in the last 14 only. Source: libvirt formatdomain, "Setting the NIC
+ * NIC models by libvirt's name. Measured on QEMU 7.2 with Linux 6.1 behind 32 root ports: e1000, e1000e, rtl8139 and
+ * vmxnet3 work in all ports, ne2k_pci and pcnet in the last 14 only. Source: libvirt formatdomain, "Setting the NIC
  * model".
  */
-const MODELS: Readonly<Record<string, NicModel>> = {
+const NIC_MODELS: Readonly<Record<string, NicModel>> = {
   virtio: VIRTIO,
   "virtio-non-transitional": VIRTIO,
   "virtio-transitional": VIRTIO,
-  e1000: SIMPLE,
-  /** Receive, transmit, other. Source: Linux drivers/net/ethernet/intel/e1000e/netdev.c */
-  e1000e: { ...SIMPLE, vectors: () => 3 },
-  rtl8139: SIMPLE,
-  vmxnet3: { ...SIMPLE, vectors: () => 2 },
-  ne2k_pci: { ...SIMPLE, needsIoPorts: true },
-  pcnet: { ...SIMPLE, needsIoPorts: true },
+  e1000: SINGLE_VECTOR,
+  /** Vectors for receive, transmit and other events. Source: Linux drivers/net/ethernet/intel/e1000e/netdev.c */
+  e1000e: { ...SINGLE_VECTOR, vectors: () => 3 },
+  rtl8139: SINGLE_VECTOR,
+  vmxnet3: { ...SINGLE_VECTOR, vectors: () => 2 },
+  ne2k_pci: { ...SINGLE_VECTOR, needsIoPorts: true },
+  pcnet: { ...SINGLE_VECTOR, needsIoPorts: true },
 };
 
 export function findNicModel(name: string): NicModel | undefined {
   // A launcher may supply the name, and every object has a member `constructor`.
-  return Object.hasOwn(MODELS, name) ? MODELS[name] : undefined;
+  return Object.hasOwn(NIC_MODELS, name) ? NIC_MODELS[name] : undefined;
 }
 
 /**
@@ -52,26 +55,26 @@ export interface InterruptUser {
   readonly queues: number;
 }
 
-/** Assumes one vector for unknown models. */
+/** Counts the NIC's vectors, assuming one for unknown models. */
 export function countVectors(nic: InterruptUser): number {
   return findNicModel(nic.model)?.vectors(nic.queues) ?? 1;
 }
 
-/** Devices other than NICs; `other` is an unspecified virtio device. */
+/** Kind of a device that is not a NIC; `other` is an unspecified virtio device. */
 export type DeviceKind = "disk" | "scsi" | "usb" | "input" | "plain" | "other";
 
 /**
  * Vectors per device. Disks and SCSI controllers have a queue per vCPU by default. Source: virtio 1.2 sections
  * 4.1.5.1.2, 5.2.2, 5.6.2 and 5.8.2; QEMU hw/virtio/virtio-blk-pci.c; Linux drivers/usb/host/xhci-pci.c.
  */
-const VECTORS: Readonly<Record<DeviceKind, (vcpus: number) => number>> = {
+const VECTORS_BY_KIND: Readonly<Record<DeviceKind, (vcpus: number) => number>> = {
   disk: (vcpus) => vcpus + 1,
   scsi: (vcpus) => vcpus + 3,
   usb: (vcpus) => vcpus + 1,
   input: () => 3,
   /** INTx, or one MSI. */
   plain: () => 1,
-  /** One for the configuration, and one shared by all queues: the minimum of virtio. */
+  /** One vector for the configuration and one that all queues share, the minimum of virtio. */
   other: () => 2,
 };
 
@@ -81,8 +84,8 @@ interface InterruptUsers {
   readonly devices: readonly DeviceKind[];
 }
 
-/** Each port takes one vector. The result is negative if the vectors do not suffice. */
+/** Returns the number of unused vectors, negative if they do not suffice. Each port takes one vector. */
 export function freeVectors(vcpus: number, { ports, nics, devices }: InterruptUsers): number {
-  const fixed = devices.reduce((sum, kind) => sum + VECTORS[kind](vcpus), ports);
+  const fixed = devices.reduce((sum, kind) => sum + VECTORS_BY_KIND[kind](vcpus), ports);
   return vcpus * VECTORS_PER_VCPU - nics.reduce((sum, nic) => sum + countVectors(nic), fixed);
 }

@@ -30,7 +30,7 @@ describe("a layout of version 3", () => {
   ] as const satisfies TopologyRequest["devices"];
 
   function fixedPlaces(topology: Topology): readonly string[] {
-    return printPlaces(topology.fixed);
+    return printPlaces(topology.fixedAddresses);
   }
 
   test("has its devices in order behind ports, before its NICs; conventional ones beside the ports, from above", () => {
@@ -55,7 +55,7 @@ describe("a layout of version 3", () => {
 
   test.each([
     { machine: { family: "pc" }, last: "0000:00:0c.0" },
-    { machine: { onRootComplex: true }, last: "0000:00:0b.0" },
+    { machine: { isOnRootComplex: true }, last: "0000:00:0b.0" },
   ] as const)("has them in slots on $machine", ({ machine, last }) => {
     const nics = [aNic("a")];
     const topology = planned(aRequest({ version: 3, ...machine, devices: DEVICES, nics }));

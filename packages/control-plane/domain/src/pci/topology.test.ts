@@ -60,7 +60,7 @@ describe("a layout of version 1", () => {
     },
     {
       name: "has no port where everything sits on the root complex",
-      given: { nics: [aNic("a"), aNic("b")], onRootComplex: true },
+      given: { nics: [aNic("a"), aNic("b")], isOnRootComplex: true },
       places: { a: "0000:00:02.0", b: "0000:00:03.0" },
       ports: 0,
     },
@@ -84,7 +84,7 @@ describe("a layout of version 1", () => {
     },
     {
       name: "moves a NIC out of the last slot of the root complex, which is the chipset's",
-      given: { nics: [aNic("a", { previous: at("0000:00:1f.0") })], onRootComplex: true },
+      given: { nics: [aNic("a", { previous: at("0000:00:1f.0") })], isOnRootComplex: true },
       places: { a: "0000:00:02.0" },
       ports: 0,
     },
@@ -189,7 +189,7 @@ describe("a layout of version 1", () => {
       says: "only slots 2 to 31, function 0, can be used",
     },
     {
-      given: { onRootComplex: true },
+      given: { isOnRootComplex: true },
       requested: "0000:05:00.0",
       says: "the VM has no PCIe ports: its devices are on the root complex",
     },
@@ -353,7 +353,7 @@ describe("a layout of version 2", () => {
     },
     {
       name: "has it in the first slot of the root complex",
-      given: { nics: [aNic("a")], onRootComplex: true },
+      given: { nics: [aNic("a")], isOnRootComplex: true },
       agent: "0000:00:02.0",
       places: { a: "0000:00:03.0" },
       ports: 0,
@@ -367,7 +367,7 @@ describe("a layout of version 2", () => {
     },
   ] as const)("$name", ({ given: input, agent, places, ports }) => {
     const topology = planned(aRequest({ version: 2, ...input }));
-    expect([...topology.fixed.values()].map(printPciAddress)).toEqual([agent]);
+    expect([...topology.fixedAddresses.values()].map(printPciAddress)).toEqual([agent]);
     expect(printAddresses(topology)).toEqual(places);
     expect(topology.ports).toHaveLength(ports);
   });
@@ -376,7 +376,7 @@ describe("a layout of version 2", () => {
     const nics = [aNic("a", { requested: at("0000:01:00.0") })];
     const topology = planned(aRequest({ version: 2, nics, reserve: 1 }));
     expect(printAddresses(topology)).toEqual({ a: "0000:01:00.0" });
-    expect(printPlaces(topology.fixed)).toEqual(["guestAgent 0000:02:00.0"]);
+    expect(printPlaces(topology.fixedAddresses)).toEqual(["guestAgent 0000:02:00.0"]);
     expect(topology.ports).toHaveLength(3);
   });
 
@@ -433,7 +433,7 @@ class Remembered {
   }
 
   #plug(name: string): void {
-    const fixed = planned(aRequest({ version: this.#version })).fixed;
+    const fixed = planned(aRequest({ version: this.#version })).fixedAddresses;
     const used = new Set([...fixed.values(), ...this.places.values()].map(({ bus }) => bus));
     const buses = Array.from({ length: this.#ports }, (_unused, index) => index + 1);
     const bus = buses.find((candidate) => !used.has(candidate));
@@ -444,7 +444,7 @@ class Remembered {
   #restart(reserve: number): void {
     const nics = [...this.places].map(([name, retained]) => aNic(name, { previous: retained }));
     const request = aRequest({ version: this.#version, nics, reserve, vcpus: 2 });
-    const { ports, addresses, fixed } = planned(request);
+    const { ports, nicAddresses: addresses, fixedAddresses: fixed } = planned(request);
     for (const [name, place] of addresses) this.places.set(name, place);
     if (ports.length < this.places.size + fixed.size + reserve)
       this.violations.push("the reserve is too small");

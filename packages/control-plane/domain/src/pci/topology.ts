@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns PCI addresses to the ports and devices of a new domain, so that libvirt chooses none and later starts move
-// none.
+// Assigns PCI addresses to the ports and devices of a new domain, so that they are the same at every start.
 import {
   type PciBridge,
   type RootPort,
@@ -21,7 +20,7 @@ import {
 } from "./addresses.ts";
 import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 
-/** Devices that are never plugged later. The part after the colon is the device's name. */
+/** Device that is never plugged later. The part after the colon is the device's name. */
 export type FixedDevice =
   | "guestAgent"
   | "display"
@@ -33,10 +32,13 @@ export type FixedDevice =
   | `disk:${string}`
   | `input:${string}`;
 
-/** The rules of one layout version. A VM keeps the version of its first start, so entries never change; new rules need a new version. */
+/**
+ * Rules of a layout version. A VM retains the version of its first start, so entries never change; new rules need a new
+ * version.
+ */
 interface Layout {
-  readonly always: readonly FixedDevice[];
-  /** Whether guest memory can be shared (memfd), which cannot change while the guest runs. */
+  readonly requiredDevices: readonly FixedDevice[];
+  /** Whether guest memory is shareable (memfd), which cannot change while the guest runs. */
   readonly sharesMemory: boolean;
   /**
    * Whether unset fields have KubeVirt's defaults: a display, the host's CPU model, an explicit CPU topology, and
@@ -47,22 +49,26 @@ interface Layout {
 
 export const TOPOLOGY_VERSION = 3;
 
-const NEWEST: Layout = { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: true };
-
-const LAYOUTS: Readonly<Record<number, Layout>> = {
-  1: { always: [], sharesMemory: true, hasKubeVirtDefaults: false },
-  2: { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: false },
-  [TOPOLOGY_VERSION]: NEWEST,
+const NEWEST_LAYOUT: Layout = {
+  requiredDevices: ["guestAgent"],
+  sharesMemory: true,
+  hasKubeVirtDefaults: true,
 };
 
-/** Returns the newest rules for unknown versions, which a newer Patchbay wrote. */
+const LAYOUTS: Readonly<Record<number, Layout>> = {
+  1: { requiredDevices: [], sharesMemory: true, hasKubeVirtDefaults: false },
+  2: { requiredDevices: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: false },
+  [TOPOLOGY_VERSION]: NEWEST_LAYOUT,
+};
+
+/** Returns the rules of a version, the newest ones if a newer Patchbay wrote the version. */
 export function findLayout(version: number): Layout {
-  return LAYOUTS[version] ?? NEWEST;
+  return LAYOUTS[version] ?? NEWEST_LAYOUT;
 }
 
 interface Preferences {
   readonly previous?: PciAddress;
-  /** The address that the VM's specification requests; has priority over `kept`. */
+  /** Address that the VM's specification requests; it takes precedence over `previous`. */
   readonly requested?: PciAddress;
 }
 
@@ -77,24 +83,25 @@ export interface UnplacedDevice extends Preferences {
 interface TopologyRequest extends Machine {
   readonly version: number;
   readonly vcpus: number;
-  /** Number of free ports for hot-plug; unused on `pc`, where every free slot takes a NIC. */
+  /** Number of free ports to add for hot-plug; unused on `pc`, where every free slot takes a NIC. */
   readonly reserve: number;
-  /** Without those that the layout adds. Addresses are assigned in this order, before those of NICs. */
+  /** Devices in addition to those of the layout. Addresses are assigned in this order, before those of NICs. */
   readonly devices: readonly UnplacedDevice[];
   readonly nics: readonly UnplacedNic[];
 }
 
 export interface Topology {
   readonly ports: readonly RootPort[];
-  /** For devices that request a conventional slot. */
+  /** Bridges for devices that request a conventional slot. */
   readonly bridges: readonly PciBridge[];
-  readonly addresses: ReadonlyMap<string, PciAddress>;
-  readonly fixed: ReadonlyMap<FixedDevice, PciAddress>;
+  /** Addresses of NICs, by interface name. */
+  readonly nicAddresses: ReadonlyMap<string, PciAddress>;
+  readonly fixedAddresses: ReadonlyMap<FixedDevice, PciAddress>;
 }
 
 export interface TopologyProblem {
+  /** Affected interface. If neither it nor `device` is set, the whole domain is affected. */
   readonly nic?: string;
-  /** The affected other device; without NIC and device, the whole domain. */
   readonly device?: FixedDevice;
   readonly message: string;
 }
@@ -124,7 +131,9 @@ function labelFixedDevice(device: FixedDevice): string {
   return DEVICE_LABELS[device] ?? `${kind} ${name}`;
 }
 
-/** Devices on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
+/**
+ * Checks whether the device needs conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers".
+ */
 function isConventional(device: FixedDevice): boolean {
   return device === "watchdog" || device.startsWith("sata:");
 }
@@ -206,7 +215,7 @@ class Placement {
   #addBridge(bus: number): string | undefined {
     if (this.bridges.has(bus)) return undefined;
     const address = bridgeAddress(bus);
-    // The bridge occupies slot 0 of its bus, whose root port is omitted.
+    // The bridge occupies slot 0 of its bus. The root port of this bus is omitted.
     const needed = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
     for (const place of needed) {
       const holder = this.#ownerByAddress.get(place);
@@ -222,15 +231,15 @@ class Placement {
     { requested, problem }: Pick<DevicePlacement, "requested" | "problem">,
     text: string,
   ): void {
-    const at = requested === undefined ? "" : `${printPciAddress(requested)}: `;
-    this.problems.push({ ...problem, message: `${at}${text}` });
+    const prefix = requested === undefined ? "" : `${printPciAddress(requested)}: `;
+    this.problems.push({ ...problem, message: `${prefix}${text}` });
   }
 
   /** Assigns the previous address, unless it is in use or no longer suits the device. */
   #placePrevious(placement: DevicePlacement): void {
     if (placement.previous === undefined) return;
     const printed = printPciAddress(placement.previous);
-    // A NIC keeps its conventional slot as long as the bus exists.
+    // A device keeps its conventional slot as long as the bus exists.
     const isBridged = placement.previous.slot > 0 && this.bridges.has(placement.previous.bus);
     const fits =
       isBridged || placement.candidates.some((place) => printPciAddress(place) === printed);
@@ -255,10 +264,10 @@ class Placement {
   }
 }
 
-function place(request: TopologyRequest): Placement {
+function placeDevices(request: TopologyRequest): Placement {
   const placement = new Placement(request);
-  const { always } = findLayout(request.version);
-  const devices = [...always.map((name) => ({ name })), ...request.devices];
+  const { requiredDevices } = findLayout(request.version);
+  const devices = [...requiredDevices.map((name) => ({ name })), ...request.devices];
   placement.place([
     ...devices.map((device) => placement.device(device)),
     ...request.nics.map((nic) => placement.nic(nic)),
@@ -313,36 +322,47 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans ports up to the last used one, plus the reserve as far as slots and interrupt vectors suffice. */
+/** Plans ports up to the last used one, and adds the reserve as far as slots and interrupt vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
-  const inPorts = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge uses two buses: that of its port, and its own, whose port is omitted.
+  const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
+  // A bridge uses the bus of its port, and its own bus, whose port is omitted.
   const buses = [
-    ...inPorts.map(({ bus }) => bus),
+    ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),
   ];
   const needed = Math.max(0, ...buses);
-  const room = countPortsThatFit(addresses);
+  const portLimit = countPortsThatFit(addresses);
   const devices = [...fixed.keys()].map(findKind);
   const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
-  if (needed > room) reportTooFewSlots(request, placement, needed);
+  if (needed > portLimit) reportTooFewSlots(request, placement, needed);
   if (needed > vectors) {
     const message = `${String(request.nics.length)} interfaces and ${String(needed)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
     placement.problems.push({ message });
   }
-  const count = Math.max(needed, Math.min(buses.length + request.reserve, room, vectors));
+  const count = Math.max(needed, Math.min(buses.length + request.reserve, portLimit, vectors));
   return rootPorts(count).filter(({ index }) => !bridges.has(index));
 }
 
-/** Lays out a domain deterministically. More devices, ports or restarts move no device with a previous address. */
+/**
+ * Lays out a domain deterministically. Devices with a previous address keep it when devices are added or the VM
+ * restarts.
+ */
 export function planTopology(request: TopologyRequest): PlannedTopology {
-  const placement = place(request);
+  const placement = placeDevices(request);
   const ports = planPorts(request, placement);
   const { problems, addresses, fixed, bridges } = placement;
   return problems.length > 0
     ? { ok: false, problems }
-    : { ok: true, topology: { ports, bridges: [...bridges.values()], addresses, fixed } };
+    : {
+        ok: true,
+        topology: {
+          ports,
+          bridges: [...bridges.values()],
+          nicAddresses: addresses,
+          fixedAddresses: fixed,
+        },
+      };
 }

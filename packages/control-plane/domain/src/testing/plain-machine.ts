@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DomainDefinition } from "../definition.ts";
 
-/** Minimal values for a definition's fields other than name, size, NICs and console. */
+/** Minimal values for the fields of a definition other than name, size, NICs and console. */
 export const PLAIN_MACHINE = {
   cpu: { features: [] },
   firmware: { kind: "bios", usesSerial: false },

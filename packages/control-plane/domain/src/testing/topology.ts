@@ -22,7 +22,7 @@ export function aRequest(more: Partial<TopologyRequest> = {}): TopologyRequest {
     reserve: 32,
     devices: [],
     nics: [],
-    onRootComplex: false,
+    isOnRootComplex: false,
     ...more,
   };
 }
@@ -34,7 +34,7 @@ export function planned(request: TopologyRequest): Topology {
 }
 
 export function printAddresses(topology: Topology): Readonly<Record<string, string>> {
-  const printed = [...topology.addresses].map(([name, address]) => [
+  const printed = [...topology.nicAddresses].map(([name, address]) => [
     name,
     printPciAddress(address),
   ]);

@@ -29,10 +29,10 @@ function aDomain({
     reserve: 8,
     devices: [],
     nics: names.map((name) => ({ name, model: "virtio", queues: 1 })),
-    onRootComplex: false,
+    isOnRootComplex: false,
   });
   if (!plan.ok) throw new Error("no layout");
-  const { ports, addresses, fixed } = plan.topology;
+  const { ports, nicAddresses: addresses, fixedAddresses: fixed } = plan.topology;
   const pciAddress = fixed.get("guestAgent");
   return {
     name: "default_vm1",

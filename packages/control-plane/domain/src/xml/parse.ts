@@ -5,11 +5,11 @@ import { XMLParser } from "fast-xml-parser";
 import { AGENT_CHANNEL } from "../definition.ts";
 import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/addresses.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
-import { checkDocument, reasonOf } from "./check-document.ts";
+import { checkDocument, describeParseError } from "./check-document.ts";
 
 /**
- * Elements without paths of the guest. libvirt finds the emulator and backing files itself, and their paths depend on
- * the host. Source: libvirt formatdomain "emulator", "backingStore".
+ * Elements whose paths are ignored. The paths of NICs are in NicFacts. libvirt finds the emulator and backing files
+ * itself, and their paths depend on the host. Source: libvirt formatdomain "emulator", "backingStore".
  */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
@@ -26,15 +26,15 @@ function pathsBelow(node: unknown): readonly string[] {
   );
 }
 
-/** Returns the absolute paths below `os` and `devices`, sorted and without duplicates. NicFacts holds the paths of NICs. */
+/** Returns the absolute paths below `os` and `devices`, sorted and without duplicates. */
 function pathsIn(root: JsonObject): readonly string[] {
   return [...new Set([root["os"], root["devices"]].flatMap(pathsBelow))].toSorted();
 }
 
-/** More NICs than any machine supports. */
+/** Maximum number of NICs, more than any machine supports. */
 const NICS_MAX = 256;
 
-/** libvirt's limits. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
+/** Maximum value of each number. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
 const LIMITS = {
   bus: 0xff,
   slot: 0x1f,
@@ -45,11 +45,11 @@ const LIMITS = {
   mtu: 65_535,
 } as const;
 
-const NUMBER = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
+const NUMBER_SYNTAX = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
 
-class Refusal extends Error {}
+class InvalidDomainError extends Error {}
 
-/** A NIC of the live domain, which may differ from its definition. */
+/** NIC of the live domain, which may differ from its definition. */
 export interface NicFacts {
   readonly alias: string;
   readonly mac: string;
@@ -57,24 +57,24 @@ export interface NicFacts {
   readonly socketPath?: string;
   readonly pciAddress?: PciAddress;
   readonly linkUp: boolean;
-  /** libvirt's name, for example `virtio-non-transitional`. */
+  /** Model by libvirt's name, for example `virtio-non-transitional`. */
   readonly model: string;
   /** Queue pairs of the driver; 1 if unset. */
   readonly queues: number;
-  /** In bytes, as announced to the guest; unset if libvirt reports none. */
+  /** MTU that is announced to the guest, in bytes; unset if libvirt reports none. */
   readonly mtu?: number;
   readonly hasBootRom?: true;
 }
 
 export interface PciControllerFacts {
-  /** Number of its bus. */
+  /** Number of the controller's bus. */
   readonly index: number;
   readonly model: string;
   readonly hotplug: boolean;
 }
 
 export interface DomainFacts {
-  /** Undefined if the machine type's PCI layout is unknown. */
+  /** Undefined if Patchbay does not know the machine type's PCI layout. */
   readonly family: MachineFamily | undefined;
   /** Set if QEMU aborts when a NIC is reset or removed after its tap was deleted. */
   readonly abortsWithoutTap?: true;
@@ -87,7 +87,7 @@ export interface DomainFacts {
   readonly sharesMemory: boolean;
   readonly hasNoNicVectors?: true;
   readonly agentConnected: boolean;
-  /** Files and sockets in the launcher, without those of NICs. */
+  /** Files and sockets in the launcher, except those of NICs. */
   readonly paths: readonly string[];
 }
 
@@ -95,10 +95,10 @@ type ParsedDomain =
   | { readonly ok: true; readonly domain: DomainFacts }
   | { readonly ok: false; readonly reason: string };
 
-/** An element with attributes or children. The parser represents other elements as text. */
-type Node = JsonObject;
+/** Element with attributes or children. The parser represents other elements as text. */
+type XmlNode = JsonObject;
 
-const LISTS: ReadonlySet<unknown> = new Set([
+const LIST_PATHS: ReadonlySet<unknown> = new Set([
   "domain.devices.interface",
   "domain.devices.controller",
   "domain.devices.channel",
@@ -110,33 +110,36 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  isArray: (_name: string, path: unknown) => LISTS.has(path),
+  isArray: (_name: string, path: unknown) => LIST_PATHS.has(path),
 });
 
-function findChild(node: unknown, name: string): Node | undefined {
+function findChild(node: unknown, name: string): XmlNode | undefined {
   const value = isJsonObject(node) ? node[name] : undefined;
   return isJsonObject(value) ? value : undefined;
 }
 
-function listChildren(node: Node | undefined, name: string): readonly Node[] {
+function listChildren(node: XmlNode | undefined, name: string): readonly XmlNode[] {
   const value = node?.[name];
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-function readText(node: Node | undefined, name: string): string | undefined {
+function readText(node: XmlNode | undefined, name: string): string | undefined {
   const value = node?.[name];
   return typeof value === "string" ? value : undefined;
 }
 
 function parseNumber(text: string, name: keyof typeof LIMITS): number {
-  const value = NUMBER.test(text) ? Number(text) : NaN;
+  const value = NUMBER_SYNTAX.test(text) ? Number(text) : NaN;
   if (value <= LIMITS[name]) return value;
-  throw new Refusal(
+  throw new InvalidDomainError(
     `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(LIMITS[name])}`,
   );
 }
 
-function readNumber(node: Node | undefined, name: "bus" | "slot" | "function" | "index"): number {
+function readNumber(
+  node: XmlNode | undefined,
+  name: "bus" | "slot" | "function" | "index",
+): number {
   return parseNumber(readText(node, `@${name}`) ?? "0", name);
 }
 
@@ -150,7 +153,7 @@ function parsePciAddress(device: unknown): PciAddress | undefined {
   };
 }
 
-function parseSource(device: Node): Pick<NicFacts, "tapName" | "socketPath"> {
+function parseSource(device: XmlNode): Pick<NicFacts, "tapName" | "socketPath"> {
   if (readText(device, "@type") === "vhostuser") {
     return { socketPath: readText(findChild(device, "source"), "@path") ?? "" };
   }
@@ -158,7 +161,7 @@ function parseSource(device: Node): Pick<NicFacts, "tapName" | "socketPath"> {
   return tapName === undefined ? {} : { tapName };
 }
 
-function parseNic(device: Node): NicFacts {
+function parseNic(device: XmlNode): NicFacts {
   const pciAddress = parsePciAddress(device);
   const mtu = readText(findChild(device, "mtu"), "@size");
   return {
@@ -174,24 +177,27 @@ function parseNic(device: Node): NicFacts {
   };
 }
 
-/** Skips nested addresses, for example in the source of a host device, which belong to another bus. */
-function allPciAddresses(devices: Node | undefined): readonly PciAddress[] {
+/**
+ * Returns the addresses of devices. Nested addresses, for example in the source of a host device, belong to another
+ * bus.
+ */
+function allPciAddresses(devices: XmlNode | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()
     .flatMap((device) => parsePciAddress(device) ?? []);
 }
 
-const KINDS: Readonly<Record<string, DeviceKind>> = { disk: "disk", input: "input" };
-const CONTROLLERS: Readonly<Record<string, DeviceKind>> = { scsi: "scsi", usb: "usb" };
+const DEVICE_KINDS: Readonly<Record<string, DeviceKind>> = { disk: "disk", input: "input" };
+const CONTROLLER_KINDS: Readonly<Record<string, DeviceKind>> = { scsi: "scsi", usb: "usb" };
 
 function findKind(element: string, device: unknown): DeviceKind {
   const type = isJsonObject(device) ? readText(device, "@type") : undefined;
-  const kinds = element === "controller" ? CONTROLLERS : KINDS;
+  const kinds = element === "controller" ? CONTROLLER_KINDS : DEVICE_KINDS;
   const key = element === "controller" ? (type ?? "") : element;
   return Object.hasOwn(kinds, key) ? (kinds[key] ?? "other") : "other";
 }
 
-function devicesBehindPorts(devices: Node | undefined): readonly DeviceKind[] {
+function devicesBehindPorts(devices: XmlNode | undefined): readonly DeviceKind[] {
   return Object.entries(devices ?? {})
     .filter(([element]) => element !== "interface")
     .flatMap(([element, value]) => [value].flat().map((device) => ({ element, device })))
@@ -199,15 +205,15 @@ function devicesBehindPorts(devices: Node | undefined): readonly DeviceKind[] {
     .map(({ element, device }) => findKind(element, device));
 }
 
-function parseNics(devices: Node | undefined): readonly NicFacts[] {
+function parseNics(devices: XmlNode | undefined): readonly NicFacts[] {
   const nics = listChildren(devices, "interface");
   const all = devices?.["interface"]; // includes empty elements
   if (Array.isArray(all) && all.length > NICS_MAX)
-    throw new Refusal(`it has more than ${String(NICS_MAX)} NICs`);
+    throw new InvalidDomainError(`it has more than ${String(NICS_MAX)} NICs`);
   return nics.map(parseNic);
 }
 
-function parseController(controller: Node): PciControllerFacts {
+function parseController(controller: XmlNode): PciControllerFacts {
   return {
     index: readNumber(controller, "index"),
     model: readText(controller, "@model") ?? "",
@@ -215,20 +221,20 @@ function parseController(controller: Node): PciControllerFacts {
   };
 }
 
-function isConnectedAgent(channel: Node): boolean {
+function isConnectedAgent(channel: XmlNode): boolean {
   const target = findChild(channel, "target");
   return readText(target, "@name") === AGENT_CHANNEL && readText(target, "@state") === "connected";
 }
 
-/** Without attributes the element is plain text. */
-function parseVcpus(root: Node): number {
+/** Reads the number of vCPUs. The parser represents the element as text if it has no attributes. */
+function parseVcpus(root: XmlNode): number {
   const text = readText(root, "vcpu") ?? readText(findChild(root, "vcpu"), "#text") ?? "1";
   return parseNumber(text, "vcpus");
 }
 
-const WITHOUT_VECTORS = "virtio-net-pci-base.vectors=0";
+const NO_VECTORS_OPTION = "virtio-net-pci-base.vectors=0";
 
-function listArguments(root: Node): readonly string[] {
+function listArguments(root: XmlNode): readonly string[] {
   const args = findChild(root, "qemu:commandline")?.["qemu:arg"];
   return [args ?? []]
     .flat()
@@ -236,22 +242,22 @@ function listArguments(root: Node): readonly string[] {
 }
 
 /**
- * Whether QEMU keeps running when a NIC is reset or removed after its tap was deleted. 7.2 was measured to, 10.0 ends with
- * "TUNSETVNETHDRSZ ioctl() failed". libvirt completes the type `q35` to the newest one that QEMU has.
+ * Checks whether QEMU keeps running when a NIC is reset or removed after its tap was deleted. Measured: 7.2 does, 10.0
+ * ends with "TUNSETVNETHDRSZ ioctl() failed". libvirt expands the type `q35` to QEMU's newest version of it.
  */
-function survivesLostTap(machine: string): boolean {
+function survivesTapDeletion(machine: string): boolean {
   const [, major, minor] = /-(\d+)\.(\d+)$/.exec(machine) ?? [];
   if (major === undefined) return true;
   return Number(major) < 7 || (major === "7" && Number(minor) <= 2);
 }
 
-function toFacts(root: Node): DomainFacts {
+function toFacts(root: XmlNode): DomainFacts {
   const devices = findChild(root, "devices");
   const machine = readText(findChild(findChild(root, "os"), "type"), "@machine") ?? "";
   const access = findChild(findChild(root, "memoryBacking"), "access");
   return {
     family: findMachineFamily(machine),
-    ...(!survivesLostTap(machine) && { abortsWithoutTap: true }),
+    ...(!survivesTapDeletion(machine) && { abortsWithoutTap: true }),
     nics: parseNics(devices),
     controllers: listChildren(devices, "controller")
       .filter((controller) => readText(controller, "@type") === "pci")
@@ -261,7 +267,7 @@ function toFacts(root: Node): DomainFacts {
     devices: devicesBehindPorts(devices),
     vcpus: parseVcpus(root),
     sharesMemory: readText(access, "@mode") === "shared",
-    ...(listArguments(root).includes(WITHOUT_VECTORS) && { hasNoNicVectors: true }),
+    ...(listArguments(root).includes(NO_VECTORS_OPTION) && { hasNoNicVectors: true }),
     agentConnected: listChildren(devices, "channel").some(isConnectedAgent),
     paths: pathsIn(root),
   };
@@ -270,15 +276,15 @@ function toFacts(root: Node): DomainFacts {
 function readDomain(xml: string): DomainFacts {
   checkDocument(xml);
   const root = findChild(parser.parse(xml), "domain");
-  if (root === undefined) throw new Refusal("it has no domain element");
+  if (root === undefined) throw new InvalidDomainError("it has no domain element");
   return toFacts(root);
 }
 
-/** Rejects documents that are too long, malformed or out of range, or that have a DOCTYPE. */
+/** Parses a live domain; rejects documents that are too long, malformed or out of range, or that have a DOCTYPE. */
 export function parseDomain(xml: string): ParsedDomain {
   try {
     return { ok: true, domain: readDomain(xml) };
   } catch (error) {
-    return { ok: false, reason: reasonOf(error) };
+    return { ok: false, reason: describeParseError(error) };
   }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every PodDevices must do; run on the fake and on a kubelet's socket.
+// Contract of PodDevices, for the fake and for a kubelet's socket.
 import { isAppError } from "@patchbay/base";
 import type { PodDevices } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-/** A node with a kubelet. */
+/** Node with a kubelet. */
 export interface PodDevicesBench {
   readonly devices: PodDevices;
-  /** The kubelet gives devices of a resource to the pod NAMESPACE/NAME, which gets no others of it. */
+  /** Assigns exactly these devices of a resource to the pod NAMESPACE/NAME. */
   put(pod: string, resource: string, ids: readonly string[]): void;
-  /** The kubelet ends. */
+  /** Stops kubelet. */
   stop(): Promise<void> | void;
 }
 
 const POD = { namespace: "ns1", name: "pod" };
 
-/** Tests of the name `PodDevices: NAME`; each makes a bench of its own. */
+/** Defines the contract's tests. Each test makes a new bench. */
 export function describePodDevicesContract(
   name: string,
   make: () => Promise<PodDevicesBench> | PodDevicesBench,

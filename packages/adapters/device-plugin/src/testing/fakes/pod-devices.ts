@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kubelet in memory, as far as devices of pods go.
+// In-memory devices of pods.
 import { AppError } from "@patchbay/base";
 import type { PodDevices } from "@patchbay/core/interfaces";
 
-/** {@link PodDevices} in memory. */
 export interface FakePodDevices extends PodDevices {
-  /** The pod, NAMESPACE/NAME, has these devices of the resource from now on. */
+  /** Assigns exactly these devices of a resource to the pod NAMESPACE/NAME. */
   put(pod: string, resource: string, ids: readonly string[]): void;
-  /** The kubelet answers from now on, or does not. */
+  /** Sets whether kubelet responds. */
   answer(isAvailable: boolean): void;
-  /** How often it was asked. */
+  /** Number of requests. */
   readonly queries: number;
 }
 
-/** A kubelet whose pods have no devices. */
 export function createFakePodDevices(): FakePodDevices {
   const pods = new Map<string, Map<string, readonly string[]>>();
   let isAvailable = true;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What everyone who asks hooks promises.
+// Contract of HookSidecars.
 import type { HookSidecar, HookSidecars } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FakeHook } from "../fakes/hook-sidecars.ts";
 
-/** One pod, whose sidecars a test starts and ends. */
+/** Pod whose sidecars a test starts and ends. */
 export interface HooksBench {
-  /** Its deadlines are short. */
+  /** Adapter with short deadlines. */
   readonly hooks: HookSidecars;
   start(container: string, hook: FakeHook): Promise<void>;
-  /** The process dies. */
+  /** Ends the sidecar's process. */
   end(container: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ const INFO = {
   ],
 };
 
-/** Declares the suite; `open` makes a pod without any sidecar. */
+/** Defines the contract's tests; `open` creates a pod without sidecars. */
 export function describeHookSidecarsContract(name: string, open: () => Promise<HooksBench>): void {
   describe(`hook sidecars: ${name}`, () => {
     let bench: HooksBench;

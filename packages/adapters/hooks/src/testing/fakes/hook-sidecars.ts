@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks in memory.
+// In-memory hooks.
 import { AppError, messageOf } from "@patchbay/base";
 import type { HookSidecar, HookSidecars } from "@patchbay/core/interfaces";
 import type { ServedHook } from "../serve-hook.ts";
 
-/** A hook in memory: what one does that listens, or that it never answers. */
+/** Hook in memory; a silent one never replies. */
 export type FakeHook = ServedHook | "silent";
 
-/** {@link HookSidecars} in memory, and the hands of the pods. */
+/** {@link HookSidecars} in memory. Tests control the sidecars. */
 export interface FakeHookSidecars extends HookSidecars {
-  /** The sidecar of that name of the pod listens; in place of the one before. */
+  /** Starts a sidecar, replacing one of the same name. */
   put(podUid: string, container: string, hook: FakeHook): void;
-  /** Its process dies. */
+  /** Ends a sidecar. */
   take(podUid: string, container: string): void;
-  /** How many conversations are open. */
+  /** Number of open connections. */
   readonly openCount: number;
-  /** What was called, `CONTAINER METHOD`, in order. */
+  /** Calls in order, as `CONTAINER METHOD`. */
   readonly calls: readonly string[];
 }
 
@@ -87,7 +87,6 @@ class MemoryHooks implements FakeHookSidecars {
   }
 }
 
-/** A node without any hook. */
 export function createFakeHookSidecars(): FakeHookSidecars {
   return new MemoryHooks();
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every ChildStarter must do; run on the fake and on processes.
+// Contract of ChildStarter, for the fake and for real processes.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ChildProcessHandle, ChildStarter } from "@patchbay/core/interfaces";
 
-/** What starts children, and their code. */
+/** Starter of children and their module. */
 export interface ChildStarterBench {
   readonly starter: ChildStarter;
-  /** URL of a module that says `begun` at once, and sends back each message that it gets. */
+  /** URL of a module that sends `begun` at once, and echoes each message. */
   readonly echo: string;
 }
 
@@ -19,7 +19,7 @@ function nextMessage(child: ChildProcessHandle): Promise<unknown> {
   return promise;
 }
 
-/** Tests of the name `ChildStarter: NAME`; each makes a bench of its own. */
+/** Defines the contract's tests. Each test makes a new bench. */
 export function describeChildStarterContract(name: string, make: () => ChildStarterBench): void {
   describe(`ChildStarter: ${name}`, { timeout: 20_000 }, () => {
     let bench: ChildStarterBench;

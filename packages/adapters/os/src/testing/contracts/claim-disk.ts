@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every ClaimDisk must do; run on the fake and on a machine's disk.
+// Contract of ClaimDisk, for the fake and for a machine's disk.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClaimDisk } from "@patchbay/core/interfaces";
 
-/** A disk with an empty directory, which is gone after `close`. */
+/** Disk with an empty directory, which `close` removes. */
 export interface ClaimDiskBench {
   readonly disk: ClaimDisk;
-  /** Absolute. */
+  /** Absolute path. */
   readonly directory: string;
-  /** Whether something is mounted there. */
   isMounted(directory: string): boolean;
   close(): Promise<void>;
 }
 
 const MEBIBYTE = 2 ** 20;
 
-/** Tests of the name `ClaimDisk: NAME`; each makes a bench of its own. */
+/** Defines the contract's tests. Each test makes a new bench. */
 export function describeClaimDiskContract(name: string, make: () => Promise<ClaimDiskBench>): void {
   describe(`ClaimDisk: ${name}`, () => {
     let bench: ClaimDiskBench;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Clock must do; run on the fake and on the machine's.
+// Contract of Clock, for the fake and for the machine's clock.
 import { describe, expect, test } from "vitest";
 import type { Clock } from "@patchbay/base";
 
-/** A clock, and what makes its time pass. */
+/** Clock and the means to let its time pass. */
 export interface ClockBench {
   readonly clock: Clock;
-  /** Resolves when at least so much time has passed. */
+  /** Resolves after at least `ms` milliseconds of the clock's time. */
   readonly pass: (ms: number) => Promise<void>;
 }
 
-/** Tests of the name `Clock: NAME`; each makes a bench of its own. */
+/** Defines the contract's tests. Each test makes a new bench. */
 export function describeClockContract(name: string, make: () => ClockBench): void {
   describe(`Clock: ${name}`, () => {
     const { signal } = new AbortController();

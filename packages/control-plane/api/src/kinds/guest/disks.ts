@@ -7,10 +7,10 @@ import {
   feature,
   flag,
   harmless,
-  isOff,
+  isFeatureOff,
   object,
   oneOf,
-  onlyBuilt,
+  supportedValues,
   text,
   unbuilt,
   quantity,
@@ -22,7 +22,7 @@ import type { Condition, KubeObject } from "../kubernetes/meta.ts";
 const bus = Type.Optional(
   Type.String({
     description: "Bus: virtio, sata or scsi; sata when absent.",
-    ...onlyBuilt(oneOf("", "virtio", "sata", "scsi"), "use virtio, sata or scsi"),
+    ...supportedValues(oneOf("", "virtio", "sata", "scsi"), "use virtio, sata or scsi"),
   }),
 );
 const readonly = Type.Optional(Type.Boolean({ description: "The guest cannot write to it." }));
@@ -33,33 +33,35 @@ export const BlockSizeSchema = Type.Object(
       Type.Object(
         {
           logical: Type.Optional(
-            Type.Integer({ description: "Least that can be read or written, bytes." }),
+            Type.Integer({ description: "Smallest unit of reads and writes, in bytes." }),
           ),
           physical: Type.Optional(
-            Type.Integer({ description: "Least that is written without being read first, bytes." }),
+            Type.Integer({
+              description: "Smallest unit of writes that needs no read first, in bytes.",
+            }),
           ),
           discardGranularity: Type.Optional(
-            Type.Integer({ description: "Least that can be given back, bytes." }),
+            Type.Integer({ description: "Smallest unit that can be discarded, in bytes." }),
           ),
         },
-        { description: "Sizes as given." },
+        { description: "Explicit sizes." },
       ),
     ),
-    matchVolume: unbuilt(feature("As the volume has them."), {
-      unless: isOff,
+    matchVolume: unbuilt(feature("Uses the volume's block sizes."), {
+      isDefault: isFeatureOff,
       hint: "name the sizes in custom",
     }),
   },
   { description: "Sizes of the disk's blocks; 512 bytes when absent." },
 );
 
-/** The disk's data comes from the volume with the same name. */
+/** Schema of a disk, whose data comes from the volume of the same name. */
 export const DiskSchema = Type.Object(
   {
     name: Type.String({ description: "Name; equals the name of its volume." }),
     volumeName: Type.Optional(
       Type.String({
-        description: "Older spelling: the name of the volume, where the disk has another name.",
+        description: "Older name of the field: the volume's name, if the disk has another name.",
       }),
     ),
     bootOrder: Type.Optional(
@@ -71,7 +73,7 @@ export const DiskSchema = Type.Object(
           bus,
           readonly,
           pciAddress: Type.Optional(
-            Type.String({ description: "Where the device is, for example 0000:02:00.0." }),
+            Type.String({ description: "PCI address, for example 0000:02:00.0." }),
           ),
         },
         { description: "A hard disk; the default kind." },
@@ -100,9 +102,9 @@ export const DiskSchema = Type.Object(
         {
           bus,
           readonly,
-          reservation: unbuilt(flag("Persistent reservations."), { unless: oneOf(false) }),
+          reservation: unbuilt(flag("Persistent reservations."), { isDefault: oneOf(false) }),
         },
-        { description: "A SCSI device of the node, whose commands the guest sends itself." },
+        { description: "A SCSI device of the node, to which the guest sends SCSI commands." },
       ),
     ),
     blockSize: Type.Optional(BlockSizeSchema),
@@ -114,7 +116,7 @@ export const DiskSchema = Type.Object(
     ),
     changedBlockTracking: harmless(flag("Changed blocks are recorded for backups.")),
     dedicatedIOThread: Type.Optional(
-      Type.Boolean({ description: "The disk has a thread for itself." }),
+      Type.Boolean({ description: "The disk has a dedicated I/O thread." }),
     ),
     errorPolicy: Type.Optional(
       Type.String({ description: "stop, ignore, report or enospace; stop when absent." }),
@@ -124,7 +126,7 @@ export const DiskSchema = Type.Object(
     shareable: Type.Optional(
       Type.Boolean({
         description:
-          "Several VMs may have it at the same time: a claim's or a host's disk, with cache none or directsync.",
+          "Several VMs may use the disk at the same time; it needs a claim or a host disk, and cache none or directsync.",
       }),
     ),
     tag: unbuilt(text("Tag in the guest's metadata.")),
@@ -136,7 +138,7 @@ export type Disk = Static<typeof DiskSchema>;
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const optionalFlag = (description: string) => Type.Optional(Type.Boolean({ description }));
-/** For example 1Gi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a size, for example 1Gi or a number of bytes. Source: Kubernetes resource.Quantity. */
 const size = (description: string) => Type.Unsafe<string | number>(quantity(description));
 const secretNamed = (description: string) =>
   Type.Optional(
@@ -155,7 +157,7 @@ const hotpluggable = harmless({
   description: "It can be unplugged while the guest runs.",
 });
 const volumeLabel = optionalText("Label of the disk's file system.");
-const optional = optionalFlag("It need not be there.");
+const optional = optionalFlag("The VM also starts without the object.");
 
 const cloudInit = (description: string) =>
   Type.Optional(
@@ -187,7 +189,7 @@ const imageDisk = (description: string) =>
     ),
   );
 
-/** Source: Kubernetes DownwardAPIVolumeFile. */
+/** Schema of a file with data of the pod. Source: Kubernetes DownwardAPIVolumeFile. */
 const DownwardFileSchema = Type.Object(
   {
     path: Type.String({ description: "Path of the file." }),
@@ -216,7 +218,7 @@ const DownwardFileSchema = Type.Object(
   { description: "One file." },
 );
 
-/** Exactly one member beside the name is set. */
+/** Schema of a volume. Exactly one member beside the name is set. */
 export const VolumeSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the volume." }),
@@ -228,11 +230,14 @@ export const VolumeSchema = Type.Object(
         { description: "Files of a ConfigMap, as a small disk." },
       ),
     ),
-    containerDisk: imageDisk("A disk in an image; what is written to it is forgotten."),
+    containerDisk: imageDisk("A disk in an image; writes are lost when the VMI ends."),
     registryDisk: imageDisk("Older name of containerDisk."),
     dataVolume: Type.Optional(
       Type.Object(
-        { name: Type.String({ description: "Name, which is its claim's too." }), hotpluggable },
+        {
+          name: Type.String({ description: "Name of the DataVolume and of its claim." }),
+          hotpluggable,
+        },
         { description: "The claim of a DataVolume of CDI." },
       ),
     ),
@@ -248,17 +253,20 @@ export const VolumeSchema = Type.Object(
     emptyDisk: Type.Optional(
       Type.Object(
         { capacity: size("Size.") },
-        { description: "An empty disk that ends with the VMI." },
+        { description: "An empty disk that is deleted with the VMI." },
       ),
     ),
     ephemeral: Type.Optional(
       Type.Object(
         {
           persistentVolumeClaim: Type.Optional(
-            Type.Object({ claimName, readOnly }, { description: "The claim, which is only read." }),
+            Type.Object(
+              { claimName, readOnly },
+              { description: "The claim, which stays unchanged." },
+            ),
           ),
         },
-        { description: "A claim with a disk whose changes are forgotten." },
+        { description: "A disk of a claim; writes are lost when the VMI ends." },
       ),
     ),
     hostDisk: Type.Optional(
@@ -266,10 +274,10 @@ export const VolumeSchema = Type.Object(
         {
           path: Type.String({ description: "Path of the file." }),
           type: Type.String({
-            description: "Disk, or DiskOrCreate: it is made when it is not there.",
+            description: "Disk, or DiskOrCreate to create a missing file.",
           }),
-          capacity: Type.Optional(size("Size of a file that is made.")),
-          shared: optionalFlag("Several VMs may have it."),
+          capacity: Type.Optional(size("Size of a created file.")),
+          shared: optionalFlag("Several VMs may use the file."),
         },
         { description: "A file of the node." },
       ),
@@ -277,7 +285,7 @@ export const VolumeSchema = Type.Object(
     persistentVolumeClaim: Type.Optional(
       Type.Object(
         { claimName, readOnly, hotpluggable },
-        { description: "A claim: its file disk.img, or its device." },
+        { description: "The file disk.img of a claim, or its block device." },
       ),
     ),
     secret: Type.Optional(
@@ -293,7 +301,7 @@ export const VolumeSchema = Type.Object(
 
 export type Volume = Static<typeof VolumeSchema>;
 
-/** Source: CDI DataVolumeStatus. */
+/** Status of a DataVolume. Source: CDI DataVolumeStatus. */
 export interface DataVolumeStatus {
   readonly claimName?: string;
   readonly phase?: string;
@@ -301,7 +309,10 @@ export interface DataVolumeStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/** CDI, or the node of a standalone machine, creates a claim with the same name. Patchbay reads `spec` on standalone machines only. */
+/**
+ * DataVolume, for which CDI or a standalone machine creates a claim of the same name. Only standalone machines read
+ * `spec`.
+ */
 export interface DataVolume extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: DataVolumeStatus;

@@ -3,7 +3,7 @@
 import { Type } from "../../fields/schema.ts";
 import { FIRMWARE_FIELDS, CPU_FIELDS, FEATURES } from "../../fields/unacted-fields.ts";
 import type { TProperties } from "typebox";
-import { object, oneOf, onlyBuilt, text as anyText, unbuilt } from "../../fields/notation.ts";
+import { object, oneOf, supportedValues, text as anyText, unbuilt } from "../../fields/notation.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
@@ -43,7 +43,7 @@ const BootloaderSchema = Type.Object(
   {
     bios: Type.Optional(
       Type.Object(
-        { useSerial: flag("Firmware speaks on the serial console.") },
+        { useSerial: flag("The firmware uses the serial console.") },
         { description: "BIOS firmware." },
       ),
     ),
@@ -83,7 +83,7 @@ export const CpuSchema = Type.Object(
     model: Type.Optional(
       Type.String({
         description:
-          "Model that the guest sees: host-model, host-passthrough, or a name as libvirt has it; host-model when absent.",
+          "Model that the guest sees: host-model, host-passthrough, or one of libvirt's model names; host-model when absent.",
       }),
     ),
     features: Type.Optional(
@@ -97,9 +97,7 @@ export const CpuSchema = Type.Object(
 const present = Type.Optional(
   Type.Boolean({ description: "Whether the timer is there; true when absent." }),
 );
-const tickPolicy = text(
-  "What becomes of ticks that were missed: delay, catchup, merge or discard.",
-);
+const tickPolicy = text("How missed ticks are delivered: delay, catchup, merge or discard.");
 
 const timer = <T extends TProperties>(description: string, more: T) =>
   Type.Optional(Type.Object({ present, ...more }, { description }));
@@ -115,7 +113,7 @@ export const TimerSchema = Type.Object(
   { description: "Timers that the guest has or lacks." },
 );
 
-/** Source: KubeVirt ClockOffset. */
+/** Fields of the clock's offset. Source: KubeVirt ClockOffset. */
 export const OFFSET_FIELDS = {
   utc: Type.Optional(
     Type.Object(
@@ -140,7 +138,7 @@ export const ClockSchema = Type.Object(
   { description: "The guest's clock; UTC when absent." },
 );
 
-/** A feature that is on if it is present. Source: KubeVirt FeatureState. */
+/** Builds the schema of a feature that is on if it is present. Source: KubeVirt FeatureState. */
 const feature = <T extends TProperties>(description: string, more: T) =>
   Type.Optional(
     Type.Object(
@@ -164,10 +162,10 @@ export const FEATURE_FIELDS = {
   kvm: Type.Optional(
     Type.Object(
       { hidden: Type.Optional(Type.Boolean({ description: "The guest does not see it." })) },
-      { description: "How KVM shows itself." },
+      { description: "Whether the guest can detect KVM." },
     ),
   ),
-  pvspinlock: feature("Spinlocks that give way.", {}),
+  pvspinlock: feature("Paravirtualized spinlocks.", {}),
   smm: feature("System Management Mode, which secure boot needs.", {}),
 };
 
@@ -224,7 +222,7 @@ export const GUEST_DEVICES = {
         type: Type.Optional(
           Type.String({
             description: "Model: vga, bochs, cirrus or virtio.",
-            ...onlyBuilt(
+            ...supportedValues(
               oneOf("", "vga", "bochs", "cirrus", "virtio"),
               "use vga, bochs, cirrus or virtio",
             ),

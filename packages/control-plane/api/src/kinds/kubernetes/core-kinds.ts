@@ -4,11 +4,11 @@
 import type { Condition, KubeObject } from "./meta.ts";
 
 export interface NodeCondition extends Condition {
-  /** RFC 3339. */
+  /** Time in RFC 3339. */
   readonly lastHeartbeatTime?: string;
 }
 
-/** All members are required. Source: Kubernetes core/v1 NodeSystemInfo. */
+/** Data about a node; all members are required. Source: Kubernetes core/v1 NodeSystemInfo. */
 interface NodeSystemInfo {
   readonly machineID: string;
   readonly systemUUID: string;
@@ -17,10 +17,10 @@ interface NodeSystemInfo {
   readonly osImage: string;
   readonly containerRuntimeVersion: string;
   readonly kubeletVersion: string;
-  /** Deprecated; always empty. */
+  /** Deprecated, so always empty. */
   readonly kubeProxyVersion: string;
   readonly operatingSystem: string;
-  /** GOARCH, for example `amd64`. */
+  /** Architecture by its GOARCH name, for example `amd64`. */
   readonly architecture: string;
 }
 
@@ -32,7 +32,7 @@ export interface Taint {
 
 export interface KubeNode extends KubeObject {
   readonly spec?: {
-    /** Set by `kubectl cordon`. */
+    /** Whether the node accepts no new pods, as after `kubectl cordon`. */
     readonly unschedulable?: boolean;
     readonly taints?: readonly Taint[];
   };
@@ -81,16 +81,16 @@ export interface ApiService extends KubeObject {
   readonly spec: {
     readonly group: string;
     readonly version: string;
-    /** PEM in base64. */
+    /** PEM certificates in base64. */
     readonly caBundle?: string;
-    /** Unset: the API server serves the group itself. */
+    /** Unset if the API server serves the group itself. */
     readonly service?: {
       readonly namespace: string;
       readonly name: string;
       readonly port?: number;
     };
   };
-  /** Whether the server is available; writer: the API server. */
+  /** Availability of the service, which the API server writes. */
   readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
@@ -98,7 +98,7 @@ export interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly {
     readonly name: string;
     readonly clientConfig: {
-      /** PEM in base64. */
+      /** PEM certificates in base64. */
       readonly caBundle?: string;
     };
     readonly rules?: readonly { readonly apiGroups?: readonly string[] }[];
@@ -107,17 +107,17 @@ export interface WebhookConfiguration extends KubeObject {
 
 export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
-  /** Base64. */
+  /** Values in base64. */
   readonly binaryData?: Readonly<Record<string, string>>;
 }
 
 export interface Secret extends KubeObject {
-  /** Base64. */
+  /** Values in base64. */
   readonly data?: Readonly<Record<string, string>>;
   readonly type?: string;
 }
 
-/** Immutable; the labels tell the kind of `data`. */
+/** Immutable snapshot. Its labels state the kind of `data`. */
 export interface ControllerRevision extends KubeObject {
   readonly data?: unknown;
   readonly revision: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metadata, conditions and status of all kinds. Source: Kubernetes API conventions.
+// Metadata, conditions and status that all kinds have. Source: Kubernetes API conventions.
 import { Type } from "../../fields/schema.ts";
 
 interface OwnerReference {
@@ -11,7 +11,7 @@ interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
-/** Times are in RFC 3339. */
+/** Metadata of an object. Times are in RFC 3339. */
 export interface ObjectMeta {
   readonly name: string;
   readonly generateName?: string;
@@ -39,7 +39,7 @@ export function findController(object: KubeObject): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find(({ controller }) => controller === true);
 }
 
-/** A page of a list; `continue` is the token of the next page. */
+/** Page of a list; `continue` is the token of the next page. */
 export interface KubeList<T extends KubeObject> {
   readonly apiVersion: string;
   readonly kind: string;
@@ -47,7 +47,7 @@ export interface KubeList<T extends KubeObject> {
   readonly items: readonly T[];
 }
 
-/** Source: Kubernetes API conventions, "Typical status properties". */
+/** Condition of an object. Source: Kubernetes API conventions, "Typical status properties". */
 export interface Condition {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
@@ -56,7 +56,7 @@ export interface Condition {
   readonly lastTransitionTime?: string;
 }
 
-/** The body of an error response. Source: Kubernetes `metav1.Status`. */
+/** Body of an error response. Source: Kubernetes `metav1.Status`. */
 export interface StatusBody {
   readonly kind: "Status";
   readonly apiVersion: "v1";
@@ -75,7 +75,7 @@ export interface StatusBody {
   };
 }
 
-/** Source: Kubernetes `metav1.StatusCause`. */
+/** Cause of a rejection. Source: Kubernetes `metav1.StatusCause`. */
 export interface Cause {
   readonly reason:
     | "FieldValueRequired"
@@ -88,7 +88,7 @@ export interface Cause {
   readonly message: string;
 }
 
-/** Conditions of KubeVirt's kinds. Other writers set `lastProbeTime` to null. */
+/** Schema of conditions of KubeVirt's kinds. Other writers set `lastProbeTime` to null. */
 export const CONDITIONS_SCHEMA = Type.Array(
   Type.Object({
     type: Type.String(),

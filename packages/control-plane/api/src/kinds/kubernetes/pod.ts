@@ -4,7 +4,7 @@ import type { Condition, KubeObject } from "./meta.ts";
 
 export interface KeyToPath {
   readonly key: string;
-  /** Relative, without `..`. */
+  /** Relative path without `..`. */
   readonly path: string;
   readonly mode?: number;
 }
@@ -46,11 +46,11 @@ export interface VolumeProjection {
   };
 }
 
-/** Exactly one member beside the name is set. */
+/** Volume of a pod. Exactly one member beside the name is set. */
 export interface PodVolume {
   readonly name: string;
   readonly emptyDir?: { readonly medium?: string; readonly sizeLimit?: string };
-  /** Files of an OCI image, read-only. Source: Kubernetes KEP-4639 "image volume source". */
+  /** Read-only files of an OCI image. Source: Kubernetes KEP-4639 "image volume source". */
   readonly image?: {
     readonly reference: string;
     readonly pullPolicy?: "Always" | "Never" | "IfNotPresent";
@@ -102,13 +102,13 @@ export interface EnvFromSource {
   readonly secretRef?: { readonly name?: string; readonly optional?: boolean };
 }
 
-/** Source: Kubernetes core/v1 SeccompProfile. */
+/** Filter for system calls. Source: Kubernetes core/v1 SeccompProfile. */
 interface SeccompProfile {
   readonly type: "RuntimeDefault" | "Unconfined" | "Localhost";
   readonly localhostProfile?: string;
 }
 
-/** Unset members are inherited from the pod. */
+/** Security settings of a container. Unset members are inherited from the pod. */
 export interface SecurityContext {
   readonly privileged?: boolean;
   readonly runAsUser?: number;
@@ -121,7 +121,6 @@ export interface SecurityContext {
   readonly capabilities?: { readonly drop?: readonly string[]; readonly add?: readonly string[] };
 }
 
-/** Source: Kubernetes core/v1 VolumeMount. */
 export interface VolumeMount {
   readonly name: string;
   readonly mountPath: string;
@@ -131,7 +130,7 @@ export interface VolumeMount {
   readonly mountPropagation?: "None" | "HostToContainer" | "Bidirectional";
 }
 
-/** Exactly one handler is set. Times are in seconds. */
+/** Probe of a container. Exactly one handler is set. Times are in seconds. */
 export interface Probe {
   readonly exec?: { readonly command?: readonly string[] };
   readonly tcpSocket?: { readonly port: number | string; readonly host?: string };
@@ -175,7 +174,7 @@ export interface Container {
   readonly livenessProbe?: Probe;
   readonly readinessProbe?: Probe;
   readonly startupProbe?: Probe;
-  /** Source: Kubernetes core/v1 Lifecycle. */
+  /** Hooks of the container's lifecycle. Source: Kubernetes core/v1 Lifecycle. */
   readonly lifecycle?: { readonly postStart?: object; readonly preStop?: object };
   /** `Always` makes an init container a sidecar. */
   readonly restartPolicy?: string;
@@ -186,7 +185,7 @@ export interface Container {
   readonly tty?: boolean;
 }
 
-/** At most one member is set; none if the state is unknown. */
+/** State of a container. At most one member is set, and none if the state is unknown. */
 export interface ContainerStateDetails {
   readonly waiting?: { readonly reason: string; readonly message?: string };
   readonly running?: { readonly startedAt?: string };
@@ -212,7 +211,7 @@ export interface ContainerStatus {
   readonly lastState?: ContainerStateDetails;
 }
 
-/** Unset members match every taint. Source: Kubernetes core/v1 Toleration. */
+/** Toleration of taints. Unset members match every taint. Source: Kubernetes core/v1 Toleration. */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: string;

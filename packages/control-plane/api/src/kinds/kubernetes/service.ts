@@ -6,7 +6,7 @@ export interface ServicePort {
   readonly name?: string;
   readonly protocol?: string;
   readonly port: number;
-  /** A number, or the name of a container port; unset: `port`. */
+  /** Number or name of a container port. If unset, `port` applies. */
   readonly targetPort?: number | string;
   readonly nodePort?: number;
 }
@@ -43,7 +43,7 @@ export interface Endpoint {
 }
 
 export interface EndpointPort {
-  /** Name of the Service's port; unset or empty if that has none. */
+  /** Name of the Service's port; unset or empty if the port has no name. */
   readonly name?: string;
   readonly protocol?: string;
   readonly port?: number;

@@ -3,14 +3,14 @@
 // StorageClass.
 import type { KubeObject } from "./meta.ts";
 
-/** Unset: Filesystem. */
+/** Mode of a volume, Filesystem if unset. */
 export type VolumeMode = "Filesystem" | "Block";
 
 export interface PersistentVolumeClaim extends KubeObject {
   readonly spec: {
     readonly accessModes?: readonly string[];
     readonly resources?: { readonly requests?: Readonly<Record<string, string>> };
-    /** Unset: admission sets the default class; empty: no class. */
+    /** If unset, admission sets the default class. If empty, the claim has no class. */
     readonly storageClassName?: string;
     readonly volumeMode?: VolumeMode;
     /** Unset until the claim is bound. */

@@ -5,24 +5,24 @@ import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { PCI_ADDRESS } from "../../values/pci.ts";
 import { causeIf, diskPath, forEachDisk, type Rule, volumePath } from "../rule.ts";
 import { labelFaults, namesAreUnique } from "./names.ts";
-import { isOn } from "../../fields/notation.ts";
+import { isFeatureOn } from "../../fields/notation.ts";
 
-/** Source: KubeVirt arrayLenMax. */
+/** Maximum number of disks or volumes. Source: KubeVirt arrayLenMax. */
 const LIST_MAX = 256;
-/** In characters. Source: KubeVirt maxStrLen. */
+/** Maximum length of a serial number, in characters. Source: KubeVirt maxStrLen. */
 const SERIAL_MAX = 256;
-const SERIAL = /^[A-Za-z0-9_.+-]+$/;
-/** Source: KubeVirt DiskBus. */
+const SERIAL_SYNTAX = /^[A-Za-z0-9_.+-]+$/;
+/** Buses of disks. Source: KubeVirt DiskBus. */
 const BUSES: readonly string[] = ["virtio", "scsi", "sata", "usb"];
 const TARGETS = ["disk", "lun", "cdrom"] as const;
 
 type Target = (typeof TARGETS)[number];
 
-/** Source: KubeVirt defaults of amd64. */
+/** Bus of disks that name none. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
-/** Returns the first target if there are several, which another rule rejects. */
-function targetOf(disk: Disk): { readonly target: Target; readonly bus: string } {
+/** Returns the disk's target, the first one if there are several, which another rule rejects. */
+function findTarget(disk: Disk): { readonly target: Target; readonly bus: string } {
   const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
   const bus = disk[target]?.bus ?? "";
   return { target, bus: bus === "" ? DEFAULT_BUS : bus };
@@ -32,7 +32,7 @@ function busCause(path: string, target: Target, message: string): readonly Cause
   return [{ reason: "FieldValueInvalid", field: `${path}.${target}.bus`, message }];
 }
 
-const notTooMany: Rule = ({ disks, volumes, base }) =>
+const listsAreShortEnough: Rule = ({ disks, volumes, base }) =>
   [
     [`${base}.domain.devices.disks`, disks.length] as const,
     [`${base}.volumes`, volumes.length] as const,
@@ -54,7 +54,7 @@ const hasVolume = forEachDisk(({ name }, path, { volumes, base }) =>
 
 const nameIsUnique = namesAreUnique(({ disks }) => disks, diskPath);
 
-/** Names of disks become names of files and of the pod's volumes. */
+/** Requires DNS labels, because disk names become names of files and of the pod's volumes. */
 const nameIsLabel = forEachDisk(({ name }, path) =>
   labelFaults(name).map((message) => ({
     reason: "FieldValueInvalid",
@@ -100,7 +100,7 @@ const pciAddressIsValid = forEachDisk(({ disk }, path) => {
 });
 
 const busIsKnown = forEachDisk((disk, path): readonly Cause[] => {
-  const { target, bus } = targetOf(disk);
+  const { target, bus } = findTarget(disk);
   if (bus === "ide") return busCause(path, target, "IDE bus is not supported");
   const known = BUSES.join(" ");
   const message = `${path} is set with an unrecognized bus ${bus}, must be one of: [${known}]`;
@@ -108,7 +108,7 @@ const busIsKnown = forEachDisk((disk, path): readonly Cause[] => {
 });
 
 const busSuits = forEachDisk((disk, path): readonly Cause[] => {
-  const { target, bus } = targetOf(disk);
+  const { target, bus } = findTarget(disk);
   if (target === "cdrom" && bus === "virtio") {
     return busCause(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
   }
@@ -123,7 +123,7 @@ const busSuits = forEachDisk((disk, path): readonly Cause[] => {
 });
 
 const threadSuitsBus = forEachDisk((disk, path) => {
-  const { bus } = targetOf(disk);
+  const { bus } = findTarget(disk);
   return causeIf(disk.dedicatedIOThread === true && bus !== "virtio", {
     reason: "FieldValueNotSupported",
     field: path,
@@ -134,7 +134,7 @@ const threadSuitsBus = forEachDisk((disk, path) => {
 const serialIsValid = forEachDisk(({ serial = "" }, path) => {
   const field = `${path}.serial`;
   return [
-    ...causeIf(serial !== "" && !SERIAL.test(serial), {
+    ...causeIf(serial !== "" && !SERIAL_SYNTAX.test(serial), {
       reason: "FieldValueInvalid",
       field,
       message: `${path} must be made up of the following characters [A-Za-z0-9_.+-], if specified`,
@@ -148,7 +148,7 @@ const serialIsValid = forEachDisk(({ serial = "" }, path) => {
 });
 
 export const DISK_RULES: readonly Rule[] = [
-  notTooMany,
+  listsAreShortEnough,
   hasVolume,
   nameIsUnique,
   hasOneTarget,
@@ -161,27 +161,27 @@ export const DISK_RULES: readonly Rule[] = [
   nameIsLabel,
 ];
 
-/** The sector size of a disk. Source: KubeVirt minCustomBlockSize. */
-const MIN_BYTES = 512;
-/** Source: KubeVirt maxCustomBlockSize. */
-const MAX_BYTES = 2 * 1024 * 1024;
+/** Smallest block size, which is the sector size of a disk. Source: KubeVirt minCustomBlockSize. */
+const BLOCK_SIZE_MIN = 512;
+/** Largest block size. Source: KubeVirt maxCustomBlockSize. */
+const BLOCK_SIZE_MAX = 2 * 1024 * 1024;
 
 type Sizes = Required<Omit<CustomSizes, "discardGranularity">> &
   Pick<CustomSizes, "discardGranularity">;
 type CustomSizes = NonNullable<NonNullable<Disk["blockSize"]>["custom"]>;
 
 function sizeFault(bytes: number): string | undefined {
-  if (bytes < MIN_BYTES) {
-    return `Provided size of ${String(bytes)} is less than the supported minimum size of ${String(MIN_BYTES)}`;
+  if (bytes < BLOCK_SIZE_MIN) {
+    return `Provided size of ${String(bytes)} is less than the supported minimum size of ${String(BLOCK_SIZE_MIN)}`;
   }
-  if (bytes > MAX_BYTES) {
-    return `Provided size of ${String(bytes)} is greater than the supported maximum size of ${String(MAX_BYTES)}`;
+  if (bytes > BLOCK_SIZE_MAX) {
+    return `Provided size of ${String(bytes)} is greater than the supported maximum size of ${String(BLOCK_SIZE_MAX)}`;
   }
   const isPower = Number.isInteger(Math.log2(bytes));
   return isPower ? undefined : `Provided size of ${String(bytes)} is not a power of 2`;
 }
 
-/** QEMU's SATA controllers support 512-byte sectors only. Source: QEMU hw/ide/ide-dev.c. */
+/** Checks for the SATA bus, whose controllers in QEMU support 512-byte sectors only. Source: QEMU hw/ide/ide-dev.c. */
 function isSata({ disk, cdrom, lun }: Disk): boolean {
   return ["", "sata"].includes((disk ?? cdrom ?? lun)?.bus ?? "");
 }
@@ -198,8 +198,8 @@ function relationFault(
       `${prefix} must be the same or less than the physical size of ${String(physical)}`,
     ];
   }
-  if (isSata(disk) && logical !== MIN_BYTES) {
-    return ["logical", `${prefix} must be ${String(MIN_BYTES)} for SATA devices`];
+  if (isSata(disk) && logical !== BLOCK_SIZE_MIN) {
+    return ["logical", `${prefix} must be ${String(BLOCK_SIZE_MIN)} for SATA devices`];
   }
   if (logical > 0 && granularity % logical !== 0) {
     const fault = `Discard granularity ${String(granularity)} must be multiples of logical size ${String(logical)}`;
@@ -226,7 +226,7 @@ const sizesAreValid = forEachDisk((disk, diskPath): readonly Cause[] => {
   const { custom, matchVolume } = disk.blockSize ?? {};
   const path = `${diskPath}.blockSize`;
   if (custom === undefined) return [];
-  if (matchVolume !== undefined && isOn(matchVolume)) {
+  if (matchVolume !== undefined && isFeatureOn(matchVolume)) {
     const message = "Block size matching can't be enabled together with a custom value";
     return [{ reason: "FieldValueInvalid", field: path, message }];
   }
@@ -235,16 +235,22 @@ const sizesAreValid = forEachDisk((disk, diskPath): readonly Cause[] => {
 
 export const BLOCK_SIZE_RULES: readonly Rule[] = [sizesAreValid];
 
-/** Volumes for which each VM gets its own qcow2 file, which its QEMU locks. Source: ADR 0033. */
-const OWN_FILES = [
+/** Volumes for which each VM has a private qcow2 file, which its QEMU locks. Source: ADR 0033. */
+const PRIVATE_FILE_SOURCES = [
   "containerDisk",
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/** Cache modes without the host's page cache, which other nodes do not see. Source: KubeVirt pkg/virt-launcher converter, Shareable. */
-const UNCACHED: readonly string[] = ["", "none", "directsync"];
+/**
+ * Cache modes without the host's page cache, which other nodes do not see. Source: KubeVirt pkg/virt-launcher
+ * converter, Shareable.
+ */
+const UNCACHED_MODES: readonly string[] = ["", "none", "directsync"];
 
-/** Read-only disks are not locked. Source: libvirt qemu_validate.c, shared access of disks. */
+/**
+ * Checks whether the guest can write to the disk. Read-only disks are not locked. Source: libvirt qemu_validate.c,
+ * shared access of disks.
+ */
 function isWritten({ disk, lun, cdrom }: Disk): boolean {
   if (cdrom !== undefined) return cdrom.readonly === false;
   return (disk ?? lun)?.readonly !== true;
@@ -252,7 +258,7 @@ function isWritten({ disk, lun, cdrom }: Disk): boolean {
 
 const fileCanBeShared = forEachDisk((disk, path, { volumes }) => {
   const volume = volumes.find(({ name }) => name === disk.name);
-  const kind = OWN_FILES.find((each) => volume?.[each] !== undefined);
+  const kind = PRIVATE_FILE_SOURCES.find((each) => volume?.[each] !== undefined);
   const isShared = disk.shareable === true && isWritten(disk);
   return causeIf(isShared && kind !== undefined, {
     reason: "FieldValueInvalid",
@@ -262,27 +268,30 @@ const fileCanBeShared = forEachDisk((disk, path, { volumes }) => {
 });
 
 const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
-  causeIf(shareable === true && !UNCACHED.includes(cache), {
+  causeIf(shareable === true && !UNCACHED_MODES.includes(cache), {
     reason: "FieldValueInvalid",
     field: `${path}.cache`,
     message: `a sharable disk requires cache mode none or directsync, got: ${cache}`,
   }),
 );
 
-/** A claim or file that several volumes can reference. */
-interface Use {
+/** Use of a claim or file that several volumes can reference. */
+interface ImageUse {
   readonly what: string;
   readonly field: string;
   readonly isWritten: boolean;
   readonly isShared: boolean;
 }
 
-/** A volume without a disk becomes a disk too. Source: KubeVirt SetDefaultVolumeDisk. */
-function findUse(volume: Volume, disks: readonly Disk[]): Use | undefined {
+/**
+ * Returns the claim or file that the volume uses. A volume without a disk becomes a disk too. Source: KubeVirt
+ * SetDefaultVolumeDisk.
+ */
+function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
   const isShared = disk.shareable === true || hostDisk?.shared === true;
-  const claimUse = (name: string, field: string, isReadOnly: boolean): Use | undefined =>
+  const claimUse = (name: string, field: string, isReadOnly: boolean): ImageUse | undefined =>
     name === ""
       ? undefined
       : { what: `the claim ${name}`, field, isShared, isWritten: !isReadOnly && isWritten(disk) };
@@ -300,19 +309,22 @@ function findUse(volume: Volume, disks: readonly Disk[]): Use | undefined {
   return { what, field: "hostDisk.path", isShared, isWritten: isWritten(disk) };
 }
 
-/** QEMU takes an exclusive lock on a writable image, even against itself. Source: QEMU block/file-posix.c, raw_check_perm. */
-function excludes(one: Use, other: Use): boolean {
-  const bothShare = one.isShared && other.isShared;
-  return one.what === other.what && (one.isWritten || other.isWritten) && !bothShare;
+/**
+ * Checks whether two uses conflict. QEMU locks a writable image exclusively, even against itself. Source: QEMU
+ * block/file-posix.c, raw_check_perm.
+ */
+function conflicts(one: ImageUse, other: ImageUse): boolean {
+  const areBothShared = one.isShared && other.isShared;
+  return one.what === other.what && (one.isWritten || other.isWritten) && !areBothShared;
 }
 
 const isUsedOnce: Rule = ({ volumes, disks, base }) => {
-  const uses = volumes.map((volume) => findUse(volume, disks));
+  const uses = volumes.map((volume) => findImageUse(volume, disks));
   return uses.flatMap((use, index): readonly Cause[] => {
     if (use === undefined) return [];
     const first = uses
       .slice(0, index)
-      .findIndex((other) => other !== undefined && excludes(other, use));
+      .findIndex((other) => other !== undefined && conflicts(other, use));
     if (first < 0) return [];
     const field = `${volumePath(base, index)}.${use.field}`;
     const message = `${field} names ${use.what}, which ${volumePath(base, first)} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;

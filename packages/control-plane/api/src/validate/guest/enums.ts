@@ -5,32 +5,32 @@ import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isJsonObject } from "../../values/json.ts";
 import type { Rule } from "../rule.ts";
 
-/** An empty value counts as unset. */
+/** Field with a fixed set of values. An empty value counts as unset. */
 interface EnumField {
-  /** Below the specification; `[]` after a list. */
+  /** Path below the specification, with `[]` after a list. */
   readonly path: string;
   readonly values: readonly string[];
   readonly reason?: Cause["reason"];
   readonly describe?: (field: string, value: string) => string;
 }
 
-const TICKS = ["delay", "catchup", "merge", "discard"];
-const ACTIONS = ["poweroff", "reset", "shutdown"];
+const TICK_POLICIES = ["delay", "catchup", "merge", "discard"];
+const WATCHDOG_ACTIONS = ["poweroff", "reset", "shutdown"];
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
 const DISKS = "domain.devices.disks[]";
 const INPUTS = "domain.devices.inputs[]";
 const TIMER = "domain.clock.timer";
 
-function unrecognized(field: string, value: string): string {
+function describeUnrecognized(field: string, value: string): string {
   return `${field} is set with an unrecognized option: ${value}`;
 }
 
-/** For fields that KubeVirt does not check. */
+/** Builds messages with the allowed values, for fields that KubeVirt does not check. */
 function listAllowedValues(values: readonly string[]): NonNullable<EnumField["describe"]> {
   return (field, value) => `${field} has invalid value ${value}; it can be ${values.join(", ")}`;
 }
 
-/** Values and messages match KubeVirt. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
+/** Fields with KubeVirt's values and messages. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
 const ENUM_FIELDS: readonly EnumField[] = [
   {
     path: `${DISKS}.cache`,
@@ -71,21 +71,21 @@ const ENUM_FIELDS: readonly EnumField[] = [
     values: ["shared", "auto", "supplementalPool"],
     describe: (_field, value) => `Invalid IOThreadsPolicy (${value})`,
   },
-  { path: "domain.rebootPolicy", values: ["Reboot", "Terminate"], describe: unrecognized },
-  { path: `${TIMER}.hpet.tickPolicy`, values: TICKS },
-  { path: `${TIMER}.pit.tickPolicy`, values: TICKS },
-  { path: `${TIMER}.rtc.tickPolicy`, values: TICKS },
+  { path: "domain.rebootPolicy", values: ["Reboot", "Terminate"], describe: describeUnrecognized },
+  { path: `${TIMER}.hpet.tickPolicy`, values: TICK_POLICIES },
+  { path: `${TIMER}.pit.tickPolicy`, values: TICK_POLICIES },
+  { path: `${TIMER}.rtc.tickPolicy`, values: TICK_POLICIES },
   { path: `${TIMER}.rtc.track`, values: ["guest", "wall"] },
-  { path: "domain.devices.watchdog.i6300esb.action", values: ACTIONS },
-  { path: "domain.devices.watchdog.diag288.action", values: ACTIONS },
+  { path: "domain.devices.watchdog.i6300esb.action", values: WATCHDOG_ACTIONS },
+  { path: "domain.devices.watchdog.diag288.action", values: WATCHDOG_ACTIONS },
   { path: "domain.firmware.kernelBoot.container.imagePullPolicy", values: PULL_POLICIES },
   { path: "volumes[].containerDisk.imagePullPolicy", values: PULL_POLICIES },
   {
     path: "evictionStrategy",
     values: EVICTION_STRATEGIES,
-    describe: unrecognized,
+    describe: describeUnrecognized,
   },
-  { path: "startStrategy", values: ["Paused"], describe: unrecognized },
+  { path: "startStrategy", values: ["Paused"], describe: describeUnrecognized },
   {
     path: "dnsPolicy",
     values: ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
@@ -95,12 +95,12 @@ const ENUM_FIELDS: readonly EnumField[] = [
   },
 ];
 
-interface Found {
+interface FieldValue {
   readonly field: string;
   readonly value: unknown;
 }
 
-function findChildren({ field, value }: Found, step: string): readonly Found[] {
+function findChildren({ field, value }: FieldValue, step: string): readonly FieldValue[] {
   const isList = step.endsWith("[]");
   const key = isList ? step.slice(0, -2) : step;
   const child = isJsonObject(value) ? value[key] : undefined;
@@ -113,22 +113,24 @@ function findChildren({ field, value }: Found, step: string): readonly Found[] {
   }));
 }
 
-function findAll(steps: readonly string[], root: Found): readonly Found[] {
-  return steps.reduce<readonly Found[]>(
+function findValues(steps: readonly string[], root: FieldValue): readonly FieldValue[] {
+  return steps.reduce<readonly FieldValue[]>(
     (found, step) =>
       found.length === 0 ? found : found.flatMap((each) => findChildren(each, step)),
     [root],
   );
 }
 
-/** Splits the paths once, because every observation of a VM runs this rule. */
+/** Fields with split paths. The paths are split once, because every observation of a VM runs this rule. */
 const SPLIT_FIELDS = ENUM_FIELDS.map((field) => ({ ...field, steps: field.path.split(".") }));
 
 export const enumValuesAreValid: Rule = ({ spec, base }) =>
   SPLIT_FIELDS.flatMap(({ steps, values, reason = "FieldValueInvalid", describe }) =>
-    findAll(steps, { field: base, value: spec }).flatMap(({ field, value }): readonly Cause[] => {
-      if (typeof value !== "string" || value === "" || values.includes(value)) return [];
-      const message = (describe ?? listAllowedValues(values))(field, value);
-      return [{ reason, field, message }];
-    }),
+    findValues(steps, { field: base, value: spec }).flatMap(
+      ({ field, value }): readonly Cause[] => {
+        if (typeof value !== "string" || value === "" || values.includes(value)) return [];
+        const message = (describe ?? listAllowedValues(values))(field, value);
+        return [{ reason, field, message }];
+      },
+    ),
   );

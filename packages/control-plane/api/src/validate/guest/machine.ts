@@ -5,13 +5,16 @@ import { causeIf, type Rule, diskPath, ifacePath, type ValidatedSpec } from "../
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isAbsent } from "../../kinds/network.ts";
 import { parseQuantity } from "../../values/quantity.ts";
-import { isOff } from "../../fields/notation.ts";
+import { isFeatureOff } from "../../fields/notation.ts";
 import { isJsonObject } from "../../values/json.ts";
 
-/** More need an IOMMU with extended interrupt mode, which Patchbay does not add. Source: libvirt QEMU_MAX_VCPUS_WITHOUT_EIM. */
+/**
+ * Maximum number of vCPUs; more need an IOMMU with extended interrupt mode, which Patchbay does not add. Source:
+ * libvirt QEMU_MAX_VCPUS_WITHOUT_EIM.
+ */
 const VCPUS_MAX = 255;
 
-const notTooMany: Rule = ({ spec, base }) => {
+const vcpusAreInLimit: Rule = ({ spec, base }) => {
   const { cores = 1, sockets = 1, threads = 1 } = spec.domain.cpu ?? {};
   const vcpus = cores * sockets * threads;
   const field = `${base}.domain.cpu`;
@@ -22,7 +25,7 @@ const notTooMany: Rule = ({ spec, base }) => {
   });
 };
 
-const socketsFit: Rule = ({ spec, base }) => {
+const socketsAreInLimit: Rule = ({ spec, base }) => {
   const { sockets = 1, maxSockets } = spec.domain.cpu ?? {};
   return causeIf(typeof maxSockets === "number" && maxSockets > 0 && sockets > maxSockets, {
     reason: "FieldValueInvalid",
@@ -31,7 +34,7 @@ const socketsFit: Rule = ({ spec, base }) => {
   });
 };
 
-export const CPU_RULES: readonly Rule[] = [notTooMany, socketsFit];
+export const CPU_RULES: readonly Rule[] = [vcpusAreInLimit, socketsAreInLimit];
 
 interface Bootable {
   readonly path: string;
@@ -39,15 +42,17 @@ interface Bootable {
 }
 
 function listBootables({ disks, ifaces, base }: ValidatedSpec): readonly Bootable[] {
-  const of = (entry: { readonly bootOrder?: number }, path: string): readonly Bootable[] =>
+  const toBootable = (entry: { readonly bootOrder?: number }, path: string): readonly Bootable[] =>
     entry.bootOrder === undefined ? [] : [{ path, order: entry.bootOrder }];
   return [
-    ...disks.flatMap((disk, index) => of(disk, diskPath(base, index))),
-    ...ifaces.flatMap((iface, index) => (isAbsent(iface) ? [] : of(iface, ifacePath(base, index)))),
+    ...disks.flatMap((disk, index) => toBootable(disk, diskPath(base, index))),
+    ...ifaces.flatMap((iface, index) =>
+      isAbsent(iface) ? [] : toBootable(iface, ifacePath(base, index)),
+    ),
   ];
 }
 
-const startsAtOne: Rule = (spec) =>
+const orderStartsAtOne: Rule = (spec) =>
   listBootables(spec)
     .filter(({ order }) => order < 1)
     .map(({ path }) => ({
@@ -56,7 +61,7 @@ const startsAtOne: Rule = (spec) =>
       message: `${path} must have a boot order > 0, if supplied`,
     }));
 
-const isUnique: Rule = (spec) => {
+const orderIsUnique: Rule = (spec) => {
   const all = listBootables(spec);
   return all.flatMap(({ path, order }, index): readonly Cause[] => {
     if (all.findIndex((other) => other.order === order) === index) return [];
@@ -66,15 +71,18 @@ const isUnique: Rule = (spec) => {
   });
 };
 
-export const BOOT_ORDER_RULES: readonly Rule[] = [startsAtOne, isUnique];
+export const BOOT_ORDER_RULES: readonly Rule[] = [orderStartsAtOne, orderIsUnique];
 
-/** In bytes; a smaller request most likely lacks its unit. Source: KubeVirt validateMemoryRequestsNegativeOrNull. */
+/**
+ * Smallest memory request, in bytes; a smaller one most likely lacks its unit. Source: KubeVirt
+ * validateMemoryRequestsNegativeOrNull.
+ */
 const MEMORY_MIN_BYTES = 1e6;
 
 interface Amount {
   readonly field: string;
   readonly text: string;
-  /** 0 if unset or malformed; another rule rejects malformed quantities. */
+  /** Value of the quantity; 0 if unset or malformed, which another rule rejects. */
   readonly value: number;
 }
 
@@ -95,7 +103,7 @@ function listAmounts({ spec, base }: ValidatedSpec, resource: "cpu" | "memory") 
   };
 }
 
-function exceeds(request: Amount, limit: Amount): readonly Cause[] {
+function limitCauses(request: Amount, limit: Amount): readonly Cause[] {
   return causeIf(limit.value > 0 && request.value > limit.value, {
     reason: "FieldValueInvalid",
     field: request.field,
@@ -105,7 +113,7 @@ function exceeds(request: Amount, limit: Amount): readonly Cause[] {
 
 const cpuIsInLimit: Rule = (validated) => {
   const { request, limit } = listAmounts(validated, "cpu");
-  return exceeds(request, limit);
+  return limitCauses(request, limit);
 };
 
 const memoryIsInLimit: Rule = (validated) => {
@@ -117,7 +125,7 @@ const memoryIsInLimit: Rule = (validated) => {
       field: request.field,
       message: `${request.field} '${request.text}': must be greater than or equal to 1M.`,
     }),
-    ...exceeds(request, limit),
+    ...limitCauses(request, limit),
   ];
 };
 
@@ -134,11 +142,11 @@ const guestIsInLimit: Rule = (validated) => {
 
 export const RESOURCE_RULES: readonly Rule[] = [memoryIsInLimit, guestIsInLimit, cpuIsInLimit];
 
-/** In characters. Source: KubeVirt maxStrLen. */
+/** Maximum length of a serial number, in characters. Source: KubeVirt maxStrLen. */
 const SERIAL_MAX = 256;
-const SERIAL = /^[A-Za-z0-9_.+-]+$/;
-/** Source: RFC 9562 section 4. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const SERIAL_SYNTAX = /^[A-Za-z0-9_.+-]+$/;
+/** Syntax of a UUID. Source: RFC 9562 section 4. */
+const UUID_SYNTAX = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 type Firmware = NonNullable<ValidatedSpec["spec"]["domain"]["firmware"]>;
 
@@ -156,13 +164,13 @@ const oneBootLoader: Rule = (validated) => {
   });
 };
 
-/** SMM protects the firmware's variables from the guest. */
+/** Requires SMM for secure boot, because SMM protects the firmware's variables from the guest. */
 const secureBootHasSmm: Rule = (validated) => {
   const efi: unknown = readFirmware(validated).bootloader?.efi;
   const isSecure = isJsonObject(efi) && efi["secureBoot"] !== false;
   const smm: unknown = validated.spec.domain.features?.smm;
   const field = `${validated.base}.domain`;
-  return causeIf(isSecure && (!isJsonObject(smm) || isOff(smm)), {
+  return causeIf(isSecure && (!isJsonObject(smm) || isFeatureOff(smm)), {
     reason: "FieldValueInvalid",
     field,
     message: `${field} has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.`,
@@ -179,7 +187,7 @@ const serialIsValid: Rule = (validated) => {
       field,
       message: `${field} must be less than or equal to ${String(SERIAL_MAX)} in length, if specified`,
     }),
-    ...causeIf(!SERIAL.test(serial), {
+    ...causeIf(!SERIAL_SYNTAX.test(serial), {
       reason: "FieldValueInvalid",
       field,
       message: `${field} must be made up of the following characters [A-Za-z0-9_.+-], if specified`,
@@ -190,7 +198,7 @@ const serialIsValid: Rule = (validated) => {
 const uuidIsValid: Rule = (validated) => {
   const { uuid } = readFirmware(validated);
   const field = `${validated.base}.domain.firmware.uuid`;
-  return causeIf(typeof uuid === "string" && uuid !== "" && !UUID.test(uuid), {
+  return causeIf(typeof uuid === "string" && uuid !== "" && !UUID_SYNTAX.test(uuid), {
     reason: "FieldValueInvalid",
     field,
     message: `${field} must be a UUID, for example 5d307ca9-b3ef-428c-8861-06e72d69f223`,

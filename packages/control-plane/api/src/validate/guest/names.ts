@@ -3,13 +3,13 @@
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { causeIf, type ValidatedSpec, type Rule } from "../rule.ts";
 
-/** Source: Kubernetes DNS1123LabelMaxLength. */
+/** Maximum length of a label. Source: Kubernetes DNS1123LabelMaxLength. */
 const LABEL_MAX = 63;
-/** Source: Kubernetes DNS1123SubdomainMaxLength. */
+/** Maximum length of a subdomain. Source: Kubernetes DNS1123SubdomainMaxLength. */
 const SUBDOMAIN_MAX = 253;
 /**
- * Limit for names of VMs. kubelet names the log directory of the pod after namespace (63), `virt-launcher-`, VM, five
- * letters and uid (36), and a directory name has at most 255 bytes. Source: Kubernetes kubelet,
+ * Maximum length of a VM's name. kubelet names the log directory of the pod after namespace (63), `virt-launcher-`, VM,
+ * five letters and uid (36), and a directory name has at most 255 bytes. Source: Kubernetes kubelet,
  * BuildPodLogsDirectory; limits.h, NAME_MAX.
  */
 const VM_NAME_MAX = 255 - 63 - "virt-launcher-".length - "-00000".length - 36 - "__".length;
@@ -44,7 +44,7 @@ export function validateVmName(name: string): readonly Cause[] {
   });
 }
 
-/** Returns a rule that reports all duplicate names but the first. */
+/** Returns a rule that reports duplicate names, except the first occurrence. */
 export function namesAreUnique(
   entriesOf: (spec: ValidatedSpec) => readonly { readonly name: string }[],
   pathOf: (base: string, index: number) => string,

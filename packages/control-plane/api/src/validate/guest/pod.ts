@@ -8,12 +8,19 @@ import { causeIf, type Rule } from "../rule.ts";
 import { labelFaults, subdomainFaults } from "./names.ts";
 import type { GuestProbe } from "../../kinds/vmi-spec.ts";
 
-/** Source: Kubernetes MaxDNSNameservers. */
+/** Maximum number of name servers. Source: Kubernetes MaxDNSNameservers. */
 const NAMESERVERS_MAX = 3;
-/** KubeVirt allows 6, like Kubernetes before 1.28. Source: Kubernetes MaxDNSSearchPaths. */
+/**
+ * Maximum number of search domains; KubeVirt allows 6, like Kubernetes before 1.28. Source: Kubernetes
+ * MaxDNSSearchPaths.
+ */
 const SEARCHES_MAX = 32;
 
-function nonconforming(field: string, rules: string, faults: readonly string[]): readonly Cause[] {
+function conformityCauses(
+  field: string,
+  rules: string,
+  faults: readonly string[],
+): readonly Cause[] {
   return causeIf(faults.length > 0, {
     reason: "FieldValueInvalid",
     field,
@@ -23,12 +30,12 @@ function nonconforming(field: string, rules: string, faults: readonly string[]):
 
 const hostNameIsLabel: Rule = ({ spec: { hostname }, base }) =>
   typeof hostname === "string" && hostname !== ""
-    ? nonconforming(`${base}.hostname`, "DNS_LABEL", labelFaults(hostname))
+    ? conformityCauses(`${base}.hostname`, "DNS_LABEL", labelFaults(hostname))
     : [];
 
 const subdomainIsName: Rule = ({ spec: { subdomain }, base }) =>
   typeof subdomain === "string" && subdomain !== ""
-    ? nonconforming(`${base}.subdomain`, "DNS_SUBDOMAIN", subdomainFaults(subdomain))
+    ? conformityCauses(`${base}.subdomain`, "DNS_SUBDOMAIN", subdomainFaults(subdomain))
     : [];
 
 function itemsOf(list: unknown): readonly unknown[] {
@@ -43,8 +50,8 @@ const dnsConfigIsComplete: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => 
   const field = `${base}.dnsConfig`;
   const config = isJsonObject(dnsConfig) ? dnsConfig : undefined;
   const nameservers = itemsOf(config?.["nameservers"]);
-  const servers = nameservers.length;
-  const searches = itemsOf(config?.["searches"]).length;
+  const serverCount = nameservers.length;
+  const searchCount = itemsOf(config?.["searches"]).length;
   const isNone = dnsPolicy === "None";
   return [
     ...causeIf(isNone && config === undefined, {
@@ -52,24 +59,24 @@ const dnsConfigIsComplete: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => 
       field,
       message: "must provide `dnsConfig` when `dnsPolicy` is None",
     }),
-    ...causeIf(isNone && config !== undefined && servers === 0, {
+    ...causeIf(isNone && config !== undefined && serverCount === 0, {
       reason: "FieldValueRequired",
       field: `${field}.nameservers`,
       message: "must provide at least one DNS nameserver when `dnsPolicy` is None",
     }),
-    ...causeIf(servers > NAMESERVERS_MAX, {
+    ...causeIf(serverCount > NAMESERVERS_MAX, {
       reason: "FieldValueInvalid",
       field: `${field}.nameservers`,
       message: `must not have more than ${String(NAMESERVERS_MAX)} nameservers`,
     }),
-    ...nameservers.flatMap((server, at) =>
+    ...nameservers.flatMap((server, index) =>
       causeIf(!isAddress(server), {
         reason: "FieldValueInvalid",
-        field: `${field}.nameservers[${String(at)}]`,
+        field: `${field}.nameservers[${String(index)}]`,
         message: `must be valid IP address: ${String(server)}`,
       }),
     ),
-    ...causeIf(searches > SEARCHES_MAX, {
+    ...causeIf(searchCount > SEARCHES_MAX, {
       reason: "FieldValueInvalid",
       field: `${field}.searches`,
       message: `must not have more than ${String(SEARCHES_MAX)} search paths`,
@@ -81,9 +88,9 @@ export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dns
 
 // Source: KubeVirt vmi-create-admitter validateProbe.
 
-type PodRule = (probe: GuestProbe, field: string) => readonly Cause[];
+type ProbeRule = (probe: GuestProbe, field: string) => readonly Cause[];
 
-function forEachProbe(judge: PodRule): Rule {
+function forEachProbe(judge: ProbeRule): Rule {
   return ({ spec, base }) =>
     (["readinessProbe", "livenessProbe"] as const).flatMap((name) => {
       const probe = spec[name];
@@ -110,7 +117,7 @@ const hasOneHandler = forEachProbe((probe, field) => {
   ];
 });
 
-/** kubelet probes the pod's address, which reaches the guest only over the pod network. */
+/** Requires the pod network for probes of addresses, because kubelet probes the pod's address. */
 const probesNeedPodNetwork: Rule = (validated) => {
   if (validated.networks.some(({ pod }) => pod !== undefined)) return [];
   const judge = forEachProbe((probe, field) =>

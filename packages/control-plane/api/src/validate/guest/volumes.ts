@@ -7,7 +7,7 @@ import type { Volume } from "../../kinds/guest/disks.ts";
 import { causeIf, forEachVolume, volumePath, type Rule } from "../rule.ts";
 import { labelFaults, namesAreUnique } from "./names.ts";
 
-function hasOnlyPlainParts(path: string): boolean {
+function isNormalAbsolutePath(path: string): boolean {
   const parts = path.split("/");
   const last = parts.at(-1) === "" ? parts.slice(0, -1) : parts;
   return last.every((part, index) =>
@@ -15,11 +15,11 @@ function hasOnlyPlainParts(path: string): boolean {
   );
 }
 
-/** Returns why a set path is invalid. Source: KubeVirt ValidatePath. */
+/** Returns why a path that is set is invalid. Source: KubeVirt ValidatePath. */
 function pathFault(path: string, field: string): string | undefined {
   if (path === "") return undefined;
   if (path === "/") return `${field} must not point to root`;
-  if (hasOnlyPlainParts(path)) return undefined;
+  if (isNormalAbsolutePath(path)) return undefined;
   return `${field} must be an absolute path to a file without relative components`;
 }
 
@@ -28,7 +28,7 @@ function pathFault(path: string, field: string): string | undefined {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const LINE_BREAKS = /[\r\n]/g;
 
-/** Returns the decoded length in bytes, without line breaks; undefined if malformed. */
+/** Returns the length of the decoded data in bytes, ignoring line breaks; undefined if the text is malformed. */
 function base64Length(text: string): number | undefined {
   const line = text.replaceAll(LINE_BREAKS, "");
   if (!BASE64.test(line)) return undefined;
@@ -38,7 +38,7 @@ function base64Length(text: string): number | undefined {
 
 const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
 
-/** The disk's rule covers volumes that a disk references. */
+/** Requires DNS labels of volumes without a disk. A rule for disks checks other volumes. */
 const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
   if (disks.some((disk) => disk.name === name)) return [];
   return labelFaults(name).map((message) => ({
@@ -59,20 +59,22 @@ const hasOneSource = forEachVolume((volume, path) => {
   });
 });
 
-const REQUIRED: readonly (readonly [field: string, of: (volume: Volume) => string | undefined])[] =
+const REQUIRED_NAMES: readonly (readonly [
+  field: string,
+  of: (volume: Volume) => string | undefined,
+])[] = [
+  ["configMap.name", ({ configMap }) => configMap && (configMap.name ?? "")],
+  ["secret.secretName", ({ secret }) => secret && (secret.secretName ?? "")],
+  ["containerDisk.image", ({ containerDisk }) => containerDisk?.image],
+  ["persistentVolumeClaim.claimName", (volume) => volume.persistentVolumeClaim?.claimName],
   [
-    ["configMap.name", ({ configMap }) => configMap && (configMap.name ?? "")],
-    ["secret.secretName", ({ secret }) => secret && (secret.secretName ?? "")],
-    ["containerDisk.image", ({ containerDisk }) => containerDisk?.image],
-    ["persistentVolumeClaim.claimName", (volume) => volume.persistentVolumeClaim?.claimName],
-    [
-      "ephemeral.persistentVolumeClaim.claimName",
-      ({ ephemeral }) => ephemeral && (ephemeral.persistentVolumeClaim?.claimName ?? ""),
-    ],
-  ];
+    "ephemeral.persistentVolumeClaim.claimName",
+    ({ ephemeral }) => ephemeral && (ephemeral.persistentVolumeClaim?.claimName ?? ""),
+  ],
+];
 
 const sourceIsNamed = forEachVolume((volume, path) =>
-  REQUIRED.filter(([, of]) => of(volume) === "").map(([below]) => ({
+  REQUIRED_NAMES.filter(([, of]) => of(volume) === "").map(([below]) => ({
     reason: "FieldValueInvalid",
     field: `${path}.${below}`,
     message: `${path}.${below} is a required field`,
@@ -129,7 +131,7 @@ const hostDiskIsValid = forEachVolume(({ hostDisk }, volume): readonly Cause[] =
   return [
     ...hostDiskPathCauses(hostDisk.path, path),
     ...hostDiskTypeCauses(type, path),
-    // An existing file has a size already.
+    // An existing file already has a size.
     ...causeIf(type === "Disk" && parseQuantity(capacity) !== 0, {
       reason: "FieldValueInvalid",
       field: `${path}.capacity`,
@@ -149,11 +151,13 @@ export const VOLUME_RULES: readonly Rule[] = [
   hostDiskIsValid,
 ];
 
-/** Limit in bytes for each of user data and network data. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen. */
+/**
+ * Maximum length of user data or network data, in bytes. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen.
+ */
 const INLINE_MAX_BYTES = 2048;
-const KINDS = ["cloudInitNoCloud", "cloudInitConfigDrive"] as const;
+const CLOUD_INIT_KINDS = ["cloudInitNoCloud", "cloudInitConfigDrive"] as const;
 
-type CloudInit = NonNullable<Volume[(typeof KINDS)[number]]>;
+type CloudInit = NonNullable<Volume[(typeof CLOUD_INIT_KINDS)[number]]>;
 
 interface CloudInitData {
   readonly key: "userData" | "networkData";
@@ -183,19 +187,22 @@ function splitCloudInit(
   ];
 }
 
-function listForms({ text, base64, secret }: CloudInitData): number {
+function countForms({ text, base64, secret }: CloudInitData): number {
   return [text, base64, secret].filter((form) => form !== "").length;
 }
 
-const ONE_FORM = {
+const ONE_FORM_MESSAGES = {
   userData: "must have only one userdatasource set.",
   networkData: "must have only one networkdata source set.",
 } as const;
 
-const SECRETS = { userData: "UserDataSecretRef", networkData: "NetworkDataSecretRef" } as const;
+const SECRET_FIELDS = {
+  userData: "UserDataSecretRef",
+  networkData: "NetworkDataSecretRef",
+} as const;
 
-/** Counts UTF-8 bytes; a text beyond the limit need not be counted exactly. */
-function parseBytes(text: string): number {
+/** Counts UTF-8 bytes. A text longer than the limit need not be counted exactly. */
+function countBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
   // Array.from iterates over code points, which UTF-8 encodes.
   return Array.from(text, (point) => utf8Length(point.codePointAt(0) ?? 0)).reduce(
@@ -204,7 +211,7 @@ function parseBytes(text: string): number {
   );
 }
 
-/** Source: RFC 3629 section 3. */
+/** Returns the length in bytes. Source: RFC 3629 section 3. */
 function utf8Length(codePoint: number): number {
   if (codePoint < 0x80) return 1;
   if (codePoint < 0x800) return 2;
@@ -214,28 +221,28 @@ function utf8Length(codePoint: number): number {
 function cloudInitCauses(data: CloudInitData, path: string): readonly Cause[] {
   const { key, text, base64 } = data;
   const decoded = base64Length(base64);
-  const bytes = Math.max(parseBytes(text), decoded ?? 0);
+  const bytes = Math.max(countBytes(text), decoded ?? 0);
   return [
     ...causeIf(decoded === undefined, {
       reason: "FieldValueInvalid",
       field: `${path}.${key}Base64`,
       message: `${path}.${key}Base64 is not a valid base64 value.`,
     }),
-    ...causeIf(listForms(data) > 1, {
+    ...causeIf(countForms(data) > 1, {
       reason: "FieldValueInvalid",
       field: path,
-      message: `${path} ${ONE_FORM[key]}`,
+      message: `${path} ${ONE_FORM_MESSAGES[key]}`,
     }),
     ...causeIf(bytes > INLINE_MAX_BYTES, {
       reason: "FieldValueInvalid",
       field: path,
-      message: `${path} ${key.toLowerCase()} exceeds ${String(INLINE_MAX_BYTES)} byte limit. Should use ${SECRETS[key]} for larger data.`,
+      message: `${path} ${key.toLowerCase()} exceeds ${String(INLINE_MAX_BYTES)} byte limit. Should use ${SECRET_FIELDS[key]} for larger data.`,
     }),
   ];
 }
 
 const dataIsValid = forEachVolume((volume, volumePath) =>
-  KINDS.flatMap((kind): readonly Cause[] => {
+  CLOUD_INIT_KINDS.flatMap((kind): readonly Cause[] => {
     const sources = volume[kind];
     if (sources === undefined) return [];
     const path = `${volumePath}.${kind}`;
@@ -243,7 +250,7 @@ const dataIsValid = forEachVolume((volume, volumePath) =>
     return [
       ...data.flatMap((each) => cloudInitCauses(each, path)),
       ...causeIf(
-        data.every((each) => listForms(each) === 0),
+        data.every((each) => countForms(each) === 0),
         {
           reason: "FieldValueInvalid",
           field: path,

@@ -39,7 +39,7 @@ function aVmiOf(
 function layoutOf(vmi: VirtualMachineInstance): unknown {
   const plan = planVmiTopology(vmi, CONFIG);
   if (!plan.ok) return plan.problems;
-  const places = [...plan.topology.addresses].map(
+  const places = [...plan.topology.nicAddresses].map(
     ([name, address]) => `${name} ${printPciAddress(address)}`,
   );
   return { ports: plan.topology.ports.length, places };

@@ -86,7 +86,7 @@ export function planVmiTopology(
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
     devices: devicesToPlace(vmi),
     nics: listNicsToPlace(vmi, config),
-    onRootComplex: isOnRootComplex(vmi),
+    isOnRootComplex: isOnRootComplex(vmi),
   });
 }
 
@@ -148,7 +148,7 @@ export function printDevices(vmi: VirtualMachineInstance): NonNullable<PcieTopol
   const plan = planVmiTopology(vmi, networkConfigOf(undefined));
   if (!plan.ok) return [];
   return devicesToPlace(vmi).flatMap(({ name }) => {
-    const address = plan.topology.fixed.get(name);
+    const address = plan.topology.fixedAddresses.get(name);
     return address === undefined ? [] : [{ name, pciAddress: printPciAddress(address) }];
   });
 }

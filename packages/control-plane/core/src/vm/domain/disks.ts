@@ -57,7 +57,7 @@ export function disksToCopy(spec: VmiSpec): readonly string[] {
 
 function findDiskAddress(
   { disk, onBus }: Counted,
-  { fixed }: Topology,
+  { fixedAddresses: fixed }: Topology,
 ): DiskDefinition["address"] | undefined {
   if (disk.bus === "scsi") return { kind: "drive", controller: 0, unit: onBus };
   if (disk.bus === "sata") {
@@ -129,7 +129,7 @@ export function buildDisks(
 
 export function buildControllers(
   vmi: VirtualMachineInstance,
-  { fixed }: Topology,
+  { fixedAddresses: fixed }: Topology,
   ioThreads: IoThreads,
 ): readonly ControllerDefinition[] {
   const firstExtraSata = findMachineFamily(buildMachine(vmi.spec.domain)) === "q35" ? 1 : 0;

@@ -51,7 +51,7 @@ function launcherPath(name: string): string {
   return `${names.LAUNCHER_DIR}/${name}`;
 }
 
-function buildAgent({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
+function buildAgent({ fixedAddresses: fixed }: Topology): Pick<DomainDefinition, "agent"> {
   const pciAddress = fixed.get("guestAgent");
   if (pciAddress === undefined) return {};
   return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
@@ -60,7 +60,10 @@ function buildAgent({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
 /** The same for all models. Source: KubeVirt. */
 const VIDEO_MEMORY_KIB = 16 * 1024;
 
-function buildDisplay({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
+function buildDisplay(
+  { domain }: VmiSpec,
+  { fixedAddresses: fixed }: Topology,
+): Pick<DomainDefinition, "display"> {
   const pciAddress = fixed.get("display");
   if (pciAddress === undefined) return {};
   const model = findOneOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
@@ -68,7 +71,10 @@ function buildDisplay({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefi
   return { display: { socketPath: launcherPath(names.VNC_SOCKET), model, ...memory, pciAddress } };
 }
 
-function buildInputs(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
+function buildInputs(
+  spec: VmiSpec,
+  { fixedAddresses: fixed }: Topology,
+): DomainDefinition["inputs"] {
   return listInputs(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
     const alias = `ua-input-${String(index)}`;
     if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
@@ -77,14 +83,14 @@ function buildInputs(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inpu
   });
 }
 
-function buildRng({ fixed }: Topology): Pick<DomainDefinition, "rng"> {
+function buildRng({ fixedAddresses: fixed }: Topology): Pick<DomainDefinition, "rng"> {
   const pciAddress = fixed.get("rng");
   return pciAddress === undefined ? {} : { rng: { pciAddress } };
 }
 
 function buildWatchdog(
   { domain }: VmiSpec,
-  { fixed }: Topology,
+  { fixedAddresses: fixed }: Topology,
 ): Pick<DomainDefinition, "watchdog"> {
   const pciAddress = fixed.get("watchdog");
   if (pciAddress === undefined) return {};
@@ -122,7 +128,12 @@ export function buildGuestDevices(
 }
 
 /** For a VMI that cannot be laid out. It is never started. */
-const NO_TOPOLOGY: Topology = { ports: [], bridges: [], addresses: new Map(), fixed: new Map() };
+const NO_TOPOLOGY: Topology = {
+  ports: [],
+  bridges: [],
+  nicAddresses: new Map(),
+  fixedAddresses: new Map(),
+};
 
 export interface DomainSettings {
   readonly useEmulation: boolean;
@@ -136,7 +147,7 @@ function buildNics(
 ): DomainDefinition["nics"] {
   const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   return wired.flatMap((facts) => {
-    const pciAddress = topology.addresses.get(facts.name);
+    const pciAddress = topology.nicAddresses.get(facts.name);
     const queues = countQueues(vmi.spec, facts.iface, network);
     const isBooted = hasKubeVirtDefaults && facts.iface?.bootOrder !== undefined;
     const rom = isBooted ? ({ hasBootRom: true } as const) : {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints devices. Source: libvirt formatdomain, "Devices".
+// Prints the elements of devices. Source: libvirt formatdomain, "Devices".
 import {
   type BlockSizes,
   type ControllerDefinition,
@@ -46,7 +46,7 @@ function blockElement({ logical, physical }: BlockSizes): Element {
   });
 }
 
-function placeElement(place: DiskAddress): Element {
+function diskAddressElement(place: DiskAddress): Element {
   if (place.kind === "pci") return addressElement(place.address);
   return {
     "@type": "drive",
@@ -72,11 +72,11 @@ export function diskElement(disk: DiskDefinition): Element {
     serial: disk.serial,
     boot: disk.bootOrder === undefined ? undefined : { "@order": String(disk.bootOrder) },
     alias: { "@name": disk.alias },
-    address: placeElement(disk.address),
+    address: diskAddressElement(disk.address),
   });
 }
 
-const MODELS = {
+const CONTROLLER_MODELS = {
   scsi: ({ bus }) => (bus > 0 ? "virtio-non-transitional" : "virtio-scsi"),
   sata: () => undefined,
   usb: () => "qemu-xhci",
@@ -89,15 +89,15 @@ export function controllerElement(controller: ControllerDefinition): Element {
   return withoutUndefined({
     "@type": type,
     "@index": String(index),
-    "@model": MODELS[type](pciAddress),
+    "@model": CONTROLLER_MODELS[type](pciAddress),
     driver: ioThread === undefined ? undefined : { "@iothread": String(ioThread) },
     address: addressElement(pciAddress),
   });
 }
 
 /**
- * Descriptors per ring of a vhost-user NIC. The maximum, because a polling dataplane is not notified of a full ring.
- * Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE, VIRTIO_NET_TX_QUEUE_MAX_SIZE
+ * Descriptors per ring of a vhost-user NIC. It is the maximum, because a polling dataplane is not notified of a full
+ * ring. Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE, VIRTIO_NET_TX_QUEUE_MAX_SIZE
  */
 const RING_SIZE = "1024";
 
@@ -111,19 +111,24 @@ function isMultiQueueNic({ queues, model }: NicDefinition): boolean {
   return queues > 1 && findNicModel(model)?.isMultiQueue === true;
 }
 
-/** `managed='no'`: an unprivileged libvirt cannot create a tap, so it opens the one from virt-handler. */
+/**
+ * Builds the elements of a tap NIC. An unprivileged libvirt cannot create a tap, so virt-handler does (`managed='no'`).
+ */
 function tapElements(nic: NicDefinition & TapSource): SourceElements {
   return {
     type: "ethernet",
     source: { target: { "@dev": nic.tapName, "@managed": "no" } },
-    // One pair is the default, and a single-queue tap rejects the attribute.
+    // One queue pair is the default, and libvirt rejects the attribute for a tap with a single queue.
     driver: isMultiQueueNic(nic)
       ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } }
       : {},
   };
 }
 
-/** Without `reconnect`, which would pause the guest while the dataplane is away. */
+/**
+ * Builds the elements of a vhost-user NIC. `reconnect` is unset, because it would pause the guest while the dataplane
+ * is away.
+ */
 function socketElements(nic: NicDefinition & SocketSource): SourceElements {
   const rings = { "@rx_queue_size": RING_SIZE, "@tx_queue_size": RING_SIZE };
   return {
@@ -217,7 +222,7 @@ function displayElements({ display }: DomainDefinition): Element {
   };
 }
 
-/** Reads the launcher's /dev/urandom, which never blocks. */
+/** Builds the random number generator, which reads the launcher's /dev/urandom because that never blocks. */
 function rngElements({ rng }: DomainDefinition): Element {
   if (rng === undefined) return {};
   const { pciAddress } = rng;
@@ -257,7 +262,7 @@ function inputElement(input: InputDefinition): Element {
     const address = { "@type": "usb", "@bus": "0", "@port": String(input.port) };
     return { "@type": input.type, "@bus": "usb", alias, address };
   }
-  // Input devices have no transitional model, so none is set.
+  // Input devices have no transitional model, so the attribute is unset.
   return {
     "@type": input.type,
     "@bus": "virtio",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the XML of a domain and of a NIC. Source: libvirt formatdomain.
+// Prints the XML of a domain or a NIC. Source: libvirt formatdomain.
 import type {
   DomainDefinition,
   ClockDefinition,
@@ -53,7 +53,7 @@ function osElement({ machine, kernel, firmware, identity }: DomainDefinition): E
   };
 }
 
-function entries(values: Readonly<Record<string, string | undefined>>): Element {
+function sysinfoEntries(values: Readonly<Record<string, string | undefined>>): Element {
   const present = Object.entries(values).filter(([, value]) => value !== undefined);
   return { entry: present.map(([name, value]) => ({ "@name": name, "#text": value })) };
 }
@@ -64,8 +64,8 @@ function identityElements({ identity, uuid }: DomainDefinition): Element {
   return {
     sysinfo: {
       "@type": "smbios",
-      system: entries({ uuid, serial }),
-      ...(chassis === undefined ? {} : { chassis: entries(chassis) }),
+      system: sysinfoEntries({ uuid, serial }),
+      ...(chassis === undefined ? {} : { chassis: sysinfoEntries(chassis) }),
     },
   };
 }
@@ -73,7 +73,7 @@ function identityElements({ identity, uuid }: DomainDefinition): Element {
 function modelElements(model: CpuDefinition["model"]): Element {
   if (model === undefined) return {};
   if (model.mode !== "custom") return { "@mode": model.mode };
-  // libvirt must not substitute another model.
+  // `forbid` prevents that libvirt substitutes another model.
   return {
     "@mode": "custom",
     "@match": "exact",
@@ -100,12 +100,12 @@ function cpuElements({ model, topology, features }: CpuDefinition): Element {
 }
 
 /**
- * Limit of QEMU's cache of translated code, in MiB. Without it the cache grows to 1 GiB with each reboot, and the
- * launcher runs out of memory (measured: after 2 to 4 resets of a guest of 128 MiB).
+ * Limit of QEMU's cache of translated code, in MiB. Without a limit the cache grows to 1 GiB over several reboots, and
+ * the launcher runs out of memory (measured: after 2 to 4 resets of a guest of 128 MiB).
  */
 const TRANSLATION_CACHE_MIB = 96;
 
-/** For emulated guests only. Source: libvirt formatdomain, "Hypervisor features". */
+/** Limits the translation cache of emulated guests. Source: libvirt formatdomain, "Hypervisor features". */
 function translationCacheElement({ accelerator }: DomainDefinition): Element {
   if (accelerator === "kvm") return {};
   return { tcg: { "tb-cache": { "@unit": "MiB", "#text": String(TRANSLATION_CACHE_MIB) } } };
@@ -152,7 +152,7 @@ const builder = new Builder({
   suppressEmptyNode: true,
 });
 
-/** Source: libvirt drvqemu. */
+/** XML namespace of QEMU's extensions. Source: libvirt drvqemu. */
 const QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0";
 
 function memoryBacking(definition: DomainDefinition): Element {
@@ -160,7 +160,7 @@ function memoryBacking(definition: DomainDefinition): Element {
   return definition.sharesMemory ? { memoryBacking: shared } : {};
 }
 
-/** libvirt adds a USB controller by default. */
+/** Disables the USB controller that libvirt adds by default, unless the definition has one. */
 function usbControllers({ controllers }: DomainDefinition): readonly Element[] {
   const hasUsb = controllers.some(({ type }) => type === "usb");
   return hasUsb ? [] : [{ "@type": "usb", "@index": "0", "@model": "none" }];
@@ -187,11 +187,17 @@ function ioThreads({ ioThreads: count }: DomainDefinition): Element {
   return count === 0 ? {} : { iothreads: String(count) };
 }
 
-/** Also applies to NICs that are plugged later. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of virtio-net-pci-base. */
-const WITHOUT_VECTORS = ["-global", "virtio-net-pci-base.vectors=0"];
+/**
+ * QEMU arguments that also apply to NICs plugged later. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of
+ * virtio-net-pci-base.
+ */
+const NO_VECTORS_ARGUMENTS = ["-global", "virtio-net-pci-base.vectors=0"];
 
-/** QEMU properties that libvirt's XML lacks. Source: libvirt drvqemu, "Overriding properties of QEMU devices"; QEMU hw/block/block.c. */
-function overrides({ disks }: DomainDefinition): Element {
+/**
+ * Sets QEMU properties that libvirt's XML lacks. Source: libvirt drvqemu, "Overriding properties of QEMU devices"; QEMU
+ * hw/block/block.c.
+ */
+function overrideElements({ disks }: DomainDefinition): Element {
   const devices = disks.flatMap(({ alias, blockSize }) => {
     const value = blockSize?.discardGranularity;
     if (value === undefined) return [];
@@ -202,18 +208,18 @@ function overrides({ disks }: DomainDefinition): Element {
 }
 
 function commandLine({ hasNoNicVectors }: DomainDefinition): Element {
-  const args = hasNoNicVectors === true ? WITHOUT_VECTORS : [];
+  const args = hasNoNicVectors === true ? NO_VECTORS_ARGUMENTS : [];
   if (args.length === 0) return {};
   return { "qemu:commandline": { "qemu:arg": args.map((arg) => ({ "@value": arg })) } };
 }
 
 function qemuElements(definition: DomainDefinition): Element {
-  const elements = { ...commandLine(definition), ...overrides(definition) };
-  const isNone = Object.keys(elements).length === 0;
-  return isNone ? {} : { "@xmlns:qemu": QEMU_NAMESPACE, ...elements };
+  const elements = { ...commandLine(definition), ...overrideElements(definition) };
+  const isEmpty = Object.keys(elements).length === 0;
+  return isEmpty ? {} : { "@xmlns:qemu": QEMU_NAMESPACE, ...elements };
 }
 
-/** XML for `virDomainDefineXML`. Source: libvirt formatdomain. */
+/** Prints the XML for `virDomainDefineXML`. */
 export function printDomain(definition: DomainDefinition): string {
   return builder.build({
     domain: {
@@ -238,7 +244,7 @@ export function printDomain(definition: DomainDefinition): string {
   });
 }
 
-/** XML for `virDomainAttachDeviceFlags`. Source: libvirt formatdomain, "Network interfaces". */
+/** Prints the XML for `virDomainAttachDeviceFlags`. Source: libvirt formatdomain, "Network interfaces". */
 export function printNic(nic: NicDefinition): string {
   return builder.build({ interface: nicElement(nic) });
 }

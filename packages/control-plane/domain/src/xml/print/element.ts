@@ -2,10 +2,12 @@
 // Builders for XML elements.
 import type { PciAddress } from "../../pci/addresses.ts";
 
-/** Keys with `@` are attributes, `#text` is text, and all others are children. */
+/**
+ * Element as the XML builder expects it. Keys with `@` are attributes, `#text` is text, and all others are children.
+ */
 export type Element = Readonly<Record<string, unknown>>;
 
-/** Source: libvirt formatdomain, "Device addresses". */
+/** Builds a PCI address. Source: libvirt formatdomain, "Device addresses". */
 export function addressElement(address: PciAddress, multifunction = false): Element {
   return {
     "@type": "pci",
@@ -17,7 +19,7 @@ export function addressElement(address: PciAddress, multifunction = false): Elem
   };
 }
 
-/** A transitional device needs an I/O window, which most ports do not have. */
+/** Returns the virtio model for an address. Transitional devices need an I/O window, which most ports do not have. */
 export function virtioModel(address: PciAddress): string {
   return address.bus > 0 ? "virtio-non-transitional" : "virtio";
 }

@@ -69,10 +69,10 @@ function everything(machine: string, more: Partial<DomainDefinition> = {}): Doma
     reserve: 2,
     devices: DEVICES.map((name) => ({ name })),
     nics: [],
-    onRootComplex: false,
+    isOnRootComplex: false,
   });
   if (!plan.ok) throw new Error("no layout");
-  const { fixed, ports } = plan.topology;
+  const { fixedAddresses: fixed, ports } = plan.topology;
   const at = (device: FixedDevice): PciAddress => {
     const address = fixed.get(device);
     if (address === undefined) throw new Error(`${device} has no place`);
