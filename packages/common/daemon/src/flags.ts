@@ -54,7 +54,7 @@ export function addCommonFlags(command: Command): Command {
     )
     .option(
       "--metrics-secure",
-      "serve /metrics over TLS, with a certificate of its own, to who brings a token whose bearer may get /metrics (default: over plain HTTP, to everybody)",
+      "serve /metrics over TLS with a generated certificate, only for tokens whose owner may get /metrics (default: over plain HTTP, without authentication)",
     );
 }
 
@@ -90,7 +90,7 @@ function collectEndpoint(text: string, previous: readonly string[] = []): readon
 export function addCriFlags(command: Command): Command {
   return command.option(
     "--cri-endpoint <url>",
-    "unix:///… of the container runtime; may be repeated, the first that answers is used (default: the sockets of containerd, CRI-O and k3s; the host's where --host-process is given)",
+    "unix:///… of the container runtime; may be repeated, the first that answers is used (default: the sockets of containerd, CRI-O and k3s; with --host-process those of the host)",
     collectEndpoint,
   );
 }

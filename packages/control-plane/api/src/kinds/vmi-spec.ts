@@ -262,7 +262,7 @@ export const VmiSpecSchema = Type.Object(
     ),
     ...UTILITY_VOLUME_FIELDS,
   },
-  { description: "What the VM is to be." },
+  { description: "Specification of the VMI." },
 );
 
 /** If the VMI belongs to a VM, virt-controller keeps its NICs equal to the VM's. */

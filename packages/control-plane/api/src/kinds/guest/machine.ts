@@ -97,9 +97,7 @@ export const CpuSchema = Type.Object(
 const present = Type.Optional(
   Type.Boolean({ description: "Whether the timer is there; true when absent." }),
 );
-const tickPolicy = text(
-  "What becomes of ticks that were missed: delay, catchup, merge or discard.",
-);
+const tickPolicy = text("Handling of missed ticks: delay, catchup, merge or discard.");
 
 const timer = <T extends TProperties>(description: string, more: T) =>
   Type.Optional(Type.Object({ present, ...more }, { description }));
@@ -167,7 +165,7 @@ export const FEATURE_FIELDS = {
       { description: "How KVM shows itself." },
     ),
   ),
-  pvspinlock: feature("Spinlocks that give way.", {}),
+  pvspinlock: feature("Paravirtualized spinlocks.", {}),
   smm: feature("System Management Mode, which secure boot needs.", {}),
 };
 
