@@ -33,13 +33,13 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 const RETRIES: readonly (readonly string[])[] = [
   [
     "`backoff`",
-    "another try",
-    "after 1 s, doubled to a minute; at once when what it rests on changes",
+    "a retry",
+    "after 1 s, doubled to a minute; at once when its input changes",
     "after 0.1 s, doubled to a minute",
   ],
   [
     "`on-change`",
-    "a change of an object that it rests on",
+    "a change of an object that it depends on",
     "at once when that changes, otherwise every minute",
     "as the step",
   ],
@@ -55,15 +55,15 @@ function renderErrors(): string {
     });
   return [
     `# Error codes\n\n${NOTE}`,
-    "Every error of the product has one of these codes: in log lines, in the messages of the command line and,\n",
-    "as text, in events and `status`. Codes are stable; messages are not. Each stands in the file of its area in\n",
+    "Every error of Patchbay has one of these codes: in log lines, in the messages of the command line and, as text, in\n",
+    "events and `status`. Codes are stable; messages are not. Each code is in the file of its area in\n",
     "`packages/common/base/src/errors/catalogue/`.\n\n",
     "- **owner** can fix the cause: the `user` who sent the request, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
-    "- **retry**: when the loop that failed with it tries again; the same in every service, without end (below).\n",
-    "- **HTTP** is the status with which virt-api answers when the error ends a request.\n\n",
+    "- **retry** is the rule by which the failed loop retries; it is the same in every service, without end (below).\n",
+    "- **HTTP** is the status of virt-api's response when the error ends a request.\n\n",
     table(["retry", "helps", "a step that failed", "a pass that failed as a whole"], RETRIES),
-    '\n"At once" has a ration: a step that fails otherwise each time waits as if nothing were new',
+    '\n"At once" is limited: a step that fails with another error each time waits as if its input had not changed',
     " ([ADR 0018](../adr/services/0018-pause-what-failed.md)).\n\n",
     table(["code", "message", "owner", "retry", "HTTP"], rows),
   ].join("");
@@ -101,13 +101,16 @@ function renderVirtctl(): string {
     ],
   );
   return [
-    `# What virtctl is answered\n\n${NOTE}`,
-    "Each request of KubeVirt's virtctl, v1.0 and today's, with what it is answered and virtctl's exit code. Paths are below\n",
-    "`/apis/subresources.kubevirt.io/v1`, and `v1alpha3` alike; those that begin with `/` are of other groups. Those of\n",
-    "`cdi.kubevirt.io` and `upload.cdi.kubevirt.io` nothing serves where CDI is not installed: standalone's API server says so in words,\n",
-    "a cluster's answers `the server could not find the requested resource (post datavolumes.cdi.kubevirt.io)`\n",
-    "([ADR 0082](../../adr/kinds/0082-leave-cdis-groups-to-cdi.md)). A test sends each of them by the API server to virt-api (`tests/contract/virtctl`). Commands that only read and write objects (`create`, `expose`, `credentials`) ask virt-api nothing.\n\n",
-    "The VM is: **none**, not there; **off**, `Halted`; **manual**, `Manual`, and **always**, `Always`, both without a VMI;\n",
+    `# Responses to virtctl\n\n${NOTE}`,
+    "Each request of KubeVirt's virtctl, v1.0 and the current version, with its response and virtctl's exit code. Paths are\n",
+    "below `/apis/subresources.kubevirt.io/v1`, and `v1alpha3` alike; those that begin with `/` are of other groups. Without\n",
+    "CDI no server has the paths of `cdi.kubevirt.io` and `upload.cdi.kubevirt.io`: standalone's API server responds with a\n",
+    "message that names the missing feature, a cluster's with\n",
+    "`the server could not find the requested resource (post datavolumes.cdi.kubevirt.io)`\n",
+    "([ADR 0082](../../adr/kinds/0082-leave-cdis-groups-to-cdi.md)). A test sends each request through the API server to\n",
+    "virt-api (`tests/contract/virtctl`). Commands that only read and write objects (`create`, `expose`, `credentials`) send\n",
+    "no request to virt-api.\n\n",
+    "The VM is: **none**, missing; **off**, `Halted`; **manual**, `Manual`, and **always**, `Always`, both without a VMI;\n",
     "**starting**, its VMI Scheduled; **running**, with an agent; **paused**; **stopping**, `Halted` with a VMI.\n\n",
     table(["command", "request", "body", "VM", "code", "message", "exit"], rows),
   ].join("");
@@ -120,12 +123,12 @@ function renderReasons(): string {
   });
   return [
     `# Reasons of an iface\n\n${NOTE}`,
-    "Why an iface waits: `status.interfaces[].hotplug.reason` of a VMI, and in part `status.hindrance` and the pod's\n",
-    "annotation `patchbay.io/attachment-errors`. The words are stable; the message beside them is for people, and says\n",
-    "what to do. No reason means that the next step is on its way; when a failed one is tried again, [phases.md](phases.md)\n",
-    "says. The table is `packages/control-plane/core/src/reasons/table.ts`.\n\n",
+    "Why an iface waits: `status.interfaces[].hotplug.reason` of a VMI, and partly `status.hindrance` and the pod's\n",
+    "annotation `patchbay.io/attachment-errors`. Reasons are stable; the message beside them is for people, and contains\n",
+    "the next step. Without a reason the next step is in progress. [phases.md](phases.md) describes retries. The table is\n",
+    "`packages/control-plane/core/src/reasons/table.ts`.\n\n",
     "- **owner** can fix the cause, or acts next.\n",
-    "- **event**: of which type the event of that reason is, told once on the VM, else on the VMI.\n\n",
+    "- **event** is the type of the event with that reason, recorded once on the VM, or else on the VMI.\n\n",
     table(["phase", "reason", "meaning", "owner", "from", "event"], rows),
   ].join("");
 }
@@ -251,7 +254,7 @@ async function renderCommandLine(): Promise<string> {
 async function renderConfig(): Promise<string> {
   return [
     `# Flags of the executables\n\n${NOTE}`,
-    "What each program's `--help` says. Services end with 0 after SIGTERM, 1 when they failed and 2 on wrong\n",
+    "The text of each program's `--help`. Services exit with 0 after SIGTERM, 1 after a failure and 2 on wrong\n",
     "usage; they log JSON lines to standard error and print one line that begins with `ready` to standard output.\n\n",
     ...listServices().map(renderService),
     renderLauncher(),

@@ -77,14 +77,14 @@ export async function renderRights(note: string): Promise<string> {
   const manifests = [...base, ...standalone.filter(({ path }) => !shared.has(path))];
   return [
     `# Who may do what\n\n${note}`,
-    "Every component runs under a role of its own, on a cluster and on a standalone machine alike. The roles are\n",
-    "`packages/common/manifests/rights`; a cluster adds those of `packages/common/manifests/base`, where virt-api keeps its own\n",
-    "certificates, the machine those of `packages/common/manifests/standalone`. Rights are listed verb by verb, nothing\n",
-    "is `*`, and the end-to-end tests fail when a component uses what it has not, or has what it does not use. Why it\n",
-    "is done this way, and what roles do not stop: [ADR 0015](../adr/services/0015-run-components-under-the-manifests-roles.md).\n",
-    "A component that is refused: [forbidden.md](../runbooks/forbidden.md).\n\n",
-    "Roles whose names begin with `kubevirt.io:` are for people. They are added to Kubernetes' roles `admin`, `edit` and\n",
-    "`view`: a binding of `edit` in a namespace lets somebody plug interfaces into the VMs of that namespace.\n\n",
+    "Every component has its own role, both on a cluster and on a standalone machine. The roles are in\n",
+    "`packages/common/manifests/rights`. A cluster adds those of `packages/common/manifests/base`, where virt-api stores its own\n",
+    "certificates, a standalone machine those of `packages/common/manifests/standalone`. Rights are listed verb by verb, without\n",
+    "`*`, and the end-to-end tests fail if a component uses a right that it lacks, or has one that it does not use. Reasons,\n",
+    "and limits of roles: [ADR 0015](../adr/services/0015-run-components-under-the-manifests-roles.md). If a component is\n",
+    "refused, see [forbidden.md](../runbooks/forbidden.md).\n\n",
+    "Roles whose names begin with `kubevirt.io:` are for people. They are aggregated to Kubernetes' roles `admin`, `edit` and\n",
+    "`view`: a binding of `edit` in a namespace lets a user plug interfaces into the VMs of that namespace.\n\n",
     ...manifests.flatMap(rolesIn).map(renderRole),
   ].join("");
 }

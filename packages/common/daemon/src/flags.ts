@@ -90,7 +90,7 @@ function collectEndpoint(text: string, previous: readonly string[] = []): readon
 export function addCriFlags(command: Command): Command {
   return command.option(
     "--cri-endpoint <url>",
-    "unix:///… of the container runtime; may be repeated, the first that answers is used (default: the sockets of containerd, CRI-O and k3s; the host's where --host-process is given)",
+    "unix:///… of the container runtime; may be repeated, the first that answers is used (default: the sockets of containerd, CRI-O and k3s; with --host-process those of the host)",
     collectEndpoint,
   );
 }

@@ -56,7 +56,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option(DATAPLANE_GROUP_FLAG.flags, DATAPLANE_GROUP_FLAG.description, toDataplaneGroup, 0)
     .option(
       "--state-dir <dir>",
-      "directory for state that the kernel does not keep: addresses that have moved from pods to guests",
+      "directory of persistent state: addresses that were moved from pods to guests",
       "/var/lib/patchbay/virt-handler",
     )
     .option("--concurrency <count>", "number of VMs reconciled at a time", Number, WORKERS)

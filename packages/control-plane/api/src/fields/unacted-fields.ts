@@ -141,7 +141,9 @@ const HYPERV = {
   relaxed: feature("No watchdog for timers."),
   reset: feature("Reset by the hypervisor."),
   runtime: feature("Processor time of the guest."),
-  spinlocks: feature("Spinlocks that give way.", { spinlocks: integer("Tries before it does.") }),
+  spinlocks: feature("Spinlocks that notify the hypervisor.", {
+    spinlocks: integer("Tries before a notification."),
+  }),
   synic: feature("Synthetic interrupt controller."),
   synictimer: feature("Synthetic timers.", { direct: feature("Direct mode.") }),
   tlbflush: feature("Flush of the TLB by the hypervisor.", {

@@ -112,7 +112,7 @@ export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
 export const DATAPLANE_GROUP_FLAG = {
   flags: "--dataplane-group <gid>",
   description:
-    "group, by its number, of a dataplane of vhost-user that is not root: its members may make sockets in the pods' directories, and those of another group are refused; 0: root makes them",
+    "group ID of a vhost-user dataplane that is not root: its members may create sockets in the pods' directories, and sockets of other groups are rejected; 0 if the dataplane is root",
 } as const;
 
 /** Source: linux/uidgid.h, which reserves the last number. */
