@@ -87,7 +87,9 @@ test("where the kind accepts it, reports it in events and retains the previous p
     return items.find(({ reason }) => reason === "TenantPolicyInvalid");
   }, TIMEOUT);
   expect(event.involvedObject).toMatchObject({ kind: "KubeVirt", name: KEY.name });
-  expect(event.message).toMatch(/tenantPolicy\.plugins\[0\]: "b\*e" must be .*previous policy stays in force/);
+  expect(event.message).toMatch(
+    /tenantPolicy\.plugins\[0\]: "b\*e" must be .*previous policy stays in force/,
+  );
   await machine.putNad(TENANT, "red", [machine.node.bridgePlugin()]);
   await machine.runPod({ namespace: TENANT, name: "second", networks: "red" });
   await waitUntilAttached("second");

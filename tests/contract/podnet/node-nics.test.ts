@@ -201,7 +201,10 @@ describe("restores a NIC with all its settings", () => {
     if (nic === undefined) throw new Error("there is no card0");
     scene.lend();
     scene.restore("dev7");
-    expect(await scene.nics.restore(scene.host, nic)).toEqual({ kind: "there", rejectedSettings: [] });
+    expect(await scene.nics.restore(scene.host, nic)).toEqual({
+      kind: "there",
+      rejectedSettings: [],
+    });
     expect(look()).toEqual(before);
   });
 
