@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders docs/reference/vm-fields.md: how each field of a VM is handled.
-import { vmFields, type SchemaField } from "@patchbay/api";
+import { vmFields, type SchemaField } from "@patchbay/api/validate";
 
 const TEMPLATE = "spec.template.spec.";
 

@@ -2,7 +2,7 @@
 // Renders README.md's list of unsupported fields from the table that rejects them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { vmFields } from "@patchbay/api";
+import { vmFields } from "@patchbay/api/validate";
 import { isBelow, nameOf } from "./fields.ts";
 
 const BEGIN = "<!-- made by npm run gen from the fields that are refused -->\n\n";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The overlays of kustomize that make net-agent the plugin of the nodes' container runtimes, from what
 // `patchbay install --pod-creation` makes.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import {
   parseManifests,
   readManifests,

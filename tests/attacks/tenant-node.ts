@@ -2,7 +2,8 @@
 // A tenant's pod on a real containerd, with volumes, limits and rights as node-runtime sets them.
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { names, type Pod, type PodVolume } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
 import {
   createClock,
   createFiles,

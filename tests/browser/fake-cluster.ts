@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 
 /** Plural names, as in paths. */
 export type Plural =

@@ -3,7 +3,8 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { IfaceStatus, KubeVirt, Pod, VirtualMachineInstance } from "@patchbay/api";
+import type { IfaceStatus, KubeVirt, VirtualMachineInstance } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { eventually } from "@patchbay/support";
 
 const ROOT = join(import.meta.dirname, "../..");

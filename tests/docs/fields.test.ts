@@ -2,7 +2,7 @@
 // Fields marked as supported must be read by code, not only declared as types.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { vmFields, type SchemaField } from "@patchbay/api";
+import { vmFields, type SchemaField } from "@patchbay/api/validate";
 import { expect, test } from "vitest";
 
 const PACKAGES = join(import.meta.dirname, "../../packages");

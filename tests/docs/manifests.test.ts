@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests in the documents must be valid.
-import {
-  customResourceDefinitions,
-  validateVmChange,
-  type KubeObject,
-  type VirtualMachine,
-} from "@patchbay/api";
+import { customResourceDefinitions, type VirtualMachine } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
+import { validateVmChange } from "@patchbay/api/validate";
 import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { listDocuments } from "./documents.ts";

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { eventually, netnsOfPod } from "@patchbay/support";
 import { inventoryOfNetns } from "../faults/netns-inventory.ts";
 import { CHANGE_MS, machine } from "./machine.ts";

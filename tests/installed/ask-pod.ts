@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pod's HTTPS response at a port of its manifest, without certificate verification.
 import { request } from "node:https";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 
 export interface Question {
   /** Name of the port. */

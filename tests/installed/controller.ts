@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The minimum of a cluster's controllers for these tests: pods of Deployments and DaemonSets, and Endpoints of
 // Services. Uses watches.
-import { PODS, type KubeObject, type Pod, type ResourceType } from "@patchbay/api";
+import { PODS, type ResourceType } from "@patchbay/api";
+import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import { createCache, createQueue, done, runReconciler, type KubeClient } from "@patchbay/kube";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
 

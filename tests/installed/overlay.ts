@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adapts manifests to a standalone machine: its directories, and the process in the host's namespaces.
 import { join } from "node:path";
-import { isJsonObject, type KubeObject } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 
 export interface Place {
   readonly dataDir: string;

@@ -4,7 +4,8 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { IfaceStatus, KubeVirt, Lease, Pod } from "@patchbay/api";
+import type { IfaceStatus, KubeVirt } from "@patchbay/api";
+import type { Lease, Pod } from "@patchbay/api/kubernetes";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { install, parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles } from "@patchbay/os";

@@ -2,13 +2,8 @@
 // Duration of one hotplug through the whole product, by phase, from the request to the guest's own line.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import {
-  names,
-  PODS,
-  VIRTUAL_MACHINE_INSTANCES,
-  type Pod,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, PODS, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import {
   createCache,
   createKubeClient,

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import {

@@ -2,10 +2,10 @@
 // virt-handler's loop over one VM with a false libvirt: its actions, logs and writes.
 import {
   VIRTUAL_MACHINE_INSTANCES,
-  type KubeObject,
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { keyOf, type EventRecorder } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import type { Cache, Change, HypervisorAddress, Launchers, Store } from "@patchbay/core/interfaces";

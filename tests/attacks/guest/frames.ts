@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames built byte by byte, and a guest that sends them past its own kernel.
-import { parseIp } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import { run } from "@patchbay/support";
 
 type Hex = string;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pull secret whose host patterns are costly to match.
-import type { Secret } from "@patchbay/api";
+import type { Secret } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { credentialsFor } from "../../../packages/standalone/node-runtime/src/images/credentials.ts";
 

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Container, Pod } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { archiveDirectory } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { eventually } from "@patchbay/support";

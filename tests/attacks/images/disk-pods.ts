@@ -3,7 +3,8 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { names, type Container, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { type RuntimeMachine } from "../../contract/node-runtime/machine.ts";
 import { addImage, scriptPod } from "../containers/pod-machine.ts";
 

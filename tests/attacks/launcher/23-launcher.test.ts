@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import {
   IMAGES_MS,

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tenant's pod that claims to be the launcher of another tenant's VMI.
-import {
-  names,
-  PODS,
-  VIRTUAL_MACHINES,
-  type Pod,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, PODS, VIRTUAL_MACHINES, type VirtualMachineInstance } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
 import type { KubeClient } from "@patchbay/kube";
 import { eventually } from "@patchbay/support";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ambiguous objects that two components could read differently.
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { podProblems } from "../../../packages/standalone/node-runtime/src/policy/pod-policy.ts";
 import { type Harness, startHarness } from "../../contract/apiserver/harness.ts";

@@ -4,15 +4,13 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmdirSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  names,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  type Pod,
-  type StorageClass,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, names } from "@patchbay/api";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  StorageClass,
+} from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import { type Note } from "@patchbay/kube";
 import { createClaimDisk, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The error of a containerd before 2.1 for an image mount: a directory without a name. On this text the launcher pod is
 // recreated with copied images. Needs root, containerd, runc and CNI's plugins.
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { hasMissingImage } from "@patchbay/core/vm";
 import { messageOf } from "@patchbay/base";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";

@@ -3,7 +3,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { EVENTS, PODS, type Pod } from "@patchbay/api";
+import { EVENTS, PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { startApiServer } from "@patchbay/apiserver";
 import {
   createCache,

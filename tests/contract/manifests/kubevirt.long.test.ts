@@ -2,7 +2,8 @@
 // KubeVirt users' manifests, some misspelled: the replies of the API server and virt-controller.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { EVENTS, VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
+import { EVENTS, VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { findSyncError } from "@patchbay/core/status";
 import { keyOf, type KubeClient } from "@patchbay/kube";
 import { eventually } from "@patchbay/support";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl renders the folders like the command line.
 import { join } from "node:path";
-import { names, type KubeObject } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { parseManifests, readManifests, withSettings } from "@patchbay/manifests";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { expect, test } from "vitest";

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type ResourceType,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { KubeClient } from "@patchbay/kube";
 import { eventually } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";

@@ -2,12 +2,9 @@
 // VMs on plugins that cannot set a MAC, and unplug of a NIC that the pod's runtime created.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  names,
-  printNetworkStatus,
-  VIRTUAL_MACHINE_INSTANCES,
-  type ObjectMeta,
-} from "@patchbay/api";
+import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import { printNetworkStatus } from "@patchbay/api/annotations";
+import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { createCni, findNetworkStatus } from "@patchbay/cni";
 import { createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";

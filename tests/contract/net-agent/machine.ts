@@ -4,16 +4,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { names, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import {
-  names,
-  NETWORK_ATTACHMENT_DEFINITIONS,
   parseNetworkStatus,
-  PODS,
   parseAttachmentErrors,
   type NetworkStatus,
-  type Pod,
   type AttachmentErrors,
-} from "@patchbay/api";
+} from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";

@@ -7,9 +7,9 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   VIRTUAL_MACHINE_INSTANCES,
-  type KubeObject,
   type NodeProblem,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { eventually, run } from "@patchbay/support";
 import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -5,8 +5,8 @@ import {
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   type ClusterTenantPolicy,
-  type KubeObject,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { eventually, run } from "@patchbay/support";
 import { CUSTOM_RESOURCE_DEFINITIONS } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";

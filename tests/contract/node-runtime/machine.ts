@@ -15,7 +15,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { names, type Container, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import {
   archiveDirectory,
   fullReference,

@@ -2,7 +2,7 @@
 // An API server, a node that serves logs and streams from a real containerd, and kubectl as a client.
 import { join } from "node:path";
 import { writeFileSync } from "node:fs";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createExecPrograms } from "@patchbay/cri";
 import { createClock, createFiles } from "@patchbay/os";
 import { type Authority, issueCertificate } from "@patchbay/pki";

@@ -3,7 +3,8 @@
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { names, type NetworkStatus } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import { collectIfaceFacts, expectedWirings, withWired, type ServedNic } from "@patchbay/core/nics";
 import { EMPTY_VIEW } from "@patchbay/core/guest";
 import { createProcessRunner } from "@patchbay/os";

@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseIp, printAddress } from "@patchbay/api";
+import { parseIp, printAddress } from "@patchbay/api/values";
 import { run } from "@patchbay/support";
 
 /** udhcpc's results by its variable names; source: busybox, udhcpc. */

@@ -10,13 +10,12 @@ import {
   EVENTS,
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
-  parseAttachmentErrors,
-  parseNetworkStatus,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
-  type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { parseAttachmentErrors, parseNetworkStatus } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import type { KubeClient } from "@patchbay/kube";

@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { parseJson } from "@patchbay/api";
+import { parseJson } from "@patchbay/api/json";
 import { eventually, executableOf, type ProgramName } from "@patchbay/support";
 
 /** Time to load a program on a busy machine. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { once } from "node:events";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
-import type { StatusBody } from "@patchbay/api";
+import type { StatusBody } from "@patchbay/api/kubernetes";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate, type CertificateUsage } from "@patchbay/pki";
 import { createFakePacketCaptures } from "@patchbay/podnet/testing";

@@ -3,7 +3,8 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { names, type PersistentVolume } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { PersistentVolume } from "@patchbay/api/kubernetes";
 import { eventually } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Debugging a pod: its log, exec, and its probes.
-import { names, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CHANGE_MS, machine } from "../machine.ts";

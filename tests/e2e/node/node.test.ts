@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machine's node object: readiness and description.
 import { hostname } from "node:os";
-import type { KubeNode } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { machine } from "../machine.ts";

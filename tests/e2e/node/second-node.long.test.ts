@@ -3,7 +3,7 @@
 // and it is removed without leftovers.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { KubeNode } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { FEW_PORTS, SecondNode, vmiManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { tracesOf } from "../inventory.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An in-memory API server with the semantics that the loops need: watches, generations, finalizers, and garbage
 // collection.
-import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } from "@patchbay/api";
+import { PODS, VIRTUAL_MACHINE_INSTANCES, type ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, isEqual } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/interfaces";

@@ -6,11 +6,11 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { noteCalls } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";

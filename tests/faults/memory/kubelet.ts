@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scheduler, kubelets and container runtimes of all nodes: pods get a node, a sandbox and a launcher, and end.
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { KubeClient } from "@patchbay/kube";
 import { Pending } from "../life.ts";
 import type { TestNode } from "./node.ts";

@@ -5,13 +5,9 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  names,
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  parseNetworkStatus,
-  PODS,
-  type Pod,
-} from "@patchbay/api";
+import { names, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
+import { parseNetworkStatus } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import { createCache, createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { install, parseManifests, readManifests } from "@patchbay/manifests";

@@ -8,9 +8,9 @@ import {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   VALIDATING_WEBHOOKS,
-  type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { KubeClient } from "@patchbay/kube";
 import {
   buildConditions,

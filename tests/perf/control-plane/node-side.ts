@@ -2,18 +2,17 @@
 // A node that only writes its agents' reports: pods run with their requested NICs, and guests attach and release
 // devices immediately. One write per report.
 import {
-  findController,
   names,
   NODES,
-  parseNetworks,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   type Attachment,
   type Iface,
   type IfaceStatus,
-  type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import { findController, type Pod } from "@patchbay/api/kubernetes";
 import {
   createCache,
   createQueue,

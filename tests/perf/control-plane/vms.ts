@@ -4,10 +4,10 @@ import { setTimeout as pass } from "node:timers/promises";
 import {
   names,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An in-memory API server with Patchbay's kinds and roles, and clients of it, for tests of whole components.
-import { customResourceDefinitions, type KubeObject, type ResourceType } from "@patchbay/api";
+import { customResourceDefinitions, type ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { startApiServer } from "@patchbay/apiserver";
 import { createKubeClient, type KubeClient, type KubeConfig } from "@patchbay/kube";
 import { applyManifests, parseManifests, readManifests } from "@patchbay/manifests";

@@ -3,11 +3,11 @@
 import type {
   Iface,
   Network,
-  Pod,
   VirtualMachine,
   VirtualMachineInstance,
   VmiStatus,
 } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 
 /** NICs by short form: name of the iface, and network or options. */
 export interface NicSketch {

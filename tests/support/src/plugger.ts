@@ -4,9 +4,9 @@ import { join } from "node:path";
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type JsonPatchOperation,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import {
   createCache,
   createKubeClient,

@@ -2,7 +2,7 @@
 // Calls of a container runtime to patchbay as its CNI plugin, and the errors that it answers with. Pure. Source: CNI
 // SPEC 1.1 sections 2 and 5; Multus pkg/server/api Request
 import { fileURLToPath } from "node:url";
-import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";
 import { AppError, isAppError, messageOf, findRetryRule } from "@patchbay/base";
 import { isKnownVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records bridges that plugins created on this node, so that `patchbay down` removes these and no others.
-import { isJsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { findAbsentBridges, findCreatedBridges, type CreatedBridge } from "@patchbay/core/nics";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Cni, Files, Link, NetworkConfigList } from "@patchbay/core/interfaces";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network configurations in files of the node. A NetworkAttachmentDefinition without `spec.config` refers to the file
 // whose network has its name. Source: NPWG 1.3 section 3.4.1; network-attachment-definition-client, cniconfig.go
-import { isJsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { textProblem } from "./formats.ts";

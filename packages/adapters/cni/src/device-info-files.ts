@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device information from device plugins and CNI plugins, in files of the node. Source: NPWG device information 1.1.0
 // sections 4 and 5; network-attachment-definition-client, cniconfig.go
-import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { AttachmentName, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 

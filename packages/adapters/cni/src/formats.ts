@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats of CNI and of the annotation `network-status`: network configurations, and results of all versions.
 // Source: CNI SPEC 1.1 sections 1 and 5; NPWG 1.3 section 5
-import {
-  isJsonObject,
-  parseJson,
-  type JsonObject,
-  type Cause,
-  parseIp,
-  type NetworkStatus,
-} from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import type { Cause } from "@patchbay/api/kubernetes";
+import { parseIp } from "@patchbay/api/values";
 import { messageOf } from "@patchbay/base";
 import type { CniResult, NetworkConfigList } from "@patchbay/core/interfaces";
 import { findNewestVersion, VERSION_WHEN_ABSENT, isAtLeast } from "./version.ts";

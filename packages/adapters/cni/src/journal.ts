@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Journal of attachments on disk, written before a plugin runs, because afterwards the node does not reveal what was
 // begun.
-import { isJsonObject, parseJson, type JsonObject, type NetworkSelection } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type {
   AttachmentRequest,

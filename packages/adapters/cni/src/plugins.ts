@@ -2,7 +2,8 @@
 // Runs CNI plugins: ADD, DEL, CHECK, STATUS and GC of the plugins of a list, each with a deadline.
 // Source: CNI SPEC 1.1 sections 2 and 3
 import pLimit from "p-limit";
-import { isJsonObject, parseJson, parseIp } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
+import { parseIp } from "@patchbay/api/values";
 import { AppError, isAppError } from "@patchbay/base";
 import type {
   AttachmentRequest,

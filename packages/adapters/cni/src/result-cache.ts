@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attachments that container runtimes made, from the cache of libcni. Source: CNI libcni/api.go, "cache"
-import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type {
   AttachmentName,
   AttachmentRequest,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CNI versions. Source: CNI SPEC 1.1 section 1, "Version considerations"
-import { isJsonObject } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
 
 /** Oldest first. Source: CNI SPEC 1.1 "Released versions" */
 const KNOWN_VERSIONS: readonly string[] = [

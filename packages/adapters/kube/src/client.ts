@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, messageOf } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import type { Observable } from "rxjs";

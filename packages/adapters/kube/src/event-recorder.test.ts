@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeEvent, KubeObject } from "@patchbay/api";
+import type { KubeEvent, KubeObject } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";

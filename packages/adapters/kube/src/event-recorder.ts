@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records Kubernetes events, and counts repeats in one event.
-import { EVENTS, type KubeEvent, type KubeObject } from "@patchbay/api";
+import { EVENTS } from "@patchbay/api";
+import type { KubeEvent, KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import { createTokenBuckets, type TokenBuckets } from "./pace/backoff.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { LEASES, apiVersionOf, type Lease } from "@patchbay/api";
+import { LEASES, apiVersionOf } from "@patchbay/api";
+import type { Lease } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { decideClaim, buildHeldLease, findHolder, buildReleasedLease } from "./leader-election.ts";
 

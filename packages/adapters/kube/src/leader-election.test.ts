@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several processes and one Lease, with a clock of their own.
-import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
+import { LEASES, NODES } from "@patchbay/api";
+import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import { createFakeCache, createFakeStore, type FakeCache } from "@patchbay/kube/testing";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leader election by a Lease, and a store that only the leader may write to.
-import { apiVersionOf, type Lease, LEASES } from "@patchbay/api";
+import { apiVersionOf, LEASES } from "@patchbay/api";
+import type { Lease } from "@patchbay/api/kubernetes";
 import { AppError, isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Cache, CallOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";

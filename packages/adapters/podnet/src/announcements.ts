@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames that announce a guest's new location: RARP as QEMU sends it, and ARP and neighbor advertisements as a guest
 // sends them.
-import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api";
+import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api/values";
 import type { AnnouncedNic } from "@patchbay/core/interfaces";
 import { addressBytes } from "./netlink/rtnetlink.ts";
 import { macBytes } from "./netlink/message.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves DHCP and router advertisements to one guest NIC with dnsmasq, in the pod's network namespace and isolated as
 // a user of its own.
-import { parseIp, printAddress } from "@patchbay/api";
+import { parseIp, printAddress } from "@patchbay/api/values";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NicRoute, ServedNic } from "@patchbay/core/nics";
 import type {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of a pod's network namespace: reads them, wires taps, and applies changes with rtnetlink.
-import { parseIp } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { Netlink, NetnsHandle, PodNetwork, PodView } from "@patchbay/core/interfaces";
 import {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { normalizeMac, parseIp } from "@patchbay/api";
+import { normalizeMac, parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import { findIpv6Gateway, type RememberedAddresses } from "@patchbay/core/nics";
 import type {

@@ -4,13 +4,13 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
-  type JsonPatchOperation,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import type { Reflection, RawRequest, RawResponse } from "@patchbay/kube";
 import {

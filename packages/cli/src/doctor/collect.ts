@@ -11,7 +11,6 @@ import {
   DAEMON_SETS,
   DEPLOYMENTS,
   EVENTS,
-  isJsonObject,
   KUBEVIRTS,
   LEASES,
   MUTATING_WEBHOOKS,
@@ -19,17 +18,16 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   isDataplaneEnabled,
-  parseJson,
   PODS,
   usesEmulation,
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type JsonObject,
-  type KubeObject,
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf } from "@patchbay/base";
 import { createFiles, readSelinux } from "@patchbay/os";
 import { describeMachine } from "@patchbay/supervisor";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about an installation that the doctor's checks use.
+import type { NetworkAttachmentDefinition, VirtualMachineInstance } from "@patchbay/api";
 import type {
   ApiService,
   DaemonSet,
@@ -7,11 +8,9 @@ import type {
   KubeEvent,
   KubeNode,
   Lease,
-  NetworkAttachmentDefinition,
   Pod,
-  VirtualMachineInstance,
   WebhookConfiguration,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import type { Selinux } from "@patchbay/os";
 import type { MachineProcesses } from "@patchbay/supervisor";
 import type { Observed } from "./finding.ts";

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseTime, printTime } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
-import {
-  names,
-  type KubeEvent,
-  type KubeNode,
-  type Lease,
-  type Pod,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import type { KubeEvent, KubeNode, Lease, Pod } from "@patchbay/api/kubernetes";
 import { healthyFacts } from "./testing.ts";
 import type { Facts } from "./facts.ts";
 import { judgeNetworks } from "./checks/networks.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { Reflection } from "@patchbay/kube";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createClock } from "@patchbay/os";

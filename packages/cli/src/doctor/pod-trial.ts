@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a test pod with the launchers' image and user, because nothing else shows that the node can start pods.
 import { randomUUID } from "node:crypto";
-import { apiVersionOf, names, PODS, type Pod } from "@patchbay/api";
+import { apiVersionOf, names, PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { Reflection } from "@patchbay/kube";
 
 import type { Session } from "../session.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts of an installation without faults, for tests.
-import { names, type KubeNode, type Lease } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
 import type { Facts } from "./facts.ts";
 

@@ -5,9 +5,9 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Clock } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 

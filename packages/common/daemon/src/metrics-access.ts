@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authorization of metrics readers: the API server authenticates the bearer of a token and checks its roles.
 import { createHash } from "node:crypto";
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Clock } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 

@@ -2,12 +2,8 @@
 // Do the manifests grant what they should, and no more than can be said in words?
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import {
-  customResourceDefinitions,
-  type KubeObject,
-  names,
-  type ResourceType,
-} from "@patchbay/api";
+import { customResourceDefinitions, names, type ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";

@@ -2,7 +2,8 @@
 // Reads and parses manifests, which `kubectl apply -k` accepts too.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import type { Files, Store } from "@patchbay/core/interfaces";
 import { parseAllDocuments } from "yaml";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pods does a cluster run, as whom, and with what of the node? A table, so that a change of it is seen.
-import { names, type KubeObject } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "./manifests.ts";

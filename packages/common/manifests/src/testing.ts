@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation of roles and bindings for tests of the rights of accounts.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isRole, type Rule } from "./types.ts";
 
 interface Binding extends KubeObject {

@@ -5,7 +5,6 @@ import {
   apiVersionOf,
   DAEMON_SETS,
   DEPLOYMENTS,
-  type KubeObject,
   MUTATING_WEBHOOKS,
   NAMESPACES,
   type ResourceType,
@@ -13,6 +12,7 @@ import {
   STORAGE_CLASSES,
   VALIDATING_WEBHOOKS,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 
 const RBAC = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: false } as const;

@@ -4,15 +4,17 @@
 import {
   names,
   networkConfigOf,
-  parseNetworks,
-  parseNetworkStatus,
-  printNetworkStatus,
-  validateVmiSpec,
-  type NetworkStatus,
-  type Pod,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import {
+  parseNetworks,
+  parseNetworkStatus,
+  printNetworkStatus,
+  type NetworkStatus,
+} from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
+import { validateVmiSpec } from "@patchbay/api/validate";
 import type { NicFacts } from "@patchbay/domain";
 import { aVm, type NicSketch } from "@patchbay/support";
 import fc from "fast-check";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where Patchbay does as KubeVirt does in the launcher, and where it differs on purpose.
-import { names, networkConfigOf, validateVmiSpec, type VmiSpec } from "@patchbay/api";
+import { names, networkConfigOf, type VmiSpec } from "@patchbay/api";
+import { validateVmiSpec } from "@patchbay/api/validate";
 import { printDomain, type DomainFacts } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
 import { aVmi, type NicSketch } from "@patchbay/support";

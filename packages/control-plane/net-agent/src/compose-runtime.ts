@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wires up the server for the container runtime, if flags enable it. No decisions.
-import { names, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { PLUGIN_PROGRAM } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";
 import { installProgram } from "@patchbay/os";

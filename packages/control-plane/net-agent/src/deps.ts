@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependencies of the loop over pods.
-import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
+import type { NetworkAttachmentDefinition } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { DefinitionFiles, DeviceInfoFiles, Journal, ResultCache } from "@patchbay/cni";
 import type { AgentMode } from "@patchbay/core/nics";
 import type { AppError, KeyedMutex, Clock, Logger } from "@patchbay/base";

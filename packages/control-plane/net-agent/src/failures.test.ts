@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AttachmentError } from "@patchbay/api";
+import type { AttachmentError } from "@patchbay/api/annotations";
 import { AppError, minRetryDelayMs } from "@patchbay/base";
 import type { Step } from "@patchbay/kube";
 import { expect, test } from "vitest";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backoff and reports of failed attachment steps, also when the agent's own writes wake the pod or plugins vary their messages.
-import type { AttachmentError } from "@patchbay/api";
+import type { AttachmentError } from "@patchbay/api/annotations";
 import { isAppError, type Clock } from "@patchbay/base";
 import { reasonOf, messageWithAdvice } from "@patchbay/core/reasons";
 import {

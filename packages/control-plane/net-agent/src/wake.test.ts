@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { names, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
+import { names, type NetworkAttachmentDefinition } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import { serializeInputs, BY_NETWORK, listRequestedNetworks, wakePods } from "./wake.ts";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pods to reconcile after a change of a pod, a network or the policy.
-import { names, parseNetworks, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
+import { names, type NetworkAttachmentDefinition } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { CurrentPolicy } from "./policy.ts";

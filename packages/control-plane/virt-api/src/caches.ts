@@ -12,10 +12,10 @@ import {
   VIRTUAL_MACHINES,
   type KubeVirt,
   type NetworkAttachmentDefinition,
-  type ObjectMeta,
   type VirtualMachine,
   type VmiSpec,
 } from "@patchbay/api";
+import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { LIVE_MIGRATABLE } from "@patchbay/core/status";
 import { hasVm } from "@patchbay/core/vm";
 import { listLauncherNames } from "@patchbay/core/migration";

@@ -4,7 +4,8 @@ import { Socket } from "node:net";
 import { expect, test, beforeEach } from "vitest";
 import { ClientAuthority } from "@patchbay/daemon";
 import { findRemoteUser, createPodNodeLookup } from "./http/calls.ts";
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 
 /** An authority that accepts every client or none. */

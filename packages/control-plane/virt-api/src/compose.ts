@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  type KubeObject,
   type ResourceType,
   configVersionOf,
   DATA_VOLUMES,
   evictionStrategyOf,
   networkConfigOf,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Logger, KeyedMutex } from "@patchbay/base";
 import {
   type KubeClient,

@@ -2,14 +2,13 @@
 // Lookup of NetworkAttachmentDefinitions, and which users may use those of other namespaces.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
-  type KubeObject,
-  type NadName,
   type ResourceType,
-  parseNadName,
   names,
   type Network,
   type VmiSpec,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
+import { type NadName, parseNadName } from "@patchbay/api/values";
 import type { Store } from "@patchbay/core/interfaces";
 import type { User } from "./http/calls.ts";
 import { nearestName } from "@patchbay/base";

@@ -4,7 +4,6 @@
 import {
   isAbsent,
   names,
-  parseNetworks,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -12,6 +11,7 @@ import {
   type VirtualMachine,
   type VmiSpec,
 } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
 import { ifacesOf, networksOf } from "@patchbay/core/nics";
 import { launcherPodName } from "@patchbay/core/migration";
 import { aVm, type NicSketch } from "@patchbay/support";

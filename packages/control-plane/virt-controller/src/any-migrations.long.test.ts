@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random requests, cancels, stops, plugs, rejections, ends and lost events in random order: the pod with the guest is
 // never deleted, and finally one pod remains, on the VMI's node, with the NICs that were requested last.
-import {
-  isMigrationFinal,
-  names,
-  parseNetworks,
-  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
-  type Pod,
-} from "@patchbay/api";
+import { isMigrationFinal, names, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { ifacesOf } from "@patchbay/core/nics";
 import { openMigration } from "@patchbay/core/migration";
 import fc from "fast-check";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The complete virt-controller against an API server; the test acts as the node.
-import { KUBEVIRTS, names, parseNetworks, type Pod, type VirtualMachine } from "@patchbay/api";
+import { KUBEVIRTS, names, type VirtualMachine } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { findSyncError } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -3,7 +3,6 @@
 import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,
-  findController,
   configVersionOf,
   evictionStrategyOf,
   KUBEVIRTS,
@@ -16,17 +15,20 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeNode,
-  type KubeObject,
   type KubeVirt,
   type MigrationPolicy,
   type NetworkAttachmentDefinition,
-  type PersistentVolumeClaim,
-  type Pod,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import {
+  findController,
+  type KubeNode,
+  type KubeObject,
+  type PersistentVolumeClaim,
+  type Pod,
+} from "@patchbay/api/kubernetes";
 import { listClaimNames, listNetworkNames, trimLauncher } from "@patchbay/core/vm";
 import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
 import { isNodeUnresponsive, isSchedulable, trimDefinition, trimNode } from "@patchbay/core/node";

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependencies of the loop.
 import type {
-  KubeNode,
   KubeVirt,
   MigrationPolicy,
   NetworkAttachmentDefinition,
-  PersistentVolumeClaim,
-  Pod,
   VirtualMachine,
   VirtualMachineInstance,
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { KubeNode, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import type { StepFailure } from "@patchbay/core/status";
 import type { KeyedMutex, Clock, Logger } from "@patchbay/base";
 import type { EventRecorder, MutationCache, StepBackoff, Reader } from "@patchbay/kube";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detection of image volume support.
-import { names, PODS, type Pod } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";

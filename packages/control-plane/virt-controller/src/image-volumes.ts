@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detects whether the API server supports image volumes. Servers before Kubernetes 1.31 drop them, and later ones may reject them.
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { hasImageVolume } from "@patchbay/core/vm";
 import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";

@@ -5,9 +5,9 @@ import {
   PODS,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type MigrationState,
-  type Pod,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { launcherPodName } from "@patchbay/core/migration";
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";

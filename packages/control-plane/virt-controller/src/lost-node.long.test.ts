@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lost node: status of its VMs, and their restart on another node, against an API server.
-import { NODES, type KubeNode, type RunStrategy } from "@patchbay/api";
+import { NODES, type RunStrategy } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { useStage } from "./testing/component-environment.ts";

@@ -2,13 +2,13 @@
 // Requests during a migration happen once afterwards; the target pod has the guest's interfaces.
 import {
   names,
-  parseNetworks,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   type IfaceStatus,
-  type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { Migrating, podNicAt } from "./testing/migrating.ts";
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services for networks of VMs, against an API server; the test acts as the node.
-import {
-  ENDPOINT_SLICES,
-  names,
-  NETWORK_ATTACHMENT_DEFINITIONS,
-  SERVICES,
-  type EndpointSlice,
-} from "@patchbay/api";
+import { ENDPOINT_SLICES, names, NETWORK_ATTACHMENT_DEFINITIONS, SERVICES } from "@patchbay/api";
+import type { EndpointSlice } from "@patchbay/api/kubernetes";
 import { pointerToken } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";

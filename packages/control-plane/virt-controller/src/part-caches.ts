@@ -7,13 +7,12 @@ import {
   INSTANCETYPES,
   names,
   PREFERENCES,
-  type ControllerRevision,
   type Instancetype,
-  type KubeObject,
   type Preference,
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
+import type { ControllerRevision, KubeObject } from "@patchbay/api/kubernetes";
 import { findMatcher, PARTS, findPartType, findUsedRevision } from "@patchbay/core/instancetype";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";

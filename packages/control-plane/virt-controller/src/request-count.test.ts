@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of virt-controller for a plug and an unplug, by kind. virt-api adds one for each.
-import type { IfaceStatus, JsonPatchOperation } from "@patchbay/api";
+import type { IfaceStatus } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import { eventually } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { useStage } from "./testing/component-environment.ts";

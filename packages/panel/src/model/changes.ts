@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pending changes, and their requests to the API server. Pure.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { locateNics } from "@patchbay/core/nics";
 import { newVmObjects, type NewVm } from "./new-vm.ts";
 import type { VmObjects } from "./nic/plug.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeEvent } from "@patchbay/api";
+import type { KubeEvent } from "@patchbay/api/kubernetes";
 import { long, short } from "./shown.ts";
 
 export interface EventRow {

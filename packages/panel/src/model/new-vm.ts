@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects of a new VM, like those of `patchbay create vm`. Pure.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { stringify } from "yaml";
 
 export interface NewVm {

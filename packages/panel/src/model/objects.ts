@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type {
-  KubeObject,
   NetworkAttachmentDefinition,
   VirtualMachine,
   VirtualMachineInstance,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 
 export type Watched = "vms" | "vmis" | "networks";
 

@@ -32,7 +32,8 @@ import {
   type MachineIdentity,
 } from "./node/machine.ts";
 import { computePodQuota } from "./node/status.ts";
-import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
+import { NODES, PODS } from "@patchbay/api";
+import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 import { buildLayout } from "@patchbay/containerd";
 import {
   createContainerRuntime,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composition of caches, loops, the kernel's table and the name server.
 import { randomInt } from "node:crypto";
-import type { Service } from "@patchbay/api";
+import type { Service } from "@patchbay/api/kubernetes";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createQueue, done, keyOf, printKey, runReconciler, waitForCaches } from "@patchbay/kube";
 import { createFiles, createProcessRunner } from "@patchbay/os";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The caches, and which Services a change concerns.
-import type { Endpoints, EndpointSlice, KubeObject, Pod, Service } from "@patchbay/api";
+import type { Endpoints, EndpointSlice, KubeObject, Pod, Service } from "@patchbay/api/kubernetes";
 import { copyJson, createFakeCache } from "@patchbay/kube/testing";
 import type { KubeClient } from "@patchbay/kube";
 import { createSilentLogger } from "@patchbay/telemetry";

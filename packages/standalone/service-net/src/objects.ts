@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches of the API server's objects, and the Services that a change concerns.
-import {
-  ENDPOINT_SLICES,
-  ENDPOINTS,
-  PODS,
-  SERVICES,
-  type Endpoints,
-  type EndpointSlice,
-  type KubeObject,
-  type Pod,
-  type Service,
-} from "@patchbay/api";
+import { ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES } from "@patchbay/api";
+import type { Endpoints, EndpointSlice, KubeObject, Pod, Service } from "@patchbay/api/kubernetes";
 import { omitUndefined, type Logger } from "@patchbay/base";
 import { findServiceKey } from "@patchbay/core/services";
 import {

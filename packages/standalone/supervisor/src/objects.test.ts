@@ -5,9 +5,9 @@ import {
   ENDPOINTS,
   KUBEVIRTS,
   names,
-  type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import { ensureKinds, ensureKubeVirt, ensureVirtApi } from "./objects.ts";

@@ -14,9 +14,9 @@ import {
   PODS,
   PREFERENCES,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
-  type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import {
   buildConditions,
   applyManifests,

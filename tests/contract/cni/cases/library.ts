@@ -2,7 +2,8 @@
 // Rows about definitions and plugin calls.
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { names, parseNetworks } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
 import { createCni, createJournal, parseNetworkConfig, type JournalRow } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/base";
 import { createProcessRunner } from "@patchbay/os";

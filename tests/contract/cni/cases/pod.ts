@@ -5,7 +5,7 @@ import {
   type NetworkSelection,
   type NetworkStatus,
   type NetworksAnnotation,
-} from "@patchbay/api";
+} from "@patchbay/api/annotations";
 import { buildNetworkStatuses } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import {

@@ -2,7 +2,7 @@
 // The annotation `k8s.v1.cni.cncf.io/networks` exactly as virt-controller writes it. Pure. Sources: KubeVirt v1.0
 // pkg/virt-controller/services/multus_annotations.go, v1.9 pkg/network/pod/annotations/generator.go,
 // pkg/network/multus.
-import type { NetworkStatus } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import {
   hashedScheme,
   isAbsent,

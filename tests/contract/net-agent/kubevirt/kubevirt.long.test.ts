@@ -3,7 +3,7 @@
 // several versions, on real namespaces with real plugins.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { NetworkStatus } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "../machine.ts";

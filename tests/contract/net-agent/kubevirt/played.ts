@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated KubeVirt beside net-agent: virt-controller's and virt-handler's actions on one VM, each step on request.
-import {
-  names,
-  parseNetworkStatus,
-  PODS,
-  VIRTUAL_MACHINE_INSTANCES,
-  type Pod,
-} from "@patchbay/api";
+import { names, PODS, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import { parseNetworkStatus } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { Sandbox } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import type { AgentMachine } from "../machine.ts";

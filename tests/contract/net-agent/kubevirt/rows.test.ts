@@ -2,7 +2,7 @@
 // KubeVirt's own tables validate the simulated KubeVirt.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { NetworkStatus } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import { expect, test } from "vitest";
 import {
   annotationOfLive,

@@ -2,7 +2,7 @@
 // A VMI as KubeVirt's controllers read it, with KubeVirt's NIC names. Pure; all of it is KubeVirt's. Source: KubeVirt
 // pkg/network/namescheme/networknamescheme.go, pkg/network/vmispec.
 import { createHash } from "node:crypto";
-import type { NetworkStatus } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 
 /** Of `spec.domain.devices.interfaces`. */
 export interface PlayedIface {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims with the program node-runtime, a real API server, a real containerd and this machine's disk.
 import { existsSync, readdirSync } from "node:fs";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Body } from "../../apiserver/harness.ts";

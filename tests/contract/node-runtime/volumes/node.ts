@@ -4,7 +4,8 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { names, PODS, type Pod } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import {
   createCache,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The creation request of `kubectl apply`. Source: kubectl apply, --validate=strict.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 const NAMESPACE = "default";

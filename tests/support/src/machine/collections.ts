@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of collections by the short names of their kinds.
+import type { DataVolume, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import type {
-  DataVolume,
   KubeNode,
   KubeObject,
   Lease,
   PersistentVolume,
   PersistentVolumeClaim,
   Pod,
-  VirtualMachine,
-  VirtualMachineInstance,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 
 const DEFAULT = "namespaces/default";
 const KUBEVIRT = "/apis/kubevirt.io/v1";

@@ -3,13 +3,8 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import {
-  names,
-  type KubeObject,
-  type Pod,
-  type VirtualMachine,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
+import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import { ApiReader } from "./api-reader.ts";
 import { pathOf, type ObjectOf, type ShortKind, type StoryEvent } from "./collections.ts";
 import { creationOf } from "./apply.ts";

@@ -20,7 +20,7 @@ import {
   type Paths,
   type Settings,
 } from "@patchbay/supervisor/testing";
-import type { KubeNode } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner, readBootId } from "@patchbay/os";
 import { loadAuthority } from "@patchbay/pki";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime that only lists sandboxes, for tests that create network namespaces themselves.
-import { isJsonObject } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
 import type { Sandbox } from "@patchbay/core/interfaces";
 import { grpcError, ScriptedRuntime } from "./scripted-runtime.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exec plugins of a kubeconfig, which issue credentials. Source: client-go plugin/pkg/client/auth/exec
 import { execFile } from "node:child_process";
-import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError, messageOf } from "@patchbay/base";
 import { readEnvironment } from "./config.ts";
 

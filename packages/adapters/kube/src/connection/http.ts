@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP requests to an API server, with deadlines and errors.
-import { printGoJson } from "@patchbay/api";
+import { printGoJson } from "@patchbay/api/json";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 
 import type { Dispatcher } from "undici";

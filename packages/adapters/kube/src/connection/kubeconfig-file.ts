@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The current context of a kubeconfig, with its cluster and user. Source: client-go tools/clientcmd/api/v1
-import { isJsonObject, type JsonObject } from "@patchbay/api";
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 
 export interface Cluster {
   readonly name: string;

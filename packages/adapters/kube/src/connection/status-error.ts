@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isJsonObject, parseJson, type Cause, type StatusBody } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
+import type { Cause, StatusBody } from "@patchbay/api/kubernetes";
 import { AppError, type Details, type ErrorCode } from "@patchbay/base";
 
 export interface RequestDescription {

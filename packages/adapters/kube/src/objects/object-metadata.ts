@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { apiVersionOf, type KubeList, type KubeObject, type ResourceType } from "@patchbay/api";
+import { apiVersionOf, type ResourceType } from "@patchbay/api";
+import type { KubeList, KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import type {
   CallOptions,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records the calls of a store.
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Store, WriteOptions } from "@patchbay/core/interfaces";
 
 /** Wraps the store; `note` gets verb and resource of each call, for example `patch virtualmachines/status`. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type KubeObject, type Pod, PODS } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import type { Change } from "@patchbay/core/interfaces";
 import { describeCacheContract } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";

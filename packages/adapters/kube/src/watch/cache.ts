@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local copy of watched objects, with indexes.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 import type { Observable } from "rxjs";

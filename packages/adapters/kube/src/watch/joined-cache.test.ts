@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeClock } from "@patchbay/os/testing";
 import type { Cache } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";

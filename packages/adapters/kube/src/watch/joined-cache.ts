@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins two watches into one cache, because label selectors have no "or".
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { CONFIG_MAPS, type KubeObject, type Pod, PODS } from "@patchbay/api";
+import { CONFIG_MAPS, PODS } from "@patchbay/api";
+import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import {
   createFakeCache,
   createFakeStore,

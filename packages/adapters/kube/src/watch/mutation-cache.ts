@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that this process wrote but its caches have not received yet, so that decisions do not use older versions.
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Store } from "@patchbay/core/interfaces";
 import { parseVersion } from "../objects/object-metadata.ts";
 

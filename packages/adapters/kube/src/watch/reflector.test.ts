@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Pod, PODS } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists and watches the objects of a kind. A broken watch resumes where it was; a new list follows only if the server
 // no longer has that resource version.
-import { apiVersionOf, type KubeObject, type ObjectMeta, type ResourceType } from "@patchbay/api";
+import { apiVersionOf, type ResourceType } from "@patchbay/api";
+import type { KubeObject, ObjectMeta } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 
 import { Observable } from "rxjs";

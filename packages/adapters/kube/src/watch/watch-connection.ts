@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watch requests: one stream of events until the connection ends.
-import { isJsonObject, type KubeObject } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, messageOf, type Clock } from "@patchbay/base";
 
 import type { HttpClient, HttpRequest } from "../connection/http.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performs the steps of a plan in order, with backoff of failed steps. A failure blocks only the steps that depend on
 // it.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, minRetryDelayMs, type ErrorCode, type Logger } from "@patchbay/base";
 import { describeError, type StepFailure, type StepKind } from "@patchbay/core/status";
 import { keyOf, printKey } from "../objects/object-metadata.ts";

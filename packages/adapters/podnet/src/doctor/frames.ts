@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probe frames, and tests that recognize them and their answers by the random number in each. Source: RFC 826, RFC
 // 4861, RFC 7527, RFC 792, RFC 2131, RFC 9293
-import { parseIp } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import type { FrameChecksum, FrameTest } from "@patchbay/core/interfaces";
 import { internetChecksum, buildFrame, u16 } from "../announcements.ts";
 import { addressBytes } from "../netlink/rtnetlink.ts";

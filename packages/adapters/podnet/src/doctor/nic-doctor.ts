@@ -2,7 +2,7 @@
 // Diagnoses the path of a guest NIC: reads links and rules, and sends probes. Retains only where frames were captured
 // and which MAC answered.
 import { randomBytes } from "node:crypto";
-import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type {
   FixedEntry,
   FrameTrace,

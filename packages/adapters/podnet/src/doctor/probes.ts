@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probes of a NIC's path, each with the link and MAC to send it from. A MAC is used only on its own side, because
 // switches learn it.
-import { parseIp } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";
 import {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { parseIp } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import type {
   ForwardedPing,
   FrameTrace,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Surroundings of a path: fixed neighbor and forwarding entries, the node's default route, and filters that can drop
 // frames. Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
-import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type { FixedEntry, FixedNeighbor, FrameFilter, Place } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { queryForwarding, queryRoutes, dump, dumpRequest, LINKS } from "../netlink/queries.ts";

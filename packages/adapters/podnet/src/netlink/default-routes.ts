@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: rtnetlink(7); linux/rtnetlink.h
-import { parseIp } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type {
   DefaultRoute,

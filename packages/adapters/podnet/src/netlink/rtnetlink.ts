@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api";
+import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api/values";
 import type { NicAddresses, NicRoute } from "@patchbay/core/nics";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for the IPv6 packets that a guest may send. Details: docs/design/guest-traffic.md.
-import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api";
+import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api/values";
 import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, macDigits, rawNumber } from "./table.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules at a guest's tap that restrict what the guest may send. Details: docs/design/guest-traffic.md.
-import { type IpPrefix, toNetworkAddress, parseIp } from "@patchbay/api";
+import { type IpPrefix, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { SendGuard } from "@patchbay/core/nics";
 import { addDropCounters } from "./counters.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { normalizeMac } from "@patchbay/api";
+import { normalizeMac } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type {
   Files,

@@ -10,7 +10,7 @@ import type {
   ForwardingEntry,
 } from "../links.ts";
 import { hash } from "node:crypto";
-import { toLinkLocal, parseIp, printAddress } from "@patchbay/api";
+import { toLinkLocal, parseIp, printAddress } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
 

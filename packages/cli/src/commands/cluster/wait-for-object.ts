@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for a state of an object in the cluster.
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Context } from "../../command.ts";
 import type { Session } from "../../session.ts";

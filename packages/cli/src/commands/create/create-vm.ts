@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay create vm: creates a VM that boots from an image or a claim, or prints its manifest.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Context, Command } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of a new VM from the flags of `create vm` and the files that they name: disks, size, logins, MAC addresses.
-import { isNicMac, normalizeMac, type Matcher } from "@patchbay/api";
+import type { Matcher } from "@patchbay/api";
+import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import { stringify } from "yaml";
 import { randomBytes } from "node:crypto";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { validateVmChange } from "@patchbay/api";
+import { validateVmChange } from "@patchbay/api/validate";
 import { readDataVolume } from "@patchbay/core/vm";
 import { describe, expect, test } from "vitest";
 import { describeDisks } from "./create-vm.ts";

@@ -4,13 +4,11 @@ import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type Matcher,
-  type PersistentVolumeClaim,
   type ResourceType,
-  type Secret,
   type VirtualMachine,
 } from "@patchbay/api";
+import type { KubeObject, PersistentVolumeClaim, Secret } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { VOLUME_FLAGS, type NewVolume } from "./virtctl-flags.ts";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DataVolume, Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import type { DataVolume, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { listUsers } from "./users.ts";
 

@@ -4,16 +4,14 @@ import { join } from "node:path";
 import {
   DATA_VOLUMES,
   withCurrentFieldNames,
-  isPodFinished,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type DataVolume,
-  type KubeObject,
-  type Pod,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { isPodFinished, type KubeObject, type Pod } from "@patchbay/api/kubernetes";
 import { fullReference } from "@patchbay/containerd";
 import { isAppError } from "@patchbay/base";
 import { readDataVolume } from "@patchbay/core/vm";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of an interface's network and link.
-import { parseNadName, type JsonPatchOperation } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import { parseNadName } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import { ifacesOf, networksOf, locateNics } from "@patchbay/core/nics";
 

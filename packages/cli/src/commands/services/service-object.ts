@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Service that virtctl's `expose` creates. Pure. Source: KubeVirt v1.9 pkg/virtctl/expose.
-import {
-  names,
-  type Iface,
-  type Service,
-  type ServicePort,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, type Iface, type VirtualMachineInstance } from "@patchbay/api";
+import type { Service, ServicePort } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { toLabelValue } from "@patchbay/core/vm";
 

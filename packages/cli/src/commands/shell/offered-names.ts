@@ -6,9 +6,9 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { toIfaceRows } from "../../print/iface-rows.ts";

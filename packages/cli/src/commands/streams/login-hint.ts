@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hint how to log in to a guest, from its user data, or where these are if the user may not read them.
-import {
-  withCurrentFieldNames,
-  SECRETS,
-  type Secret,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { withCurrentFieldNames, SECRETS, type VirtualMachineInstance } from "@patchbay/api";
+import type { Secret } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import { findLogin } from "../../cloud-init/user-data.ts";

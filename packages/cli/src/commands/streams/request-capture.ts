@@ -3,7 +3,7 @@
 import { stdout } from "node:process";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { parseQuantity } from "@patchbay/api";
+import { parseQuantity } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import {
   CAPTURE,

@@ -2,7 +2,7 @@
 // Checks of the API server: its version, clock and kinds, the admission of virt-api, and certificates.
 import type { Facts, ServedApi, Trial, CertificateEnd } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
-import type { ApiService } from "@patchbay/api";
+import type { ApiService } from "@patchbay/api/kubernetes";
 import { printTime } from "@patchbay/kube";
 
 /** Oldest supported version. Source: docs/install.md */

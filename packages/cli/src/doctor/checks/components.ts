@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of Patchbay's pods or processes, and of the leader.
-import { names, type DaemonSet, type Deployment, type Lease } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { DaemonSet, Deployment, Lease } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
 import type { MachineProcesses, MachineProcess } from "@patchbay/supervisor";
 import { serverNowMs, type Facts } from "../facts.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks for objects that should have been deleted.
-import { isPodFinished, names, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";

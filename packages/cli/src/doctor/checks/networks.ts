@@ -3,9 +3,9 @@
 import {
   apiVersionOf,
   NETWORK_ATTACHMENT_DEFINITIONS,
-  type KubeEvent,
   type NetworkAttachmentDefinition,
 } from "@patchbay/api";
+import type { KubeEvent } from "@patchbay/api/kubernetes";
 import { REASONS } from "@patchbay/core/reasons";
 import type { Facts } from "../facts.ts";
 import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";

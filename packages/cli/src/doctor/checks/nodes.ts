@@ -3,7 +3,8 @@
 import type { Selinux } from "@patchbay/os";
 import { type Facts, serverNowMs } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
-import { names, type KubeNode, type Lease } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
 
 const SELINUX = "SELinux";

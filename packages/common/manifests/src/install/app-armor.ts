@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AppArmor profiles as annotations, for API servers before Kubernetes 1.30, which do not have the field. Later ones
 // warn about the annotations. Source: "Restrict a Container's Access to Resources with AppArmor" of Kubernetes.
-import { isJsonObject, parseJson, type JsonObject, type KubeObject } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isWorkload } from "./settings.ts";
 
 const FIELD_SINCE = { major: 1, minor: 30 };

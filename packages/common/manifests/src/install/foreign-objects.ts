@@ -6,9 +6,8 @@ import {
   NAMESPACES,
   names,
   VALIDATING_WEBHOOKS,
-  type KubeObject,
-  type WebhookConfiguration,
 } from "@patchbay/api";
+import type { KubeObject, WebhookConfiguration } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
 import { DEFINITIONS, findType } from "../types.ts";
 

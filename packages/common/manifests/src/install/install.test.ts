@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { JsonObject } from "@patchbay/api";
+import type { JsonObject } from "@patchbay/api/json";
 import { expect, test } from "vitest";
 import { specDifferences } from "./install.ts";
 

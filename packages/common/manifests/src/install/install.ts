@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Installs manifests like `kubectl apply`, without changing other installations.
-import {
-  isJsonObject,
-  type JsonObject,
-  type KubeObject,
-  MUTATING_WEBHOOKS,
-  type WebhookConfiguration,
-} from "@patchbay/api";
+import { MUTATING_WEBHOOKS } from "@patchbay/api";
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import type { KubeObject, WebhookConfiguration } from "@patchbay/api/kubernetes";
 import { AppError, isAppError, isEqual } from "@patchbay/base";
 import type { Store, WriteOptions } from "@patchbay/core/interfaces";
 import { buildConditions } from "../conditions.ts";

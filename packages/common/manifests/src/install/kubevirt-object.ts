@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The KubeVirt object with the cluster's settings. `install` creates it, so that users can patch settings.
-import { apiVersionOf, isJsonObject, KUBEVIRTS, names, type KubeObject } from "@patchbay/api";
+import { apiVersionOf, KUBEVIRTS, names } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import { DEFINITIONS } from "../types.ts";
 import type { ObjectResult } from "./install.ts";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DAEMON_SETS, names, type JsonObject, type KubeObject } from "@patchbay/api";
+import { DAEMON_SETS, names } from "@patchbay/api";
+import type { JsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";

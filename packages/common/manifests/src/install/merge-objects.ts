@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three-way merge of a DaemonSet or Deployment by a repeated `install`. Pure.
-import { isJsonObject, type JsonObject, type KubeObject, names, parseJson } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 import { POD_CREATION_FLAGS } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload } from "./settings.ts";

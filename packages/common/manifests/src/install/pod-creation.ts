@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes net-agent's DaemonSet, so that net-agent becomes the CNI plugin of the container runtimes. Pure.
-import { isJsonObject, names, type JsonObject, type KubeObject } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 
 const DAEMON_SET = "net-agent";
 /** Directory of net-agent's socket, on the host and in the pod. */

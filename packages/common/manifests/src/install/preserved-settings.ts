@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the settings of an existing installation. A repeated `install` preserves them unless its options override them.
-import { isJsonObject, type KubeObject } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";
 import { isPodCreation } from "./pod-creation.ts";

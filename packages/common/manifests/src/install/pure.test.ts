@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the manifests differs from cluster to cluster, and what stays of what is there?
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../manifests.ts";

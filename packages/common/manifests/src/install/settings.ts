@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings that differ by cluster: images, the kubelet's directory, and components that attach networks. Pure.
-import { isJsonObject, names, type KubeObject } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { withPodCreation } from "./pod-creation.ts";
 
 /** Settings of an installation. The manifests determine unset ones. */

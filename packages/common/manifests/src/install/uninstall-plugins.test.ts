@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pods of net-agent are told that their end is for good?
-import { names, PODS, type KubeObject } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createFiles } from "@patchbay/os";
 import { beforeEach, expect, test } from "vitest";

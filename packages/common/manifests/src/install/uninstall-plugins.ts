@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removal of net-agent from the container runtimes of all nodes when its pods end.
-import { names, PODS, type KubeObject } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";

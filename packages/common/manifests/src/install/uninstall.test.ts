@@ -7,8 +7,8 @@ import {
   customResourceDefinitions,
   NETWORK_ATTACHMENT_DEFINITIONS,
   names,
-  type KubeObject,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";

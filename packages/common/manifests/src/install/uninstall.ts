@@ -5,9 +5,9 @@ import {
   names,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import type { ListOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { SEPARATE_TYPES, DEFINITIONS, TYPES } from "../types.ts";

@@ -29,8 +29,8 @@ const PLAIN_KEYWORDS = [
 ] as const;
 
 /**
- * Key pattern of maps, the only one that a structural schema supports. Source: TypeBox `Type.Record(Type.String(),
- * ...)`.
+ * Key pattern of maps, the only one that a structural schema supports.
+ * Source: TypeBox `Type.Record(Type.String(), ...)`.
  */
 const ANY_KEY = "^.*$";
 

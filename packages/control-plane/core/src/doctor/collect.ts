@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts known about an interface before its path is probed, and what to probe.
 import { findByName } from "../nics/nics.ts";
-import { parseIp, type VirtualMachineInstance } from "@patchbay/api";
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import { isIpv6LinkLocal, defaultRouteFamilies } from "../nics/addresses/lease.ts";
 import type { ObservedWiring } from "../nics/bindings/pod-wiring.ts";
 import type { ServedNic } from "../nics/addresses/served-nic.ts";

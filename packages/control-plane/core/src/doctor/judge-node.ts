@@ -12,7 +12,7 @@ import {
 import type { ObservedPath, PathFacts, PathLink } from "./facts.ts";
 import { findTrace } from "./judge-guest.ts";
 import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
-import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
 /** Other MACs that answer for the gateway's address. If the node has the address, its own MACs do not count. */
 function listClaimants(

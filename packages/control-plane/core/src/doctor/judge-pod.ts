@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts on the hops in the pod: tap, bridge, DHCP, translation and pod NIC.
-import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import { findFrameLoss, judgeFrameLoss, judgeMtu, type JudgedFacts } from "./frame-loss.ts";
 import type { ObservedPath, PathFacts, PathLink, WiringFault } from "./facts.ts";
 import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  isLinkLocal,
-  parseIp,
-  printAddress,
-  type AddressSource,
-  type IfaceStatus,
-} from "@patchbay/api";
+import type { AddressSource, IfaceStatus } from "@patchbay/api";
+import { isLinkLocal, parseIp, printAddress } from "@patchbay/api/values";
 import { isEqual } from "@patchbay/base";
 import type { IfaceFacts } from "../nics/facts.ts";
 import { buildLease, findBindingModule } from "../nics/node-plan.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accumulates the reports of a guest's agent. One reply that omits something erases nothing: agents send empty replies now
 // and then while the guest starts or is busy.
-import { parseIp, type IfaceStatus } from "@patchbay/api";
+import type { IfaceStatus } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
 
 interface PollHistory {

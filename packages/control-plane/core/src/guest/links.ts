@@ -8,7 +8,7 @@ import {
   parseMac,
   printAddress,
   type IpPrefix,
-} from "@patchbay/api";
+} from "@patchbay/api/values";
 import { isPrintable } from "./details.ts";
 
 /** A NIC as the guest agent reports it, not sanitized. */

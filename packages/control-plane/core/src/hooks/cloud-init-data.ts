@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cloud-init data that hooks receive and change. Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init
 // CloudInitData.
-import {
-  isJsonObject,
-  parseJson,
-  type JsonObject,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { CLOUD_INIT_LAYOUTS, buildMetaData } from "../vm/spec/cloud-init.ts";
 import { listDisks, type TextSource } from "../vm/spec/disks.ts";
 

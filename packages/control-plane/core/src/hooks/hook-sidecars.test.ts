@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a launcher has for the hooks of its guest.
-import { names, type BindingRegistry, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import { names, type BindingRegistry, type VirtualMachineInstance } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";

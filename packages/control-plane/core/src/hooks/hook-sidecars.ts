@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hook containers of a launcher: those that the VMI requests, then one per registered binding. Source: KubeVirt
 // pkg/virt-controller/services/template.go, pkg/network/netbinding.
-import {
-  parseHookSidecars,
-  names,
-  type Container,
-  type ContainerStatus,
-  type EnvVar,
-  type HookSidecarRequest,
-  type NetworkConfig,
-  type Pod,
-  type PodVolume,
-  type SecurityContext,
-  type VirtualMachineInstance,
-  type VolumeMount,
-} from "@patchbay/api";
+import { names, type NetworkConfig, type VirtualMachineInstance } from "@patchbay/api";
+import { parseHookSidecars, type HookSidecarRequest } from "@patchbay/api/annotations";
+import type {
+  Container,
+  ContainerStatus,
+  EnvVar,
+  Pod,
+  PodVolume,
+  SecurityContext,
+  VolumeMount,
+} from "@patchbay/api/kubernetes";
 import { canBind } from "../nics/bindings/resolve-binding.ts";
 import { ifacesOf } from "../nics/nics.ts";
 import { inMi } from "../vm/pod/parts.ts";

@@ -3,13 +3,13 @@
 // pkg/instancetype/expand, pkg/instancetype/preference/requirements.
 import {
   names,
-  type Cause,
   type Matcher,
   type PreferenceSpec,
   type VirtualMachine,
-  parseQuantity,
   type VmiSpec,
 } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { conflictCauses, withInstancetype, type Template } from "./apply/instancetype.ts";
 import { withPreference } from "./apply/preference.ts";
 import { spreadCauses, findPreferredTopology, findSpread } from "./apply/topology.ts";

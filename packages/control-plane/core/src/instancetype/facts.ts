@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about a VM's instancetype and preference for virt-controller, and its revision references. Source: KubeVirt
 // pkg/instancetype/revision/store.go.
-import type {
-  FieldProblem,
-  VirtualMachine,
-  ControllerRevision,
-  MatcherRef,
-  VmStatus,
-} from "@patchbay/api";
+import type { VirtualMachine, MatcherRef, VmStatus } from "@patchbay/api";
+import type { ControllerRevision } from "@patchbay/api/kubernetes";
+import type { FieldProblem } from "@patchbay/api/validate";
 import {
   hasParts,
   PARTS,

@@ -5,11 +5,11 @@ import {
   DATA_VOLUMES,
   names,
   PERSISTENT_VOLUME_CLAIMS,
-  type KubeObject,
   type Matcher,
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { aVm } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { inferParts, type FindObject } from "./infer.ts";

@@ -4,15 +4,14 @@
 import {
   DATA_SOURCES,
   DATA_VOLUMES,
-  isJsonObject,
   names,
   PERSISTENT_VOLUME_CLAIMS,
-  type JsonObject,
-  type KubeObject,
   type Matcher,
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
 import { findDefaultKind, findMatcher, PARTS, type Part } from "./parts.ts";

@@ -5,7 +5,6 @@ import {
   CLUSTER_PREFERENCES,
   INSTANCETYPES,
   PREFERENCES,
-  type Cause,
   type Instancetype,
   type InstancetypeSpec,
   type Matcher,
@@ -15,6 +14,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
 
 export const PARTS = ["instancetype", "preference"] as const;
 export type Part = (typeof PARTS)[number];

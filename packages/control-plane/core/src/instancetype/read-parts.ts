@@ -2,13 +2,12 @@
 // Reads the specs of a VM's instancetype and preference, from revisions in use or from the named objects.
 import {
   CONTROLLER_REVISIONS,
-  type Cause,
   type InstancetypeSpec,
-  type KubeObject,
   type PreferenceSpec,
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
+import type { Cause, KubeObject } from "@patchbay/api/kubernetes";
 import type { Store } from "../interfaces/store.ts";
 import { expandVm, type Expansion } from "./expand.ts";
 import {

@@ -4,13 +4,13 @@
 import {
   apiVersionOf,
   CONTROLLER_REVISIONS,
-  isJsonObject,
   names,
-  type ControllerRevision,
   type InstancetypeSpec,
   type PreferenceSpec,
   type VirtualMachine,
 } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import type { ControllerRevision } from "@patchbay/api/kubernetes";
 import { sha256Hex } from "../nics/sha256.ts";
 import { toLabelValue } from "../vm/spec/guest-names.ts";
 import type { Part, PartObject, PartType } from "./parts.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { ObjectKey } from "./store.ts";
 
 /** A change of a cache. A recreated object is a `deleted` and an `added`. */

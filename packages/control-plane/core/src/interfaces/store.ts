@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { JsonPatchOperation, KubeList, KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { KubeList, KubeObject } from "@patchbay/api/kubernetes";
 
 /** Name of an object. `namespace` is unset for cluster-scoped kinds. */
 export interface ObjectKey {

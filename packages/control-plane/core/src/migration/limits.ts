@@ -2,11 +2,11 @@
 // Limits of a migration for libvirt and the relays, from the migration configuration.
 import {
   buildMigrationConfig,
-  parseQuantity,
   type MigrationConfiguration,
   type MigrationState,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { parseQuantity } from "@patchbay/api/values";
 import { memoryMiBOf } from "../vm/spec/machine.ts";
 import { toMs } from "@patchbay/base";
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node and pod that own a guest. `status.nodeName` names the owner; a migration's target only prepares wiring and waits.
-import {
-  findController,
-  isNicMac,
-  type Iface,
-  type MigrationState,
-  type Pod,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import type { Iface, MigrationState, VirtualMachineInstance } from "@patchbay/api";
+import { findController, type Pod } from "@patchbay/api/kubernetes";
+import { isNicMac } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 

@@ -2,18 +2,16 @@
 // MAC addresses of interfaces: assigned once, retained, and unique on their network.
 import {
   isAbsent,
-  isSecondary,
-  MAC_BYTES,
-  normalizeMac,
   type Iface,
   type VmiSpec,
   isDefaultNetwork,
-  isNicMac,
   type BindingRegistry,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
 } from "@patchbay/api";
+import { isSecondary } from "@patchbay/api/validate";
+import { MAC_BYTES, normalizeMac, isNicMac } from "@patchbay/api/values";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "./nics.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
 import { resolveBinding } from "./bindings/resolve-binding.ts";

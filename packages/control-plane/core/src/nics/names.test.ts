@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the names of links are those of KubeVirt v1.9, and where they differ on purpose.
-import type { Iface, Network, NetworkStatus, VirtualMachineInstance } from "@patchbay/api";
+import type { Iface, Network, VirtualMachineInstance } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { attachmentStatuses } from "../status/vmi.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs on the node: the wiring of each interface in the pod, the NIC device of the domain, network swaps, vhost-user
 // sockets, and unplug requests.
-import { type ClusterSecurity, type Attachment, names, parseVhostUserInfo } from "@patchbay/api";
+import { type ClusterSecurity, type Attachment, names } from "@patchbay/api";
+import { parseVhostUserInfo } from "@patchbay/api/annotations";
 import type { GuestLease } from "./addresses/lease.ts";
 import { BINDINGS, type BindingModule, type WiringFacts } from "./bindings/binding.ts";
 import type {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the pod NIC of an interface on a network. During a network swap the old NIC keeps its name.
-import {
-  isDefaultNetwork,
-  type Attachment,
-  type Network,
-  type NetworkSelection,
-} from "@patchbay/api";
+import { isDefaultNetwork, type Attachment, type Network } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 import { findByName, networkNameOf } from "./nics.ts";
 import { podInterfaceNameOf, buildSpareInterfaceName, buildMovedName } from "./names.ts";
 import type { Link } from "../interfaces/node/pod-network.ts";

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC that takes over what another one has comes after it, and one that changes its network keeps its device; the property is in converge.test.ts.
-import {
-  validateVmiSpec,
-  type Iface,
-  type Network,
-  type VirtualMachineInstance,
-  type VmiSpec,
-} from "@patchbay/api";
+import type { Iface, Network, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import { validateVmiSpec } from "@patchbay/api/validate";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf, withNics } from "./nics.ts";

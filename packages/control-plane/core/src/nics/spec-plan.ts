@@ -3,15 +3,15 @@
 import {
   isAbsent,
   isDefaultNetwork,
-  validateVmiSpec,
   type BindingRegistry,
   type Iface,
   type Network,
   type VirtualMachineInstance,
   type VmiSpec,
-  type KubeObject,
-  type JsonPatchOperation,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
+import { validateVmiSpec } from "@patchbay/api/validate";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { BINDINGS, type BindingKind } from "./bindings/binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "./nics.ts";

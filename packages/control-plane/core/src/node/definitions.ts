@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NetworkAttachmentDefinitions require of nodes: devices that a pod requests, and networks that a node cannot provide.
-import { names, type NetworkAttachmentDefinition, type NetworkSelection } from "@patchbay/api";
+import { names, type NetworkAttachmentDefinition } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 
 /** By NAMESPACE/NAME. */
 export type Definitions = ReadonlyMap<string, NetworkAttachmentDefinition>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode, VmiPhase } from "@patchbay/api";
+import type { VmiPhase } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import {
   isNodeUnresponsive,

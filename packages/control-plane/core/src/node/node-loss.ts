@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detects nodes that do not respond. Their guests may still run. Source: Kubernetes node-lifecycle-controller, which marks a
 // node 40 s after its last heartbeat.
-import type { KubeNode, VirtualMachineInstance } from "@patchbay/api";
+import type { VirtualMachineInstance } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { isExtendedResource } from "./definitions.ts";
 
 /** Set while a node's Ready condition is Unknown. Source: Kubernetes well-known taints. */

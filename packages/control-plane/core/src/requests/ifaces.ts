@@ -6,20 +6,16 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmiSpec,
-  type JsonPatchOperation,
   isAbsent,
   isDefaultNetwork,
-  normalizeMac,
-  parseNadName,
-  validateVmiSpec,
-  withDefaultBinding,
   type BindingRegistry,
-  type Cause,
   type Iface,
   type Network,
-  isJsonObject,
-  type JsonObject,
 } from "@patchbay/api";
+import { type JsonPatchOperation, isJsonObject, type JsonObject } from "@patchbay/api/json";
+import type { Cause } from "@patchbay/api/kubernetes";
+import { validateVmiSpec, withDefaultBinding } from "@patchbay/api/validate";
+import { normalizeMac, parseNadName } from "@patchbay/api/values";
 import type { NodeLoss } from "../node/node-loss.ts";
 import {
   type Nics,

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles the `migrate` subresource. Source: KubeVirt pkg/virt-api/rest, MigrateVMRequestHandler; api/core/v1
 // MigrateOptions.
-import {
-  isJsonObject,
-  type VirtualMachineInstance,
-  type VirtualMachineInstanceMigration,
-} from "@patchbay/api";
+import type { VirtualMachineInstance, VirtualMachineInstanceMigration } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
 import { migrationProblem } from "../migration/requests.ts";
 import { readMembers, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
 

@@ -4,7 +4,6 @@
 import {
   networkConfigOf,
   runStrategyOf,
-  type JsonPatchOperation,
   type RunStrategy,
   type StateChangeRequest,
   type VirtualMachine,
@@ -12,6 +11,7 @@ import {
   type VmiStatus,
   type VmStatus,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { buildVmStatus } from "../status/vm.ts";

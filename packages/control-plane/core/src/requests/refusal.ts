@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outcomes of requests to plug or unplug a NIC.
-import { isJsonObject, type Cause, type JsonPatchOperation, type JsonObject } from "@patchbay/api";
+import { isJsonObject, type JsonPatchOperation, type JsonObject } from "@patchbay/api/json";
+import type { Cause } from "@patchbay/api/kubernetes";
 
 /** Becomes a `metav1.Status`. */
 export interface Refusal {

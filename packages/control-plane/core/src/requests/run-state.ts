@@ -4,15 +4,14 @@
 import {
   isVmiFinal,
   runStrategyOf,
-  type Cause,
-  type JsonObject,
-  type FieldProblem,
-  type JsonPatchOperation,
   type NetworkConfig,
   type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { JsonObject, JsonPatchOperation } from "@patchbay/api/json";
+import type { Cause } from "@patchbay/api/kubernetes";
+import type { FieldProblem } from "@patchbay/api/validate";
 import { readMembers, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
 import type { Expansion } from "../instancetype/expand.ts";
 import { versionTest } from "../status/patch.ts";

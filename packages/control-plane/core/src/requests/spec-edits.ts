@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission of edits to the NICs of VMs and VMIs with a running guest.
 import {
-  ifacePath,
   isAbsent,
   isDefaultNetwork,
   names,
   type BindingRegistry,
-  type Cause,
-  type FieldProblem,
   type Iface,
   type VmiSpec,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
+import { ifacePath, type FieldProblem } from "@patchbay/api/validate";
 import { resolveBindingIn } from "../nics/bindings/resolve-binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../nics/nics.ts";
 import { findNetworkSwap } from "../nics/spec-plan.ts";

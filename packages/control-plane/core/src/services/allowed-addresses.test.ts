@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { printAddress } from "@patchbay/api";
+import { printAddress } from "@patchbay/api/values";
 import { aBlueDefinition } from "../testing/network-services.ts";
 import { listPrefixes } from "./allowed-addresses.ts";
 

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses of a network that a Service may publish. Authors of definitions and annotations may not extend them: a user
 // who may not write EndpointSlices must not reach other addresses through a Service (CVE-2021-25740).
-import {
-  IP_BITS,
-  isWithin,
-  parseIp,
-  POLICY_FIELDS,
-  printAddress,
-  isJsonObject,
-  parseJson,
-  type IpPrefix,
-  type KubeVirt,
-  type NetworkAttachmentDefinition,
-  type JsonObject,
-} from "@patchbay/api";
+import { POLICY_FIELDS, type KubeVirt, type NetworkAttachmentDefinition } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import { IP_BITS, isWithin, parseIp, printAddress, type IpPrefix } from "@patchbay/api/values";
 
 type NetworkAddresses =
   | { readonly kind: "allowed"; readonly prefixes: readonly IpPrefix[] }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // EndpointSlices of Services for VMs on a secondary network. CNI supplies the addresses; guests can only remove some.
-import {
-  parseIp,
-  printAddress,
-  type Attachment,
-  type Endpoint,
-  type EndpointPort,
-  type EndpointSlice,
-  type IpPrefix,
-  type NetworkAttachmentDefinition,
-  type Service,
-  type ServicePort,
-  type VirtualMachineInstance,
+import type {
+  Attachment,
+  NetworkAttachmentDefinition,
+  VirtualMachineInstance,
 } from "@patchbay/api";
+import type {
+  Endpoint,
+  EndpointPort,
+  EndpointSlice,
+  Service,
+  ServicePort,
+} from "@patchbay/api/kubernetes";
+import { parseIp, printAddress, type IpPrefix } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
 import { buildHostname } from "../vm/spec/guest-names.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { names, type Service } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Service } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aNetworkService } from "../testing/network-services.ts";
 import { requestedNetworks, trimService, parseServiceRequest } from "./service-request.ts";

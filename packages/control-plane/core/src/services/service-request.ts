@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network and VM selector that a Service requests in its annotations. Any author of a Service may have written them.
-import { names, type Service } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Service } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
 import { qualifiedName } from "../nics/nics.ts";
 

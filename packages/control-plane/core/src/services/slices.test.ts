@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { SLICE_ENDPOINTS_MAX, type EndpointSlice } from "@patchbay/api";
+import { SLICE_ENDPOINTS_MAX, type EndpointSlice } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aNetworkService } from "../testing/network-services.ts";
 import { planSlices, slicesOfParts, type ServicePart } from "./slices.ts";

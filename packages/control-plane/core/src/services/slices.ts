@@ -7,7 +7,7 @@ import {
   type EndpointPort,
   type EndpointSlice,
   type Service,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 
 interface SliceAction {

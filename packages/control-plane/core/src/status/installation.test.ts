@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ApiService, KubeVirt } from "@patchbay/api";
+import type { KubeVirt } from "@patchbay/api";
+import type { ApiService } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { installationStatus } from "./installation.ts";
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Status of the KubeVirt object, for clients that wait for the installation. Source: KubeVirt pkg/virt-operator/util
 // conditions.go.
-import type { ApiService, KubeVirt, KubeVirtStatus } from "@patchbay/api";
+import type { KubeVirt, KubeVirtStatus } from "@patchbay/api";
+import type { ApiService } from "@patchbay/api/kubernetes";
 import { withTransitionTimes, type NewCondition } from "./conditions.ts";
 
 export interface InstallationFacts {

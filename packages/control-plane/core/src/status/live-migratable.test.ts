@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Iface, PersistentVolumeClaim, VmiSpec } from "@patchbay/api";
+import type { Iface, VmiSpec } from "@patchbay/api";
+import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";

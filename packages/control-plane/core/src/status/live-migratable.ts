@@ -5,9 +5,9 @@ import {
   names,
   type BindingRegistry,
   type Iface,
-  type PersistentVolumeClaim,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { findClaimName, listDisks, type GuestDisk } from "../vm/spec/disks.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON patches that test what they replace, so that they never overwrite a concurrent write.
-import type { JsonPatchOperation, KubeObject } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 
 /** Tests the resource version. Use it where the patch adds a member that cannot be tested because it does not exist. */

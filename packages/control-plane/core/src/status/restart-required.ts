@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields of a VM's template that take effect at the next start only.
 import {
-  effectiveVmiSpec,
   isAbsent,
   isDefaultNetwork,
-  isJsonObject,
-  normalizeMac,
   type BindingRegistry,
   type Iface,
   type VirtualMachine,
   type VirtualMachineInstance,
-  type JsonObject,
   type VmiSpec,
 } from "@patchbay/api";
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import { effectiveVmiSpec } from "@patchbay/api/validate";
+import { normalizeMac } from "@patchbay/api/values";
 import { isEqual } from "@patchbay/base";
 import { findNetworkSwap, NETWORK_FIELDS, canPlug, type Sides } from "../nics/spec-plan.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../nics/nics.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people are told first, of all that stands in the way.
-import { type ContainerStatus, type Pod, type VirtualMachine } from "@patchbay/api";
+import type { VirtualMachine } from "@patchbay/api";
+import type { ContainerStatus, Pod } from "@patchbay/api/kubernetes";
 import { aPod, aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { StepFailure } from "./step-failure.ts";

@@ -3,14 +3,12 @@
 import {
   isVmiFinal,
   type BindingRegistry,
-  type Condition,
-  type ContainerStatus,
-  type FieldProblem,
   type NetworkConfig,
-  type Pod,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { Condition, ContainerStatus, Pod } from "@patchbay/api/kubernetes";
+import type { FieldProblem } from "@patchbay/api/validate";
 import { PREPARE_CONTAINER } from "../vm/pod/disks.ts";
 import { findFailedHook } from "../hooks/hook-sidecars.ts";
 import { hasMissingImage, KERNEL_FILES, parseVolumeIndex } from "../vm/pod/image-files.ts";

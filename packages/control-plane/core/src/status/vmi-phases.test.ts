@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-controller says of where a VMI is: phase, times, node and pod.
-import {
-  names,
-  type Pod,
-  type VirtualMachineInstance,
-  type VmiPhase,
-  type VmiStatus,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstance, type VmiPhase, type VmiStatus } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aPod, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { buildVmiStatus, type ControllerVmiStatus } from "./vmi.ts";

@@ -4,25 +4,25 @@
 import {
   isAbsent,
   isDefaultNetwork,
-  parseNadName,
   type Attachment,
-  type NetworkSelection,
-  type NetworkStatus,
   type Network,
   type VirtualMachineInstance,
-  type AttachmentErrors,
-  type AttachmentError,
-  isPodFinished,
   isVmiFinal,
   names,
+  type VmiPhase,
+  type VmiStatus,
+} from "@patchbay/api";
+import {
+  type NetworkSelection,
+  type NetworkStatus,
+  type AttachmentErrors,
+  type AttachmentError,
   parseNetworkStatus,
   parseAttachmentErrors,
   sanitizeNetworkStatus,
-  type Pod,
-  type VmiPhase,
-  type VmiStatus,
-  type PersistentVolumeClaim,
-} from "@patchbay/api";
+} from "@patchbay/api/annotations";
+import { isPodFinished, type Pod, type PersistentVolumeClaim } from "@patchbay/api/kubernetes";
+import { parseNadName } from "@patchbay/api/values";
 import { parseNetworkDns } from "../nics/addresses/resolver.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { DEFAULT_POD_INTERFACE, buildExtraInterfaceName } from "../nics/names.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { NetworkSelection } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 import type {
   AttachmentAction,
   AttachmentFacts,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows about the pod's annotation and `status.interfaces`.
+import type { IfaceStatus, Network } from "@patchbay/api";
 import {
   printNetworks,
-  type IfaceStatus,
-  type Network,
   type NetworkSelection,
   type NetworkStatus,
-} from "@patchbay/api";
+} from "@patchbay/api/annotations";
 import { collectIfaceFacts, type IfaceSources } from "../nics/phase.ts";
 import { toAlias } from "../nics/names.ts";
 import { targetPodView } from "../migration/control/target-nics.ts";

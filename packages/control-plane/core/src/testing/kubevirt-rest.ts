@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows about admission, subresources, the node and migration.
-import { validateVmiSpec, type Iface, type IfaceStatus, type Network } from "@patchbay/api";
+import type { Iface, IfaceStatus, Network } from "@patchbay/api";
+import { validateVmiSpec } from "@patchbay/api/validate";
 import { aPod } from "@patchbay/support";
 import { NO_LINKS, type IfaceFacts } from "../nics/facts.ts";
 import { decidePhase } from "../nics/phase.ts";

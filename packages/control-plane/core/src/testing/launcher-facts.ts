@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about a cluster with default settings.
-import {
-  networkConfigOf,
-  readOvercommitConfig,
-  readStorageConfig,
-  type PersistentVolumeClaim,
-} from "@patchbay/api";
+import { networkConfigOf, readOvercommitConfig, readStorageConfig } from "@patchbay/api";
+import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import type { LauncherSettings } from "../vm/pod/launcher-pod.ts";
 import type { StorageFacts } from "../vm/storage.ts";
 

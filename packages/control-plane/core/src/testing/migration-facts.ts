@@ -4,11 +4,11 @@ import {
   buildMigrationConfig,
   networkConfigOf,
   type MigrationState,
-  type Pod,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
   type VmiStatus,
 } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aPod, aVmi } from "@patchbay/support";
 import type { MigrationFacts } from "../migration/control/facts.ts";
 import { launcherPodName } from "../migration/owner.ts";

@@ -5,9 +5,9 @@ import {
   type Attachment,
   type IfaceStatus,
   type NetworkAttachmentDefinition,
-  type Service,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { Service } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 
 /** Assigns addresses of 10.77.1.0/24 and fd77::/64. */

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reasons why a VM or VMI cannot be started, with the paths of their fields.
+import type { NetworkConfig, VirtualMachine, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import { validateHookSidecars } from "@patchbay/api/annotations";
 import {
   validateGuest,
-  validateHookSidecars,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
   findMalformedQuantities,
   type FieldProblem,
-  type NetworkConfig,
-  type VirtualMachine,
-  type VirtualMachineInstance,
-  type VmiSpec,
-} from "@patchbay/api";
+} from "@patchbay/api/validate";
 import { findMachineFamily } from "@patchbay/domain";
 import { findBindingProblems } from "../nics/bindings/resolve-binding.ts";
 import { buildMachine, memoryMiBOf } from "./spec/machine.ts";

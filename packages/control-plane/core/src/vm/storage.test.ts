@@ -2,12 +2,12 @@
 // What of a VMI's storage keeps its launcher from being made, and what is told of its volumes.
 import {
   readStorageConfig,
-  type PersistentVolumeClaim,
   type StorageConfig,
   type VirtualMachineInstance,
   type VmiSpec,
   type Volume,
 } from "@patchbay/api";
+import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { volumeStatuses } from "../status/vmi.ts";

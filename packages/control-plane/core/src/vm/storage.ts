@@ -4,13 +4,12 @@ import {
   apiVersionOf,
   DATA_VOLUMES,
   names,
-  type ObjectMeta,
-  type PersistentVolumeClaim,
   type StorageConfig,
   type VirtualMachineInstance,
   type DataVolume,
   type VirtualMachine,
 } from "@patchbay/api";
+import type { ObjectMeta, PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { readClaimMode, listClaimNames, findHostPath } from "./spec/disk-files.ts";
 import {
   FILL_MESSAGE_ANNOTATION,

@@ -2,22 +2,21 @@
 // virt-controller's actions for one VM: create, delete and change its VMI, and clean up its template.
 import {
   apiVersionOf,
-  findController,
   isAbsent,
-  isSecondary,
   isVmiFinal,
   names,
-  printPcieTopology,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type BindingRegistry,
   type DataVolume,
-  type FieldProblem,
   type PcieTopology,
   type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { printPcieTopology } from "@patchbay/api/annotations";
+import { findController } from "@patchbay/api/kubernetes";
+import { isSecondary, type FieldProblem } from "@patchbay/api/validate";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { withLastAddresses } from "../nics/addresses/retained-addresses.ts";
 import { isEqual } from "@patchbay/base";

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done next for one VMI: its launcher pod, the pod's networks, and the end.
-import {
-  names,
-  parseNetworks,
-  printNetworks,
-  type Pod,
-  type VirtualMachineInstance,
-  type VmiStatus,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
+import { parseNetworks, printNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aPod, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf } from "../nics/nics.ts";

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // virt-controller's actions for one VMI: its launcher pod, the pod's networks, and its end.
+import { isVmiFinal, names, type NetworkConfig, type VirtualMachineInstance } from "@patchbay/api";
+import { parseNetworks, printNetworks, type NetworkSelection } from "@patchbay/api/annotations";
 import {
   findController,
   isPodFinished,
-  isVmiFinal,
-  names,
-  parseNetworks,
-  printNetworks,
-  type NetworkConfig,
-  type NetworkSelection,
   type PersistentVolumeClaim,
   type Pod,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 import type { Definitions, UnavailableNetworks } from "../node/definitions.ts";
 import type { NodeLoss } from "../node/node-loss.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attachments that Multus and its dynamic networks controller recorded and did not remove.
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { Change } from "@patchbay/core/interfaces";
 import { beforeEach, expect, test } from "vitest";

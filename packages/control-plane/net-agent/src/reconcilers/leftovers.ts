@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Releases attachments that Multus left behind: those of its dynamic networks controller, and all while its daemon was down.
-import { isPodFinished, PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { RememberedAttachment } from "@patchbay/cni";
 import { messageOf } from "@patchbay/base";
 import { printKey, after, createQueue, done, runReconciler, type Next } from "@patchbay/kube";

@@ -13,7 +13,8 @@ import {
 } from "../reconcilers/pod/attachment/attach.ts";
 import { listLinks, requireSandbox } from "../reconcilers/pod/attachment/netns.ts";
 import { type RequestWithDevice, addDevice } from "../reconcilers/pod/attachment/device.ts";
-import { names, parseNetworks, type NetworkSelection } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { parseNetworks, type NetworkSelection } from "@patchbay/api/annotations";
 import type { PluginCall } from "@patchbay/cni";
 import { assertAllowed, assertNotOwnPlugin } from "../reconcilers/pod/attachment/policy.ts";
 import type { RuntimeDeps } from "./deps.ts";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pod and sandbox of a call, from the call's arguments and verified.
-import { names, parseNetworks, PODS, type Pod } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { CNI_CODES, type CalledPod, type JournalRow, type PluginCall } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Sandbox } from "@patchbay/core/interfaces";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Installation into the container runtime's directories.
-import { parseJson } from "@patchbay/api";
+import { parseJson } from "@patchbay/api/json";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";

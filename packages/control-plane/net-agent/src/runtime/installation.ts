@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Installs patchbay-cni as the container runtime's CNI plugin, and removes it.
-import { isJsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { AppError, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";

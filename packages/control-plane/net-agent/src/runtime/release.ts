@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Releases a sandbox by its journal rows, independent of the current state of the pod, its definitions and its namespace.
-import { isPodFinished, type Pod } from "@patchbay/api";
+import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/base";
 import { parseKey } from "@patchbay/kube";

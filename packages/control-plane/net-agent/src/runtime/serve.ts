@@ -13,7 +13,7 @@ import { findVmiOf } from "../reconcilers/pod/observe.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { readFacts, listRows } from "./facts.ts";
-import { parseJson } from "@patchbay/api";
+import { parseJson } from "@patchbay/api/json";
 import type { CniResult, Files } from "@patchbay/core/interfaces";
 import { addPod } from "./add.ts";
 import { delegate } from "./delegate.ts";

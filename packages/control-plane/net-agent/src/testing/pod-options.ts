@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pod of the loop's tests, built from options.
-import { names, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 
 export interface PodOptions {
   /** Annotation `k8s.v1.cni.cncf.io/networks`. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container runtime in memory that calls the agent of a World as its CNI plugin.
-import { parseJson } from "@patchbay/api";
+import { parseJson } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { handleRequest, type RuntimeResponse } from "../runtime/serve.ts";

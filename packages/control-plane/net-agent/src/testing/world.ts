@@ -3,14 +3,16 @@
 import {
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
-  parseNetworkStatus,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
-  parseAttachmentErrors,
   type NetworkAttachmentDefinition,
-  type NetworkStatus,
-  type Pod,
 } from "@patchbay/api";
+import {
+  parseNetworkStatus,
+  parseAttachmentErrors,
+  type NetworkStatus,
+} from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createJournal, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
 import { AppError, KeyedMutex, type Clock, type LogFields } from "@patchbay/base";

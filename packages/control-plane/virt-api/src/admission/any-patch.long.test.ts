@@ -5,9 +5,9 @@ import {
   networkConfigOf,
   runStrategyOf,
   VIRTUAL_MACHINES,
-  type JsonPatchOperation,
   type VirtualMachine,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/base";
 import { vmiOf, vmStartProblems } from "@patchbay/core/vm";
 import type { Patch } from "@patchbay/core/interfaces";

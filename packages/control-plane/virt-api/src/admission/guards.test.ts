@@ -3,7 +3,8 @@
 import { describe, expect, test } from "vitest";
 import type { TokenPod, User } from "../http/calls.ts";
 import { guardStatus } from "./guards.ts";
-import { names, type ObjectMeta } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { depsOn } from "../testing/deps.ts";
 import { validate } from "./validate.ts";

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /mutate: defaults for VMs and VMIs. Source: KubeVirt pkg/defaults, pkg/network/vmispec.
 import {
-  buildAutoNic,
-  declaresNoNics,
-  findAutoNic,
   names,
   type Iface,
-  type JsonPatchOperation,
   type Network,
   type VirtualMachine,
   type VmiSpec,
   VIRTUAL_MACHINE_INSTANCES,
-  withDefaultBinding,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import {
+  buildAutoNic,
+  declaresNoNics,
+  findAutoNic,
+  withDefaultBinding,
+} from "@patchbay/api/validate";
 import {
   findDefaultKind,
   validateMatchers,

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The AdmissionReview protocol, and the VM or VMI in a request. Source: Kubernetes admission.k8s.io/v1.
 import {
-  isJsonObject,
-  printGoJson,
-  type Cause,
-  type JsonPatchOperation,
-  type JsonObject,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type ObjectMeta,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
+import {
+  isJsonObject,
+  printGoJson,
+  type JsonPatchOperation,
+  type JsonObject,
+} from "@patchbay/api/json";
+import type { Cause, ObjectMeta } from "@patchbay/api/kubernetes";
 import { AppError, isEqual } from "@patchbay/base";
 import type { User } from "../http/calls.ts";
 import type { Metrics } from "@patchbay/telemetry";

@@ -9,7 +9,6 @@ import {
   names,
   PERSISTENT_VOLUME_CLAIMS,
   type Instancetype,
-  type KubeObject,
   type Preference,
   type PreferenceSpec,
   type VirtualMachine,
@@ -17,6 +16,7 @@ import {
   DATA_VOLUMES,
   type DataVolume,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { admissionRequest, causesOf } from "../testing/admission.ts";

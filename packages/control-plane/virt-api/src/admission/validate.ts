@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /validate: dispatches by kind, and validates VMs and VMIs against the state of the cluster.
 import {
-  normalizeMac,
-  type Cause,
   type VmiSpec,
-  validateHookSidecars,
   names,
-  unactedFieldsOfVm,
-  unactedFieldsOfVmi,
-  type FieldProblem,
   type NetworkConfig,
-  type UnactedFields,
   type BindingRegistry,
   type VirtualMachineInstance,
   type VirtualMachine,
-  parseNadName,
   isAbsent,
   startsAutomatically,
-  validateVmChange,
   VIRTUAL_MACHINE_INSTANCES,
-  validateVmName,
-  validateVmiNetworkChange,
-  validateVmiChange,
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
   DATA_VOLUMES,
   INSTANCETYPES,
-  validateInstancetype,
   PREFERENCES,
-  validatePreference,
-  preferenceWarnings,
   findRejectionReason,
   type InstancetypeSpec,
   type PreferenceSpec,
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
 } from "@patchbay/api";
+import { validateHookSidecars } from "@patchbay/api/annotations";
+import type { Cause } from "@patchbay/api/kubernetes";
+import {
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  type FieldProblem,
+  type UnactedFields,
+  validateVmChange,
+  validateVmName,
+  validateVmiNetworkChange,
+  validateVmiChange,
+  validateInstancetype,
+  validatePreference,
+  preferenceWarnings,
+} from "@patchbay/api/validate";
+import { normalizeMac, parseNadName } from "@patchbay/api/values";
 import {
   findByName,
   findMacTwins,

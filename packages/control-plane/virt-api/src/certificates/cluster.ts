@@ -5,14 +5,12 @@ import {
   CONFIG_MAPS,
   MUTATING_WEBHOOKS,
   names,
-  parseJson,
   SECRETS,
   VALIDATING_WEBHOOKS,
-  type ConfigMap,
-  type KubeObject,
   type ResourceType,
-  type Secret,
 } from "@patchbay/api";
+import { parseJson } from "@patchbay/api/json";
+import type { ConfigMap, KubeObject, Secret } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { DaemonContext, KeyPair, Source, Trust } from "@patchbay/daemon";
 import {

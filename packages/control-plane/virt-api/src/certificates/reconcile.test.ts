@@ -7,11 +7,9 @@ import {
   MUTATING_WEBHOOKS,
   SECRETS,
   VALIDATING_WEBHOOKS,
-  type ApiService,
-  type ConfigMap,
-  type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
+import type { ApiService, ConfigMap, KubeObject } from "@patchbay/api/kubernetes";
 import { splitBundle } from "@patchbay/pki";
 import { createFakeCache, createFakeStore, type FakeCache } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";

@@ -6,11 +6,9 @@ import {
   names,
   SECRETS,
   VALIDATING_WEBHOOKS,
-  type ApiService,
-  type JsonPatchOperation,
-  type Secret,
-  type WebhookConfiguration,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { ApiService, Secret, WebhookConfiguration } from "@patchbay/api/kubernetes";
 import { AppError, type Clock, type Logger } from "@patchbay/base";
 import { HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { after, type Next } from "@patchbay/kube";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Content of the Secrets with virt-api's certificates.
-import { names, type Secret } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Secret } from "@patchbay/api/kubernetes";
 import {
   readCertificateEnd,
   isIssuedFor,

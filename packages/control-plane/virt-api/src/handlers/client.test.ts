@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { findByPods } from "./client.ts";

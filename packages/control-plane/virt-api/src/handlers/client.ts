@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTPS client of virt-handler, with client and server certificates.
-import { names, PODS, type Pod, parseJson } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
+import { parseJson } from "@patchbay/api/json";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { Store, ObjectKey } from "@patchbay/core/interfaces";
 import { request as httpsRequest } from "node:https";
 import { AppError, messageOf } from "@patchbay/base";

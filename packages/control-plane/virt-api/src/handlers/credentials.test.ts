@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client certificates for virt-handlers, which are renewed before they expire and with each new CA.
 import { X509Certificate } from "node:crypto";
-import { SECRETS, type Secret } from "@patchbay/api";
+import { SECRETS } from "@patchbay/api";
+import type { Secret } from "@patchbay/api/kubernetes";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { createAuthority, type Authority } from "@patchbay/pki";

@@ -3,7 +3,7 @@
 import { HANDLER_CLIENT_NAME } from "@patchbay/core/guest";
 import { certificateInFiles, trustInFile } from "@patchbay/daemon";
 import { readCertificateEnd, issueCertificate } from "@patchbay/pki";
-import type { Secret } from "@patchbay/api";
+import type { Secret } from "@patchbay/api/kubernetes";
 import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 import { readAuthorityFrom } from "../certificates/secret.ts";

@@ -4,8 +4,8 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type StatusBody,
 } from "@patchbay/api";
+import type { StatusBody } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";

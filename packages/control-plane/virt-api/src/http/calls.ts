@@ -2,14 +2,8 @@
 // Subresource requests: identity of their callers, and responses with Kubernetes `metav1.Status` bodies.
 import type { IncomingMessage } from "node:http";
 import type { ClientAuthority } from "@patchbay/daemon";
-import {
-  PODS,
-  names,
-  type Cause,
-  type KubeObject,
-  type ResourceType,
-  type StatusBody,
-} from "@patchbay/api";
+import { PODS, names, type ResourceType } from "@patchbay/api";
+import type { Cause, KubeObject, StatusBody } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
 import type { HandlerAnswer } from "../handlers/client.ts";
 import { CATALOGUE, isAppError, type AppError } from "@patchbay/base";

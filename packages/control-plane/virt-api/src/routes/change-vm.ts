@@ -4,17 +4,17 @@
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeObject,
   type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
   type NetworkConfig,
-  type FieldProblem,
   type StateChangeRequest,
   apiVersionOf,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
+import type { FieldProblem } from "@patchbay/api/validate";
 import { isOwnedBy, findOwnerVm } from "@patchbay/core/vm";
 import {
   type NicTarget,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES, type StatusBody } from "@patchbay/api";
+import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from "@patchbay/api";
+import type { StatusBody } from "@patchbay/api/kubernetes";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { aCall } from "../testing/call.ts";

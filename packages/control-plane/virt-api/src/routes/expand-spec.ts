@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET .../expand-spec, PUT .../expand-vm-spec: a VM with instancetype and preference. Source: KubeVirt pkg/virt-api/rest/expand.go.
-import {
-  buildAutoNic,
-  declaresNoNics,
-  findMistypedFields,
-  VIRTUAL_MACHINES,
-  type AutoBinding,
-  type Cause,
-  type VirtualMachine,
-} from "@patchbay/api";
+import { VIRTUAL_MACHINES, type AutoBinding, type VirtualMachine } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
+import { buildAutoNic, declaresNoNics, findMistypedFields } from "@patchbay/api/validate";
 import { validateMatchers, PARTS } from "@patchbay/core/instancetype";
 import { withNics } from "@patchbay/core/nics";
 import { asObject, findSubject } from "../admission/review.ts";

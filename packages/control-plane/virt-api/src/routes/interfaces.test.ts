@@ -5,9 +5,9 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   networkConfigOf,
-  type StatusBody,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { StatusBody } from "@patchbay/api/kubernetes";
 import { AppError, type LogFields } from "@patchbay/base";
 import type { NicTarget } from "@patchbay/core/requests";
 import type { Store } from "@patchbay/core/interfaces";

@@ -4,10 +4,10 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type RunStrategy,
-  type StatusBody,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { StatusBody } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";

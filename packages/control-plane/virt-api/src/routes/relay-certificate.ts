@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signs certificates for migrations: for the key in the request and the node in the agent's token. The request cannot name a node.
 import { createPublicKey } from "node:crypto";
-import { isJsonObject, names } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { certifyKey } from "@patchbay/pki";
 import {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over a VM and its VMI, so that a change of the VM reaches the launcher pod at once; and the installation's status.
-import { KUBEVIRTS, type ApiService, type KubeVirt } from "@patchbay/api";
+import { KUBEVIRTS, type KubeVirt } from "@patchbay/api";
+import type { ApiService } from "@patchbay/api/kubernetes";
 import { installationStatus, statusPatch } from "@patchbay/core/status";
 import { done, keyOf, printTime, type Next, after, earliest } from "@patchbay/kube";
 import type { Cache, Store } from "@patchbay/core/interfaces";

@@ -3,13 +3,11 @@
 import {
   ENDPOINT_SLICES,
   SERVICES,
-  SLICE_WRITER_LABEL,
-  type EndpointSlice,
   type KubeVirt,
   type NetworkAttachmentDefinition,
-  type Service,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { SLICE_WRITER_LABEL, type EndpointSlice, type Service } from "@patchbay/api/kubernetes";
 import {
   requestedNetworks,
   NETWORK_SLICE_WRITER,

@@ -3,12 +3,11 @@
 import {
   ENDPOINT_SLICES,
   names,
-  type EndpointSlice,
   type KubeVirt,
   type NetworkAttachmentDefinition,
-  type Service,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { EndpointSlice, Service } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { listNetworkNames } from "@patchbay/core/vm";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";

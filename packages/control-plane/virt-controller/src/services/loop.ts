@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over Services for networks of VMs.
-import { ENDPOINT_SLICES, type Service, type VirtualMachineInstance } from "@patchbay/api";
+import { ENDPOINT_SLICES, type VirtualMachineInstance } from "@patchbay/api";
+import type { Service } from "@patchbay/api/kubernetes";
 import {
   requestedNetworks,
   NETWORK_SLICE_WRITER,

@@ -10,18 +10,15 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type KubeNode,
-  type KubeObject,
   type KubeVirt,
   type MigrationPolicy,
   type NetworkAttachmentDefinition,
-  type PersistentVolumeClaim,
-  type Pod,
   type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { KubeNode, KubeObject, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import { AppError, KeyedMutex } from "@patchbay/base";
 import { trimLauncher } from "@patchbay/core/vm";
 

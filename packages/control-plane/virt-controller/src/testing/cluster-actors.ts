@@ -2,19 +2,18 @@
 // The other writers beside virt-controller: an administrator, the scheduler, the kubelet and the agents.
 import {
   names,
-  parseNetworks,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
-  type NetworkSelection,
-  type Pod,
   type RunStrategy,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmiStatus,
   type VmStatus,
-  type JsonPatchOperation,
 } from "@patchbay/api";
+import { parseNetworks, type NetworkSelection } from "@patchbay/api/annotations";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { launcherPodName } from "@patchbay/core/migration";
 import { pointerToken } from "@patchbay/core/status";
 import type { KubeClient } from "@patchbay/kube";

@@ -2,7 +2,7 @@
 // Runs virt-controller in process against a test's API server, optionally with a lagging cache.
 import { AppError, type Clock } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 
 import { noteCalls } from "@patchbay/kube/testing";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A VMI and its launcher pod, for single passes.
-import { names, type Pod, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
+import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { launcherPodName } from "@patchbay/core/migration";
 import { aPod, aVmi } from "@patchbay/support";
 

@@ -2,16 +2,16 @@
 // A guest that migrates from node1 to node2, with all other actors: scheduler, kubelet, net-agent and both nodes.
 import {
   names,
-  parseNetworks,
   PODS,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   type MigrationState,
-  type Pod,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
   type VmiStatus,
 } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { launcherPodName } from "@patchbay/core/migration";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { Bench, KEY } from "./bench.ts";

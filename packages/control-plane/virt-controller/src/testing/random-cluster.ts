@@ -4,19 +4,18 @@
 import {
   isAbsent,
   names,
-  parseNetworks,
   NODES,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type IfaceStatus,
-  type KubeObject,
-  type Pod,
   type ResourceType,
   type StateChangeRequest,
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 import { launcherPodName } from "@patchbay/core/migration";
 import { ifacesOf, networksOf } from "@patchbay/core/nics";

@@ -3,7 +3,6 @@
 // virt-controller's actions against it.
 import {
   names,
-  parseNetworks,
   PODS,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -12,9 +11,10 @@ import {
   isVmiFinal,
   type IfaceStatus,
   type MigrationState,
-  type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { ifacesOf } from "@patchbay/core/nics";
 import { isEqual } from "@patchbay/base";
 import { openMigration } from "@patchbay/core/migration";

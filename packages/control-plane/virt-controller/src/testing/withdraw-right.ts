@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Withdraws rights of virt-controller for a while: a 403, as from a quota or PodSecurity.
-import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { KubeClient } from "@patchbay/kube";
 
 interface ClusterRole extends KubeObject {

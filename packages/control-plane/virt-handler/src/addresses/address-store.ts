@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses taken over from pod NICs, on disk, because the kernel no longer has them. One file per NIC, one directory per pod.
-import { isJsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { RememberedAddresses } from "@patchbay/core/nics";
 import type { Files } from "@patchbay/core/interfaces";

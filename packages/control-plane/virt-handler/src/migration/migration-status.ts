@@ -3,9 +3,9 @@
 import {
   type MigrationState,
   VIRTUAL_MACHINE_INSTANCES,
-  type JsonPatchOperation,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import { CHANNELS, type Channel, type Ports } from "../relays/protocol.ts";
 import { keyOf } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";

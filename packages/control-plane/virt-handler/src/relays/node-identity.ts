@@ -7,7 +7,8 @@ import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 import type { Files } from "@patchbay/core/interfaces";
 import { isPeer, type RelayIdentity } from "./protocol.ts";
 import { promisify } from "node:util";
-import { isJsonObject, names, parseJson } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { KubeClient } from "@patchbay/kube";
 
 /** @throws AppError with RELAY_FAILED when other nodes would not accept the certificate */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates that virt-api signs for this node.
-import { isJsonObject, names } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
 import type { KubeClient } from "@patchbay/kube";
 import { createFakeClock } from "@patchbay/os/testing";
 import { certifyKey, createAuthority, isMatchingKey } from "@patchbay/pki";

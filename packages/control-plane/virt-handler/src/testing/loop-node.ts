@@ -2,10 +2,10 @@
 // A node that runs the whole loop on fakes: one launcher that listens, one NIC in its pod, and a fake clock.
 import {
   VIRTUAL_MACHINE_INSTANCES,
-  type KubeObject,
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Hypervisor } from "@patchbay/core/interfaces";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";

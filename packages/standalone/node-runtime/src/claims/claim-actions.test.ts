@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
+import type { PersistentVolume, PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  type Pod,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClaimDisk, createFakeFiles } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";

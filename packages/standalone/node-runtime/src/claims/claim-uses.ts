@@ -2,14 +2,13 @@
 // Attaches claims for the pods of this node, as a mounted directory or a device. Each use is recorded on disk before it
 // begins, so that the end of the last pod releases the claim even after a crash.
 import { join } from "node:path";
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  type Container,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  type Pod,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
+import type {
+  Container,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+} from "@patchbay/api/kubernetes";
 import { AppError, KeyedMutex } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 

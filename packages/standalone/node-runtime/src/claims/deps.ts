@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+} from "@patchbay/api/kubernetes";
 import type { EventRecorder, LoopWatch } from "@patchbay/kube";
 import type { Cache, ClaimDisk, Files, Store } from "@patchbay/core/interfaces";
 import type { Clock, Logger, KeyedMutex } from "@patchbay/base";

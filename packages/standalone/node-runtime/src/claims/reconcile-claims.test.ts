@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  STORAGE_CLASSES,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  type StorageClass,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from "@patchbay/api";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+} from "@patchbay/api/kubernetes";
 import { AppError, KeyedMutex } from "@patchbay/base";
 
 import type { Note } from "@patchbay/kube";

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+} from "@patchbay/api/kubernetes";
 import { buildVolume } from "./plan/claim.ts";
 import { PROVISIONER, SELECTED_NODE } from "./names.ts";
 

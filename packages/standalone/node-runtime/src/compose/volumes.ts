@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volumes and images of pods: connects the adapters, and starts the loops that refresh volumes and
 // enforce their limits.
-import { names, PODS, type Pod } from "@patchbay/api";
+import { names, PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import {
   createImageMounts,
   type ContainerdLayout,

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pod that fills a claim: it runs prepare-disks of the launcher image as the launchers' user. Pure.
-import {
-  apiVersionOf,
-  DATA_VOLUMES,
-  names,
-  parseQuantity,
-  type Container,
-  type DataVolume,
-  type KubeObject,
-  type ObjectMeta,
-  type Pod,
-  type PodVolume,
-  type VolumeMode,
-} from "@patchbay/api";
+import { apiVersionOf, DATA_VOLUMES, names, type DataVolume } from "@patchbay/api";
+import type {
+  Container,
+  KubeObject,
+  ObjectMeta,
+  Pod,
+  PodVolume,
+  VolumeMode,
+} from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import type { FillOrder } from "@patchbay/core/vm";
 
 /** Label of a filler pod. Its value is the uid of the DataVolume. */

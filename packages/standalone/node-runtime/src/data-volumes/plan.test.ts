@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ContainerStatus, DataVolume, PersistentVolumeClaim, Pod } from "@patchbay/api";
+import type { DataVolume } from "@patchbay/api";
+import type { ContainerStatus, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { buildFillerPod, buildOwnerReferences } from "./filler-pod.ts";
 import { planDataVolume, type DataVolumeFacts, parseProgress } from "./plan.ts";

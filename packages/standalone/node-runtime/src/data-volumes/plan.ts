@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans the next steps for one DataVolume. Pure.
 import {
-  type ContainerStateDetails,
-  type ContainerStatus,
-  type Pod,
   apiVersionOf,
   PERSISTENT_VOLUME_CLAIMS,
-  type Condition,
   type DataVolume,
   type DataVolumeStatus,
-  type PersistentVolumeClaim,
 } from "@patchbay/api";
+import type {
+  ContainerStateDetails,
+  ContainerStatus,
+  Pod,
+  Condition,
+  PersistentVolumeClaim,
+} from "@patchbay/api/kubernetes";
 import { FILL_CONTAINER, buildFillerPod, isOwnedBy, buildOwnerReferences } from "./filler-pod.ts";
 import {
   readClaimMode,

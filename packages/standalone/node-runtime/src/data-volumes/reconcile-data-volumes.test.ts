@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  DATA_VOLUMES,
-  PERSISTENT_VOLUME_CLAIMS,
-  PODS,
-  type DataVolume,
-  type PersistentVolumeClaim,
-  type Pod,
-} from "@patchbay/api";
+import { DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS, PODS, type DataVolume } from "@patchbay/api";
+import type { PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fills the claims of DataVolumes, in place of CDI.
-import {
-  DATA_VOLUMES,
-  isPodFinished,
-  PERSISTENT_VOLUME_CLAIMS,
-  PODS,
-  type DataVolume,
-  type PersistentVolumeClaim,
-  type Pod,
-} from "@patchbay/api";
+import { DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS, PODS, type DataVolume } from "@patchbay/api";
+import { isPodFinished, type PersistentVolumeClaim, type Pod } from "@patchbay/api/kubernetes";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import { readDataVolume } from "@patchbay/core/vm";
 import {

@@ -2,7 +2,7 @@
 // Access of pods to images that are already on the machine, without contacting the registry.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { isJsonObject, parseJson } from "@patchbay/api";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Files, RegistryCredentials, ContainerImage } from "@patchbay/core/interfaces";
 import { repositoryOf } from "@patchbay/containerd";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Secret } from "@patchbay/api";
+import type { Secret } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { credentialsFor } from "./credentials.ts";
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registry credentials from a pod's pull secrets. Source: page "Images" of the Kubernetes documentation.
-import {
-  isJsonObject,
-  parseJson,
-  type JsonObject,
-  type Secret,
-  SECRETS,
-  type Pod,
-} from "@patchbay/api";
+import { SECRETS } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import type { Secret, Pod } from "@patchbay/api/kubernetes";
 import { fullReference, repositoryOf } from "@patchbay/containerd";
 import type { RegistryCredentials, Store } from "@patchbay/core/interfaces";
 

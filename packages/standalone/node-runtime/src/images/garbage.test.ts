@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { SECRETS, type Pod } from "@patchbay/api";
+import { SECRETS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";

@@ -3,7 +3,7 @@
 import type { ContainerImage, Cache, ContainerRuntime, Files } from "@patchbay/core/interfaces";
 import { type Clock, type Logger, messageOf } from "@patchbay/base";
 import { isLocalName, isFromRegistry, referenceAliases } from "./names.ts";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 
 import { listPodContainers } from "../pods/facts.ts";
 import type { Grants } from "./access.ts";

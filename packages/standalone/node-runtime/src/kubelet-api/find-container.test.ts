@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ContainerStateDetails, Pod } from "@patchbay/api";
+import type { ContainerStateDetails, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerState, ContainerSummary } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
 import { findLogRun, findRunningRun, type PodWithContainers } from "./request.ts";

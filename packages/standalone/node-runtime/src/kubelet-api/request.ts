@@ -2,7 +2,7 @@
 // Requests of the API server to the node, and the containers that they address. Pure. Source: kubelet, server.go.
 import type { LogQuery } from "./read-log.ts";
 import { parseRecordTime } from "./log-format.ts";
-import type { ContainerStatus, Pod } from "@patchbay/api";
+import type { ContainerStatus, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerSummary } from "@patchbay/core/interfaces";
 
 export interface ContainerName {

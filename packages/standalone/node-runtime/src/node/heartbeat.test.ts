@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
+import { LEASES, NODES } from "@patchbay/api";
+import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { type Clock, AppError } from "@patchbay/base";
 
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";

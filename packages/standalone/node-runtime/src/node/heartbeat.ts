@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heartbeat of this machine's Node object: registration, status and lease.
-import { apiVersionOf, LEASES, type KubeNode, type Lease, NODES } from "@patchbay/api";
+import { apiVersionOf, LEASES, NODES } from "@patchbay/api";
+import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { isAppError, covers, type Clock, type Logger } from "@patchbay/base";
 import {
   printMicroTime,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode, NodeCondition } from "@patchbay/api";
+import type { KubeNode, NodeCondition } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import type { MachineFacts } from "./machine.ts";
 import { isStatusDue, buildNodeLabels, buildNodeStatus, type NodeStatus } from "./status.ts";

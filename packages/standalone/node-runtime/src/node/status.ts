@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Node object's status, derived from facts. Pure.
 import type { MachineFacts, MachineIdentity } from "./machine.ts";
-import { names, type KubeNode, type NodeCondition } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { KubeNode, NodeCondition } from "@patchbay/api/kubernetes";
 import { covers } from "@patchbay/base";
 import { isExtendedResource } from "@patchbay/core/node";
 

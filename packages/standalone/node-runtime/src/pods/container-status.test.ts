@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Condition, ContainerStatus, Pod } from "@patchbay/api";
+import type { Condition, ContainerStatus, Pod } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import {
   buildConditions,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { EventRecorder, StepBackoff } from "@patchbay/kube";
 import type { Cache, ContainerRuntime, Files, Store, VolumeDisk } from "@patchbay/core/interfaces";
 import type { Clock, Logger } from "@patchbay/base";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container, Pod } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/interfaces";
 
 /** A sandbox with its addresses, which are empty unless the sandbox is ready. */

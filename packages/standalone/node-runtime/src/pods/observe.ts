@@ -14,7 +14,7 @@ import {
   type PodFacts,
   type SandboxFacts,
 } from "./facts.ts";
-import { type Pod, isPodFinished } from "@patchbay/api";
+import { type Pod, isPodFinished } from "@patchbay/api/kubernetes";
 import { podProblems } from "../policy/pod-policy.ts";
 import { findPullCredentials } from "../images/credentials.ts";
 import { UID_LABEL } from "../translate/labels.ts";

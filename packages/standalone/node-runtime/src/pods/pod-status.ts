@@ -6,7 +6,7 @@ import type {
   Container,
   ContainerStateDetails,
   Pod,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import {
   containerStepName,
   findLatest,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The progress of a pod, which both the plan and the status derive from the facts. Pure.
-import type { Pod, Container } from "@patchbay/api";
+import type { Pod, Container } from "@patchbay/api/kubernetes";
 import { RESTART_DELAY_ANNOTATION } from "../translate/labels.ts";
 import {
   type ContainerFacts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container } from "@patchbay/api";
+import type { Container } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createStepBackoff } from "@patchbay/kube";
 import type {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, type Condition, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Condition, Pod } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";

@@ -26,7 +26,8 @@ import {
 import { serializeInputs, observe } from "./observe.ts";
 import { type PodAction, planPod } from "./plan.ts";
 import { startVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { hasForeignCondition, buildPodStatus } from "./pod-status.ts";
 import type { Change } from "@patchbay/core/interfaces";
 

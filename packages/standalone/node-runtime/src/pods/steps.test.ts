@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Pod, CONFIG_MAPS, SECRETS } from "@patchbay/api";
+import { CONFIG_MAPS, SECRETS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { aContainer, aPod, UID } from "../testing/pods.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a plan. Each step is idempotent.
 import { join } from "node:path";
-import { CONFIG_MAPS, SECRETS, type Container, type Pod, PODS } from "@patchbay/api";
+import { CONFIG_MAPS, SECRETS, PODS } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { SandboxConfig } from "@patchbay/core/interfaces";
 import { toContainerConfig } from "../translate/container.ts";

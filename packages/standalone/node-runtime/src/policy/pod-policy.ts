@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether a pod may run on the node. Only the product's own pods may have access to the node itself.
-import {
-  names,
-  type Pod,
-  type Container,
-  type PodVolume,
-  type Probe,
-  type SecurityContext,
-} from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod, Container, PodVolume, Probe, SecurityContext } from "@patchbay/api/kubernetes";
 
 interface PodProblem {
   /** For example `spec.containers[0].securityContext.privileged`. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container } from "@patchbay/api";
+import type { Container } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
 import { podProblems } from "./pod-policy.ts";

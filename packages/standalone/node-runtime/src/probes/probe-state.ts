@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Derives a container's health from probe results. Pure. Source: prober/worker.go of the kubelet.
-import type { Container, Probe } from "@patchbay/api";
+import type { Container, Probe } from "@patchbay/api/kubernetes";
 import type { ContainerHealth } from "../pods/facts.ts";
 
 /** Kinds of probes. Liveness and readiness probes start after the startup probe has succeeded. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When probes are asked, and who is woken; on a clock that a test moves.
-import type { Container, Pod } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerRuntime, ExecResult } from "@patchbay/core/interfaces";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";

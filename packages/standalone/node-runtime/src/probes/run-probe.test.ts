@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Probe } from "@patchbay/api";
+import type { Probe } from "@patchbay/api/kubernetes";
 import { expect, test, afterEach, describe } from "vitest";
 import { toProbeRequest, runProbe } from "./run-probe.ts";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container, Probe } from "@patchbay/api";
+import type { Container, Probe } from "@patchbay/api/kubernetes";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode, Pod } from "@patchbay/api";
+import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode, Pod } from "@patchbay/api";
+import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Reason } from "../pods/facts.ts";
 import { parseAllocatable, type Amounts, buildRejection, findShortages } from "./resources.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node selectors, node affinity and pod affinity. Pure. Source: type Affinity of Kubernetes' core/v1.
-import type { KubeNode, Pod } from "@patchbay/api";
+import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 
 type Labels = Readonly<Record<string, string>>;
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over pods that have no node, on watches that a test feeds.
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PODS,
-  type KubeNode,
-  type KubeObject,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  type Pod,
-  type StorageClass,
-  type Taint,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PODS } from "@patchbay/api";
+import type {
+  KubeNode,
+  KubeObject,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  StorageClass,
+  Taint,
+} from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { KubeClient, Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds pods to nodes that have the resources and match affinity, taints and claims.
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from "@patchbay/api";
 import {
   isPodFinished,
-  NODES,
-  PERSISTENT_VOLUME_CLAIMS,
-  PODS,
   type KubeNode,
   type PersistentVolumeClaim,
   type Pod,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import {
   after,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over pods that a taint ends, on caches that a test feeds.
-import { PODS, type KubeNode, type KubeObject, type Pod, type Taint } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { KubeNode, KubeObject, Pod, Taint } from "@patchbay/api/kubernetes";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createFakeClock, settle, type FakeClock } from "@patchbay/os/testing";

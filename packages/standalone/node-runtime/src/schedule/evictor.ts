@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evicts pods that do not tolerate a NoExecute taint. Their toleration time restarts with this process.
 // Source: taint-eviction-controller of Kubernetes.
-import { isPodFinished, PODS, type KubeNode, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import { isPodFinished, type KubeNode, type Pod } from "@patchbay/api/kubernetes";
 import { isEqual, type Clock, type Logger } from "@patchbay/base";
 import {
   after,

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode, Pod, PersistentVolume, PersistentVolumeClaim } from "@patchbay/api";
+import type {
+  KubeNode,
+  Pod,
+  PersistentVolume,
+  PersistentVolumeClaim,
+} from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
 import { placePod, type ClusterState, volumeProblem } from "./placement.ts";

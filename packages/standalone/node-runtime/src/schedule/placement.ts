@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selects a node for a pod. Pure. The reasons are the texts of Kubernetes' scheduler, because users search for them.
-import type { KubeNode, PersistentVolume, Pod } from "@patchbay/api";
+import type { KubeNode, PersistentVolume, Pod } from "@patchbay/api/kubernetes";
 import { listClaimNames, type ClaimLookup } from "../claims/index.ts";
 import {
   selectsNode,

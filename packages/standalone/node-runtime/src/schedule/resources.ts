@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resource requests of pods, compared with a node's resources. Pure. Source: NodeResourcesFit of Kubernetes' scheduler.
-import {
-  parseQuantity,
-  type Container,
-  type KubeNode,
-  type Pod,
-  isPodFinished,
-} from "@patchbay/api";
+import { type Container, type KubeNode, type Pod, isPodFinished } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { findRequest } from "../translate/resources.ts";
 
 /** Amounts by resource: CPU in thousandths, memory in bytes, others as numbers. */

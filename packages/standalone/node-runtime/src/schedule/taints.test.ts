@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Taint, Toleration } from "@patchbay/api";
+import type { Taint, Toleration } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aPod } from "../testing/pods.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Taints and tolerations. Pure. Source: "Taints and Tolerations" of the Kubernetes documentation.
-import type { Pod, Taint, Toleration } from "@patchbay/api";
+import type { Pod, Taint, Toleration } from "@patchbay/api/kubernetes";
 
 /** Taint that `kubectl cordon` sets. Source: TaintNodeUnschedulable of Kubernetes. */
 const UNSCHEDULABLE_TAINT: Taint = {

@@ -5,7 +5,7 @@ import { request, type RequestOptions } from "node:https";
 import type { ClientRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createClock, createFiles } from "@patchbay/os";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
 import {

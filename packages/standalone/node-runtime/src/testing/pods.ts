@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container, Pod } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerImage } from "@patchbay/core/interfaces";
 import type { ContainerFacts, PodFacts, SandboxFacts } from "../pods/facts.ts";
 import { findPolicyViolation } from "../pods/observe.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fake node for tests of the loop over pods. Its process may crash at any effect; API server, runtime and disk remain.
-import { PODS, type KubeNode, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { createStepBackoff, type Note } from "@patchbay/kube";
 import type { ContainerRuntime, Store } from "@patchbay/core/interfaces";

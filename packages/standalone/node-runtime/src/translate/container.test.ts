@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
+import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api/kubernetes";
 import type { ContainerConfig } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translates a container of a pod to its CRI configuration. Pure.
 import { join } from "node:path";
-import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
+import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type {
   ContainerConfig,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Environment variables and arguments of a container. Pure: the caller reads the referenced objects.
-import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
+import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { findField, findResourceField } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields of a pod and resources of its containers, for the downward API. Pure.
-import { parseQuantity, type Container, type Pod, type ResourceFieldSelector } from "@patchbay/api";
+import type { Container, Pod, ResourceFieldSelector } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { findMemoryLimit } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 

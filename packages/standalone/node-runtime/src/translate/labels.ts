@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels and log paths of sandboxes and containers, in the kubelet's format.
 import { join } from "node:path";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 
 // Source: labels.go of the kubelet.
 export const UID_LABEL = "io.kubernetes.pod.uid";

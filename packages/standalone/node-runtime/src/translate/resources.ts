@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel limits and devices of a container, from its requests and limits.
-import { parseQuantity, type Container, type Pod, names } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import type {
   ContainerResources,
   ContainerDevice,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translates a pod to the CRI configuration of its sandbox. Pure and deterministic.
 import { join } from "node:path";
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { SandboxConfig } from "@patchbay/core/interfaces";
 import { buildLogDirectory, sandboxLabels } from "./labels.ts";
 import type { NodeFacts } from "./node-facts.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod, SecurityContext } from "@patchbay/api";
+import type { Pod, SecurityContext } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE } from "../testing/pods.ts";
 import { toSandboxConfig } from "./sandbox.ts";

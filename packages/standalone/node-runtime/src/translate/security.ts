@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container, Pod, SecurityContext } from "@patchbay/api";
+import type { Container, Pod, SecurityContext } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type {
   ContainerImage,

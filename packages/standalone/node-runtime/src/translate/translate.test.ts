@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Container, Pod } from "@patchbay/api";
+import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";

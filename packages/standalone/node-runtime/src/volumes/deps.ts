@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { Clock, Logger, KeyedMutex } from "@patchbay/base";
 import type { Files, VhostDirectories, VolumeDisk } from "@patchbay/core/interfaces";
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // emptyDir volumes: in memory, or on the disk in a file system of limited size.
 import { dirname } from "node:path";
-import { parseQuantity, type Pod, type PodVolume } from "@patchbay/api";
+import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { messageOf } from "@patchbay/base";
 import { findMemoryLimit } from "../translate/resources.ts";
 import { volumeFailed } from "./content/volume-files.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host paths: any path for the product's pods, and directories that an administrator opened (hostDisk) for launchers.
-import { KUBEVIRTS, readStorageConfig, type Pod, type PodVolume } from "@patchbay/api";
+import { KUBEVIRTS, readStorageConfig } from "@patchbay/api";
+import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
 import { volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";

@@ -2,7 +2,7 @@
 // Paths of a pod's volumes on the node. virt-handler relies on this layout of the kubelet. Pure.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
-import type { PodVolume } from "@patchbay/api";
+import type { PodVolume } from "@patchbay/api/kubernetes";
 
 const UID = /^[a-zA-Z0-9][a-zA-Z0-9-]{0,127}$/;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates, publishes and removes the volumes of a pod.
-import type { Pod, PodVolume } from "@patchbay/api";
+import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
 import {
   printReference,
   listTokenSources,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { LoopWatch } from "@patchbay/kube";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volumes on fakes, for the tests of this folder.
-import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api";
+import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import { type StartableCache } from "@patchbay/kube";
 import { createFakeCache, type FakeCache } from "@patchbay/kube/testing";

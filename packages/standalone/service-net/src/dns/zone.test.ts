@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Service } from "@patchbay/api";
+import type { Service } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
 import { lookUp, type Zone } from "./zone.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DNS names of Services. Pure. Source: Kubernetes DNS-Based Service Discovery 1.1.0.
-import type { Endpoint, EndpointSlice, Service } from "@patchbay/api";
+import type { Endpoint, EndpointSlice, Service } from "@patchbay/api/kubernetes";
 import { isEndpoint, type Ranges } from "../forward/forwards.ts";
 
 export type ZoneRecord =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Endpoint, EndpointSlice, Service } from "@patchbay/api";
+import type { Endpoint, EndpointSlice, Service } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
 import { dropDuplicates, listForwards, type Forward } from "./forwards.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forwards of Services, from their EndpointSlices. Pure.
 import { isIPv4 } from "node:net";
-import type { EndpointSlice, Service, ServicePort } from "@patchbay/api";
+import type { EndpointSlice, Service, ServicePort } from "@patchbay/api/kubernetes";
 import { containsAddress, type Network } from "./network.ts";
 
 export interface Forward {

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isWithin, toNetworkAddress, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
+import {
+  isWithin,
+  toNetworkAddress,
+  parseIp,
+  printAddress,
+  type IpPrefix,
+} from "@patchbay/api/values";
 
 export interface Network {
   readonly prefix: IpPrefix;

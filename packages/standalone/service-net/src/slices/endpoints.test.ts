@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Endpoints, Pod, Service } from "@patchbay/api";
+import type { Endpoints, Pod, Service } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aPod, aService, aSlice } from "../testing/objects.ts";
 import { planEndpoints, buildSlices } from "./plan.ts";

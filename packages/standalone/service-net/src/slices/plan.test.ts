@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { SLICE_ENDPOINTS_MAX, type Service } from "@patchbay/api";
+import { SLICE_ENDPOINTS_MAX, type Service } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aPod, aService } from "../testing/objects.ts";
 import { buildSlices } from "./plan.ts";

@@ -11,7 +11,7 @@ import {
   type Endpoints,
   type EndpointsAddress,
   type EndpointsSubset,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import { slicesOfParts, type ServicePart } from "@patchbay/core/services";
 import { isEqual } from "@patchbay/base";
 

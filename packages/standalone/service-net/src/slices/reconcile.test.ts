@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One Service on a store in memory: which slices and Endpoints are written.
-import {
-  ENDPOINT_SLICES,
-  ENDPOINTS,
-  type Endpoints,
-  type EndpointSlice,
-  type Pod,
-  type Service,
-} from "@patchbay/api";
+import { ENDPOINT_SLICES, ENDPOINTS } from "@patchbay/api";
+import type { Endpoints, EndpointSlice, Pod, Service } from "@patchbay/api/kubernetes";
 import { findServiceKey } from "@patchbay/core/services";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builders of Services, pods and slices.
-import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api";
+import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
 import type { Ranges } from "../forward/forwards.ts";
 import { parseNetwork, type Network } from "../forward/network.ts";

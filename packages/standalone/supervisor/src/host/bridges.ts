@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes bridges that CNI plugins of this machine created. The plugins never remove bridges.
-import { isJsonObject } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
 import { listCreatedBridges } from "@patchbay/cni";
 import { AppError, type Logger } from "@patchbay/base";
 import { planBridgeRemoval } from "@patchbay/core/nics";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes iptables and nftables rules, routes and addresses that outlive the machine's programs.
-import { isWithin, parseIp } from "@patchbay/api";
+import { isWithin, parseIp } from "@patchbay/api/values";
 import { messageOf, type Logger } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { readFields, readText } from "../data-dir/json.ts";

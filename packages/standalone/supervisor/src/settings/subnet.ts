@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks for pods and Services without routes on the host.
-import { isWithin, parseIp } from "@patchbay/api";
+import { isWithin, parseIp } from "@patchbay/api/values";
 import { isJsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of all pods of a machine, on an API server in memory.
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { KubeClient } from "@patchbay/kube";
 import { createFakeStore } from "@patchbay/kube/testing";
 import type { DeleteOptions } from "@patchbay/core/interfaces";

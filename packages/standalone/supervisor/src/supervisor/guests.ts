@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shuts down guests by deleting all pods of the machine gracefully. The run strategies of VMs are unchanged.
 import { join } from "node:path";
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createCache, keyOf, printKey, type KubeClient } from "@patchbay/kube";
 import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock, Logger } from "@patchbay/base";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Cache must do; run on the fake and on the one that watches feed.
 
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
 

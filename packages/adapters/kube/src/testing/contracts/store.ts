@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Store must do; run on the fake and on an API server over HTTPS.
 
-import { PODS, type Pod } from "@patchbay/api";
+import { PODS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Patch, Store } from "@patchbay/core/interfaces";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cache that a test feeds by hand.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 
 /** A {@link Cache} that knows what it is told. */

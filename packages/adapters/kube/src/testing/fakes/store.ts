@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An API server in memory: enough of one to test what is read and written. It has no watches and no schemas.
-import {
-  isJsonObject,
-  type KubeList,
-  type KubeObject,
-  type ResourceType,
-  type JsonPatchOperation,
-} from "@patchbay/api";
+import type { ResourceType } from "@patchbay/api";
+import { isJsonObject, type JsonPatchOperation } from "@patchbay/api/json";
+import type { KubeList, KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, isEqual } from "@patchbay/base";
 import type {
   DeleteOptions,

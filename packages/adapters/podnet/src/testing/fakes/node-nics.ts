@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs of the node in memory. Their addresses and routes are texts, each of which is all of its words.
-import { normalizeMac } from "@patchbay/api";
+import { normalizeMac } from "@patchbay/api/values";
 import type {
   NetnsHandle,
   NodeNic,

@@ -11,7 +11,7 @@ import {
   type RememberedAddresses,
   type ObservedWiring,
 } from "@patchbay/core/nics";
-import { normalizeMac } from "@patchbay/api";
+import { normalizeMac } from "@patchbay/api/values";
 import type {
   AnnouncedNic,
   BorrowedNic,

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies an instancetype to a template, and reports conflicting fields. Source: KubeVirt pkg/instancetype/apply.
-import {
-  parseQuantity,
-  type Cause,
-  type InstancetypeSpec,
-  type PreferenceSpec,
-  type VmiSpec,
-  type VmSpec,
-} from "@patchbay/api";
+import type { InstancetypeSpec, PreferenceSpec, VmiSpec, VmSpec } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { chooseTopology } from "./topology.ts";
 
 export function omitUnset<T extends object>(

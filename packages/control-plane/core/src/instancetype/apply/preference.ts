@@ -2,7 +2,6 @@
 // Applies a preference to fields that a template leaves unset. Source: KubeVirt pkg/instancetype/preference/apply
 // (device.go, disk.go, interface.go).
 import {
-  isJsonObject,
   type PreferenceSpec,
   type VmiSpec,
   withCurrentFieldNames,
@@ -11,6 +10,7 @@ import {
   type Network,
   type Disk,
 } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
 import { findByName, ifacesOf, networksOf } from "../../nics/nics.ts";
 import { type Template, isUnset, omitUnset } from "./instancetype.ts";
 import { withDisksOfVolumes } from "../../vm/spec/disks.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU topology of an instancetype's vCPUs. Source: KubeVirt pkg/instancetype/apply/cpu.go,
 // pkg/instancetype/preference/validation/cpu.go.
-import { CPU_TOPOLOGIES, type Cause, type PreferenceSpec } from "@patchbay/api";
+import { CPU_TOPOLOGIES, type PreferenceSpec } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
 import type { CpuTopology } from "../../vm/spec/machine.ts";
 
 export type PreferredTopology = (typeof CPU_TOPOLOGIES)[keyof typeof CPU_TOPOLOGIES];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod, VirtualMachineInstanceMigration, VmiStatus } from "@patchbay/api";
+import type { VirtualMachineInstanceMigration, VmiStatus } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 
 type Migration = VirtualMachineInstanceMigration;
 

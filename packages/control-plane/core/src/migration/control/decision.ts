@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides the next step of a migration. Before the guest starts to migrate, the migration can fail at once. Afterwards only the
 // source's report, or the end of its pod, shows that the guest has not moved.
-import { isVmiFinal, type MigrationState, type Pod } from "@patchbay/api";
+import { isVmiFinal, type MigrationState } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { podFailure } from "../../status/sync-error.ts";
 import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
 import { findPausedGuestMessage } from "../incoming.ts";

@@ -2,9 +2,9 @@
 import type {
   MigrationConfiguration,
   MigrationState,
-  Pod,
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { UnavailableNetworks } from "../../node/definitions.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
 import { findGuestEnd } from "../../status/vmi.ts";

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  isPodFinished,
-  names,
-  printNetworks,
-  type VirtualMachineInstanceMigration,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstanceMigration } from "@patchbay/api";
+import { printNetworks } from "@patchbay/api/annotations";
+import { isPodFinished } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 import { endGraceSeconds } from "../../vm/pod/launcher-pod.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";

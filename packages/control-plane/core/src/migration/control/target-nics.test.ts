@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the target's pod have what its guest can go on with, and is nobody told of the guest by it too early?
-import { names, type Attachment, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import { names, type Attachment, type VirtualMachineInstance } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import {
   aGuest,

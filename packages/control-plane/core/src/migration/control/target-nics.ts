@@ -10,9 +10,9 @@ import {
   type Network,
   type VirtualMachineInstance,
   type VmiStatus,
-  normalizeAddresses,
-  type Pod,
 } from "@patchbay/api";
+import { normalizeAddresses } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import {
   readRetainedAddresses,
   withRetainedAddresses,

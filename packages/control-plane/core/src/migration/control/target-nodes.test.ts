@@ -4,7 +4,8 @@ import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { aGuestFacts, aMigration } from "../../testing/migration-facts.ts";
 import { findCpuRequirement, noTargetReason } from "./target-nodes.ts";
-import type { KubeNode, NetworkAttachmentDefinition } from "@patchbay/api";
+import type { NetworkAttachmentDefinition } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 
 const OWN = "host-model-cpu.node.kubevirt.io/Skylake";
 const VENDOR = "cpu-vendor.node.kubevirt.io/Intel";

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node labels for the guest's CPU, from KubeVirt's node labeller. Source: KubeVirt pkg/virt-handler/node-labeller;
 // pkg/virt-controller/watch/migration.
-import type {
-  KubeNode,
-  VirtualMachineInstance,
-  VirtualMachineInstanceMigration,
-} from "@patchbay/api";
+import type { VirtualMachineInstance, VirtualMachineInstanceMigration } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { findLayout } from "@patchbay/domain";
 import { readTopologyVersion } from "../../nics/pcie/devices.ts";
 import { buildCpu } from "../../vm/domain/machine.ts";

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The target's pod has room for all that the guest has: its ports are its own, which it brings along, also where none is free.
-import {
-  networkConfigOf,
-  type VirtualMachineInstance,
-  type Container,
-  type ContainerStatus,
-  type Pod,
-} from "@patchbay/api";
+import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
+import type { Container, ContainerStatus, Pod } from "@patchbay/api/kubernetes";
 import { aVmi, aPod } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { podNetworkElements } from "../../vm/vmi.ts";

@@ -2,11 +2,10 @@
 // The launcher pod on the target node. Source: KubeVirt pkg/virt-controller/watch/migration.
 import {
   names,
-  type Pod,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
-  type Container,
 } from "@patchbay/api";
+import type { Pod, Container } from "@patchbay/api/kubernetes";
 import { findMachineFamily } from "@patchbay/domain";
 import { buildMachine } from "../../vm/spec/machine.ts";
 import { buildLauncherPod, type LauncherRequest } from "../../vm/pod/launcher-pod.ts";

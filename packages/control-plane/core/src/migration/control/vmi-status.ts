@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The VMI's status and labels during a migration. Both nodes read their role from them.
-import {
-  isVmiFinal,
-  names,
-  type MigrationState,
-  type Pod,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { isVmiFinal, names, type MigrationState, type VirtualMachineInstance } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { VmiMigrationFields } from "./actions.ts";
 import type { Decision } from "./decision.ts";
 import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";

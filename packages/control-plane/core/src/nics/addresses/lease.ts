@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses and routes that the pod assigns to the guest by DHCP.
-import { IP_BITS, toNetworkAddress, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
+import {
+  IP_BITS,
+  toNetworkAddress,
+  parseIp,
+  printAddress,
+  type IpPrefix,
+} from "@patchbay/api/values";
 
 export interface NicRoute {
   /** ADDRESS/LENGTH; length 0 for the default route. */

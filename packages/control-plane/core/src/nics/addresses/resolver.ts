@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isJsonObject, parseIp, printAddress, parseSloppyIp } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import { parseIp, printAddress, parseSloppyIp } from "@patchbay/api/values";
 
 export interface DnsSettings {
   readonly nameservers: readonly string[];

@@ -2,7 +2,6 @@
 // Which addresses a VM's NICs keep, and which NICs of its next launcher prefer them.
 import {
   names,
-  parseNetworks,
   type Attachment,
   type Iface,
   type Network,
@@ -10,8 +9,8 @@ import {
   type VirtualMachineInstance,
   type VmiStatus,
   type VmStatus,
-  type NetworkSelection,
 } from "@patchbay/api";
+import { parseNetworks, type NetworkSelection } from "@patchbay/api/annotations";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { buildPodAnnotations } from "../../vm/pod/inherited-fields.ts";

@@ -4,18 +4,20 @@ import {
   isAbsent,
   isDefaultNetwork,
   names,
-  parseRetainedAddresses,
-  printRetainedAddresses,
-  normalizeAddresses,
-  parsePreferredIps,
   type Iface,
-  type RetainedAddresses,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
   type Attachment,
-  type NetworkSelection,
 } from "@patchbay/api";
+import {
+  parseRetainedAddresses,
+  printRetainedAddresses,
+  normalizeAddresses,
+  parsePreferredIps,
+  type RetainedAddresses,
+  type NetworkSelection,
+} from "@patchbay/api/annotations";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../nics.ts";
 import { findCondition, type Conditions, type NewCondition } from "../../status/conditions.ts";
 

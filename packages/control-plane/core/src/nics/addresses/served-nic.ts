@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the DHCP server of each NIC serves: derived from the spec and the recorded addresses.
-import {
-  isDefaultNetwork,
-  parseIp,
-  type DhcpOptions,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
+import { parseIp } from "@patchbay/api/values";
 import type { IfaceFacts } from "../facts.ts";
 import { findMac } from "../mac.ts";
 import { namesOf } from "../names.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done for the annotation as people write it?
-import { parseNetworks } from "@patchbay/api";
+import { parseNetworks } from "@patchbay/api/annotations";
 import { expect, test } from "vitest";
 import { planAttachmentActions } from "./attachment-actions.ts";
 import { facts, printAction } from "../../testing/attachment-facts.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a plan, carried out, leave nothing to be done, whatever there was before?
-import type { NetworkSelection } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { facts, owned, type Facts } from "../../testing/attachment-facts.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import type { NetworkSelection } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 import { planAttachmentActions, findChangedAttributes } from "./attachment-actions.ts";
 import { facts, owned, printAction, type Facts } from "../../testing/attachment-facts.ts";
 

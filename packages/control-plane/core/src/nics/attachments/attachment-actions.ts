@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // CNI operations that bring a pod's attachments in line with its annotation, and their entries in `network-status`. Entries
 // of other components stay unchanged. Source: NPWG 1.3 section 4.
-import {
-  normalizeMac,
-  type NetworkSelection,
-  type NetworksAnnotation,
-  type NetworkStatus,
-} from "@patchbay/api";
+import type {
+  NetworkSelection,
+  NetworksAnnotation,
+  NetworkStatus,
+} from "@patchbay/api/annotations";
+import { normalizeMac } from "@patchbay/api/values";
 import { isOwnPodInterfaceName } from "../names.ts";
 import {
   annotationInvalid,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pod's default network is never taken for one of ours, whatever its name and that of its NIC.
-import type { NetworkSelection } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 import { expect, test } from "vitest";
 import {
   planAttachmentActions,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Default routes of a pod that an attachment replaces, and that return when it is removed. Source: NPWG 1.3 section
 // 4.1.2.1.9; Multus, `default-route`.
-import { findGateways, parseIp, type NetworkSelection } from "@patchbay/api";
+import { findGateways, type NetworkSelection } from "@patchbay/api/annotations";
+import { parseIp } from "@patchbay/api/values";
 import type { DefaultRoute } from "../../interfaces/node/default-routes.ts";
 
 export interface RouteClaim {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { chooseDevice, mayHaveDevice, type DeviceFacts, type DeviceRequest } from "./devices.ts";
 

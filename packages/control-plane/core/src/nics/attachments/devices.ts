@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assigns the pod's devices to its attachments. Source: Multus, k8sclient getKubernetesDelegate.
 
-import { names, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 
 export interface UsedDevice {
   readonly id: string;

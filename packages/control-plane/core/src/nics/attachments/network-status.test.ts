@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { NetworkStatus } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import { expect, test } from "vitest";
 import {
   listInterfaces,

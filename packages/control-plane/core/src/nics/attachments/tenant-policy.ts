@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tenant policy of a node, and what it lets a tenant's network definition name. CNI plugins run as root on the node.
 import {
-  isJsonObject,
   POLICY_FIELDS,
   names,
   POLICY_FIELD_NAMES,
   validatePolicyList,
-  type JsonObject,
   type PolicyFieldName,
-  type Cause,
   type ClusterTenantPolicy,
   type KubeVirt,
 } from "@patchbay/api";
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import type { Cause } from "@patchbay/api/kubernetes";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attachments that a pod's annotation requests, and their interface names. Source: NPWG 1.3 section 4.1.
-import type { NetworkSelection } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 
 export interface WantedAttachment {
   readonly network: string;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Iface, Network } from "@patchbay/api";
 import {
   isLinkLocal,
   parseNatPrefix,
   toNetworkAddress,
   parseIp,
   printAddress,
-  type Iface,
-  type Network,
   type IpPrefix,
-} from "@patchbay/api";
+} from "@patchbay/api/values";
 import {
   leaseFromRecorded,
   listServerAddresses,

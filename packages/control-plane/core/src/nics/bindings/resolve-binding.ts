@@ -4,18 +4,16 @@
 import {
   isDefaultNetwork,
   listBindings,
-  ifacePath,
   isAbsent,
   isBinding,
-  findUnbuiltField,
   names,
   type BindingPlugin,
   type BindingRegistry,
   type Iface,
   type Network,
-  type FieldProblem,
   type VmiSpec,
 } from "@patchbay/api";
+import { ifacePath, findUnbuiltField, type FieldProblem } from "@patchbay/api/validate";
 import { findNicModel } from "@patchbay/domain";
 import type { Binding, BindingRefusal } from "./binding.ts";
 import { findByName, ifacesOf, networksOf } from "../nics.ts";

@@ -3,15 +3,13 @@
 import {
   isDefaultNetwork,
   isSecurityMode,
-  toLinkLocal,
-  normalizeMac,
-  parseIp,
   SECURITY_MODES,
   type ClusterSecurity,
   type Iface,
   type Network,
   type SecurityMode,
 } from "@patchbay/api";
+import { toLinkLocal, normalizeMac, parseIp } from "@patchbay/api/values";
 import type { SendGuard } from "./pod-wiring.ts";
 
 interface PortSecurity {

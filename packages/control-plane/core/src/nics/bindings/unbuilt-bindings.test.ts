@@ -2,12 +2,12 @@
 // An iface whose binding is not built never becomes a NIC, whatever door it comes in by.
 import {
   networkConfigOf,
-  validateVmiSpec,
   type BindingRegistry,
   type Iface,
   type Network,
   type VmiSpec,
 } from "@patchbay/api";
+import { validateVmiSpec } from "@patchbay/api/validate";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { resolveBinding } from "./resolve-binding.ts";

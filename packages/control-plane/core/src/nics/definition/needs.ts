@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a network definition requires of the node. Covers known plugins, and only what they do not create themselves.
-import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 
 export interface NamedField {

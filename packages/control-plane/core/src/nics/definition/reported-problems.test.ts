@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { JsonPatchOperation, NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
+import type { NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import { describe, expect, test } from "vitest";
 import { AppError } from "@patchbay/base";
 import {

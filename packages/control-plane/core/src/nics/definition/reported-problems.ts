@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problems in a definition's status. Each node writes its own entry and removes outdated entries.
-import type { JsonPatchOperation, NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
+import type { NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import { type AppError, isEqual } from "@patchbay/base";
 
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";

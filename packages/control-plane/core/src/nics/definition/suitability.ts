@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether this node can create NICs from a definition, checked before a pod requests one.
-import {
-  IP_BITS,
-  isJsonObject,
-  isWithin,
-  toNetworkAddress,
-  parseIp,
-  type IpPrefix,
-  type JsonObject,
-} from "@patchbay/api";
+import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import { IP_BITS, isWithin, toNetworkAddress, parseIp, type IpPrefix } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import { readText, type NamedField, type AddressPool, type DefinitionNeeds } from "./needs.ts";
 

@@ -2,12 +2,11 @@
 // vhost-user sockets of interfaces, and why a device cannot use one.
 import {
   names,
-  parseVhostUserInfo,
   type Attachment,
   type BindingRegistry,
-  type VhostUserInfo,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { parseVhostUserInfo, type VhostUserInfo } from "@patchbay/api/annotations";
 import { resolveBindingIn } from "../bindings/resolve-binding.ts";
 import type { ReasonMessage } from "../../reasons/messages.ts";
 import { ifacesOf } from "../nics.ts";

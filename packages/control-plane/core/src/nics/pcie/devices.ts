@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PCI devices of a VMI other than NICs, and the addresses recorded at the VM's last start.
-import {
-  names,
-  parsePcieTopology,
-  type PcieTopology,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, type PcieTopology, type VirtualMachineInstance } from "@patchbay/api";
+import { parsePcieTopology } from "@patchbay/api/annotations";
 import {
   parsePciAddress,
   TOPOLOGY_VERSION,

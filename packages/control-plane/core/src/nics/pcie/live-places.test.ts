@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which places in a running domain do new NICs get, and why do some get none?
-import {
-  names,
-  networkConfigOf,
-  printPcieTopology,
-  type Iface,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, networkConfigOf, type Iface, type VirtualMachineInstance } from "@patchbay/api";
+import { printPcieTopology } from "@patchbay/api/annotations";
 import { parsePciAddress, printPciAddress, type DomainFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";

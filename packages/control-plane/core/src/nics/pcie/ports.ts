@@ -3,13 +3,13 @@
 // plugged.
 import {
   isAbsent,
-  isSecondary,
   type BindingRegistry,
   type Iface,
   type VirtualMachineInstance,
   type VmiSpec,
   type NetworkConfig,
 } from "@patchbay/api";
+import { isSecondary } from "@patchbay/api/validate";
 import {
   findNicModel,
   findMachineFamily,

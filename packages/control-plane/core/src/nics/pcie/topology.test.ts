@@ -3,11 +3,11 @@
 import {
   names,
   networkConfigOf,
-  printPcieTopology,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
+import { printPcieTopology } from "@patchbay/api/annotations";
 import { printPciAddress, TOPOLOGY_VERSION } from "@patchbay/domain";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";

@@ -3,14 +3,14 @@
 import {
   isAbsent,
   networkConfigOf,
-  type Cause,
-  type FieldProblem,
   type Iface,
   type NetworkConfig,
   type VirtualMachineInstance,
   type VmiSpec,
   type PcieTopology,
 } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
+import type { FieldProblem } from "@patchbay/api/validate";
 import {
   findNicModel,
   findMachineFamily,

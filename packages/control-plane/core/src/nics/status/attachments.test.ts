@@ -4,10 +4,10 @@ import type {
   Attachment,
   IfacePhase,
   Network,
-  NetworkStatus,
   VirtualMachineInstance,
   VmiStatus,
 } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { attachmentStatuses, type PodNetworkFacts } from "../../status/vmi.ts";

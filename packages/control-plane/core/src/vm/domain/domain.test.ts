@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which domain does a VMI get?
-import {
-  names,
-  networkConfigOf,
-  printPcieTopology,
-  type VmiSpec,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, networkConfigOf, type VmiSpec, type VirtualMachineInstance } from "@patchbay/api";
+import { printPcieTopology } from "@patchbay/api/annotations";
 import type { DomainDefinition } from "@patchbay/domain";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";

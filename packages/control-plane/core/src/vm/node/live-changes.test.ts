@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps does virt-handler take for the ifaces of a VM that runs, and which does it not take yet?
-import { names, printPcieTopology } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import { printPcieTopology } from "@patchbay/api/annotations";
 import { parsePciAddress, printNic } from "@patchbay/domain";
 import { describe, expect, test } from "vitest";
 import type { DeviceFacts } from "../../nics/facts.ts";

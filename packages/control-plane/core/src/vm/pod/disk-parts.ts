@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each kind of disk needs in the launcher pod, and how `prepare-disks` creates it.
-import {
-  names,
-  type EnvVar,
-  type PersistentVolumeClaim,
-  type PodVolume,
-  type VolumeMount,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import type {
+  EnvVar,
+  PersistentVolumeClaim,
+  PodVolume,
+  VolumeMount,
+} from "@patchbay/api/kubernetes";
 import { diskFilesName, parsePullPolicy, type ImageFiles } from "./image-files.ts";
 import type { VolumeDevice } from "./parts.ts";
 import type { GuestDisk, DiskSource, CloudInitData, TextSource } from "../spec/disks.ts";

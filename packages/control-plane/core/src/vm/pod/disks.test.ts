@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a launcher pod each kind of disk needs, and what prepare-disks is told.
-import type { Container, PersistentVolumeClaim, Pod, VmiSpec, Volume } from "@patchbay/api";
+import type { VmiSpec, Volume } from "@patchbay/api";
+import type { Container, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { aClaim, SETTINGS } from "../../testing/launcher-facts.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { names, type VirtualMachineInstance, type Container } from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import type { Container } from "@patchbay/api/kubernetes";
 import { buildDiskFile } from "../spec/disk-files.ts";
 import { listDisks, isDirect, type GuestDisk } from "../spec/disks.ts";
 import type { ImageFiles } from "./image-files.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a guest's kernel come into its launcher, and was it lost on the way?
-import type { Pod, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import type { VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { SETTINGS } from "../../testing/launcher-facts.ts";

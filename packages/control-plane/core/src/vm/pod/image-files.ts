@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files from images in the launcher: either the image is a volume, or an init container of it copies the files.
-import {
-  names,
-  type Container,
-  type Pod,
-  type PodVolume,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { inMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
 import { listKernelFiles } from "../spec/machine.ts";
 

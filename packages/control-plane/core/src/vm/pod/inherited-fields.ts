@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels, annotations and fields that a launcher pod takes over from its VMI.
-import { names, printNetworks, type VirtualMachineInstance, type Pod } from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import { printNetworks } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { readRetainedAddresses } from "../../nics/addresses/retained-addresses.ts";
 import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launcher pod of a VMI, and whether a pod is it.
-import {
-  names,
-  printPcieTopology,
-  type Pod,
-  type VirtualMachineInstance,
-  type VmiSpec,
-  type GuestProbe,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstance, type VmiSpec, type GuestProbe } from "@patchbay/api";
+import { printPcieTopology } from "@patchbay/api/annotations";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vmi.ts";

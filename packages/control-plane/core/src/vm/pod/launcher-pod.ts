@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
   names,
-  type Container,
   type OvercommitConfig,
-  type Pod,
-  type PodVolume,
-  type SecurityContext,
   type VirtualMachineInstance,
-  type VolumeMount,
   type VmiSpec,
   type GuestProbe,
-  type Probe,
 } from "@patchbay/api";
+import type {
+  Container,
+  Pod,
+  PodVolume,
+  SecurityContext,
+  VolumeMount,
+  Probe,
+} from "@patchbay/api/kubernetes";
 import { findLayout } from "@patchbay/domain";
 import { computeBindingsMiB, computeLauncherResources } from "./launcher-resources.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";

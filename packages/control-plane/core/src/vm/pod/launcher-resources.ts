@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resource requests and limits of a launcher.
-import {
-  names,
-  parseQuantity,
-  type Container,
-  type OvercommitConfig,
-  type VmiSpec,
-  type BindingRegistry,
-} from "@patchbay/api";
+import { names, type OvercommitConfig, type VmiSpec, type BindingRegistry } from "@patchbay/api";
+import type { Container } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { countVcpus, memoryMiBOf, toMib } from "../spec/machine.ts";
 import { inMi } from "./parts.ts";
 import { listDisks } from "../spec/disks.ts";

@@ -3,19 +3,15 @@
 import {
   isDefaultNetwork,
   names,
-  parseMac,
-  parseNetworkStatus,
-  parseNetworks,
   type BindingPlugin,
   type Iface,
-  type JsonObject,
   type Network,
-  type NetworkStatus,
-  type Pod,
-  type PodVolume,
   type VirtualMachineInstance,
-  type VolumeMount,
 } from "@patchbay/api";
+import { parseNetworkStatus, parseNetworks, type NetworkStatus } from "@patchbay/api/annotations";
+import type { JsonObject } from "@patchbay/api/json";
+import type { Pod, PodVolume, VolumeMount } from "@patchbay/api/kubernetes";
+import { parseMac } from "@patchbay/api/values";
 import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
 import { toPodNics, choosePodNic, type PodNicSources } from "../../nics/pod-nic.ts";
 import { findByName, ifacesOf, networksOf } from "../../nics/nics.ts";

@@ -2,17 +2,19 @@
 // Parts of a launcher pod that other modules contribute.
 import {
   apiVersionOf,
-  findController,
   names,
   PERSISTENT_VOLUME_CLAIMS,
+  type StorageConfig,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import {
+  findController,
   type Container,
   type PodVolume,
   type SecurityContext,
   type VolumeMount,
   type PersistentVolumeClaim,
-  type StorageConfig,
-  type VirtualMachineInstance,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import { hasState, buildStateClaimName } from "../spec/guest-devices.ts";
 
 export type VolumeDevice = NonNullable<Container["volumeDevices"]>[number];

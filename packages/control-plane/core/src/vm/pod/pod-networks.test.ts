@@ -2,16 +2,18 @@
 // What the launcher pod is asked for, and for how long; it can always be read.
 import {
   names,
-  NETWORKS_MAX,
-  parseNetworks,
-  printNetworks,
   type Attachment,
   type Iface,
   type Network,
-  type NetworkSelection,
   type VirtualMachineInstance,
   type VmiStatus,
 } from "@patchbay/api";
+import {
+  NETWORKS_MAX,
+  parseNetworks,
+  printNetworks,
+  type NetworkSelection,
+} from "@patchbay/api/annotations";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podInterfaceNameOf } from "../../nics/names.ts";

@@ -3,15 +3,17 @@
 import {
   isAbsent,
   isDefaultNetwork,
-  isReadableSelection,
-  NETWORKS_MAX,
   type BindingRegistry,
   type Iface,
-  type RetainedAddresses,
   type Network,
-  type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import {
+  isReadableSelection,
+  NETWORKS_MAX,
+  type RetainedAddresses,
+  type NetworkSelection,
+} from "@patchbay/api/annotations";
 import { findPreferredIps } from "../../nics/addresses/retained-addresses.ts";
 import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
 import { buildExtraInterfaceName, isOwnPodInterfaceName } from "../../nics/names.ts";

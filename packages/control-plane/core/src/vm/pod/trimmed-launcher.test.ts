@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { names, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { buildVmiStatus } from "../../status/vmi.ts";

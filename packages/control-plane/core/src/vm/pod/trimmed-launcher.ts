@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launcher pods as virt-controller caches them: a quarter of the original size.
-import { names, type ContainerStatus, type ObjectMeta, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { ContainerStatus, ObjectMeta, Pod } from "@patchbay/api/kubernetes";
 
 const ANNOTATIONS: readonly string[] = [
   names.NETWORKS_ANNOTATION,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meta-data for cloud-init, and the file layout of its disks.
-import type { JsonObject, VirtualMachineInstance } from "@patchbay/api";
+import type { VirtualMachineInstance } from "@patchbay/api";
+import type { JsonObject } from "@patchbay/api/json";
 import { buildHostname } from "./guest-names.ts";
 
 export type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";

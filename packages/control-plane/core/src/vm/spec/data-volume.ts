@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parser of DataVolumes, used where Patchbay itself fills claims (standalone). Source: CDI cdi.kubevirt.io/v1beta1
 // DataVolumeSpec.
-import { isJsonObject, parseQuantity, type Cause, type VolumeMode } from "@patchbay/api";
+import { isJsonObject } from "@patchbay/api/json";
+import type { Cause, VolumeMode } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 
 type FillSource =
   | { readonly kind: "registry"; readonly image: string }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of disks in the launcher. `prepare-disks` creates the files and the domain opens them.
-import {
-  names,
-  parseQuantity,
-  type VirtualMachineInstance,
-  type PersistentVolumeClaim,
-} from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { isSmallDisk, findClaimName, listDisks, type GuestDisk } from "./disks.ts";
 import { buildStateClaimName } from "./guest-devices.ts";
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  parseQuantity,
-  withCurrentFieldNames,
-  type DownwardFile,
-  type Volume,
-  type Disk,
-  type VmiSpec,
-} from "@patchbay/api";
+import { withCurrentFieldNames, type Volume, type Disk, type VmiSpec } from "@patchbay/api";
+import type { DownwardFile } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import { findOneOf } from "./guest-devices.ts";
 import { findByName } from "../../nics/nics.ts";
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Machine type, CPUs, memory and kernel of a guest.
-import { names, parseQuantity, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import { parseQuantity } from "@patchbay/api/values";
 
 const DEFAULT_MACHINE = "q35";
 

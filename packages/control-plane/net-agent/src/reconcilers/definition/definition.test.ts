@@ -5,9 +5,9 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   type NetworkAttachmentDefinition,
-  type Pod,
   VIRTUAL_MACHINE_INSTANCES,
 } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createDefinitionFiles } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import { DEFAULT_POLICY, type TenantPolicy } from "@patchbay/core/nics";

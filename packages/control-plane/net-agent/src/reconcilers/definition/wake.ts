@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which definitions to check after a change of a definition, a pod, the policy, a directory or a link.
 import type { Files, Cache, Change } from "@patchbay/core/interfaces";
-import { names, type Pod } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { keyOf, printKey, type Queue } from "@patchbay/kube";
 import { listRequestedNetworks } from "../../wake.ts";
 import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random sequences of edits, failures, crashes and replacements. In the end the pod has what a model without journal,
 // interface names of unnamed NICs and passes predicts.
-import { names, type NetworkSelection } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 import { AppError } from "@patchbay/base";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one pod: compares its annotation with the journal, and attaches and detaches, one CNI operation after the
 // other.
-import type { AttachmentError } from "@patchbay/api";
+import type { AttachmentError } from "@patchbay/api/annotations";
 import type { Deps } from "../../deps.ts";
 import { type PodFacts, listUids, observe } from "./observe.ts";
 import { toStep, type Action, interfaceNameOf, networkOf } from "./step.ts";

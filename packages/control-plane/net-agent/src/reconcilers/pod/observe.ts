@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the facts about a pod's attachments: requested networks, journal rows and sandbox; and whether the pod may use a
 // network.
+import { names, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance, PODS } from "@patchbay/api";
 import {
-  names,
-  VIRTUAL_MACHINE_INSTANCES,
-  type Pod,
-  type VirtualMachineInstance,
   type AttachmentError,
-  isPodFinished,
   NETWORKS_MAX,
   parseNetworks,
   parseNetworkStatus,
-  PODS,
   type NetworksAnnotation,
-} from "@patchbay/api";
+} from "@patchbay/api/annotations";
+import { type Pod, isPodFinished } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import {
   networkNameOf,

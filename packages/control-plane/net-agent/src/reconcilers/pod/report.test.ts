@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { names, type AttachmentError, type NetworkStatus } from "@patchbay/api";
+import { names } from "@patchbay/api";
+import type { AttachmentError, NetworkStatus } from "@patchbay/api/annotations";
 import { expect, test } from "vitest";
 import { buildAnnotationPatch, findChangedAnnotations } from "./report.ts";
 

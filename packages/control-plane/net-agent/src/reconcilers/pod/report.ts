@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports a pass: events and log lines of each attachment, and the pod's annotations in one write.
+import { names, PODS } from "@patchbay/api";
 import {
   normalizeAddresses,
   type AttachmentError,
-  names,
   parseNetworkStatus,
   printNetworkStatus,
   printAttachmentErrors,
   type NetworkStatus,
-  type JsonPatchOperation,
-  PODS,
-  type Pod,
-} from "@patchbay/api";
+} from "@patchbay/api/annotations";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { findNetworkStatus, type JournalRow } from "@patchbay/cni";
 import { isAppError, messageOf, isEqual, AppError } from "@patchbay/base";
 import { isDefinitionFault } from "@patchbay/core/reasons";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs CNI CHECK. Findings are only reported: plugins find fault with their own results, and a new attachment would cut off the guest.
-import { isPodFinished, type Pod } from "@patchbay/api";
+import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
 import { parseKey } from "@patchbay/kube";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs CNI GC. An attachment missing in the list of valid ones would lose its addresses, so uncertain networks are skipped and reported.
-import { isPodFinished, type Pod } from "@patchbay/api";
+import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { AttachmentName } from "@patchbay/core/interfaces";

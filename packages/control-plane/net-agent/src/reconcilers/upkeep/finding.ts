@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings of upkeep rounds. Each is reported when it appears, when its message changes, and when it is resolved.
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";

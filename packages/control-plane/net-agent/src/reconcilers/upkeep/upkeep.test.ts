@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Upkeep rounds over networks and attachments.
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, describe, expect, test } from "vitest";

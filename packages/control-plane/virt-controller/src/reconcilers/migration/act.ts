@@ -5,10 +5,10 @@ import {
   PODS,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
-  type JsonPatchOperation,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import {
   listLauncherNames,
   labelChanges,

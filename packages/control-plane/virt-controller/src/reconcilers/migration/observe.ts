@@ -6,10 +6,10 @@ import {
   names,
   NAMESPACES,
   PODS,
-  type Pod,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import {
   usesNamespaceLabels,
   findCpuRequirement,

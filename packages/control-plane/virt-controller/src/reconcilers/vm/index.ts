@@ -8,13 +8,12 @@ import {
   type NetworkConfig,
   type VirtualMachine,
   type VirtualMachineInstance,
-  findController,
   CONTROLLER_REVISIONS,
   VIRTUAL_MACHINES,
-  type ControllerRevision,
-  withDefaultBinding,
-  type JsonPatchOperation,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import { findController, type ControllerRevision } from "@patchbay/api/kubernetes";
+import { withDefaultBinding } from "@patchbay/api/validate";
 import {
   usesParts,
   collectPartsFacts,

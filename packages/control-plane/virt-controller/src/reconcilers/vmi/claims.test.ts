@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A VMI with a disk on a claim: it waits for the claim, reports that, and mounts it in the launcher.
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PODS,
-  VIRTUAL_MACHINE_INSTANCES,
-  type PersistentVolumeClaim,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PODS, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { Bench } from "../../testing/bench.ts";

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The VMI's part of a pass: creates the launcher pod, sets its networks, and reports its attachments.
 import {
-  type PersistentVolumeClaim,
   type VirtualMachineInstance,
-  type Pod,
   isVmiFinal,
   names,
   networkConfigOf,
@@ -13,11 +11,12 @@ import {
   logsSerialConsoles,
   usesEmulation,
   type NetworkConfig,
-  type JsonPatchOperation,
   PERSISTENT_VOLUME_CLAIMS,
   VIRTUAL_MACHINE_INSTANCES,
   type VmiStatus,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import {
   listClaimNames,
   type VmiFacts,

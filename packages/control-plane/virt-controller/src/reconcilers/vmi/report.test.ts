@@ -4,10 +4,10 @@ import {
   names,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
-  type Pod,
   type VirtualMachineInstance,
   type VmiStatus,
 } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../../testing/bench.ts";

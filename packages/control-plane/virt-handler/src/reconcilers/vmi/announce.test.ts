@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { IfaceStatus, KubeObject, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import type { IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { NodeVmStatus } from "@patchbay/core/status";
 import type { Note } from "@patchbay/kube";
 import { expect, test } from "vitest";

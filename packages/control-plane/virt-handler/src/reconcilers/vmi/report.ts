@@ -2,14 +2,14 @@
 // Writes virt-handler's fields of the VMI's status when they changed, and events about NICs and the guest.
 import {
   type IfaceStatus,
-  type KubeObject,
   type VirtualMachineInstance,
   type VmiPhase,
   networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
   type VmiStatus,
-  type JsonPatchOperation,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { findEventType } from "@patchbay/core/reasons";
 import { findByName, networksOf, isTransientChange, unreachableIfaces } from "@patchbay/core/nics";
 import { findOwnerVm, type Drift, type NodeVmFacts } from "@patchbay/core/vm";

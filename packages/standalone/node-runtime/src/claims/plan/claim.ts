@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans the provisioning and binding of one claim, with Kubernetes' event texts. Pure.
-import {
-  parseQuantity,
-  type PersistentVolume,
-  apiVersionOf,
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  type ClaimReference,
-  type PersistentVolumeClaim,
-  type VolumeMode,
-  type StorageClass,
-} from "@patchbay/api";
+import { apiVersionOf, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
+import type {
+  PersistentVolume,
+  ClaimReference,
+  PersistentVolumeClaim,
+  VolumeMode,
+  StorageClass,
+} from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 import {
   PROVISIONER,
   buildVolumeName,

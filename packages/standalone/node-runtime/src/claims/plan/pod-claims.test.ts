@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+} from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aPod } from "../../testing/pods.ts";
 import { aClaim, aClass, aVolume, HANDLE, withoutClaim } from "../testing.ts";

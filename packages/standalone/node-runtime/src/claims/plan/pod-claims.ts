@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether a pod's claims allow its binding to the node. Pure. Source: Kubernetes scheduler, volume binding.
-import type { PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from "@patchbay/api";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  StorageClass,
+} from "@patchbay/api/kubernetes";
 import { PROVISIONER, SELECTED_NODE } from "../names.ts";
 
 /** Time that claim and pod may exist before an unbound claim counts as a problem. */

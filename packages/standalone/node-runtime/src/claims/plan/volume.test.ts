@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PersistentVolume, PersistentVolumeClaim } from "@patchbay/api";
+import type { PersistentVolume, PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
 import { aClaim, aVolume, withoutClaim } from "../testing.ts";
 import { planVolume } from "./volume.ts";

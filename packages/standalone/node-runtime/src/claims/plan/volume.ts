@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans the release and deletion of one volume. Pure.
-import type { PersistentVolume, PersistentVolumeClaim } from "@patchbay/api";
+import type { PersistentVolume, PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 
 export interface VolumeFacts {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects and tokens that the volumes of a pod refer to. Pure.
-import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api";
+import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api/kubernetes";
 
 export interface ObjectReference {
   readonly kind: "configMap" | "secret";

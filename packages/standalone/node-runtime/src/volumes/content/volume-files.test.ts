@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod, PodVolume } from "@patchbay/api";
+import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aPod } from "../../testing/pods.ts";
 import { aConfigMap, aPodWith, aSecret, createVolumeBench } from "../testing.ts";

@@ -10,7 +10,7 @@ import type {
   Pod,
   PodVolume,
   VolumeProjection,
-} from "@patchbay/api";
+} from "@patchbay/api/kubernetes";
 import type { NodeFacts } from "../../translate/node-facts.ts";
 import { findField, findResourceField } from "../../translate/fields.ts";
 import type { ObjectReference, TokenSource } from "./references.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeObject } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeClock, settle } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";

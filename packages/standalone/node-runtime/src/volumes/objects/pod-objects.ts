@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConfigMaps and Secrets of this node's pods, each watched by name while a pod uses it.
-import { CONFIG_MAPS, SECRETS, type KubeObject, type ResourceType } from "@patchbay/api";
+import { CONFIG_MAPS, SECRETS, type ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, type Clock } from "@patchbay/base";
 import type { StartableCache } from "@patchbay/kube";
 

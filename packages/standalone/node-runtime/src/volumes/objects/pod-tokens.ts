@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Service account tokens of pods: requested, cached in memory and replaced before they expire.
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { messageOf, AppError, type Clock, type Logger } from "@patchbay/base";
 
 import type { TokenSource } from "../content/references.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import type { ContainerWrites } from "@patchbay/core/interfaces";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";

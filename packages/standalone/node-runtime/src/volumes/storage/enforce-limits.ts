@@ -10,7 +10,7 @@ import type {
 import { type Clock, type Logger, messageOf } from "@patchbay/base";
 import { findPodUid } from "../../translate/labels.ts";
 import { join } from "node:path";
-import { type Pod, isPodFinished } from "@patchbay/api";
+import { type Pod, isPodFinished } from "@patchbay/api/kubernetes";
 import type { NodeFacts } from "../../translate/node-facts.ts";
 import { volumePath } from "../layout.ts";
 import {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aPod } from "../../testing/pods.ts";
 import { aPodWith } from "../testing.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disk limits of pods, and the decision when to measure their usage. Pure.
-import { parseQuantity, type Container, type Pod, type PodVolume } from "@patchbay/api";
+import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
+import { parseQuantity } from "@patchbay/api/values";
 
 /** Default limit of a pod, in addition to the limits of its emptyDir volumes. */
 export const DEFAULT_STORAGE_BYTES: number = 2 * 2 ** 30;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attaches one network in a pod's sandbox: builds the request, writes the intent to disk, runs CNI ADD, and checks the
 // result; or adopts what the runtime attached. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
+import { names } from "@patchbay/api";
 import {
-  normalizeMac,
-  parseIp,
-  printAddress,
   validateNetworkSelection,
   type NetworkSelection,
-  names,
   parseNetworkStatus,
-} from "@patchbay/api";
+} from "@patchbay/api/annotations";
+import { normalizeMac, parseIp, printAddress } from "@patchbay/api/values";
 import {
   hasCapability,
   findNetworkStatus,

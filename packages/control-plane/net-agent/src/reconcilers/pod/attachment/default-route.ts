@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves a pod's default routes to an attachment that requests them, and restores the old ones at detach.
 // Source: NPWG 1.3 section 4.1.2.1.9.
-import { findGateways } from "@patchbay/api";
+import { findGateways } from "@patchbay/api/annotations";
 import type { JournalRow } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/base";
 import {

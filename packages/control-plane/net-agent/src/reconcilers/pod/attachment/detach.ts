@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detaches a network with the data in its journal row, even if its plugin can no longer do so.
-import { isNicMac, normalizeMac } from "@patchbay/api";
+import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import type {
   AttachmentRequest,
   CniResult,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Journal rows in the form that plans use: their attachment, their sandbox and their result.
-import type { NetworkStatus } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import {
   buildDefaultNetworkStatuses,
   deviceIn,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests a NIC's previous addresses. This preference never fails an attachment, so only IPAM plugins with leases are asked.
-import { isJsonObject, parsePreferredIps, type NetworkSelection } from "@patchbay/api";
+import { parsePreferredIps, type NetworkSelection } from "@patchbay/api/annotations";
+import { isJsonObject } from "@patchbay/api/json";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
 import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interfaces";

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+export {
+  parseAttachmentErrors,
+  printAttachmentErrors,
+  type AttachmentError,
+  type AttachmentErrors,
+  parseVhostUserInfo,
+  type VhostUserInfo,
+  parseNetworkStatus,
+  printNetworkStatus,
+  sanitizeNetworkStatus,
+  type NetworkStatus,
+} from "./network-status.ts";
+export {
+  parsePreferredIps,
+  parseRetainedAddresses,
+  printRetainedAddresses,
+  normalizeAddresses,
+  type RetainedAddresses,
+  parsePcieTopology,
+  printPcieTopology,
+} from "./restart-state.ts";
+export {
+  findGateways,
+  validateNetworkSelection,
+  isReadableSelection,
+  NETWORKS_MAX,
+  parseNetworks,
+  printNetworks,
+  type NetworksAnnotation,
+  type NetworkSelection,
+} from "./networks.ts";
+export {
+  validateHookSidecars,
+  parseHookSidecars,
+  type HookSidecarRequest,
+} from "./hook-sidecars.ts";

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+export type {
+  ConfigMap,
+  Secret,
+  ApiService,
+  KubeEvent,
+  KubeNode,
+  Lease,
+  NodeCondition,
+  Taint,
+  WebhookConfiguration,
+  ControllerRevision,
+  DaemonSet,
+  Deployment,
+} from "./core-kinds.ts";
+export {
+  findController,
+  type Cause,
+  type Condition,
+  type KubeList,
+  type KubeObject,
+  type ObjectMeta,
+  type StatusBody,
+} from "./meta.ts";
+export {
+  type Container,
+  type ContainerStateDetails,
+  type ContainerStatus,
+  type EnvFromSource,
+  type EnvVar,
+  type Probe,
+  type SecurityContext,
+  type VolumeMount,
+  isPodFinished,
+  type Pod,
+  type Toleration,
+  type DownwardFile,
+  type KeyToPath,
+  type PodVolume,
+  type ResourceFieldSelector,
+  type VolumeProjection,
+} from "./pod.ts";
+export {
+  SERVICE_NAME_LABEL,
+  SLICE_ENDPOINTS_MAX,
+  SLICE_WRITER_LABEL,
+  type Endpoint,
+  type EndpointPort,
+  type Endpoints,
+  type EndpointsAddress,
+  type EndpointSlice,
+  type EndpointsSubset,
+  type Service,
+  type ServicePort,
+} from "./service.ts";
+export type {
+  ClaimReference,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+  VolumeMode,
+} from "./storage.ts";

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+export {
+  effectiveVmiSpec,
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  findUnbuiltField,
+  vmFields,
+  type FieldProblem,
+  type UnactedFields,
+  findMistypedFields,
+  findMalformedQuantities,
+} from "./fields.ts";
+export type { SchemaField } from "../fields/walk.ts";
+export {
+  buildAutoNic,
+  declaresNoNics,
+  findAutoNic,
+  isSecondary,
+  withDefaultBinding,
+} from "./defaults.ts";
+export {
+  validateVmChange,
+  validateVmiChange,
+  validateGuest,
+  validateVmiSpec,
+  validateVmiNetworkChange,
+} from "./spec.ts";
+export { validateVmName } from "./guest/names.ts";
+export { validateInstancetype, validatePreference, preferenceWarnings } from "./instancetypes.ts";
+export { ifacePath } from "./rule.ts";

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+export {
+  parseNatPrefix,
+  IP_BITS,
+  isWithin,
+  toNetworkAddress,
+  parseIp,
+  parseSloppyIp,
+  printAddress,
+  type IpPrefix,
+  isLinkLocal,
+  toLinkLocal,
+} from "./ip.ts";
+export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./mac.ts";
+export { parseNadName, type NadName } from "./name-syntax.ts";
+export { parseQuantity } from "./quantity.ts";
