@@ -98,7 +98,7 @@ const BlockedReasonSchema = Type.Object(
   },
   {
     description:
-      "Why the guest is not started or cannot be changed; absent if there is no obstacle.",
+      "Why the guest is not started or cannot be changed; absent if nothing blocks it.",
   },
 );
 
