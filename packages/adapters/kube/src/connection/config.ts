@@ -11,6 +11,6 @@ export function findClusterServer(): string | undefined {
   return host.includes(":") ? `https://[${host}]:${port}` : `https://${host}:${port}`;
 }
 
-export function readEnvironment(): Readonly<Record<string, string | undefined>> {
+function readEnvironment(): Readonly<Record<string, string | undefined>> {
   return process.env;
 }
