@@ -28,10 +28,7 @@ const PLAIN_KEYWORDS = [
   "x-kubernetes-map-type",
 ] as const;
 
-/**
- * Key pattern of maps, the only one that a structural schema supports. Source: TypeBox `Type.Record(Type.String(),
- * ...)`.
- */
+/** Key pattern of maps, the only one that a structural schema supports. Source: TypeBox `Type.Record`. */
 const ANY_KEY = "^.*$";
 
 function listProperties(schema: JsonSchema): StructuralSchema {
