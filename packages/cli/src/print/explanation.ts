@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
-import { whoCanHelp, nextStepFor } from "@patchbay/core/reasons";
+import { findReasonOwner, nextStepFor } from "@patchbay/core/reasons";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 
@@ -85,7 +85,7 @@ function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
     ["attempts", hotplug?.attempts?.toString()],
     ["reason", hotplug?.reason],
     ["message", hotplug?.message],
-    ["who can help", whoCanHelp(reasonOf(row))],
+    ["who can help", findReasonOwner(reasonOf(row))],
     ["next", nextStep(row, explained)],
   ];
 }

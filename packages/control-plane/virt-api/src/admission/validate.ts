@@ -71,10 +71,10 @@ import {
   denyForeignNetworks,
 } from "../networks.ts";
 import {
-  isOver,
+  isEndedOrDeleting,
   pluggedBindingCauses,
   fixedNetworkCauses,
-  unpluggableCauses,
+  pluggedHookCauses,
   refuseVmiChange,
 } from "@patchbay/core/requests";
 import { isOwnedBy, vmiOf, findOwnerVm, readDataVolume } from "@patchbay/core/vm";
@@ -347,7 +347,7 @@ async function findVmiToPlug(
   const { name, namespace = "" } = vm.metadata;
   try {
     const vmi = await deps.cachedReader.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
-    return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
+    return vmi !== undefined && isOwnedBy(vmi, vm) && !isEndedOrDeleting(vmi) ? vmi : undefined;
   } catch (error) {
     // The VMI is needed for a warning only, and virt-controller checks again before it plugs.
     deps.log.warn("cannot look up the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
@@ -461,7 +461,7 @@ async function validateVmi(deps: Deps, request: AdmissionRequest, vmis: Vmis): P
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
           ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
-          ...unpluggableCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...pluggedHookCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
           ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
     // MACs and PCI addresses of an owned VMI were validated with its VM.

@@ -318,18 +318,18 @@ type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
 
 interface StatusChange {
   readonly requests?: readonly StateChangeRequest[];
-  readonly endsPause?: true;
+  readonly resetsBackoff?: true;
 }
 
 /** Source: KubeVirt VirtualMachineStateChangeRequest. */
 async function writeStatus(
   deps: Deps,
-  { requests, endsPause }: StatusChange,
+  { requests, resetsBackoff }: StatusChange,
   call: Call,
 ): Promise<void> {
   const status = {
     ...(requests !== undefined && { stateChangeRequests: requests }),
-    ...(endsPause === true && { startFailure: null }),
+    ...(resetsBackoff === true && { startFailure: null }),
   };
   if (Object.keys(status).length === 0) return;
   const fields = { status };
@@ -350,14 +350,14 @@ async function writeRunState(deps: Deps, plan: Accepted, call: Call): Promise<vo
       await deps.store.patch(VIRTUAL_MACHINES, call, patch, { dryRun });
       return;
     }
-    case "askController":
+    case "requestFromController":
       await writeStatus(deps, plan, call);
       return;
     case "deleteVmi":
       await writeStatus(deps, plan, call);
       if (!dryRun) await deps.store.delete(VIRTUAL_MACHINE_INSTANCES, call, { uid: plan.uid });
       return;
-    case "hurryVmi":
+    case "shortenGracePeriod":
   }
 }
 
