@@ -50,7 +50,7 @@ const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], serves: false };
 
 /** A test's changes of the facts, beside those in the namespaces. */
 export type FactsChange = Partial<
-  Pick<WayFacts, "device" | "serves" | "leadsOut" | "guest" | "mayClaim">
+  Pick<WayFacts, "device" | "serves" | "offersDefaultRoute" | "guest" | "allowedAddresses">
 >;
 
 /** The namespaces, and the doctor. Scenes of different numbers may exist at once. */
@@ -234,9 +234,9 @@ export class DoctorScene {
     return diagnose({
       binding: kind,
       device: { linkUp: true, mac: MAC, mtu: 1500 },
-      leadsOut: true,
+      offersDefaultRoute: true,
       ...(this.hasAgent && { guest: this.guestWord() }),
-      ...(guard?.addresses !== undefined && { mayClaim: guard.addresses }),
+      ...(guard?.addresses !== undefined && { allowedAddresses: guard.addresses }),
       observed: await this.doctor.examine(this.nic()),
       ...change,
     });

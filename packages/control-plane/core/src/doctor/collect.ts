@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts known about an interface before its path is probed, and what to probe.
+// Collects the facts known about an interface before its path is probed, and plans the probes.
 import { findByName } from "../nics/nics.ts";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
@@ -60,11 +60,14 @@ function toDeviceFacts({ device }: IfaceFacts): PathFacts["device"] {
   return { linkUp, mac, ...(mtu === undefined ? {} : { mtu }) };
 }
 
-function dhcpFacts({ iface, served = [] }: PathSources): Pick<PathFacts, "serves" | "leadsOut"> {
+function dhcpFacts({
+  iface,
+  served = [],
+}: PathSources): Pick<PathFacts, "serves" | "offersDefaultRoute"> {
   const nic = served.find((each) => each.iface === iface.name);
   return {
     ...(buildLease(iface) === undefined ? {} : { serves: nic !== undefined }),
-    leadsOut: nic !== undefined && defaultRouteFamilies(nic.lease).includes(4),
+    offersDefaultRoute: nic !== undefined && defaultRouteFamilies(nic.lease).includes(4),
   };
 }
 
@@ -90,14 +93,14 @@ export function collectPathFacts(sources: PathSources): Omit<PathFacts, "observe
   const blockedReason = findBlockedReason(iface);
   const device = toDeviceFacts(iface);
   const claims = buildWiring(iface)?.guard?.addresses;
-  const isAcknowledged = answer !== undefined && device !== undefined;
+  const hasAgentReply = answer !== undefined && device !== undefined;
   return {
     binding: findBindingModule(iface).kind,
     ...vmFacts(sources),
     ...(blockedReason === undefined ? {} : { blockedReason }),
     ...(device === undefined ? {} : { device }),
-    ...(isAcknowledged && { guest: readGuestReport(device.mac, sources) }),
-    ...(claims === undefined ? {} : { mayClaim: claims }),
+    ...(hasAgentReply && { guest: readGuestReport(device.mac, sources) }),
+    ...(claims === undefined ? {} : { allowedAddresses: claims }),
     ...dhcpFacts(sources),
   };
 }
@@ -106,7 +109,7 @@ function stripPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** The addresses that the agent reports, otherwise the assigned ones; IPv4 before IPv6. */
+/** Returns the addresses that the guest agent reports, otherwise the assigned ones; IPv4 before IPv6. */
 function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
   const { ipv4, ipv6 } = buildLease(iface) ?? {};
   const served = [ipv4, ...(ipv6?.addresses ?? [])].flatMap((each) => each?.address ?? []);
@@ -124,7 +127,7 @@ function findGateway({ remembered }: IfaceFacts): string | undefined {
   )?.gateway;
 }
 
-/** An IPv4 address that another guest on this node reports on the same network. Addresses that were only assigned may be unused. */
+/** Returns an IPv4 address that another guest on this node reports on the same network. Assigned addresses alone may be unused. */
 function findNeighbor({ iface, vmis, vmi }: PathSources): string | undefined {
   const network = iface.attachment?.networkName;
   if (network === undefined) return undefined;
@@ -149,14 +152,14 @@ export function planProbes(
   const wiring = buildWiring(iface);
   if (wiring === undefined) return undefined;
   const gateway = findGateway(iface);
-  const neighbour = binding === "masquerade" ? undefined : findNeighbor(sources);
-  const address = gateway ?? neighbour;
+  const neighbor = binding === "masquerade" ? undefined : findNeighbor(sources);
+  const address = gateway ?? neighbor;
   const addresses = findAddresses(sources, guest);
-  const isOpen = binding === "bridge" || binding === "managedTap";
+  const mayUseNetworkDhcp = binding === "bridge" || binding === "managedTap";
   return {
     wiring,
     addresses,
     ...(address === undefined ? {} : { target: { address, isGuest: gateway === undefined } }),
-    testsDhcp: isOpen && serves === undefined && addresses.length === 0,
+    testsDhcp: mayUseNetworkDhcp && serves === undefined && addresses.length === 0,
   };
 }

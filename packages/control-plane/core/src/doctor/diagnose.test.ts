@@ -76,7 +76,7 @@ const GUEST: readonly PathRow[] = [
     "no default route where none leads out",
     {
       guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false },
-      leadsOut: false,
+      offersDefaultRoute: false,
     },
   ],
   [
@@ -128,11 +128,11 @@ const POD: readonly PathRow[] = [
     { wiringFaults: buildWiringFault("rules", "tap1") },
     ["tap", "RulesChanged"],
   ],
-  ["an address of its own making", { mayClaim: ["10.9.0.2"] }, ["tap", "GuardRefuses"]],
+  ["an address of its own making", { allowedAddresses: ["10.9.0.2"] }, ["tap", "GuardRefuses"]],
   [
     "answers that the rules drop",
     {
-      mayClaim: ["10.9.0.1"],
+      allowedAddresses: ["10.9.0.1"],
       traces: [trace("inward", { replySeenAt: ["tap"] })],
     },
     ["tap", "GuardRefuses"],
@@ -274,7 +274,7 @@ test.each([
   },
   {
     change: {
-      mayClaim: ["10.9.0.1"],
+      allowedAddresses: ["10.9.0.1"],
       traces: [trace("inward", { replySeenAt: ["tap"] })],
       observed: { refused: [refusal(2)] },
     },
@@ -351,7 +351,7 @@ test("a guest without an address is dead, and the report includes its DHCP reque
 });
 
 test("reports the observation and the advice for a dead hop", () => {
-  const { hops } = diagnose(pathFacts({ mayClaim: [] }));
+  const { hops } = diagnose(pathFacts({ allowedAddresses: [] }));
   expect(hops.find(({ hop }) => hop === "tap")).toEqual({
     hop: "tap",
     name: "tap1",

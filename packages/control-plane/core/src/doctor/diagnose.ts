@@ -26,7 +26,7 @@ const JUDGES: Readonly<Record<HopName, (facts: JudgedFacts) => Verdict>> = {
   gateway: judgeGateway,
 };
 
-/** Hops that are dead for a reason of their own. Frames lost beside them need no second explanation. */
+/** Returns the hops whose facts show a fault even without the probe frames. */
 function findFaults(facts: PathFacts): Faults {
   return new Map(
     HOPS.flatMap((hop) => {
@@ -36,10 +36,10 @@ function findFaults(facts: PathFacts): Faults {
   );
 }
 
-/** Unplugging the interface does not remove faults of the node or the network. */
+/** Hops whose faults remain after the interface is unplugged: those of the node and the network. */
 const HOPS_OUTSIDE_POD: readonly HopName[] = ["nodePeer", "nodeBridge", "uplink", "gateway"];
 
-/** The guest's own outgoing connections may still work. */
+/** Reasons that do not prove that the guest's own outgoing connections fail. */
 const UNCERTAIN_REASONS: readonly (string | undefined)[] = ["GuestRefusesIp", "LossyLink"];
 
 function isPodFault(hops: readonly HopReport[], first: HopName): boolean {

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about a NIC's path: its links, what is missing around them, and which links saw the doctor's probe frames.
+// Facts about a NIC's path: its links, faults of its wiring, and the links that saw the doctor's probe frames.
 import type { HopName } from "./report.ts";
 
 export interface PathLink {
   readonly name: string;
   readonly kind: string;
   readonly mac: string;
-  /** Bytes. */
+  /** Maximum transmission unit, in bytes. */
   readonly mtu: number;
   readonly up: boolean;
   readonly carrier: boolean;
   readonly master?: string;
-  /** ADDRESS/LENGTH */
+  /** Addresses in the form ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
   readonly isBlocked: boolean;
   readonly filtersVlans: boolean;
-  /** For a bridge or a port: VLAN of untagged frames. Unset if untagged frames are dropped. */
+  /** VLAN of untagged frames on a bridge or a bridge port. Unset if untagged frames are dropped. */
   readonly untaggedVlan?: number;
   readonly vlans: readonly number[];
 }
 
-/** Links by hop. A link is unset if it does not exist or is not visible. */
+/** Links of a path, by hop. A link is unset if it does not exist or is not visible. */
 export interface PathLinks {
   readonly tap?: PathLink;
   readonly podBridge?: PathLink;
@@ -29,11 +29,11 @@ export interface PathLinks {
   readonly nodeBridge?: PathLink;
   /** Ports of the node's bridge that belong to no pod, or the parent of the pod NIC. */
   readonly uplinks: readonly PathLink[];
-  /** How the pod NIC is attached to the node: as a veth with a peer, on a parent NIC, or not visibly. */
+  /** The pod NIC's counterpart on the node: the peer of a veth, a parent NIC, or none that is visible. */
   readonly onNode: "peer" | "parent" | "unseen";
 }
 
-/** A part of the wiring that is missing or differs from what was created. */
+/** A part of the wiring that is missing or no longer as Patchbay created it. */
 export interface WiringFault {
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
@@ -43,11 +43,12 @@ export interface WiringFault {
 /**
  * A kind of probe frame.
  *
- * - `inward*`: to the guest from the node's side; `outward*`, `echo*`: to the network with the guest as sender
- * - `*Large`: as large as the NIC's MTU allows
- * - `echoPartial`: leaves its checksum to the links, as TCP of a guest does
- * - `own`: ARP for the guest's own address
- * - `ping` and `connect`: to the guest with its gateway as sender, by ICMP and by TCP
+ * - `inward*`: a request of ARP or IPv6 neighbor discovery to the guest, from the node's side
+ * - `outward*` and `echo*`: such a request and a ping to the network, with the guest as sender
+ * - `*Large`: a frame as large as the NIC's MTU allows
+ * - `echoPartial`: a ping without a finished checksum, like TCP frames of a guest
+ * - `own`: such a request for the guest's own address
+ * - `ping` and `connect`: an ICMP and a TCP request to the guest, with its gateway as sender
  */
 export type ProbeName =
   | "inward"
@@ -96,7 +97,7 @@ export interface FixedEntry {
 
 export interface FrameFilter {
   readonly at: Place;
-  /** Name of the filtered link. Unset if the filter applies to all bridges of the namespace. */
+  /** Name of the filtered link. Unset if the filter applies to all bridges of the network namespace. */
   readonly link?: string;
   readonly command: string;
 }
@@ -111,43 +112,43 @@ export interface ForwardedPing {
 
 export interface RefusedFrames {
   readonly description: string;
-  /** The guest uses an IPv4 address that it may not use. For IPv6 this is harmless: guests also announce a self-assigned address. */
+  /** Whether the frames have a forbidden IPv4 sender. Forbidden IPv6 senders are harmless: guests also announce self-assigned addresses. */
   readonly isOfIpv4Address: boolean;
   readonly frames: number;
   readonly recentFrames: number;
 }
 
-/** The target of the probes: on the node's bridge itself, on another of its ports, or beyond the uplink. */
+/** The target of the outward probes. It is the node's bridge itself, behind another of its ports, or beyond the uplink. */
 export interface ProbeTarget {
   readonly address: string;
   readonly at: "bridge" | "port" | "beyond";
-  /** The target is another guest. Its silence proves no fault: it may be stopped or have another address. */
+  /** Set if the target is another guest, whose silence proves no fault: it may be stopped or have another address. */
   readonly isGuest?: true;
-  /** The target is the gateway of the guest's or the pod's default route. */
+  /** Set if the target is the gateway of the guest's or the pod's default route. */
   readonly isDefault?: true;
-  /** The node translates for the guest and has lost this gateway address. */
+  /** Set if the node translates addresses for the guest and has lost the gateway address. */
   readonly isMissing?: true;
 }
 
 export interface ObservedPath {
-  /** Whether the guest takes the pod NIC's place on the network. Otherwise the pod sends the probes for it. */
+  /** Whether the network sees the guest's own MAC. Otherwise the pod sends the probes for the guest. */
   readonly isBridged: boolean;
   readonly links: PathLinks;
   readonly wiringFaults: readonly WiringFault[];
   readonly traces: readonly FrameTrace[];
-  /** By reason, the most frequent first. Empty if the guest may send anything. */
+  /** Frames that the send guard refused, by reason, the most frequent first. Empty if the guest may send anything. */
   readonly refused: readonly RefusedFrames[];
-  /** DHCP requests of the guest since the NIC was wired. Unset if the pod assigns this NIC no addresses. */
+  /** Number of the guest's DHCP requests since the NIC was wired. Unset if the pod assigns this NIC no addresses. */
   readonly dhcpRequests?: number;
   readonly target?: ProbeTarget;
-  /** IPv4 address that the network sees, of the guest or of the pod, without a prefix length. */
+  /** IPv4 address of the guest or the pod that the network sees, without a prefix length. */
   readonly source?: string;
   readonly losses?: readonly LossCount[];
   readonly neighbors?: readonly FixedNeighbor[];
   readonly entries?: readonly FixedEntry[];
-  /** Read only if frames were lost or the pod NIC's peer is in no bridge. */
+  /** Filters along the path. Unset unless frames were lost or the pod NIC's peer is in no bridge. */
   readonly filters?: readonly FrameFilter[];
-  /** Whether a route of the node uses `links.nodePeer`. Read only if that link is in no bridge. */
+  /** Whether a route of the node uses `links.nodePeer`. Unset if that link is in a bridge, or if the routes are unknown. */
   readonly isPeerRouted?: boolean;
   readonly forwarded?: ForwardedPing;
 }
@@ -162,19 +163,20 @@ export interface GuestReport {
 
 export interface PathFacts {
   readonly binding: "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
-  /** The reason or message of the interface's status, if its phase is not `Ready`. */
+  /** Why the interface is not ready, according to its status. Unset if its phase is `Ready`. */
   readonly blockedReason?: string;
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
   readonly guest?: GuestReport;
   readonly isPaused?: true;
-  /** The guest's agent reports Windows, whose firewall refuses pings and connections by default. */
+  /** Set if the guest agent reports Windows, whose firewall refuses pings and connections by default. */
   readonly isWindows?: true;
-  /** MACs of all NICs of this VM, lower case. Linux may answer ARP for one NIC's address on another NIC. */
+  /** MACs of all NICs of this VM, in lower case. Linux may answer ARP for one NIC's address on another NIC. */
   readonly vmMacs?: readonly string[];
-  /** Addresses that the guest may claim. Unset if it may claim any. */
-  readonly mayClaim?: readonly string[];
+  /** Addresses that the guest may use as sender. Unset if it may use any. */
+  readonly allowedAddresses?: readonly string[];
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns this NIC no addresses. */
   readonly serves?: boolean;
-  readonly leadsOut: boolean;
+  /** Whether the pod's DHCP server offers the guest an IPv4 default route. */
+  readonly offersDefaultRoute: boolean;
   readonly observed?: ObservedPath;
 }

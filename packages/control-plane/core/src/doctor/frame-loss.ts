@@ -11,7 +11,7 @@ import type {
 import type { DoctorReason } from "./reasons.ts";
 import { type HopName, dead, withFix, type Verdict } from "./report.ts";
 
-/** A link, and the hops that may have lost a frame last observed there, the most likely first. */
+/** A link on a path, and the hops that may have lost a frame that no later link saw, the most likely first. */
 interface Stage {
   readonly hop: HopName;
   readonly blamed: readonly HopName[];
@@ -21,7 +21,6 @@ function stage(hop: HopName, ...blamed: readonly HopName[]): Stage {
   return { hop, blamed: blamed.length === 0 ? [hop] : blamed };
 }
 
-/** A frame that left a link was lost by the next hop; a frame that entered a link was lost by the link itself. */
 const TO_GUEST_STAGES: readonly Stage[] = [
   stage("nodePeer", "podNic"),
   stage("podNic", "podBridge", "podNic", "tap"),
@@ -32,19 +31,19 @@ const FROM_GUEST_STAGES: readonly Stage[] = [
   stage("podNic", "nodePeer"),
   stage("nodePeer", "nodeBridge"),
 ];
-/** The probe starts at the pod's bridge because the node's end of the pod NIC cannot be used. */
+/** Stages of a probe that starts at the pod's bridge, because the node's end of the pod NIC cannot be used. */
 const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge"),
   stage("podBridge"),
 ];
-/** Replies to the gateway leave the pod, wherever the probe was sent from. */
+/** Stages of replies to the gateway, which leave the pod even if the probe started in it. */
 const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge", "podNic"),
   stage("podNic"),
 ];
 
-/** Unicast probes. A bridge sees them only if it has the target MAC itself; it sees broadcasts always. */
+/** Unicast probes. Capturing on a bridge shows them only if the bridge has the target MAC itself. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
@@ -84,27 +83,31 @@ function returnStages({ links, target, isBridged }: ObservedPath): readonly Stag
   ];
 }
 
-/** Links that a probe and its reply pass. `first` is the hop to blame when no link saw the probe. */
+/** Links that a probe and its reply pass. `first` is the hop to blame if no link saw the probe. */
 interface ProbePath {
-  readonly question: readonly Stage[];
-  readonly answer: readonly Stage[];
+  readonly probeStages: readonly Stage[];
+  readonly replyStages: readonly Stage[];
   readonly first: HopName;
 }
 
 function findProbePath(observed: ObservedPath, probe: ProbeName): ProbePath {
   if (!PROBES_TO_GUEST.includes(probe)) {
     return {
-      question: outwardStages(observed, probe),
-      answer: returnStages(observed),
+      probeStages: outwardStages(observed, probe),
+      replyStages: returnStages(observed),
       first: "podNic",
     };
   }
   if (observed.isBridged && observed.links.onNode === "peer") {
-    return { question: TO_GUEST_STAGES, answer: FROM_GUEST_STAGES, first: "nodePeer" };
+    return {
+      probeStages: TO_GUEST_STAGES,
+      replyStages: FROM_GUEST_STAGES,
+      first: "nodePeer",
+    };
   }
   const isToGateway = observed.isBridged && (probe === "ping" || probe === "connect");
-  const answer = isToGateway ? FROM_GUEST_TO_GATEWAY_STAGES : FROM_GUEST_IN_POD_STAGES;
-  return { question: TO_GUEST_IN_POD_STAGES, answer, first: "podBridge" };
+  const replyStages = isToGateway ? FROM_GUEST_TO_GATEWAY_STAGES : FROM_GUEST_IN_POD_STAGES;
+  return { probeStages: TO_GUEST_IN_POD_STAGES, replyStages, first: "podBridge" };
 }
 
 function findFilter(hop: HopName, { filters = [], links }: ObservedPath): FrameFilter | undefined {
@@ -132,7 +135,7 @@ function hasCause(hop: HopName, observed: ObservedPath): boolean {
   return leavesPath || findFilter(hop, observed) !== undefined;
 }
 
-/** Frames from the pod NIC are lost before it sees them, so the guest's frames are lost there too. */
+/** Whether the pod NIC sent none of the `outward` probes. It then loses the guest's frames too. */
 function losesAllOutgoing({ traces }: ObservedPath): boolean {
   const outward = traces.find(({ probe }) => probe === "outward");
   return outward?.probeSeenAt.length === 0 && outward.replySeenAt.length === 0;
@@ -161,40 +164,40 @@ function findBlamed(
 }
 
 export function findProbeLoss(trace: FrameTrace, observed: ObservedPath): HopName | undefined {
-  const { question, first } = findProbePath(observed, trace.probe);
-  return chooseBlamed(findBlamed(question, trace.probeSeenAt, first) ?? [], observed);
+  const { probeStages, first } = findProbePath(observed, trace.probe);
+  return chooseBlamed(findBlamed(probeStages, trace.probeSeenAt, first) ?? [], observed);
 }
 
 export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopName | undefined {
-  const { question, answer } = findProbePath(observed, trace.probe);
-  const requested = question.at(-1)?.blamed[0];
+  const { probeStages, replyStages } = findProbePath(observed, trace.probe);
+  const lastBlamed = probeStages.at(-1)?.blamed[0];
   return trace.replySeenAt.length === 0
-    ? (findProbeLoss(trace, observed) ?? requested)
-    : chooseBlamed(findBlamed(answer, trace.replySeenAt, requested) ?? [], observed);
+    ? (findProbeLoss(trace, observed) ?? lastBlamed)
+    : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// Smaller losses in one series may be chance or load.
+// Smallest count and share of lost frames in a series that is a fault. Smaller losses may be chance or load.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
 /** Returns the hop that lost most frames of a series, or undefined if the loss is below the limits. */
 function findPartialLoss(
-  { probe, sent, probes: requested, replies: replied }: LossCount,
+  { probe, sent, probes, replies }: LossCount,
   observed: ObservedPath,
 ): { readonly hop: HopName; readonly lost: number } | undefined {
-  const { question, answer, first } = findProbePath(observed, probe);
+  const { probeStages, replyStages, first } = findProbePath(observed, probe);
   const counts = [
     { count: sent, blamed: [first] },
-    ...question.map(({ hop, blamed }) => ({ count: requested[hop] ?? 0, blamed })),
-    ...answer.map(({ hop, blamed }) => ({ count: replied[hop] ?? 0, blamed })),
+    ...probeStages.map(({ hop, blamed }) => ({ count: probes[hop] ?? 0, blamed })),
+    ...replyStages.map(({ hop, blamed }) => ({ count: replies[hop] ?? 0, blamed })),
   ];
   const losses = counts.slice(1).map(({ count }, at) => {
     const before = counts[at];
-    return { lost: (before?.count ?? 0) - count, left: count, blamed: before?.blamed ?? [] };
+    return { lost: (before?.count ?? 0) - count, remaining: count, blamed: before?.blamed ?? [] };
   });
   const [most] = losses.toSorted((a, b) => b.lost - a.lost);
-  // A complete loss is blamed on a hop by the single probes.
-  if (most === undefined || most.left <= 0) return undefined;
+  // The traces of the single probes show where all frames are lost.
+  if (most === undefined || most.remaining <= 0) return undefined;
   if (most.lost < LOST_MIN || most.lost < sent * LOST_SHARE_MIN) return undefined;
   const hop = chooseBlamed(most.blamed, observed);
   return hop === undefined ? undefined : { hop, lost: most.lost };
@@ -214,21 +217,21 @@ const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
   ping: "pings to the guest",
   connect: "connections to the guest",
 };
-/** The plain probe to compare with. If it passes and the special one does not, the reason applies. */
+/** For a special probe: the plain probe to compare with, and the reason if only the plain one is answered. */
 const PLAIN_PROBES: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {
   inwardLarge: ["inward", "MtuSmaller"],
   outwardLarge: ["outward", "MtuSmaller"],
   echoLarge: ["echo", "MtuSmaller"],
   echoPartial: ["echo", "ChecksumUnfinished"],
 };
-/** Probes that may stay unanswered. Only the loss of the probe itself is a fault. */
+/** Probes that healthy hosts may leave unanswered, so that a missing reply is no fault. */
 const ONE_WAY_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 const HOPS_IN_ORDER: readonly HopName[] = [
   ...(["guest", "tap", "podBridge", "podNic"] as const),
   ...(["nodePeer", "nodeBridge", "uplink", "gateway"] as const),
 ];
 
-/** Dead hops whose cause was found before probe frames are judged. */
+/** Hops that were found dead before the probe frames are judged, with their reasons. */
 export type Faults = ReadonlyMap<HopName, string | undefined>;
 
 export interface JudgedFacts extends PathFacts {
@@ -236,12 +239,12 @@ export interface JudgedFacts extends PathFacts {
 }
 
 function blames(trace: FrameTrace, observed: ObservedPath, hop: HopName): boolean {
-  const isQuestion = ONE_WAY_PROBES.includes(trace.probe);
-  const lost = isQuestion ? findProbeLoss(trace, observed) : findFrameLoss(trace, observed);
+  const isOneWay = ONE_WAY_PROBES.includes(trace.probe);
+  const lost = isOneWay ? findProbeLoss(trace, observed) : findFrameLoss(trace, observed);
   return lost === hop;
 }
 
-/** Whether this hop or one beside it is already dead for a cause that loses such frames. */
+/** Whether this hop or a neighboring one is already dead for a cause that loses such frames. `isOfSize` selects the MTU as cause. */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const at = HOPS_IN_ORDER.indexOf(hop);
   return HOPS_IN_ORDER.slice(Math.max(0, at - 1), at + 2).some(
@@ -249,7 +252,7 @@ function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   );
 }
 
-/** Returns the reason for the loss, or undefined if the plain probe is lost too, so the size or checksum is not the cause. */
+/** Returns the reason for the loss. Undefined for a special probe whose plain probe is unanswered too. */
 function findLossReason({ probe }: FrameTrace, { traces }: ObservedPath): DoctorReason | undefined {
   const [plain, reason] = PLAIN_PROBES[probe] ?? [];
   if (plain === undefined) return "FramesLost";
@@ -261,10 +264,15 @@ export function findExternalMac({ device, observed }: PathFacts): string | undef
   return observed?.isBridged === true ? device?.mac : observed?.links.podNic?.mac;
 }
 
-/** Replies addressed to another MAC do not reach the guest. The host that sends them is at fault, not a hop. */
-export function isMisdirected(facts: PathFacts, { probe, repliedTo: to }: FrameTrace): boolean {
+/** Whether the replies are addressed to another MAC, so that the host that sends them is at fault and not a hop. */
+export function isMisdirected(facts: PathFacts, { probe, repliedTo }: FrameTrace): boolean {
   const mac = findExternalMac(facts);
-  return probe.startsWith("echo") && mac !== undefined && to.length > 0 && !to.includes(mac);
+  return (
+    probe.startsWith("echo") &&
+    mac !== undefined &&
+    repliedTo.length > 0 &&
+    !repliedTo.includes(mac)
+  );
 }
 
 function isLossy(observed: ObservedPath): boolean {
@@ -292,7 +300,7 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes repeated so often that a link with 50 % loss still answers one. */
+/** Probes that are repeated so often that one passes even a link that loses half of all frames. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {

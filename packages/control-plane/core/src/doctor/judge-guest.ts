@@ -13,7 +13,7 @@ export function hasNoDhcpServer(facts: PathFacts): boolean {
   return facts.serves === false || (requested !== undefined && requested.replySeenAt.length === 0);
 }
 
-/** Text to append: how often the guest has sent DHCP requests. Empty if the pod assigns this NIC no addresses. */
+/** Returns a clause about how many DHCP requests the guest has sent. Empty if the pod assigns this NIC no addresses. */
 export function describeDhcpRequests({ observed }: PathFacts): string {
   const times = observed?.dhcpRequests;
   if (times === undefined) return "";
@@ -46,7 +46,7 @@ function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
   return observed !== undefined && couldAnswer && findFrameLoss(trace, observed) === "guest";
 }
 
-/** Returns why a guest that answers no ARP may still be healthy, or undefined if its agent reports the probed address. */
+/** Returns why a guest that answers no ARP may still be healthy. Undefined if it runs and its agent reports an address. */
 function explainSilence(facts: PathFacts): string | undefined {
   if (facts.isPaused === true) return "it is paused, so it answers nothing";
   const { guest } = facts;
@@ -75,14 +75,14 @@ function listGatewayMacs(facts: PathFacts): readonly string[] {
   return own === undefined ? [] : [own];
 }
 
-/** The guest answers ARP only, so a firewall drops incoming IP. Its own outgoing connections may work. */
+/** Judges whether the guest answers IP at all. If not, its own outgoing connections may still work. */
 function judgeIp(facts: PathFacts): Verdict | undefined {
   const { observed } = facts;
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")].filter(
     (each) => each !== undefined,
   );
   const isSilentByIp =
-    traces.length === 2 && traces.every(({ replySeenAt: replied }) => replied.length === 0);
+    traces.length === 2 && traces.every(({ replySeenAt }) => replySeenAt.length === 0);
   if (observed === undefined || !isSilentByIp) return undefined;
   // Without ARP replies from its gateway the guest cannot reply by IP.
   const hearsGateway = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
@@ -113,8 +113,8 @@ function judgeAddress(facts: PathFacts): Verdict | undefined {
   return hasNoDhcpServer(facts) ? unknown(why) : dead("NoAddressInGuest", why);
 }
 
-function judgeDefaultRoute({ guest, leadsOut }: PathFacts): Verdict | undefined {
-  if (!leadsOut || guest?.hasDefaultRoute !== false) return undefined;
+function judgeDefaultRoute({ guest, offersDefaultRoute }: PathFacts): Verdict | undefined {
+  if (!offersDefaultRoute || guest?.hasDefaultRoute !== false) return undefined;
   return dead("NoDefaultRoute", "the guest agent reports no IPv4 default route");
 }
 

@@ -14,7 +14,7 @@ import { findTrace } from "./judge-guest.ts";
 import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Other MACs that answer for the gateway's address. If the node has the address, its own MACs do not count. */
+/** Returns the MACs that wrongly answer for the gateway's address: all but the node's own, or all but the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -27,9 +27,9 @@ function listClaimants(
 function judgeClaimants(
   facts: PathFacts,
   observed: ObservedPath,
-  by: readonly string[],
+  macs: readonly string[],
 ): Verdict | undefined {
-  const hosts = by.filter((mac) => mac !== facts.device?.mac);
+  const hosts = macs.filter((mac) => mac !== facts.device?.mac);
   if (listClaimants(observed, hosts).length === 0) return undefined;
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")];
   const used = new Set(traces.flatMap((trace) => trace?.repliedTo ?? []));
@@ -45,7 +45,7 @@ function judgeReplyAddress(facts: PathFacts, { target }: ObservedPath): Verdict 
   return dead("NeighborWrong", why, target?.address);
 }
 
-/** Reports that the node has the gateway address with a prefix that excludes the guest, so replies go elsewhere. */
+/** Judges whether the node's addresses cover the guest's. Otherwise replies from the gateway address go elsewhere. */
 function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefined {
   const guest = source === undefined ? undefined : parseIp(source);
   if (target?.at !== "bridge" || guest === undefined) return undefined;
@@ -60,17 +60,17 @@ function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefin
   return dead("GatewayPrefixWrong", why, target.address);
 }
 
-/** Reports that the node does not forward or masquerade the guest's packets. */
+/** Judges whether the node forwards and masquerades the guest's packets. */
 function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefined {
   if (forwarded === undefined || forwarded.hasReply) return undefined;
-  const { link, gateway, sentAs: left, repliesToNode } = forwarded;
+  const { link, gateway, sentAs, repliesToNode } = forwarded;
   const to = `pings of the guest to ${gateway} by ${link}`;
-  if (left === "no") {
+  if (sentAs === "no") {
     const why = `the node does not forward ${to}`;
     return dead("ForwardingRefused", why, target?.address);
   }
   if (!repliesToNode) return undefined;
-  if (left === "asGuest") {
+  if (sentAs === "asGuest") {
     return dead(
       "MasqueradeMissing",
       `${to} leave with the guest's own address, and are not answered`,
@@ -87,11 +87,11 @@ function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefin
 function judgeAnsweringGateway(
   facts: PathFacts,
   observed: ObservedPath,
-  by: readonly string[],
+  macs: readonly string[],
 ): Verdict {
   const { target } = observed;
   const echo = findTrace(facts, "echo");
-  const replied = `answered by ${by.join(", ")}`;
+  const replied = `answered by ${macs.join(", ")}`;
   const fault = firstVerdict(() => judgeReplyAddress(facts, observed));
   if (fault !== undefined) return fault;
   if (echo === undefined || echo.replySeenAt.length > 0) {
@@ -103,7 +103,7 @@ function judgeAnsweringGateway(
 
 const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the node";
 
-/** VLAN of the guest's frames on the node's bridge. Undefined if the bridge does not filter VLANs or drops the frames. */
+/** Returns the VLAN of the guest's frames on the node's bridge. Undefined if the bridge filters no VLANs or drops the frames. */
 function findVlan({ links }: ObservedPath): number | undefined {
   return links.nodeBridge?.filtersVlans === true ? links.nodePeer?.untaggedVlan : undefined;
 }
@@ -112,13 +112,13 @@ function isOutwardLost(facts: PathFacts): boolean {
   return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
-/** Only a gateway's silence proves a loss, because another guest may be stopped. */
+/** Whether the gateway did not answer. Other guests do not count, because they may be stopped. */
 function isGatewayLost(facts: PathFacts): boolean {
   const isGateway = facts.observed?.target !== undefined && facts.observed.target.isGuest !== true;
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** Judges a peer in no bridge. It may be routed: then it has an address, or probes pass. */
+/** Judges a peer that is in no bridge. A routed peer is healthy: it has an address, or probes pass it. */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -149,7 +149,7 @@ function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a peer that is not on the node. With a silent gateway, the peer's namespace leads to no network. */
+/** Judges a peer that is not visible on the node. A veth is dead without a carrier or if the gateway is silent. */
 function judgeHiddenPeer(facts: PathFacts): Verdict {
   const nic = facts.observed?.links.podNic;
   if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts)))
@@ -299,7 +299,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
     : unknown("no request has reached the last observable hop", address);
 }
 
-/** A gateway may refuse pings. It may not answer only small pings, or only those with finished checksums. */
+/** Judges large frames and unfinished checksums. A gateway may refuse pings, but not only these. */
 function judgeSpecialFrameLoss(facts: JudgedFacts, address: string): Verdict | undefined {
   const lost = judgeFrameLoss(facts, "gateway", address);
   return lost?.reason === "FramesLost" || lost?.reason === "LossyLink" ? undefined : lost;

@@ -29,9 +29,9 @@ function judgeWiring(
   return undefined;
 }
 
-function listRefusedAddresses({ guest, mayClaim }: PathFacts): readonly string[] {
-  if (mayClaim === undefined) return [];
-  const allowed = mayClaim.flatMap((text) => parseIp(text) ?? []).map(toNetworkAddress);
+function listRefusedAddresses({ guest, allowedAddresses }: PathFacts): readonly string[] {
+  if (allowedAddresses === undefined) return [];
+  const allowed = allowedAddresses.flatMap((text) => parseIp(text) ?? []).map(toNetworkAddress);
   return (guest?.addresses ?? []).filter((text) => {
     const own = parseIp(text);
     return own !== undefined && !allowed.some((prefix) => isWithin(own, prefix));
@@ -54,25 +54,25 @@ function judgeSendGuard(
 
 function explainLostReplies(facts: PathFacts, observed: ObservedPath): string | undefined {
   const trace = findTrace(facts, "inward");
-  if (facts.mayClaim === undefined || trace === undefined) return undefined;
+  if (facts.allowedAddresses === undefined || trace === undefined) return undefined;
   const isLost = trace.replySeenAt.length > 0 && findFrameLoss(trace, observed) === "tap";
   if (!isLost) return undefined;
   const why = "the guest's replies reach the tap but go no further";
-  const lately = observed.refused
+  const recent = observed.refused
     .filter((each) => each.recentFrames > 0)
-    .map(({ description: what }) => what);
-  return lately.length === 0 ? why : `${why}: its guard refuses ${lately.join(", ")}`;
+    .map(({ description }) => description);
+  return recent.length === 0 ? why : `${why}: its guard refuses ${recent.join(", ")}`;
 }
 
 function explainRefusedAddress({ refused }: ObservedPath): string | undefined {
-  const lately = refused.filter((each) => each.recentFrames > 0 && each.isOfIpv4Address);
-  if (lately.length === 0) return undefined;
-  const counts = lately.map((each) => `${String(each.recentFrames)} of ${each.description}`);
+  const recent = refused.filter((each) => each.recentFrames > 0 && each.isOfIpv4Address);
+  if (recent.length === 0) return undefined;
+  const counts = recent.map((each) => `${String(each.recentFrames)} of ${each.description}`);
   return `its send guard refused frames of the guest during this check: ${counts.join(", ")}`;
 }
 
 function describeEarlierRefusals({ refused }: ObservedPath): string {
-  const counts = refused.map(({ description: what, frames }) => `${String(frames)} of ${what}`);
+  const counts = refused.map((each) => `${String(each.frames)} of ${each.description}`);
   return counts.length === 0
     ? ""
     : `; its send guard has refused frames before: ${counts.join(", ")}`;
@@ -205,7 +205,7 @@ function judgeNicLink(
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
   const { onNode, nodePeer } = observed.links;
-  // The verdict on the peer reports the cause.
+  // The verdict on the node's end reports the cause.
   if (onNode === "peer" && nodePeer?.up === false) {
     return unknown("it has no carrier, since its other end is down", nic.name);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report on a NIC's path, hop by hop: the response of the `doctor` subresource.
+// The report on a NIC's path, hop by hop, which the `doctor` subresource returns.
 import { DOCTOR_FIXES, type DoctorReason } from "./reasons.ts";
 
 /** Hops in path order, from the guest outward. `addresses` and `translation` are services of the pod. */
@@ -11,6 +11,8 @@ export const HOPS = [
 export type HopName = (typeof HOPS)[number];
 
 /**
+ * State of a hop.
+ *
  * - `ok`: frames pass
  * - `dead`: some or all frames that must pass are lost
  * - `unknown`: the hop was not observed, or the observation is inconclusive
@@ -22,20 +24,20 @@ export interface HopReport {
   readonly hop: HopName;
   readonly name?: string;
   readonly state: HopState;
-  /** Stable reason. Set only if the hop is dead. See docs/doctor.md. */
+  /** Stable reason, listed in docs/doctor.md. Set only if the hop is dead. */
   readonly reason?: string;
   readonly why: string;
   readonly fix?: string;
 }
 
 export interface DoctorReport {
-  /** NAMESPACE/NAME */
+  /** The VMI as NAMESPACE/NAME. */
   readonly vmi: string;
   readonly interface: string;
   readonly hops: readonly HopReport[];
-  /** The first dead hop. Unset if all observed frames pass. */
+  /** The first dead hop in path order. Unset if no hop is dead. */
   readonly firstDead?: HopName;
-  /** The fault is certain and lies in the guest or its pod, so `addinterface --check` unplugs the interface. */
+  /** Whether the fault is certain and in the guest or its pod, so that `addinterface --check` unplugs the interface. */
   readonly isUnplugReason: boolean;
   readonly milliseconds: number;
 }

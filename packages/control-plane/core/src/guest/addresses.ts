@@ -7,7 +7,7 @@ import { buildLease, findBindingModule } from "../nics/node-plan.ts";
 
 export interface AddressContext {
   readonly now: string;
-  /** Since when the guest agent has not responded, RFC 3339. Unset while it responds. */
+  /** Time since which the guest agent has not responded, in RFC 3339. Unset while it responds. */
   readonly silentSince?: string;
 }
 
@@ -37,7 +37,7 @@ function ofFamily(addresses: readonly string[], family: 4 | 6): readonly string[
   return addresses.filter((address) => findFamily(address) === family);
 }
 
-/** DHCP offers one IPv4 address. Without DHCP the guest may use all of them. */
+/** Lists the addresses that the pod offers: one IPv4 address with DHCP. Without DHCP the guest may use all of them. */
 function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
   const addresses = ofFamily(listPodAddresses(facts), family);
   const { ipv4 } = buildLease(facts) ?? {};
@@ -47,8 +47,8 @@ function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[
 }
 
 /**
- * The addresses of one family: the guest's, or the assigned ones until the agent reports. Behind the pod's addresses only
- * the pod's count, because the guest's own are unreachable. Without a pod address the guest's are reported.
+ * Returns the addresses of one family: the guest's, or the assigned ones until the agent reports. A guest behind the pod's
+ * addresses has the pod's, because its own are unreachable; without a pod address it has its own.
  */
 function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   const guest = facts.device?.guest?.[FAMILIES[family]];
@@ -64,33 +64,35 @@ function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
 }
 
 function combinedSource(reported: readonly FamilyAddresses[]): AddressSource | undefined {
-  const tellers = new Set(reported.map(({ by }) => by));
-  if (!tellers.has("guest-agent")) return tellers.has("pod") ? "pod" : undefined;
-  return tellers.has("pod") ? "pod, guest-agent" : "guest-agent";
+  const sources = new Set(reported.map(({ by }) => by));
+  if (!sources.has("guest-agent")) return sources.has("pod") ? "pod" : undefined;
+  return sources.has("pod") ? "pod, guest-agent" : "guest-agent";
 }
 
 /**
- * Sorts by the pod's primary family, then assigned addresses before the guest's own. Link-local addresses come last.
- * Source: Kubernetes PodStatus, podIPs: the first one is the primary one.
+ * Sorts the pod's primary family first, and in each family the assigned addresses first. Link-local addresses come last.
+ * Source: Kubernetes PodStatus.podIPs, whose first address is the primary one.
  */
 function sortAddresses(addresses: readonly string[], pod: readonly string[]): readonly string[] {
   const families = [...new Set([...pod.map(findFamily), 4, 6])];
-  const rank = (address: string): number => (pod.includes(address) ? 0 : 1);
+  const rankOf = (address: string): number => (pod.includes(address) ? 0 : 1);
   const ordered = families.flatMap((family) =>
     addresses
       .filter((address) => findFamily(address) === family)
-      .toSorted((left, right) => rank(left) - rank(right) || positionIn(pod, left, right)),
+      .toSorted(
+        (left, right) => rankOf(left) - rankOf(right) || comparePositions(pod, left, right),
+      ),
   );
   return [...ordered.filter((each) => !isLinkLocal(each)), ...ordered.filter(isLinkLocal)];
 }
 
-function positionIn(pod: readonly string[], left: string, right: string): number {
+function comparePositions(pod: readonly string[], left: string, right: string): number {
   return pod.indexOf(left) - pod.indexOf(right);
 }
 
 /**
- * The addresses in the pod's order, and their source. The time is that of the first report with the same addresses and
- * source. A report without addresses has a time too, which distinguishes a guest without addresses from an unknown one.
+ * Builds the status fields: the addresses, their source, and the time of the first report with both. A report without
+ * addresses has a time too, which distinguishes a guest without addresses from an unknown one.
  */
 export function addressFields(
   facts: IfaceFacts,
@@ -104,13 +106,13 @@ export function addressFields(
   const source = combinedSource(reported);
   if (source === undefined) return {};
   const { ipAddresses = [], addressInfo } = facts.reported ?? {};
-  const isOld = addressInfo?.source === source && isEqual(ipAddresses, addresses);
+  const isUnchanged = addressInfo?.source === source && isEqual(ipAddresses, addresses);
   const [first] = addresses;
   return {
     ...(first === undefined ? {} : { ipAddress: first, ipAddresses: [...addresses] }),
     addressInfo: {
       source,
-      since: isOld ? addressInfo.since : now,
+      since: isUnchanged ? addressInfo.since : now,
       ...(silentSince === undefined || source === "pod" ? {} : { silentSince }),
     },
   };

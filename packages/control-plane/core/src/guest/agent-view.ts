@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulates the reports of a guest's agent. One reply that omits something erases nothing: agents send empty replies now
-// and then while the guest starts or is busy.
+// Accumulates the reports of a guest's agent. A single reply that omits an item does not erase it, because agents of busy or
+// starting guests send empty replies.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
@@ -8,21 +8,21 @@ import type { GuestLink } from "./links.ts";
 interface PollHistory {
   readonly changedAgoMs: number;
   readonly queries: number;
-  /** Time since the last query. Meaningful only if there was one. */
+  /** Time since the last query, in milliseconds. Meaningless if there was none. */
   readonly queriedAgoMs: number;
   readonly failures: number;
 }
 
 /**
- * Delays after a change, in milliseconds. A guest has a new NIC after 80 ms (measured, Linux 6.1), udev may rename it
- * within seconds, and slow guests take longer.
+ * Delays of the first queries after a change, in milliseconds. A guest has a new NIC after 80 ms (measured with Linux 6.1),
+ * and udev may rename it within seconds.
  */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
-/** Later interval, because someone in the guest may add an address. Source: KubeVirt's agent poller. */
+/** Interval of later queries, because users of the guest may add addresses. Source: KubeVirt's agent poller. */
 const POLL_INTERVAL_MS = 120_000;
-/** Delay after the first failure. It is short because two failures in a row show that the agent hangs. */
+/** Delay after the first failure. A second failure in a row shows that the agent hangs. */
 const FIRST_RETRY_DELAY_MS = 15_000;
-/** Longest interval for an agent that does not reply: each query blocks its VM for 2 s. */
+/** Longest interval for an agent that does not reply. Each such query blocks operations on the VM for 2 s. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
 export function nextAgentPollMs({
@@ -38,7 +38,7 @@ export function nextAgentPollMs({
   return Math.max(0, everyMs - queriedAgoMs);
 }
 
-/** When an item was first missing from the replies, and from how many in a row. */
+/** When an item was first missing, in monotonic time, and from how many replies in a row it has been missing. */
 interface Missing {
   readonly sinceMs: number;
   readonly count: number;
@@ -65,7 +65,7 @@ export interface GuestView {
 
 export const EMPTY_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
-/** An item is removed after it was missing this long and in this many replies in a row. */
+/** An item is removed when it was missing for this time and in {@link REMOVE_AFTER_REPLIES} replies in a row. */
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
 const OTHER_LINKS_MAX = 256;
@@ -84,7 +84,7 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((entry) => right.includes(entry));
 }
 
-/** Keeps the old list if only the order changed. */
+/** Returns the reported addresses, or the old list if only the order changed or none are reported for a short time. */
 function nextAddresses(
   before: LastReported<readonly string[]>,
   reported: readonly string[],
@@ -115,9 +115,9 @@ function nextLink(
   };
 }
 
-type Named = Pick<GuestLink, "mac" | "name">;
+type LinkIdentity = Pick<GuestLink, "mac" | "name">;
 
-function isSameLink(left: Named, right: Named): boolean {
+function isSameLink(left: LinkIdentity, right: LinkIdentity): boolean {
   return left.mac === right.mac && (left.mac !== undefined || left.name === right.name);
 }
 
@@ -135,10 +135,10 @@ function nextNics(
   return new Map(entries);
 }
 
-/** Links with addresses first, because users look for those. */
-function compareUse(left: GuestLink, right: GuestLink): number {
-  const [leftUse, rightUse] = [left, right].map(({ ipv4, ipv6 }) => ipv4.length + ipv6.length > 0);
-  return Number(rightUse) - Number(leftUse);
+/** Sorts links with addresses first, because only {@link OTHER_LINKS_MAX} links are retained. */
+function compareHasAddresses(left: GuestLink, right: GuestLink): number {
+  const [hasLeft, hasRight] = [left, right].map(({ ipv4, ipv6 }) => ipv4.length + ipv6.length > 0);
+  return Number(hasRight) - Number(hasLeft);
 }
 
 function nextOtherLinks(
@@ -146,7 +146,7 @@ function nextOtherLinks(
   answer: readonly GuestLink[],
   { macs, nowMs }: PollContext,
 ): GuestView["otherLinks"] {
-  const isOwn = ({ mac }: Named): boolean => mac !== undefined && macs.includes(mac);
+  const isOwn = ({ mac }: LinkIdentity): boolean => mac !== undefined && macs.includes(mac);
   const reported = answer.filter((link) => !isOwn(link));
   const known = otherLinks
     .filter((link) => !isOwn(link))
@@ -160,27 +160,30 @@ function nextOtherLinks(
     .filter(({ missing }) => missing === undefined || !isExpired(missing, nowMs));
   const fresh = reported
     .filter((link) => !otherLinks.some((before) => isSameLink(link, before)))
-    .toSorted(compareUse)
+    .toSorted(compareHasAddresses)
     .map((link) => nextLink(undefined, link, nowMs));
   return [...known, ...fresh].slice(0, OTHER_LINKS_MAX);
 }
 
 interface PollContext {
   readonly macs: readonly string[];
-  /** Monotonic time. */
+  /** Monotonic time, in milliseconds. */
   readonly nowMs: number;
 }
 
 export function nextGuestView(
   view: GuestView,
   answer: readonly GuestLink[],
-  moment: PollContext,
+  context: PollContext,
 ): GuestView {
   if (answer.length === 0) return view;
-  return { nics: nextNics(view, answer, moment), otherLinks: nextOtherLinks(view, answer, moment) };
+  return {
+    nics: nextNics(view, answer, context),
+    otherLinks: nextOtherLinks(view, answer, context),
+  };
 }
 
-/** Addresses of one family in the status. An empty list counts as the guest's report only if the agent is the only source. */
+/** Restores the agent's addresses of one family. An empty list is the agent's report only if it is the only source. */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,
@@ -204,8 +207,8 @@ function restoreLink(status: IfaceStatus): LinkView {
 export function restoreGuestView(reported: readonly IfaceStatus[]): GuestView {
   const nics = reported.flatMap((status): readonly (readonly [string, LinkView])[] => {
     const { name, mac, infoSource } = status;
-    const isExisting = infoSource?.includes("guest-agent") === true;
-    return name === undefined || mac === undefined || !isExisting
+    const isFromAgent = infoSource?.includes("guest-agent") === true;
+    return name === undefined || mac === undefined || !isFromAgent
       ? []
       : [[mac, restoreLink(status)]];
   });

@@ -5,7 +5,7 @@ import { joinedBytes } from "@patchbay/base";
 
 export interface CaptureOptions {
   readonly interface: string;
-  /** pcap-filter(7) expression. Empty captures all packets. */
+  /** Expression of pcap-filter(7). An empty one selects all packets. */
   readonly filter: string;
   readonly seconds: number;
   readonly bytes: number;
@@ -47,8 +47,8 @@ function numberProblem(values: Values, name: keyof typeof CAPTURE_LIMITS): strin
   const { least, most } = CAPTURE_LIMITS[name];
   const text = values.get(name);
   if (text === undefined) return undefined;
-  const isRight = /^\d{1,10}$/.test(text) && Number(text) >= least && Number(text) <= most;
-  return isRight
+  const isValid = /^\d{1,10}$/.test(text) && Number(text) >= least && Number(text) <= most;
+  return isValid
     ? undefined
     : `${name}: must be a whole number from ${String(least)} to ${String(most)}`;
 }
@@ -114,48 +114,48 @@ export function parseCapturePath(
   return { key, stream: CAPTURE, order: parsed.order, user };
 }
 
-const FILE_HEADER = 24;
-const PACKET_HEADER = 16;
-/** Offset in the packet's header of the captured length, in the writer's byte order. */
-const LENGTH_AT = 8;
+const FILE_HEADER_BYTES = 24;
+const PACKET_HEADER_BYTES = 16;
+/** Offset of the captured length in a packet's header. */
+const LENGTH_OFFSET = 8;
 
 interface LimitedPackets {
   readonly bytes: readonly Uint8Array[];
   readonly isFull: boolean;
 }
 
-/** Splits one capture of this machine into packets. Expects little endian, which x86 and arm64 use. */
+/** Passes whole packets of a pcap stream up to a limit. Expects little endian, which x86 and arm64 use. */
 export class PacketLimiter {
-  #left: number;
-  #waiting: Uint8Array = new Uint8Array(0);
+  #remainingBytes: number;
+  #pending: Uint8Array = new Uint8Array(0);
   #hasHeader = false;
 
-  constructor(most: number) {
-    this.#left = most;
+  constructor(maxBytes: number) {
+    this.#remainingBytes = maxBytes;
   }
 
   add(bytes: Uint8Array): LimitedPackets {
-    this.#waiting = joinedBytes([this.#waiting, bytes]);
+    this.#pending = joinedBytes([this.#pending, bytes]);
     const passed: Uint8Array[] = [];
     for (;;) {
       const length = this.#nextLength();
-      if (length === undefined || length > this.#waiting.length) {
+      if (length === undefined || length > this.#pending.length) {
         return { bytes: passed, isFull: false };
       }
-      if (length > this.#left) return { bytes: passed, isFull: true };
-      passed.push(this.#waiting.subarray(0, length));
-      this.#waiting = this.#waiting.subarray(length);
-      this.#left -= length;
+      if (length > this.#remainingBytes) return { bytes: passed, isFull: true };
+      passed.push(this.#pending.subarray(0, length));
+      this.#pending = this.#pending.subarray(length);
+      this.#remainingBytes -= length;
       this.#hasHeader = true;
     }
   }
 
-  /** Size of the file's header or of the next packet with its header. Undefined until enough bytes are known. */
+  /** Returns the bytes of the file's header, or of the next packet with its header. Undefined until the length is known. */
   #nextLength(): number | undefined {
-    if (!this.#hasHeader) return FILE_HEADER;
-    if (this.#waiting.length < PACKET_HEADER) return undefined;
-    const { buffer, byteOffset } = this.#waiting;
-    const length = new DataView(buffer, byteOffset).getUint32(LENGTH_AT, true);
-    return PACKET_HEADER + length;
+    if (!this.#hasHeader) return FILE_HEADER_BYTES;
+    if (this.#pending.length < PACKET_HEADER_BYTES) return undefined;
+    const { buffer, byteOffset } = this.#pending;
+    const length = new DataView(buffer, byteOffset).getUint32(LENGTH_OFFSET, true);
+    return PACKET_HEADER_BYTES + length;
   }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest agent reports about users, file systems and the guest itself, with KubeVirt's field names. The guest is
-// hostile: unprintable text is left out. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt
+// Parses the guest agent's report about users, file systems and the guest itself into KubeVirt's fields. Unprintable text is
+// omitted, because the guest is hostile. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt
 // virDomainGetGuestInfo.
 import type { GuestOsInfo } from "@patchbay/api";
 import type { GuestFacts } from "../interfaces/hypervisor.ts";
 
-/** Longest text, in characters. Linux link names have 15, Windows' up to 255. Source: linux/if.h IFNAMSIZ; MIB_IF_ROW2. */
+/** Longest text in characters, which a link name of Windows may have. Source: MIB_IF_ROW2. */
 const TEXT_MAX = 255;
 
 export function isPrintable(text: string): boolean {
@@ -13,14 +13,14 @@ export function isPrintable(text: string): boolean {
 }
 
 export function readGuestSystem(answer: GuestOsInfo): GuestOsInfo {
-  const shown = Object.entries(answer).filter(([, text]) => isPrintable(text));
-  return Object.fromEntries(shown);
+  const printable = Object.entries(answer).filter(([, text]) => isPrintable(text));
+  return Object.fromEntries(printable);
 }
 
 interface GuestUser {
   readonly userName: string;
   readonly domain?: string;
-  /** Seconds since 1970. */
+  /** Login time in seconds since 1970. */
   readonly loginTime?: number;
 }
 
@@ -33,22 +33,22 @@ interface GuestFilesystem {
   readonly disk?: readonly { readonly serial: string }[];
 }
 
-/** The agent's report about the guest. Fields that the agent does not support are unset. */
+/** The agent's report. Fields that the agent does not support are unset. */
 interface GuestAgentInfo {
   readonly hostname?: string;
   readonly os?: GuestOsInfo;
   readonly guestAgentVersion?: string;
-  /** The agent's commands. It rejects those that are not enabled. */
+  /** Commands that the agent knows. It rejects those without `enabled`. */
   readonly supportedCommands?: readonly { readonly name: string; readonly enabled?: true }[];
   /** Whether the guest's file systems are frozen for a copy of the disks. */
   readonly fsFreezeStatus?: "frozen" | "thawed";
-  /** Name and offset in seconds east of UTC, for example `CET, 3600`. */
+  /** Time zone's name and offset in seconds east of UTC, for example `CET, 3600`. */
   readonly timezone?: string;
   readonly userList?: readonly GuestUser[];
   readonly fsInfo?: { readonly disks: readonly GuestFilesystem[] };
 }
 
-/** Longest list to return. A guest may claim any number of entries. */
+/** Largest number of entries to parse, because a guest may report any number. */
 const ENTRIES_MAX = 256;
 
 function readText(facts: GuestFacts, name: string): string {
@@ -140,18 +140,18 @@ function parseTimezone(facts: GuestFacts): string {
   return name === "" || !/^-?\d{1,6}$/.test(offset) ? "" : `${name}, ${offset}`;
 }
 
-export function buildGuestAgentInfo(heard: AgentReplies): GuestAgentInfo {
-  const hostname = readText(heard.hostname ?? {}, "hostname");
-  const timezone = parseTimezone(heard.timezone ?? {});
+export function buildGuestAgentInfo(replies: AgentReplies): GuestAgentInfo {
+  const hostname = readText(replies.hostname ?? {}, "hostname");
+  const timezone = parseTimezone(replies.timezone ?? {});
   return {
     ...(hostname !== "" && { hostname }),
-    ...(heard.system !== undefined && { os: readGuestSystem(heard.system) }),
-    ...parseAgent(heard.agent ?? {}),
-    ...parseFreezeStatus(heard.freeze ?? {}),
+    ...(replies.system !== undefined && { os: readGuestSystem(replies.system) }),
+    ...parseAgent(replies.agent ?? {}),
+    ...parseFreezeStatus(replies.freeze ?? {}),
     ...(timezone !== "" && { timezone }),
-    ...(heard.users !== undefined && { userList: parseGuestUsers(heard.users) }),
-    ...(heard.filesystems !== undefined && {
-      fsInfo: { disks: parseGuestFilesystems(heard.filesystems) },
+    ...(replies.users !== undefined && { userList: parseGuestUsers(replies.users) }),
+    ...(replies.filesystems !== undefined && {
+      fsInfo: { disks: parseGuestFilesystems(replies.filesystems) },
     }),
   };
 }

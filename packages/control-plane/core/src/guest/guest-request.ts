@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks requests to a guest against its reported status. Messages as in KubeVirt pkg/virt-api/rest: lifecycle.go,
+// Checks requests to a guest against its reported status. Source of messages: KubeVirt pkg/virt-api/rest lifecycle.go,
 // subresource.go, console.go, vnc.go and portforward.go.
 import { type VirtualMachineInstance, isDefaultNetwork } from "@patchbay/api";
 import type { GuestRequest, GuestStream } from "./requests.ts";
 import { AGENT_CONNECTED, findCondition, PAUSED } from "../status/conditions.ts";
 import { toRefusal, type Refusal } from "../requests/refusal.ts";
 
-function has({ status }: VirtualMachineInstance, type: string): boolean {
+function hasCondition({ status }: VirtualMachineInstance, type: string): boolean {
   return findCondition(status?.conditions, type)?.status === "True";
 }
 
-type Problem = (vmi: VirtualMachineInstance) => string | undefined;
+type ProblemFinder = (vmi: VirtualMachineInstance) => string | undefined;
 
-const needsAgent: Problem = (vmi) =>
-  has(vmi, AGENT_CONNECTED)
+const needsAgent: ProblemFinder = (vmi) =>
+  hasCondition(vmi, AGENT_CONNECTED)
     ? undefined
     : "VMI does not have guest agent connected; install qemu-guest-agent in the guest and start it";
 
-const PROBLEMS: Readonly<Record<GuestRequest, Problem>> = {
-  pause: (vmi) => (has(vmi, PAUSED) ? "VMI is already paused" : undefined),
-  unpause: (vmi) => (has(vmi, PAUSED) ? undefined : "VMI is not paused"),
-  softreboot: (vmi) => (has(vmi, PAUSED) ? "VMI is paused" : undefined),
+const PROBLEMS: Readonly<Record<GuestRequest, ProblemFinder>> = {
+  pause: (vmi) => (hasCondition(vmi, PAUSED) ? "VMI is already paused" : undefined),
+  unpause: (vmi) => (hasCondition(vmi, PAUSED) ? undefined : "VMI is not paused"),
+  softreboot: (vmi) => (hasCondition(vmi, PAUSED) ? "VMI is paused" : undefined),
   reset: () => undefined,
   guestosinfo: needsAgent,
   userlist: needsAgent,
@@ -82,7 +82,7 @@ function forwardProblem({ status }: VirtualMachineInstance): Refusal | undefined
   return status?.phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
 }
 
-/** The address for port forwarding: the pod's cluster address, which the guest cannot choose. Or why there is none. */
+/** Returns the address for port forwarding, or why there is none. It is the pod's address, which the guest cannot choose. */
 export function findForwardAddress(
   vmi: VirtualMachineInstance,
 ): { readonly address: string } | { readonly refusal: Refusal } {

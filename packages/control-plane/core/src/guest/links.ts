@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links as the guest agent reports them, sanitized. The guest is hostile.
+// Sanitizes the links that the guest agent reports, because the guest is hostile.
 import {
   IP_BITS,
   isWithin,
@@ -11,15 +11,15 @@ import {
 } from "@patchbay/api/values";
 import { isPrintable } from "./details.ts";
 
-/** A NIC as the guest agent reports it, not sanitized. */
+/** A NIC as the guest agent reports it, before it is sanitized. */
 export interface GuestNic {
   readonly name: string;
   readonly mac: string;
-  /** Without prefix lengths. */
+  /** Addresses without prefix lengths. */
   readonly addresses: readonly string[];
 }
 
-/** A sanitized link: a NIC of the VM, or one that the guest created. */
+/** A sanitized link: a NIC of the VM, or a link that the guest created. */
 export interface GuestLink {
   readonly mac?: string;
   readonly name?: string;
@@ -28,7 +28,7 @@ export interface GuestLink {
 }
 
 const ADDRESSES_MAX = 16;
-/** KubeVirt skips it too. Source: KubeVirt agent-poller. */
+/** Link to skip. Source: KubeVirt agent-poller. */
 const LOOPBACK = "lo";
 const NO_MAC = /^(?:00:)*00$/;
 
@@ -45,7 +45,7 @@ function parsePrefixes(...texts: readonly string[]): readonly IpPrefix[] {
   return texts.flatMap((text) => parseIp(text) ?? []);
 }
 
-/** Addresses that identify no reachable host: unspecified, loopback, multicast, IPv4-mapped. Source: RFC 6890; RFC 4291, 2.5 and 2.7. */
+/** Prefixes without reachable hosts: unspecified, loopback, multicast, IPv4-mapped. Source: RFC 6890; RFC 4291, 2.5 and 2.7. */
 const UNREACHABLE_PREFIXES = parsePrefixes(
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -72,7 +72,7 @@ function readAddresses(nics: readonly GuestNic[], version: 4 | 6): readonly stri
   return [...new Set(texts)].slice(0, ADDRESSES_MAX);
 }
 
-/** Links with one MAC become one link: the NIC, its aliases, and a bridge, bond or VLAN on it. */
+/** Returns one key for links with the same MAC: a NIC, its aliases, and a bridge, bond or VLAN on it. */
 function groupKey(nic: GuestNic): string {
   const mac = readMac(nic);
   return mac === undefined ? `name ${nic.name}` : `mac ${mac}`;
@@ -94,7 +94,7 @@ function isUseful({ mac, name, ipv4, ipv6 }: GuestLink): boolean {
   return mac !== undefined || (name !== undefined && ipv4.length + ipv6.length > 0);
 }
 
-/** Sanitizes the agent's reply. Keeps its order; returns one link for each MAC. */
+/** Sanitizes the agent's reply: returns one link for each MAC, in the same order. */
 export function readGuestLinks(answer: readonly GuestNic[]): readonly GuestLink[] {
   const byKey = Map.groupBy(
     answer.filter(({ name }) => name !== LOOPBACK),

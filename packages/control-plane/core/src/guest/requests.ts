@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of virt-api to virt-handler about a guest, and the names in their certificates. Source: KubeVirt kubecli
-// VirtHandlerConn.
+// Requests of virt-api to virt-handler about a guest, and the names in their certificates.
+// Source: KubeVirt kubecli VirtHandlerConn.
 import type { ObjectKey } from "../interfaces/store.ts";
 
 export const GUEST_REQUESTS = {
@@ -11,18 +11,18 @@ export const GUEST_REQUESTS = {
   guestosinfo: "get",
   userlist: "get",
   filesystemlist: "get",
-  /** Answered by virt-handler without querying the guest. */
+  /** virt-handler responds without a query to the guest. */
   interfacetraffic: "get",
 } as const;
 
 export type GuestRequest = keyof typeof GUEST_REQUESTS;
 
-/** Server name in virt-handler's certificate, the same on every node. */
+/** Server name in virt-handler's certificate, which is the same on every node. */
 export const HANDLER_SERVER_NAME = "virt-handler";
 /** Common name of the only client that virt-handler accepts. */
 export const HANDLER_CLIENT_NAME = "virt-api";
 
-/** virt-handler requests this certificate from virt-api. It authenticates the node during migrations. */
+/** Last part of the path at which virt-handler requests its certificate for migrations from virt-api. */
 export const RELAY_CERTIFICATE = "relaycertificate";
 
 function isGuestRequest(name: string): name is GuestRequest {
@@ -54,23 +54,23 @@ export function parseGuestRequest(
 
 const STREAMS = ["console", "vnc"] as const;
 
-/** A guest serves one client for each stream at a time. */
+/** A stream of the guest, which serves one client at a time. */
 export type GuestStream = (typeof STREAMS)[number];
 
 /** WebSocket subprotocol for raw bytes. Source: KubeVirt kubecli PlainStreamProtocolName. */
 export const STREAM_PROTOCOL = "plain.kubevirt.io";
 
-/** Query parameter: with `true`, a client that already has the stream keeps it. Source: KubeVirt PreserveSessionParamName. */
+/** Query parameter. With `true`, a new client does not disconnect the current one. Source: KubeVirt PreserveSessionParamName. */
 export const PRESERVE_SESSION = "preserveSession";
 
-/** Query parameter of virt-handler only: with `true`, no client loses the screen. */
+/** Query parameter of virt-handler only. With `true`, the client sees the screen beside the current client. */
 const SHARED_VIEW = "beside";
 
 export interface StreamRequest {
   readonly stream: GuestStream;
-  /** Refuse the request while another client has the stream. Otherwise that client is disconnected. */
+  /** Whether to reject the request while another client has the stream, instead of disconnecting that client. */
   readonly preservesSession: boolean;
-  /** Look at the screen briefly without disconnecting its client. */
+  /** Set to observe the screen briefly without disconnecting its client. */
   readonly isBeside?: true;
 }
 
@@ -82,11 +82,11 @@ export function guestStreamPath(
   key: ObjectKey,
   { stream, preservesSession, isBeside }: StreamRequest,
 ): string {
-  const asked = [
+  const parameters = [
     ...(preservesSession ? [PRESERVE_SESSION] : []),
     ...(isBeside === true ? [SHARED_VIEW] : []),
   ];
-  const query = asked.map((name) => `${name}=true`).join("&");
+  const query = parameters.map((name) => `${name}=true`).join("&");
   return `${guestPath(key, stream)}${query === "" ? "" : `?${query}`}`;
 }
 
@@ -96,13 +96,13 @@ export function parseGuestStream(
   const [path = "", query = ""] = url.split("?");
   const { key, what = "" } = parseGuestPath(path) ?? {};
   if (key === undefined || !isGuestStream(what)) return undefined;
-  const asked = query.split("&");
-  const preservesSession = asked.includes(`${PRESERVE_SESSION}=true`);
-  const isBeside = what === "vnc" && asked.includes(`${SHARED_VIEW}=true`);
+  const parameters = query.split("&");
+  const preservesSession = parameters.includes(`${PRESERVE_SESSION}=true`);
+  const isBeside = what === "vnc" && parameters.includes(`${SHARED_VIEW}=true`);
   return { key, stream: what, preservesSession, ...(isBeside && { isBeside }) };
 }
 
-/** Name of the subresource, and last part of virt-handler's path. */
+/** Name of the subresource, and a part of virt-handler's path. */
 export const DOCTOR = "doctor";
 
 /** Longest interface name in characters. Source: Kubernetes DNS label. */

@@ -2,7 +2,7 @@
 import type { IfaceOperation } from "@patchbay/api";
 import { toMs } from "@patchbay/base";
 
-/** Duration in milliseconds. Undefined while the operation is active, or if its end was not observed. */
+/** Returns the duration in milliseconds. Undefined while the operation is active, or if its end was not observed. */
 export function computeDurationMs({
   startTimestamp,
   endTimestamp,
@@ -24,7 +24,6 @@ export function describeDelay({
 
 const MS_PER_SECOND = 1000;
 
-/** Durations below 0.01 s print as 0.00 s. */
 export function printSeconds(ms: number): string {
   const seconds = ms / MS_PER_SECOND;
   return `${seconds.toFixed(seconds < 10 ? 2 : 0)} s`;

@@ -16,7 +16,7 @@ import {
 } from "../nics/status/phase-timings.ts";
 import { mergeHistory, recordOperation } from "./record.ts";
 
-/** Longest message in characters. Longer ones, from other components, are cut. */
+/** Longest message in characters. Other components may report longer ones, which are cut. */
 const MESSAGE_MAX = 200;
 
 function truncate(message: string | undefined): string | undefined {
@@ -24,7 +24,7 @@ function truncate(message: string | undefined): string | undefined {
   return `${message.slice(0, MESSAGE_MAX - 1)}…`;
 }
 
-/** Adds the reason if it has attempts, which means that a step failed. */
+/** Adds the blocked reason and its attempts. A reason without attempts is no failed step and is ignored. */
 function withBlockedReason(
   operation: IfaceOperation,
   hotplug: IfaceStatus["hotplug"],
@@ -36,20 +36,23 @@ function withBlockedReason(
 
 function toOperation(timings: PhaseTimings): IfaceOperation {
   const { type, networkName, startTimestamp, spent, phase, blockedBy } = timings;
-  const over = spent.map((each) => ({ phase: each.phase, milliseconds: Math.round(each.ms) }));
-  const isAgain = over.some((each) => each.phase === phase);
+  const endedPhases = spent.map((each) => ({
+    phase: each.phase,
+    milliseconds: Math.round(each.ms),
+  }));
+  const isRepeated = endedPhases.some((each) => each.phase === phase);
   return omitUndefined({
     type,
     networkName,
     startTimestamp,
-    phases: isAgain ? over : [...over, { phase }],
+    phases: isRepeated ? endedPhases : [...endedPhases, { phase }],
     reason: blockedBy?.reason,
     message: truncate(blockedBy?.message),
     attempts: blockedBy?.attempts,
   });
 }
 
-/** The outcome, by the NIC's next stage. Undefined if nothing of the NIC is left. */
+/** Returns the outcome by the NIC's next stage, which is undefined if nothing of the NIC is left. */
 function findOutcome(timings: PhaseTimings, next: IfaceStage | undefined): OperationEnd {
   const isReady = next?.phase === "Ready";
   const isDone = {
@@ -121,7 +124,7 @@ export interface ObservedNics {
 
 const NO_NICS: ObservedNics = { timings: new Map(), links: new Map(), ended: [] };
 
-/** One NIC in one pass. `stage` is unset if nothing of the NIC is left. */
+/** Input of one pass for one NIC. `stage` is unset if nothing of the NIC is left. */
 interface ObservedNic {
   readonly name: string;
   readonly timings?: PhaseTimings | undefined;
@@ -137,7 +140,7 @@ interface NextNic {
   readonly ended: readonly IfaceOperation[];
 }
 
-/** Starts of a guest and repairs are not requested operations. */
+/** Whether the timings are of a requested operation, and not of a guest's start or a repair. */
 function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
   return phase !== "Ready" && isLive && !isRepair;
 }
@@ -157,8 +160,8 @@ function isOver(timings: PhaseTimings, next: PhaseTimings | undefined): boolean 
   return next?.phase === "Ready" || next?.type !== timings.type;
 }
 
-/** An operation that completed within one pass, or before a process died without reporting it. */
-function completedAtOnce(
+/** Builds an operation that completed within one pass, or that an earlier process did not report before it ended. */
+function buildCompleted(
   { networkName }: IfaceStage,
   { now }: ObservationTime,
   what: Pick<IfaceOperation, "type" | "linkState">,
@@ -171,8 +174,8 @@ function findUnseenPlug(
   { stage, reported, isRunning }: ObservedNic,
   at: ObservationTime,
 ): readonly IfaceOperation[] {
-  const isNews = isRunning && reported === undefined && stage?.phase === "Ready";
-  return isNews ? [completedAtOnce(stage, at, { type: "Plug" })] : [];
+  const isUnreported = isRunning && reported === undefined && stage?.phase === "Ready";
+  return isUnreported ? [buildCompleted(stage, at, { type: "Plug" })] : [];
 }
 
 function advanceTimings(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "timings" | "ended"> {
@@ -181,11 +184,11 @@ function advanceTimings(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "t
   if (timings === undefined) return { timings: next, ended: findUnseenPlug(nic, at) };
   const hasEnded = isOperation(timings) && isOver(timings, next);
   const ended = hasEnded ? [endedOperation(timings, stage, at)] : [];
-  // A NIC that has just disappeared is still in the status.
+  // The timings of a NIC that has disappeared stay until the status omits the NIC.
   return { timings: next ?? (reported === undefined ? undefined : timings), ended };
 }
 
-/** A link state that changed by itself is repaired, but is no requested operation. */
+/** Returns an operation if a new link state was requested. The repair of a link state that changed by itself is none. */
 function startLinkChange(
   { stage, reported }: ObservedNic,
   { now }: ObservationTime,
@@ -210,15 +213,15 @@ function findUnseenLinkChange(
 ): readonly IfaceOperation[] {
   const { is, wanted } = stage?.link ?? {};
   if (stage === undefined || is === undefined || wanted !== undefined) return [];
-  const isNews = reported?.linkState !== undefined && reported.linkState !== is;
-  return isNews ? [completedAtOnce(stage, at, { type: "LinkState", linkState: is })] : [];
+  const isUnreported = reported?.linkState !== undefined && reported.linkState !== is;
+  return isUnreported ? [buildCompleted(stage, at, { type: "LinkState", linkState: is })] : [];
 }
 
 function advanceLink(nic: ObservedNic, at: ObservationTime): Pick<NextNic, "link" | "ended"> {
   const { link: before, stage } = nic;
   if (before === undefined)
     return { link: startLinkChange(nic, at), ended: findUnseenLinkChange(nic, at) };
-  // A network swap is active.
+  // Without a link stage, a network swap is active.
   if (stage !== undefined && stage.link === undefined) return { link: before, ended: [] };
   if (stage?.link?.wanted === before.linkState) return { link: before, ended: [] };
   const outcome = stage?.link?.is === before.linkState ? "Done" : "Cancelled";
@@ -246,7 +249,7 @@ interface HistoryPass {
   readonly stages: readonly IfaceStage[];
 }
 
-/** Falls back to the status for NICs that this process has not observed. */
+/** Returns the input for one NIC. If this process has not observed the NIC, operations are restored from the status. */
 function observeNic(
   name: string,
   before: ObservedNics,

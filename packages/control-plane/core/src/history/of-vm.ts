@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM's copy of its VMI's NIC history. It outlives the VMI.
+// The VM's copy of its VMI's NIC history, which outlives the VMI.
 import {
   isVmiFinal,
   type IfaceHistory,
@@ -18,7 +18,7 @@ function isOver({ vmi }: HistorySources): boolean {
   return vmi === undefined || isVmiFinal(vmi);
 }
 
-/** Merges both histories. Operations that were active when the guest ended are ended, at `now` if it is given. */
+/** Merges the histories of VM and VMI. If the guest has ended, ends its active operations; without `now` the time is unknown. */
 export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistory {
   const { vm, vmi } = owner;
   const history = mergeHistory(
@@ -29,8 +29,8 @@ export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistor
 }
 
 /**
- * The VM's copy for its next status. `others` are the status's other fields: while the guest exists, a change of the
- * history alone is not written, because the VMI has it.
+ * Returns the history for the VM's next status. `others` are the status's other fields. If none of them changed while the
+ * guest exists, the stored history stays, because the VMI has the new one.
  */
 export function nextVmHistory(
   owner: HistorySources & { readonly vm: VirtualMachine },
@@ -38,10 +38,10 @@ export function nextVmHistory(
   now: string,
 ): IfaceHistory | undefined {
   const stored = new Map<string, unknown>(Object.entries(owner.vm.status ?? {}));
-  const isNews = Object.entries(others).some(
+  const hasOtherChange = Object.entries(others).some(
     ([field, value]) => !isEqual(stored.get(field), value),
   );
-  if (!isNews && !isOver(owner)) return owner.vm.status?.interfaceHistory;
+  if (!hasOtherChange && !isOver(owner)) return owner.vm.status?.interfaceHistory;
   const history = mergeVmHistory(owner, now);
   return history.length === 0 ? undefined : history;
 }

@@ -2,7 +2,7 @@
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 
 export const OPERATIONS_MAX = 10;
-/** Longest history as JSON, in bytes: a small part of the largest object. */
+/** Longest history as JSON, in bytes: a small part of the largest Kubernetes object. */
 export const HISTORY_BYTES_MAX = 32 * 1024;
 
 export interface OperationEvent {
@@ -10,11 +10,11 @@ export interface OperationEvent {
   readonly operation: IfaceOperation;
 }
 
-function isSame(left: IfaceOperation, right: IfaceOperation): boolean {
+function isSameOperation(left: IfaceOperation, right: IfaceOperation): boolean {
   return left.type === right.type && left.startTimestamp === right.startTimestamp;
 }
 
-/** An ended operation is final: a later report that knows less does not change it. */
+/** Whether the operation has ended. Later reports do not change it. */
 function isOver({ outcome }: IfaceOperation): boolean {
   return outcome !== undefined;
 }
@@ -23,9 +23,11 @@ function withOperation(
   operations: readonly IfaceOperation[],
   operation: IfaceOperation,
 ): IfaceOperation[] {
-  const known = operations.some((each) => isSame(each, operation));
+  const known = operations.some((each) => isSameOperation(each, operation));
   if (!known) return [...operations, operation].slice(-OPERATIONS_MAX);
-  return operations.map((each) => (isSame(each, operation) && !isOver(each) ? operation : each));
+  return operations.map((each) =>
+    isSameOperation(each, operation) && !isOver(each) ? operation : each,
+  );
 }
 
 function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): IfaceHistory {
@@ -37,7 +39,7 @@ function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): 
   );
 }
 
-/** Upper bound of the size in JSON. A character beyond ASCII has at most four bytes. */
+/** Returns an upper bound of the JSON's size in bytes. A character beyond ASCII counts as three or four bytes. */
 function countBytes(value: unknown): number {
   const text = JSON.stringify(value);
   return text.length + 2 * (text.match(/[^ -~]/gu) ?? []).length;
@@ -48,7 +50,7 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Drops the oldest first, but each interface's last operation after all others. */
+/** Sorts the oldest operations first, and each interface's last operation after all others. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [one, other] = [left.operation.startTimestamp, right.operation.startTimestamp];
@@ -56,7 +58,7 @@ function compareDropOrder(left: Droppable, right: Droppable): number {
 }
 
 function listDroppable({ name, operations }: IfaceHistory[number]): readonly Droppable[] {
-  // The comma and the surrounding entry are counted for each operation.
+  // Each operation counts with a comma and its interface's entry, so the sum is an upper bound.
   const around = countBytes({ name, operations: [] }) + 1;
   return operations.map((operation, index) => ({
     name,
@@ -84,8 +86,8 @@ function limitHistory(history: IfaceHistory): IfaceHistory {
 }
 
 /**
- * Adds or updates one operation, identified by type and start time. Ended operations never change. Keeps at most
- * {@link OPERATIONS_MAX} for each interface and {@link HISTORY_BYTES_MAX} in total.
+ * Adds or updates one operation, identified by type and start time. Ended operations never change. Retains at most
+ * {@link OPERATIONS_MAX} operations of each interface, and {@link HISTORY_BYTES_MAX} in total.
  */
 export function recordOperation(history: IfaceHistory, event: OperationEvent): IfaceHistory {
   return limitHistory(withEvent(history, event));
@@ -98,7 +100,7 @@ export function mergeHistory(retained: IfaceHistory, reported: IfaceHistory): If
   return limitHistory(events.reduce(withEvent, retained));
 }
 
-/** Ends all active operations because the guest has ended. Without `endTimestamp` the time is unknown. */
+/** Marks all active operations as ended with the guest. Without `endTimestamp` the time is unknown. */
 export function endHistory(history: IfaceHistory, endTimestamp?: string): IfaceHistory {
   const end = endTimestamp === undefined ? {} : { endTimestamp };
   return history.map(({ name, operations }) => ({

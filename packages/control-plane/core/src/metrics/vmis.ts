@@ -36,8 +36,8 @@ function placeLabels({ metadata, status }: VirtualMachineInstance): Labels {
 }
 
 /** Whether a drain can evict the guest. A guest that must be migrated but cannot be blocks the drain. */
-function isEvictable(vmi: VirtualMachineInstance, ofCluster: EvictionStrategy): boolean {
-  return findEvictionStrategy(vmi, ofCluster) !== "LiveMigrate" || isMigratable(vmi);
+function isEvictable(vmi: VirtualMachineInstance, clusterStrategy: EvictionStrategy): boolean {
+  return findEvictionStrategy(vmi, clusterStrategy) !== "LiveMigrate" || isMigratable(vmi);
 }
 
 function findLauncherPod(vmi: VirtualMachineInstance): string | undefined {
@@ -46,7 +46,7 @@ function findLauncherPod(vmi: VirtualMachineInstance): string | undefined {
 
 export function vmiInfoFamily(
   vmis: readonly VirtualMachineInstance[],
-  ofCluster: EvictionStrategy,
+  clusterStrategy: EvictionStrategy,
 ): MetricFamily {
   const samples = vmis.map((vmi) => {
     const { metadata, status } = vmi;
@@ -62,7 +62,7 @@ export function vmiInfoFamily(
       guest_os_arch: machine,
       guest_os_name: name,
       guest_os_version_id: versionId,
-      evictable: String(isEvictable(vmi, ofCluster)),
+      evictable: String(isEvictable(vmi, clusterStrategy)),
       outdated: "false",
       vmi_pod: findLauncherPod(vmi),
     };

@@ -18,7 +18,7 @@ function reported(status: VmiStatus = {}, strategy?: EvictionStrategy): VirtualM
 function plan(vmi: VirtualMachineInstance, change: Partial<EvacuationFacts> = {}) {
   const input = {
     migrations: [],
-    ofCluster: "LiveMigrate" as const,
+    clusterStrategy: "LiveMigrate" as const,
     nowMs: NOW_MS,
     isNodeSchedulable: false,
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates migrations for guests whose eviction was requested, and retries failed ones. Names and delays as in KubeVirt
+// Creates migrations for guests whose eviction was requested, and retries failed ones. Source of names and delays: KubeVirt
 // pkg/virt-controller/watch/drain/evacuation and watch/migration.
 import {
   isMigrationFinal,
@@ -17,12 +17,12 @@ import { findEvictionStrategy, isMigratable } from "./requests.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Delay before the first retry. Doubles with each failure. */
+/** Delay before the first retry, from the end of the failed migration. Each further failure doubles it. */
 const RETRY_DELAY_MS = 20_000;
-/** Most doublings. Five finished migrations are retained, so later failures cannot be counted. */
+/** Limit of doublings: only five finished migrations are retained, so more failures cannot be counted. */
 const DOUBLINGS_MAX = 4;
 
-/** Condition type and reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
+/** Condition type, also its reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
 export const EVICTION_REQUESTED = "EvictionRequested";
 
 export function evictionCondition({ status }: VirtualMachineInstance): readonly NewCondition[] {
@@ -35,15 +35,16 @@ export function evictionCondition({ status }: VirtualMachineInstance): readonly 
 export interface EvacuationFacts {
   readonly vmi: VirtualMachineInstance;
   readonly migrations: readonly Migration[];
-  readonly ofCluster: EvictionStrategy;
+  /** Strategy of VMIs without their own. */
+  readonly clusterStrategy: EvictionStrategy;
   readonly nowMs: number;
-  /** The VMI's node accepts new pods: it was never cordoned, or was uncordoned. */
+  /** Whether the VMI's node is not cordoned. */
   readonly isNodeSchedulable: boolean;
 }
 
 export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
-  /** The guest left the node or ended, or its migration failed and the node is schedulable. */
+  /** Removes the eviction request from the VMI, unless it is for another node now. */
   | { readonly kind: "clearMark"; readonly node: string }
   | { readonly kind: "wait"; readonly forMs: number };
 
@@ -69,7 +70,7 @@ function remainingRetryDelayMs(failed: readonly Migration[], nowMs: number): num
   return Math.max(0, endedMs(last) + pauseMs - nowMs);
 }
 
-/** The name is derived from the previous attempt, so a second create fails with "already exists". */
+/** Builds a migration whose name depends on the last failed one, so that a second create fails with "already exists". */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,
@@ -77,7 +78,7 @@ function buildMigration(
 ): Migration {
   const { namespace = "", name: vmiName, uid = "" } = vmi.metadata;
   const before = failed.at(-1)?.metadata.uid ?? "";
-  // Longer than generateName's suffix, because a collision is not retried.
+  // The suffix is longer than generateName's, because a collision is not retried.
   const suffix = sha256Hex(`${uid} ${node} ${before}`).slice(0, 10);
   return {
     apiVersion: "kubevirt.io/v1",
@@ -95,22 +96,21 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, migrations);
   const forMs = remainingRetryDelayMs(failed, nowMs);
-  // Only a cordoned node is still being drained. On any other node the next eviction sets the mark again and gets a
-  // migration after the delay. That also serves tools that evict without a cordon.
+  // A node that is not cordoned is not being drained. The next eviction request sets the mark again.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
 export function planEvacuation(facts: EvacuationFacts): EvacuationStep | undefined {
-  const { vmi, migrations, ofCluster } = facts;
+  const { vmi, migrations, clusterStrategy } = facts;
   const { evacuationNodeName: node, nodeName } = vmi.status ?? {};
   if (node === undefined) return undefined;
   if (node !== nodeName || isVmiFinal(vmi)) return { kind: "clearMark", node };
-  const isOurs =
-    MIGRATING_STRATEGIES.includes(findEvictionStrategy(vmi, ofCluster)) && isMigratable(vmi);
+  const shouldMigrate =
+    MIGRATING_STRATEGIES.includes(findEvictionStrategy(vmi, clusterStrategy)) && isMigratable(vmi);
   const isBeingDeleted = vmi.metadata.deletionTimestamp !== undefined;
-  if (!isOurs || isBeingDeleted || migrations.some((each) => !isMigrationFinal(each)))
+  if (!shouldMigrate || isBeingDeleted || migrations.some((each) => !isMigrationFinal(each)))
     return undefined;
   return planAttempt(node, facts);
 }

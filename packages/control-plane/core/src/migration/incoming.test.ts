@@ -16,9 +16,9 @@ function stepsOf(state: object, change: Partial<IncomingFacts>): readonly string
   const facts: IncomingFacts = {
     migration: { migrationUid: "m", ...state },
     isWired: true,
-    relay: "told",
+    relay: "reported",
     domain: undefined,
-    isComing: false,
+    isIncoming: false,
     isOffAtSource: false,
     staysPaused: false,
     faults: [],
@@ -36,13 +36,13 @@ test.each([
   },
   {
     name: "the report was lost",
-    change: { relay: "untold" },
+    change: { relay: "unreported" },
     want: ["reportAddress", "wait guest"],
   },
   { name: "all is told", change: {}, want: ["wait guest"] },
   {
     name: "the guest is on its way",
-    change: { domain: PAUSED, isComing: true },
+    change: { domain: PAUSED, isIncoming: true },
     want: ["reportDetected", "wait source"],
   },
   {
@@ -60,7 +60,7 @@ test.each([
   {
     name: "it still comes, whatever is said of the source",
     state: DETECTED,
-    change: { domain: PAUSED, isComing: true, isOffAtSource: true },
+    change: { domain: PAUSED, isIncoming: true, isOffAtSource: true },
     want: ["wait source"],
   },
   {
@@ -138,9 +138,13 @@ test.each([
 
 test("never resumes the guest while it may run on the source", () => {
   const bits = [false, true];
-  const all = bits.flatMap((isComing) =>
+  const all = bits.flatMap((isIncoming) =>
     bits.flatMap((isWired) =>
-      (["none", "untold", "told"] as const).map((relay) => ({ isComing, isWired, relay })),
+      (["none", "unreported", "reported"] as const).map((relay) => ({
+        isIncoming,
+        isWired,
+        relay,
+      })),
     ),
   );
   for (const change of all) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the target node's steps for an incoming guest. The guest resumes only after it is known to be off at the source, and
-// if its devices match what was prepared.
+// Plans the target node's steps for an incoming guest. The guest resumes only if it is known to be off at the source and its
+// devices match what was prepared.
 import type { MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import type { DomainInfo } from "../interfaces/hypervisor.ts";
@@ -9,11 +9,12 @@ import type { NewCondition } from "../status/conditions.ts";
 export interface IncomingFacts {
   readonly migration: MigrationState;
   readonly isWired: boolean;
-  /** Whether the relay listens, and whether the status has its address and ports. */
-  readonly relay: "none" | "untold" | "told";
+  /** The state of the relay: not started, listening, or listening with its address and ports in the status. */
+  readonly relay: "none" | "unreported" | "reported";
   /** The domain in this node's pod. Undefined until libvirt receives one. */
   readonly domain: DomainInfo | undefined;
-  readonly isComing: boolean;
+  /** Whether libvirt still receives the guest. */
+  readonly isIncoming: boolean;
   /** Whether the guest is off at the source: the source node reported it over the relay, or the source pod has ended. */
   readonly isOffAtSource: boolean;
   /** Whether the guest was paused at the source, by its user or a disk error. */
@@ -21,7 +22,7 @@ export interface IncomingFacts {
   readonly faults: readonly string[];
 }
 
-/** Every step is idempotent. */
+/** A step on the target node. Every step is idempotent. */
 export type IncomingStep =
   | { readonly kind: "startRelay" }
   | { readonly kind: "reportAddress" }
@@ -32,13 +33,13 @@ export type IncomingStep =
   | { readonly kind: "welcome" }
   | { readonly kind: "reportReady" }
   | { readonly kind: "stopRelay" }
-  /** The guest stays paused until a person decides. Empty faults clear an earlier report. */
+  /** Reports why the guest stays paused until a person decides. Empty faults clear an earlier report. */
   | { readonly kind: "reportFaults"; readonly faults: readonly string[] }
   | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "person" | "end" };
 
 function listen({ relay }: IncomingFacts): readonly IncomingStep[] {
   const start = relay === "none" ? [{ kind: "startRelay" } as const] : [];
-  const report = relay === "told" ? [] : [{ kind: "reportAddress" } as const];
+  const report = relay === "reported" ? [] : [{ kind: "reportAddress" } as const];
   return [...start, ...report];
 }
 
@@ -47,7 +48,7 @@ function prepare(facts: IncomingFacts): readonly IncomingStep[] {
   return [...listen(facts), { kind: "wait", for: "guest" }];
 }
 
-/** The guest runs, or stays paused as it was at the source. */
+/** Plans the steps for a guest that runs, or stays paused as it was at the source. */
 function finish({ migration, relay }: IncomingFacts): readonly IncomingStep[] {
   const isReported = migration.targetNodeDomainReadyTimestamp !== undefined;
   const end = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
@@ -61,10 +62,10 @@ function reportFaults({ migration, faults }: IncomingFacts): readonly IncomingSt
 }
 
 function resumeGuest(facts: IncomingFacts): readonly IncomingStep[] {
-  const { migration, isComing, isOffAtSource, staysPaused, faults } = facts;
+  const { migration, isIncoming, isOffAtSource, staysPaused, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return finish(facts);
-  if (isComing) return [{ kind: "wait", for: "source" }];
-  // virt-handler may have restarted and lost the relay, and with it the source's report.
+  if (isIncoming) return [{ kind: "wait", for: "source" }];
+  // A restarted virt-handler has lost the relay and the source's report.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
   if (staysPaused) return [...reportFaults(facts), ...finish(facts)];
@@ -86,7 +87,7 @@ export function planIncoming(facts: IncomingFacts): readonly IncomingStep[] {
   return [...detect, { kind: "wait", for: "end" }];
 }
 
-/** A NIC's properties that must not change during a migration, and its tap, which belongs to the node. */
+/** A NIC's properties that must match on the target. */
 export interface IncomingNic {
   readonly mac: string;
   /** Name of the tap, or path of the vhost-user socket. */
@@ -124,10 +125,10 @@ export function findIncomingFaults(
   ].sort();
 }
 
-/** Patchbay's condition on a VMI and its migration: the guest is paused on the target because its devices differ. */
+/** Condition type of a VMI and its migration while the guest is paused on the target because its devices differ. */
 export const GUEST_HELD_CONDITION = "GuestHeld";
 
-/** Describes why the guest is paused and what to do. Undefined if it is not paused for that reason. */
+/** Describes the differing devices that keep the guest paused, and what to do. Undefined if there are none. */
 export function findPausedGuestMessage(state: MigrationState | undefined): string | undefined {
   const { targetNodeDomainFaults: faults = [], targetNode = "" } = state ?? {};
   if (faults.length === 0) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of a migration for libvirt and the relays, from the migration configuration.
+// Limits that a migration configuration sets for libvirt and the relays.
 import {
   buildMigrationConfig,
   type MigrationConfiguration,
@@ -17,13 +17,13 @@ export interface MigrationLimits {
   readonly bandwidthMibPerSecond?: number;
   readonly throttles: boolean;
   readonly maxDowntimeMs: number;
-  /** A migration without progress for this long is aborted. */
+  /** Time without progress after which a migration is aborted, in milliseconds. */
   readonly silenceMs: number;
   /** Whether migrations are allowed although libvirt considers a disk unsafe. */
   readonly allowsUnsafe: boolean;
 }
 
-/** libvirt's minimum is 1 MiB/s. */
+/** Parses bytes per second, rounded down but at least libvirt's minimum of 1 MiB/s. */
 function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandwidthMibPerSecond"> {
   const bytes = parseQuantity(String(quantity)) ?? 0;
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
@@ -40,7 +40,7 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
   };
 }
 
-/** Completion timeout in milliseconds: the configured time for each GiB of memory, at least once. */
+/** Returns the completion timeout in milliseconds: the configured time for each started GiB of memory, and for at least one. */
 export function completionTimeoutMs(
   { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
   vmi: Pick<VirtualMachineInstance, "spec"> | undefined,
@@ -50,8 +50,8 @@ export function completionTimeoutMs(
 }
 
 /**
- * Downtime limit, in milliseconds, for a guest whose completion timeout has passed: the guest pauses at once and
- * transfers the rest. This is QEMU's maximum. Source: QEMU migration/options.h, MAX_MIGRATE_DOWNTIME.
+ * Downtime limit, in milliseconds, that makes QEMU pause a guest at once and transfer the rest. It is QEMU's maximum.
+ * Source: QEMU migration/options.h, MAX_MIGRATE_DOWNTIME.
  */
 export const UNLIMITED_DOWNTIME_MS = 2_000_000;
 
@@ -70,12 +70,11 @@ export function mayDisruptNow(
 const DOWNTIME_DIVISORS = [9, 9, 9, 4, 2] as const;
 
 /**
- * Downtime limit in milliseconds for an iteration. `iteration` counts passes over the guest's memory, from 1.
- * QEMU pauses a guest as soon as it expects to transfer the rest within the limit, and uses the whole limit. With a low
- * limit at first, a guest that writes little has a short outage after one more iteration; a guest that writes much gets
- * the full downtime in the end. An emulated guest gets the full limit at once: before 9.0, QEMU may miss its writes in
- * each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps;
- * docs/migration.md, "Emulated guests".
+ * Returns the downtime limit in milliseconds for an iteration. `iteration` counts passes over the guest's memory, from 1.
+ * QEMU pauses a guest when it expects to transfer the rest within the limit, and uses the whole limit. A low limit at first
+ * gives a guest that writes little a short outage. An emulated guest gets the full limit at once, because QEMU before 9.0
+ * may miss its writes in each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova
+ * live_migration_downtime_steps; docs/migration.md, "Emulated guests".
  */
 export function downtimeAt(
   iteration: number,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of a migrating guest: which ones the target expects, rewires and announces.
+// NICs of a migrating guest that the target expects, rewires and announces.
 import {
   names,
   type BindingRegistry,
@@ -18,17 +18,17 @@ import { isInPod, type NodeVmFacts, planWiring } from "../vm/node/node-vm.ts";
 import type { AnnouncedNic } from "../interfaces/node/pod-network.ts";
 import type { PodWiring } from "../nics/bindings/pod-wiring.ts";
 
-/** Bindings whose taps Patchbay creates. */
+/** Bindings for which Patchbay creates the tap. */
 const OWN_TAP_BINDINGS: readonly BindingKind[] = ["bridge", "masquerade", "managedTap"];
 
-/** Interfaces with a device in the guest according to the source node, including those being unplugged. */
+/** Lists interfaces with a device in the guest, as the source node reports, including those being unplugged. */
 export function listMigratingIfaces({ status }: VirtualMachineInstance): readonly IfaceStatus[] {
   return (status?.interfaces ?? []).filter(
     ({ name, queueCount }) => name !== undefined && queueCount !== undefined,
   );
 }
 
-/** The tap or socket that the target node creates. Undefined if another component creates it. */
+/** Returns the tap or socket that the target node creates. Undefined if another component creates it. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,
@@ -46,14 +46,14 @@ function findTapName(
   return OWN_TAP_BINDINGS.includes(kind) ? ownTapName(name, podInterfaceName) : undefined;
 }
 
-/** The expected NICs. Taps that another component created are taken from `came`. */
+/** Lists the expected NICs. Taps that another component created are copied from `incoming`. */
 export function listExpectedNics(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
-  came: readonly IncomingNic[],
+  incoming: readonly IncomingNic[],
 ): readonly IncomingNic[] {
   return listMigratingIfaces(vmi).map(({ name = "", mac = "", pciAddress }) => {
-    const nic = came.find((each) => each.mac === mac);
+    const nic = incoming.find((each) => each.mac === mac);
     return { mac, pciAddress, tap: findTapName(vmi, name, bindings) ?? nic?.tap };
   });
 }
@@ -63,8 +63,8 @@ export function staysPaused({ status }: VirtualMachineInstance): boolean {
 }
 
 /**
- * Returns the NICs to announce when the guest resumes in another pod. NICs behind the pod's addresses are invisible to
- * other hosts. The addresses are those that CNI assigned; the guest's own claims are not trusted.
+ * Returns the NICs to announce when the guest resumes in another pod, with the addresses that CNI assigned. Masqueraded
+ * NICs are omitted, because other hosts do not see them.
  */
 export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
   return ifaces
@@ -85,19 +85,18 @@ function listWirings(facts: NodeVmFacts): readonly PodWiring[] {
 
 function withoutAwaitedIn(wiring: PodWiring): PodWiring {
   const arrived = { ...wiring };
-  // The copy's type declares the field as optional.
   delete (arrived as { awaitedIn?: string }).awaitedIn;
   return arrived;
 }
 
-/** Wirings to apply as soon as the guest runs here. Idempotent. */
+/** Lists the wirings to apply when the guest runs here. Applying them is idempotent. */
 export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }
 
 /**
- * Wirings to apply once the guest has left the pod with that UID. The old pod then neither passes frames to the guest nor
- * answers for its MAC. Idempotent.
+ * Lists the wirings to apply when the guest has left the pod with that UID. They pass it no frames and do not answer for
+ * its MAC. Applying them is idempotent.
  */
 export function listOutgoingWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
   return listWirings(facts).map((wiring) => ({ ...wiring, awaitedIn: podUid }));

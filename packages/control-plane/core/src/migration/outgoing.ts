@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the source node's steps for an outgoing guest, from facts only: a restarted virt-handler continues and never starts a
-// migration twice.
+// Plans the source node's steps for an outgoing guest from facts only, so that a restarted virt-handler continues and never
+// starts a migration twice.
 import type { MigrationState } from "@patchbay/api";
 import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 
@@ -10,32 +10,32 @@ export interface OutgoingFacts {
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
   readonly hasRelay: boolean;
-  /** This process's call of libvirt: running, or its result. Undefined if it made none. */
+  /** This process's call of libvirt to migrate: running, or its result. Undefined without a call. */
   readonly call: undefined | "running" | "arrived" | { readonly failure: string };
   readonly isStalled: boolean;
   /** Whether the completion timeout has passed and disruption is allowed. */
   readonly isLate: boolean;
-  /** Whether the target has acknowledged over that relay that the guest is off here. */
+  /** Whether the target has acknowledged over the relay that the guest is off here. */
   readonly isAcknowledged: boolean;
 }
 
 export type OutgoingWait = "target" | "guest" | "call" | "handover" | "end";
 
-/** Every step is idempotent except `migrate`, which is issued at most once. */
+/** A step on the source node. Every step is idempotent except `migrate`, which is planned at most once. */
 export type OutgoingStep =
   | { readonly kind: "startRelay" }
-  /** Writes the start time, so that no process starts again. */
+  /** Writes the start time, so that no process starts the migration again. */
   | { readonly kind: "reportStart" }
   /** Starts the migration in libvirt. */
   | { readonly kind: "migrate" }
   /** Raises the downtime limit, so that the guest pauses for the rest of the transfer. */
   | { readonly kind: "disrupt" }
   | { readonly kind: "abort" }
-  /** Resumes the guest here. It was paused for a final transfer that no longer exists. */
+  /** Resumes the guest here, which was paused for a final transfer that no longer exists. */
   | { readonly kind: "goOn" }
   /** Reports to the target that the guest is off here. */
   | { readonly kind: "tellGone" }
-  /** Writes to the status that the guest has left, for a caller that requested an abort. */
+  /** Writes to the status that the guest has left, in response to an abort request. */
   | { readonly kind: "reportLeft" }
   | { readonly kind: "stopRelay" }
   /** Announces the guest's MACs from this node, because switches may have learned them at the target. */
@@ -46,9 +46,8 @@ export type OutgoingStep =
 const WAIT_FOR_END: readonly OutgoingStep[] = [{ kind: "wait", for: "end" }];
 
 /**
- * libvirt crashed during the final transfer and has lost the job. The target has not resumed the guest, because it was
- * not told to and this pod still runs. So the guest resumes here. The failure is written first: after that the target
- * cannot resume it.
+ * Plans to resume the guest here after libvirt crashed during the final transfer and lost the job. The target did not
+ * resume the guest, because it waits for this node's report. The failure is written first, so that it never will.
  */
 function resumeOnSource(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (facts.migration.failed === true) return [{ kind: "goOn" }, ...WAIT_FOR_END];
@@ -63,8 +62,8 @@ function failOnSource(facts: OutgoingFacts, reason: string): readonly OutgoingSt
 }
 
 /**
- * The guest is at the target and off here; the target waits for this report before it resumes the guest. The relay stays
- * open until the guest runs there: a restarted target listens on other ports and must be told again.
+ * Plans the report to the target that the guest is off here, after which the target resumes it. The relay stays open until
+ * the guest runs there, because a restarted target listens on other ports and needs the report again.
  */
 function handOver(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;
@@ -93,13 +92,12 @@ function begin({ migration, hasRelay }: OutgoingFacts): readonly OutgoingStep[] 
   ];
 }
 
-/** The guest runs here and no migration is active in libvirt. */
+/** Plans the steps while the guest is here and no migration is active in libvirt. */
 function decideBeforeStart(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, call } = facts;
   if (typeof call === "object") return failOnSource(facts, call.failure);
-  // Nothing has been sent yet.
   if (migration.abortRequested === true) return failOnSource(facts, "it was cancelled");
-  // An earlier process started the migration and died; the migration has failed since.
+  // An earlier process started the migration and ended, and the migration has failed.
   if (migration.startTimestamp !== undefined)
     return failOnSource(facts, "it ended, and the guest is here");
   return begin(facts);
@@ -112,7 +110,7 @@ function decideWhileMigrating(facts: OutgoingFacts): readonly OutgoingStep[] {
   return isLate && migration.mode !== "Paused" ? [{ kind: "disrupt" }, wait] : [wait];
 }
 
-/** libvirt's events and this process may disagree briefly. */
+/** Whether the guest is migrating away, according to this process, the job or the domain. These may disagree briefly. */
 function isMigratingOut({ domain, job, call }: OutgoingFacts): boolean {
   return call === "running" || job.move === "out" || domain?.move === "leaving";
 }
@@ -125,7 +123,7 @@ export function planOutgoing(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, domain, call } = facts;
   if (isPausedWithoutJob(facts)) return resumeOnSource(facts);
   if (migration.failed === true) return WAIT_FOR_END;
-  // The launcher may have ended since.
+  // The check of `call` comes first, because the launcher may have ended afterwards.
   if (call === "arrived" || domain?.move === "left") return handOver(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
   if (isMigratingOut(facts)) return decideWhileMigrating(facts);

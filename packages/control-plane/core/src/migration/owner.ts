@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node and pod that own a guest. `status.nodeName` names the owner; a migration's target only prepares wiring and waits.
+// The node and pod that own a guest. `status.nodeName` names the owning node. A migration's target prepares the wiring and waits.
 import type { Iface, MigrationState, VirtualMachineInstance } from "@patchbay/api";
 import { findController, type Pod } from "@patchbay/api/kubernetes";
 import { isNicMac } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 
-/** DNS-1123 subdomain limit, minus prefix and suffix. Source: Kubernetes names. */
-const NAME_MAX = 253 - "virt-launcher-".length - 6;
+/** Longest part of a VMI's name in a pod's name, which is a DNS-1123 subdomain. Source: Kubernetes names. */
+const VMI_PART_MAX = 253 - "virt-launcher-".length - 6;
 
-/**
- * The pod's name is derived from the VMI's UID, and for a target pod also from the migration's, so that a second create
- * fails with "already exists".
- */
+/** Derives the pod's name from the UIDs of the VMI and a migration, so that a second create fails with "already exists". */
 export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: string): string {
   const { uid = "", name } = vmi.metadata;
-  const made = migrationUid === undefined ? uid : `${uid} ${migrationUid}`;
-  return `virt-launcher-${name.slice(0, NAME_MAX)}-${sha256Hex(made).slice(0, 5)}`;
+  const uids = migrationUid === undefined ? uid : `${uid} ${migrationUid}`;
+  return `virt-launcher-${name.slice(0, VMI_PART_MAX)}-${sha256Hex(uids).slice(0, 5)}`;
 }
 
-/** Returns the migration state while it is open: from when virt-controller writes it until it sets `completed`. */
+/** Returns the migration state while it is open, which is until virt-controller sets `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;
@@ -34,7 +31,7 @@ function isOwnedByTarget({ status }: VirtualMachineInstance): boolean {
   return target !== undefined && status?.nodeName === target;
 }
 
-/** Name of the owner's pod. The VMI ends with this pod. */
+/** Returns the name of the owner's pod. The VMI ends with this pod. */
 export function ownerPodName(vmi: VirtualMachineInstance): string {
   const { migrationUid, sourcePod } = vmi.status?.migrationState ?? {};
   if (isOwnedByTarget(vmi)) return launcherPodName(vmi, migrationUid);
@@ -46,15 +43,12 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/**
- * Whether the pod is the owner's: in the VMI's namespace, controlled by it, and with the derived name. Labels do not
- * count, because everyone who may create pods can write them.
- */
+/** Whether the pod is the owner's, by controller and name. Labels do not count: everyone who creates pods can write them. */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
 
-/** The owner starts, changes and stops the guest. The target prepares for an incoming guest. */
+/** A node's role: the owner starts, changes and stops the guest, the target prepares for an incoming guest. */
 export type NodeRole = "owner" | "target";
 
 interface NodeLauncher {
@@ -69,7 +63,7 @@ function roleOn(vmi: VirtualMachineInstance, node: string): NodeRole | undefined
   return openMigration(vmi)?.targetNode === node ? "target" : undefined;
 }
 
-/** The pod that the node manages. Undefined if there is none or the guest has left it. */
+/** Returns the VMI's pod on a node that is the owner or an open migration's target. Otherwise returns undefined. */
 export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLauncher | undefined {
   const role = roleOn(vmi, node);
   const pods = Object.entries(vmi.status?.activePods ?? {});
@@ -80,7 +74,7 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
-/** Sets each interface's MAC to the guest's, because the target's pod NIC has another one. */
+/** Sets missing MACs of interfaces to the guest's, because the target's pod NICs have other MACs. */
 function ifacesWithGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   return ifacesOf(vmi.spec).map((iface) => {
     const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";
@@ -88,7 +82,7 @@ function ifacesWithGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   });
 }
 
-/** The VMI as its migration's target manages it: with the target pod's attachments, and without reported interfaces. */
+/** Returns the VMI as the target node manages it: with the target pod's attachments, and without reported interfaces. */
 export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { migrationState, ...status } = vmi.status ?? {};
   const attachments = [...(migrationState?.targetAttachments ?? [])];

@@ -55,7 +55,7 @@ const MIGRATES = `${TRIGGERED} from a`;
 
 test.each<{
   strategy?: EvictionStrategy;
-  ofCluster?: EvictionStrategy;
+  clusterStrategy?: EvictionStrategy;
   vmi: VirtualMachineInstance;
   want: string | undefined;
 }>([
@@ -80,14 +80,19 @@ test.each<{
   { strategy: "LiveMigrateIfPossible", vmi: vmiThat("Running", YES, HERE), want: MIGRATES },
   { strategy: "External", vmi: vmiThat("Running", NO, HERE), want: MIGRATES },
   { strategy: "External", vmi: vmiThat("Scheduling"), want: undefined },
-  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: PAUSED },
-  { ofCluster: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: MIGRATES },
-  { strategy: "None", ofCluster: "LiveMigrate", vmi: vmiThat("Running", NO), want: undefined },
+  { clusterStrategy: "LiveMigrate", vmi: vmiThat("Running", NO), want: PAUSED },
+  { clusterStrategy: "LiveMigrate", vmi: vmiThat("Running", YES, HERE), want: MIGRATES },
+  {
+    strategy: "None",
+    clusterStrategy: "LiveMigrate",
+    vmi: vmiThat("Running", NO),
+    want: undefined,
+  },
 ])(
-  "an eviction by $strategy of the VM, $ofCluster of the cluster, of $vmi.status: $want",
-  ({ strategy, ofCluster = "None", vmi, want }) => {
+  "an eviction by $strategy of the VM, $clusterStrategy of the cluster, of $vmi.status: $want",
+  ({ strategy, clusterStrategy = "None", vmi, want }) => {
     const spec = strategy === undefined ? vmi.spec : { ...vmi.spec, evictionStrategy: strategy };
-    const answer = respondToEviction({ ...vmi, spec }, launcherPodName(vmi), ofCluster);
+    const answer = respondToEviction({ ...vmi, spec }, launcherPodName(vmi), clusterStrategy);
     const { message, evacuates } = { evacuates: undefined, message: undefined, ...answer };
     expect(evacuates === undefined ? message : `${String(message)} from ${evacuates}`).toBe(want);
   },

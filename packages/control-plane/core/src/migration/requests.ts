@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks requests to migrate a guest or evict its pod. Messages as in KubeVirt
+// Checks requests to migrate a guest or evict its pod. Source of messages: KubeVirt
 // pkg/virt-api/webhooks/validating-webhook/admitters.
 import {
   isMigrationFinal,
@@ -29,12 +29,12 @@ export function migrationProblem(
   if (vmi === undefined) return `the VMI "${key.namespace}/${key.name}" does not exist`;
   if (isVmiFinal(vmi)) return "Cannot migrate VMI in finalized state.";
   if (isMigratable(vmi)) return undefined;
-  const acknowledged = findCondition(vmi.status?.conditions, LIVE_MIGRATABLE);
-  const { reason = NOT_REPORTED.reason, message = NOT_REPORTED.message } = acknowledged ?? {};
+  const condition = findCondition(vmi.status?.conditions, LIVE_MIGRATABLE);
+  const { reason = NOT_REPORTED.reason, message = NOT_REPORTED.message } = condition ?? {};
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
 }
 
-/** Why no other migration can be created now. `migrations` are those of the VMI's namespace. */
+/** Returns why no further migration of the VMI can be created. `migrations` are those of the VMI's namespace. */
 export function inFlightProblem(
   { metadata: { name } }: VirtualMachineInstance,
   migrations: readonly VirtualMachineInstanceMigration[],
@@ -53,13 +53,14 @@ export function listLauncherNames(vmi: VirtualMachineInstance): readonly string[
   return [...new Set([owner, launcherPodName(vmi, open.migrationUid)])];
 }
 
-/** Response to an eviction that Patchbay does not allow directly. */
+/** Response to a rejected eviction. */
 export interface EvictionResponse {
   readonly message: string;
+  /** Node from which the guest is to migrate. Unset if the eviction requests no migration. */
   readonly evacuates?: string;
 }
 
-/** Starts a migration instead. The pod ends with it. */
+/** Rejects the eviction and requests a migration, which ends the pod. Undefined if the VMI has no node. */
 function startEvacuation({
   metadata,
   status,
@@ -74,20 +75,20 @@ function startEvacuation({
 
 export function findEvictionStrategy(
   { spec }: VirtualMachineInstance,
-  ofCluster: EvictionStrategy,
+  clusterStrategy: EvictionStrategy,
 ): string {
-  return spec.evictionStrategy ?? ofCluster;
+  return spec.evictionStrategy ?? clusterStrategy;
 }
 
-/** Undefined if the eviction is allowed, which shuts the guest down. */
+/** Returns the response to an eviction. Undefined if it is allowed, which shuts the guest down. */
 export function respondToEviction(
   vmi: VirtualMachineInstance,
   podName: string,
-  ofCluster: EvictionStrategy,
+  clusterStrategy: EvictionStrategy,
 ): EvictionResponse | undefined {
   if (isVmiFinal(vmi)) return undefined;
   if (podName !== ownerPodName(vmi)) return { message: "Eviction request for target Pod" };
-  switch (findEvictionStrategy(vmi, ofCluster)) {
+  switch (findEvictionStrategy(vmi, clusterStrategy)) {
     case "External":
       return startEvacuation(vmi);
     case "LiveMigrateIfPossible":

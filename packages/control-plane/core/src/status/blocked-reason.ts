@@ -25,7 +25,7 @@ import type { NodeAction, NodeVmFacts, WaitReason } from "../vm/node/node-vm.ts"
 import type { VhostUserWait } from "../nics/node-plan.ts";
 
 export interface BlockedReason {
-  /** Stable, in CamelCase. Listed in docs/reference/reasons.md. */
+  /** Stable identifier in CamelCase, listed in docs/reference/reasons.md. */
   readonly reason: string;
   readonly message: string;
   readonly attempts: number;
@@ -65,18 +65,18 @@ export function blockedReasonOfFailure(
   };
 }
 
-/** Why a VMI's guest does not start or cannot be managed. `step` is the reason for errors without one of their own. */
+/** Returns why a guest does not start or cannot be managed. `defaultReason` applies to errors without a reason. */
 export function guestBlockedReason(
   { status }: VirtualMachineInstance,
-  step: "GuestNotStarted" | "LauncherUnreachable",
+  defaultReason: "GuestNotStarted" | "LauncherUnreachable",
   error: unknown,
 ): BlockedReason {
-  const reason = reasonOf(error) ?? step;
+  const reason = reasonOf(error) ?? defaultReason;
   const before = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
   return { reason, message: messageWithAdvice(error), attempts: before + 1 };
 }
 
-/** The status field about the VMI as a whole. `now` is RFC 3339. */
+/** Builds the status field about the VMI as a whole. `now` is the time of day in RFC 3339. */
 export function guestBlockedField(
   { status }: VirtualMachineInstance,
   blockedReason: BlockedReason | undefined,
@@ -104,7 +104,7 @@ function noPlaceMessage(
   }
 }
 
-/** Unplug requests before virt-handler restarted, from the status. */
+/** Returns the number of unplug requests in the status, which a restarted virt-handler continues to count. */
 export function reportedUnplugRequests(reported: IfaceStatus | undefined): number {
   const reason = reported?.hotplug?.reason;
   if (reason === "TapReplaced" || reason === "BackendReplaced")
@@ -116,9 +116,9 @@ export function reportedUnplugRequests(reported: IfaceStatus | undefined): numbe
 
 function unplugBlockedReason(
   iface: string,
-  { vmi, domain, unplugRequests: requested }: WaitFacts,
+  { vmi, domain, unplugRequests }: WaitFacts,
 ): BlockedReason {
-  const { count: attempts, isRefused } = requested[iface] ?? { count: 0, isRefused: false };
+  const { count: attempts, isRefused } = unplugRequests[iface] ?? { count: 0, isRefused: false };
   const hotplug = findByName(vmi.status?.interfaces, iface)?.hotplug;
   const since = hotplug?.phase === "Detaching" ? hotplug.since : undefined;
   const isPaused = domain?.isPaused === true;
@@ -146,8 +146,8 @@ function isVhostUserReason(reason: WaitReason): reason is VhostUserWait {
   return Object.hasOwn(VHOST_USER_MESSAGES, reason);
 }
 
-function countUnplugRequests(iface: string, { unplugRequests: requested }: WaitFacts): number {
-  return requested[iface]?.count ?? 0;
+function countUnplugRequests(iface: string, { unplugRequests }: WaitFacts): number {
+  return unplugRequests[iface]?.count ?? 0;
 }
 
 export function blockedReasonOfWait(

@@ -5,16 +5,16 @@ export type Conditions = NonNullable<VmiStatus["conditions"]>;
 
 export type NewCondition = Pick<Conditions[number], "type" | "status" | "reason" | "message">;
 
-/** The guest runs. Source: KubeVirt VirtualMachineInstanceReady and VirtualMachineReady. */
+/** Condition of a guest that runs and is ready. Source: KubeVirt VirtualMachineInstanceReady and VirtualMachineReady. */
 export const READY = "Ready";
 
-/** False if the object cannot be brought to its spec; never True. Source: KubeVirt VirtualMachineInstanceSynchronized. */
+/** Condition that is False if the object cannot reach its spec, and missing otherwise. Source: KubeVirt VirtualMachineInstanceSynchronized. */
 export const SYNCHRONIZED = "Synchronized";
 
-/** The guest agent responds; missing otherwise. Source: KubeVirt VirtualMachineInstanceAgentConnected. */
+/** Condition that exists while the guest agent responds. Source: KubeVirt VirtualMachineInstanceAgentConnected. */
 export const AGENT_CONNECTED = "AgentConnected";
 
-/** The guest is paused; missing otherwise. Source: KubeVirt VirtualMachineInstancePaused. */
+/** Condition that exists while the guest is paused. Source: KubeVirt VirtualMachineInstancePaused. */
 export const PAUSED = "Paused";
 
 export function findCondition(
@@ -24,7 +24,7 @@ export function findCondition(
   return conditions?.find((condition) => condition.type === type);
 }
 
-/** Adds transition times: the stored one if the status is unchanged, otherwise `now`. */
+/** Adds a transition time to each condition: the stored time if its status is unchanged, otherwise `now`. */
 export function withTransitionTimes(
   conditions: readonly NewCondition[],
   stored: Conditions | undefined,

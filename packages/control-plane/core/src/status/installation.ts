@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status of the KubeVirt object, for clients that wait for the installation. Source: KubeVirt pkg/virt-operator/util
-// conditions.go.
+// Status of the KubeVirt object, for clients that wait for the installation.
+// Source: KubeVirt pkg/virt-operator/util/conditions.go.
 import type { KubeVirt, KubeVirtStatus } from "@patchbay/api";
 import type { ApiService } from "@patchbay/api/kubernetes";
 import { withTransitionTimes, type NewCondition } from "./conditions.ts";
@@ -17,14 +17,14 @@ const ALL_READY = {
   message: "virt-api answers and virt-controller runs; the agents of the nodes are not checked",
 };
 
-/** Why virt-api does not respond, in the API server's words. */
+/** Returns why virt-api does not respond, as the API server reports it. Undefined if virt-api responds. */
 function virtApiProblem(apiService: ApiService | undefined): string | undefined {
   if (apiService === undefined) return "virt-api has no APIService";
   const reported = apiService.status?.conditions?.find(({ type }) => type === "Available");
   return reported?.status === "True" ? undefined : (reported?.message ?? "it was not queried yet");
 }
 
-/** The installation is created in full once the APIService exists, because it comes last. */
+/** Builds the condition Created. The installation creates the APIService last. */
 function createdCondition(apiService: ApiService | undefined): NewCondition {
   return apiService === undefined
     ? {
@@ -42,10 +42,10 @@ function createdCondition(apiService: ApiService | undefined): NewCondition {
 }
 
 function listConditions(
-  trouble: string | undefined,
+  problem: string | undefined,
   wasDeployed: boolean,
 ): readonly NewCondition[] {
-  if (trouble === undefined) {
+  if (problem === undefined) {
     return [
       { type: "Available", status: "True", ...ALL_READY },
       { type: "Progressing", status: "False", ...ALL_READY },
@@ -54,7 +54,7 @@ function listConditions(
   }
   const why = {
     reason: wasDeployed ? "VirtApiUnavailable" : "DeploymentInProgress",
-    message: `virt-api does not answer: ${trouble}`,
+    message: `virt-api does not answer: ${problem}`,
   };
   return [
     { type: "Available", status: "False", ...why },
@@ -65,21 +65,21 @@ function listConditions(
 
 export function installationStatus(facts: InstallationFacts, now: string): KubeVirtStatus {
   const { kubevirt, apiService, version } = facts;
-  const trouble = virtApiProblem(apiService);
+  const problem = virtApiProblem(apiService);
   const wasDeployed = kubevirt.status?.phase === DEPLOYED;
-  const named = `v${version}`;
+  const versionTag = `v${version}`;
   return {
-    phase: trouble === undefined || wasDeployed ? DEPLOYED : "Deploying",
+    phase: problem === undefined || wasDeployed ? DEPLOYED : "Deploying",
     conditions: withTransitionTimes(
-      [...listConditions(trouble, wasDeployed), createdCondition(apiService)],
+      [...listConditions(problem, wasDeployed), createdCondition(apiService)],
       kubevirt.status?.conditions,
       now,
     ),
     ...(kubevirt.metadata.generation !== undefined && {
       observedGeneration: kubevirt.metadata.generation,
     }),
-    observedKubeVirtVersion: named,
-    operatorVersion: named,
-    targetKubeVirtVersion: named,
+    observedKubeVirtVersion: versionTag,
+    operatorVersion: versionTag,
+    targetKubeVirtVersion: versionTag,
   };
 }

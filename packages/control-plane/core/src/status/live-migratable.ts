@@ -13,7 +13,7 @@ import { findClaimName, listDisks, type GuestDisk } from "../vm/spec/disks.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import type { NewCondition } from "./conditions.ts";
 
-/** Source: KubeVirt VirtualMachineInstanceIsMigratable. */
+/** Condition type. Source: KubeVirt VirtualMachineInstanceIsMigratable. */
 export const LIVE_MIGRATABLE = "LiveMigratable";
 
 interface MigrationFacts {
@@ -44,7 +44,7 @@ function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | 
   return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** On the pod network, addresses survive a migration only behind NAT or if the binding or the user allows it. */
+/** Whether an interface of the pod network can migrate: behind NAT, or if its binding or the user allows it. */
 function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
   const { kind } = resolveBinding(iface, network, bindings);
@@ -62,7 +62,7 @@ function podNetworkProblem(facts: MigrationFacts): string | undefined {
   return "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network";
 }
 
-/** Secondary networks: a registered binding must be able to create its part on the target. */
+/** Lists interfaces of secondary networks whose registered binding does not support migration. */
 function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
   const { spec } = vmi;
   return ifacesOf(spec).flatMap((iface) => {
@@ -75,7 +75,7 @@ function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
   });
 }
 
-/** In KubeVirt's order. KubeVirt's other blockers (host devices, sealed memory, Hyper-V passthrough) cannot occur here. */
+/** Lists blockers in KubeVirt's order. Its other blockers (host devices, sealed memory, Hyper-V passthrough) cannot occur here. */
 function listBlockers(facts: MigrationFacts): readonly Blocker[] {
   const ofIfaces = [podNetworkProblem(facts) ?? [], pluginProblems(facts)].flat();
   const ofDisks = listDisks(facts.vmi.spec).flatMap(
@@ -87,7 +87,7 @@ function listBlockers(facts: MigrationFacts): readonly Blocker[] {
   ];
 }
 
-/** Several messages are joined as in KubeVirt, each with its reason. */
+/** Joins messages as KubeVirt does: several messages each start with their reason. */
 function printBlockers(blockers: readonly Blocker[]): string {
   const [first, ...others] = blockers;
   if (first !== undefined && others.length === 0) return first.message;

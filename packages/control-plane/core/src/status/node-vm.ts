@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of the VMI's status that virt-handler writes: `status.interfaces` and those of the guest.
+// Fields of the VMI's status that virt-handler writes: `status.interfaces` and fields about the guest.
 import {
   isDefaultNetwork,
   type Attachment,
@@ -37,7 +37,7 @@ export interface IfaceReport {
   readonly portless: ReadonlyMap<string, PortProblem>;
   readonly omissions?: ReadonlyMap<string, readonly string[]>;
   readonly now: string;
-  /** Since when the guest agent has not responded, RFC 3339. Unset while it responds or if it never did. */
+  /** Time since which the guest agent has not responded, in RFC 3339. Unset while it responds or if it never did. */
   readonly silentSince?: string;
 }
 
@@ -82,7 +82,7 @@ function addressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Why a plug or a ready NIC is blocked although no step on the node failed. */
+/** Returns why a plug or swap is blocked although no step on the node failed, or the warning about a ready NIC. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
@@ -111,14 +111,14 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Multus reports secondary networks until they are gone. Source: KubeVirt network/controllers/vmi.go. */
+/** Whether the info source names Multus: for a secondary network until it is detached. Source: KubeVirt network/controllers/vmi.go. */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;
   return attachment?.state === "Removing" && reported?.infoSource?.includes(MULTUS_SOURCE) === true;
 }
 
-/** Tokens in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
+/** Joins the sources in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
 function buildInfoSource(facts: IfaceFacts): string {
   return [
     ...(facts.device === undefined ? [] : ["domain"]),
@@ -163,29 +163,29 @@ function buildStatus(facts: IfaceFacts, report: IfaceReport): IfaceStatus | unde
   };
 }
 
-/** The pod network comes first, because its address is shown as the VMI's. Source: KubeVirt network/setup/netstat.go. */
-function podNetworkFirst(leftovers: IfaceFacts, right: IfaceFacts): number {
-  const [isLeft, isRight] = [leftovers, right].map(
+/** Sorts the pod network first, because clients show its address as the VMI's. Source: KubeVirt network/setup/netstat.go. */
+function comparePodNetwork(left: IfaceFacts, right: IfaceFacts): number {
+  const [isLeft, isRight] = [left, right].map(
     ({ network }) => network !== undefined && isDefaultNetwork(network),
   );
   return Number(isRight) - Number(isLeft);
 }
 
-/** One entry for each interface that exists, in the order of the facts except for the pod network. */
+/** Returns one entry for each interface that exists: the pod network's first, then in the order of the facts. */
 export function ifaceStatuses(report: IfaceReport): readonly IfaceStatus[] {
   return report.ifaces
-    .toSorted(podNetworkFirst)
+    .toSorted(comparePodNetwork)
     .flatMap((facts) => buildStatus(facts, report) ?? []);
 }
 
-/** Phases of a plug that wait for the pod. virt-controller reports those. */
+/** Phases of a plug that waits for its pod network. */
 const POD_PHASES: readonly (IfacePhase | undefined)[] = ["Pending", "PodAttaching"];
 
 function isWaitingForPod({ hotplug }: IfaceStatus): boolean {
   return POD_PHASES.includes(hotplug?.phase) && hotplug?.reason === undefined;
 }
 
-/** The first unplug request was sent, and the guest has not responded yet. */
+/** Whether at most one unplug request was sent, to which the guest has not responded yet. */
 function isFirstUnplugRequest({ hotplug }: IfaceStatus): boolean {
   return (
     hotplug?.phase === "Detaching" &&
@@ -199,7 +199,7 @@ function isTransient(before: IfaceStatus | undefined, after: IfaceStatus): boole
   if (isEqual(before, after)) return true;
   const { hotplug } = after;
   const isOnly = isEqual({ ...before, hotplug }, after);
-  // The end of a problem is reported.
+  // The end of a problem must be reported at once.
   if (!isOnly || before.hotplug?.reason !== undefined) return false;
   return (isWaitingForPod(before) && isWaitingForPod(after)) || isFirstUnplugRequest(after);
 }
@@ -209,20 +209,20 @@ export function isTransientChange(
   before: readonly IfaceStatus[],
   after: readonly IfaceStatus[],
 ): boolean {
-  const own = (list: readonly IfaceStatus[]): readonly IfaceStatus[] =>
+  const guestLinks = (list: readonly IfaceStatus[]): readonly IfaceStatus[] =>
     list.filter(({ name }) => name === undefined);
   const named = after.filter(({ name }) => name !== undefined);
   return (
-    isEqual(own(before), own(after)) &&
+    isEqual(guestLinks(before), guestLinks(after)) &&
     before.every(({ name }) => name === undefined || findByName(named, name) !== undefined) &&
     named.every((status) => isTransient(findByName(before, status.name ?? ""), status))
   );
 }
 
-/** Most links to list; the others are only counted, to keep the object small. Source: KubeVirt network/setup/netstat.go. */
+/** Most guest-created links to list, so that the object stays small. Source: KubeVirt network/setup/netstat.go. */
 const GUEST_LINKS_MAX = 10;
 
-/** Has no name, because the link is no interface of the spec. */
+/** Returns an entry without a name, because the link is no interface of the spec. */
 function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
   const addresses = [...(ipv4.value ?? []), ...(ipv6.value ?? [])];
   const [first] = addresses;
@@ -234,7 +234,7 @@ function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
   };
 }
 
-/** Lists the links that the guest created (bridges, tunnels, NICs of containers), oldest first. */
+/** Returns entries for links that the guest created (bridges, tunnels, NICs of containers), oldest first. */
 export function guestLinkStatuses(links: readonly LinkView[]): readonly IfaceStatus[] {
   return links.slice(0, GUEST_LINKS_MAX).map(toGuestLinkStatus);
 }
@@ -256,23 +256,20 @@ export const NODE_VM_FIELDS = [
   "guestOSInfo",
 ] as const satisfies readonly (keyof VmiStatus)[];
 
-/** Conditions that virt-handler writes. Others stay unchanged. */
+/** Condition types that virt-handler writes. It copies all others. */
 export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 
-/** `phase` is set only if virt-handler decides it. */
+/** virt-handler's part of the status. `phase` is unset if virt-controller decides it. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
-/**
- * Whether the agent counts as connected. A short disconnect, as in a reboot, does not matter. An agent with an open channel
- * that does not reply is not connected.
- */
+/** Whether the agent counts as connected. A connected agent stays connected in a reboot, but not if it does not reply. */
 function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
   const isReported = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
   return domain.facts.agentConnected || isReported;
 }
 
-/** Source: KubeVirt pkg/virt-handler vm.go updatePausedConditions. */
+/** Reasons and messages of the condition Paused. Source: KubeVirt pkg/virt-handler vm.go updatePausedConditions. */
 const PAUSE_REASONS = {
   byUser: { reason: "PausedByUser", message: "VMI was paused by user" },
   byDisk: { reason: "PausedIOError", message: "VMI was paused, low-level IO error detected" },
@@ -298,7 +295,7 @@ function systemField({ guestSystem = {} }: NodeVmFacts): Pick<VmiStatus, "guestO
   return Object.keys(guestSystem).length === 0 ? {} : { guestOSInfo: guestSystem };
 }
 
-/** Phase changes that virt-handler may write. virt-controller writes all phases before the guest runs. */
+/** Phases that virt-handler may write, by the current phase. virt-controller writes all others. */
 const NODE_PHASES: ReadonlyMap<unknown, readonly unknown[]> = new Map([
   ["Scheduled", ["Running"]],
   ["Running", ["Succeeded", "Failed"]],
@@ -308,7 +305,7 @@ export function isNodePhase(from: unknown, to: unknown): boolean {
   return NODE_PHASES.get(from)?.includes(to) === true;
 }
 
-/** Running, Succeeded or Failed; otherwise virt-controller decides the phase. */
+/** Returns Running, Succeeded or Failed. Undefined if virt-controller decides the phase. */
 function findPhase({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
   const reported = vmi.status?.phase;
   if (domain?.running === true) return reported === "Scheduled" ? "Running" : undefined;
@@ -328,13 +325,13 @@ function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...portFields(facts) } };
 }
 
-/** Whether this node may report about the guest: it owns the guest, and the guest has not migrated away. */
+/** Whether this node may report about the guest: it owns the guest, which still runs here if a migration is open. */
 export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;
 }
 
-/** virt-handler's part of the status. `guest` is what blocks the VMI as a whole. */
+/** Builds virt-handler's part of the status. `report.guest` is what blocks the VMI as a whole. */
 export function buildNodeVmStatus(
   facts: NodeVmFacts,
   report: Pick<IfaceReport, "blockedReasons" | "now"> & {

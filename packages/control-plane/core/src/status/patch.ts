@@ -4,7 +4,7 @@ import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 
-/** Tests the resource version. Use it where the patch adds a member that cannot be tested because it does not exist. */
+/** Builds a test of the resource version, for patches that add a member which does not exist and cannot be tested. */
 export function versionTest({ metadata }: KubeObject): JsonPatchOperation {
   return { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
@@ -21,8 +21,8 @@ function fieldPatch(path: string, current: unknown, next: unknown): readonly Jso
 }
 
 /**
- * Sets the members of `next` in the object's status, and removes undefined ones. Other members stay unchanged. The patch
- * tests each old value, or the resource version if the object has no status yet.
+ * Builds a patch that sets the members of `next` in the object's status and removes undefined ones. It tests each old
+ * value that it replaces, or the resource version if the object has no status yet.
  */
 export function statusPatch(
   object: KubeObject & { readonly status?: object },

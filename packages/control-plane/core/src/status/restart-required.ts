@@ -26,7 +26,7 @@ function isNamed(entry: unknown): entry is Named {
   return isJsonObject(entry) && typeof entry["name"] === "string";
 }
 
-/** Compares lists of named entries. A removed entry or another order is a difference of the list itself. */
+/** Returns the paths that differ in lists of named entries. A removed entry or another order counts as the list's path. */
 function differingEntries(
   wanted: readonly Named[],
   actual: readonly Named[],
@@ -53,7 +53,7 @@ function differingLeaves(wanted: unknown, actual: unknown, path: string): readon
   return [...keys].flatMap((key) => differingLeaves(wanted[key], actual[key], `${path}.${key}`));
 }
 
-/** Fields that change live. A network swap also changes what the interface requests of its network. */
+/** Lists the fields of an interface that change live. A network swap also changes {@link NETWORK_FIELDS}. */
 function liveFields(wanted: Iface, isSwapping: boolean): readonly string[] {
   // Without a MAC in the template, the interface keeps its current one.
   const isMacOpen = (wanted.macAddress ?? "") === "";
@@ -65,7 +65,7 @@ function fixedPart(iface: Iface, live: readonly string[]): JsonObject {
   return { ...iface, ...mac, ...Object.fromEntries(live.map((field) => [field, undefined])) };
 }
 
-/** Whether the interface is being unplugged. It is plugged again afterwards with the new values. */
+/** Whether the running interface is being unplugged. It is plugged again afterwards with the new values. */
 function isBeingUnplugged(actual: Nics, name: string): boolean {
   const iface = findByName(actual.ifaces, name);
   return iface !== undefined && isAbsent(iface);
@@ -96,7 +96,7 @@ function changedNetworks(sides: Sides): readonly string[] {
   });
 }
 
-/** The pod keeps its default network until it ends. */
+/** Lists the paths if the pod's default network was removed, because a pod keeps it until it ends. */
 function removedDefault(wanted: Nics, actual: Nics): readonly string[] {
   const common = actual.networks.filter(isDefaultNetwork);
   return common.flatMap(({ name }) => [
@@ -105,22 +105,22 @@ function removedDefault(wanted: Nics, actual: Nics): readonly string[] {
   ]);
 }
 
-/** Drops fields that a start or stop request sets for one guest. */
-function withoutRequests(spec: VmiSpec, isHurried: boolean): JsonObject {
-  const grace = isHurried ? undefined : spec.terminationGracePeriodSeconds;
+/** Clears fields that a start or stop request sets in the VMI. `isShortened`: the VMI has a shorter grace period. */
+function withoutRequests(spec: VmiSpec, isShortened: boolean): JsonObject {
+  const grace = isShortened ? undefined : spec.terminationGracePeriodSeconds;
   return { ...spec, startStrategy: undefined, terminationGracePeriodSeconds: grace };
 }
 
 function changedRest(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
   const seconds = actual.terminationGracePeriodSeconds ?? Infinity;
-  const isHurried = seconds < (wanted.terminationGracePeriodSeconds ?? Infinity);
-  const [current, its] = [wanted, actual].map((spec) =>
-    withoutRequests(withNics(spec, [], []), isHurried),
+  const isShortened = seconds < (wanted.terminationGracePeriodSeconds ?? Infinity);
+  const [wantedRest, actualRest] = [wanted, actual].map((spec) =>
+    withoutRequests(withNics(spec, [], []), isShortened),
   );
-  return differingLeaves(current, its, SPEC_PATH);
+  return differingLeaves(wantedRest, actualRest, SPEC_PATH);
 }
 
-/** All differences, for VMs whose NICs do not change live. Interfaces that are being unplugged are ignored. */
+/** Lists all differences, for VMs whose NICs do not change live. Ignores interfaces that are being unplugged. */
 function stagedNics({ desired, actual }: Sides): readonly string[] {
   const [wanted, existing] = [desired, actual].map((nics) =>
     nics.ifaces.filter((each) => !isAbsent(each)),
@@ -128,7 +128,7 @@ function stagedNics({ desired, actual }: Sides): readonly string[] {
   const names = (ifaces: readonly Iface[] = []): readonly string[] =>
     ifaces.map(({ name }) => name);
   const removed = names(existing).filter((name) => !names(wanted).includes(name));
-  const isMarked = (name: string): boolean => findByName(desired.ifaces, name) !== undefined;
+  const isListed = (name: string): boolean => findByName(desired.ifaces, name) !== undefined;
   return [
     ...desired.ifaces.flatMap((iface, index) => {
       const path = `${IFACES_PATH}[${String(index)}]`;
@@ -145,7 +145,7 @@ function stagedNics({ desired, actual }: Sides): readonly string[] {
         findByName(existing, network.name) && findByName(actual.networks, network.name);
       return running === undefined ? [path] : differingLeaves(network, running, path);
     }),
-    ...removed.flatMap((name) => (isMarked(name) ? [] : [IFACES_PATH, NETWORKS_PATH])),
+    ...removed.flatMap((name) => (isListed(name) ? [] : [IFACES_PATH, NETWORKS_PATH])),
   ];
 }
 
@@ -157,11 +157,11 @@ function waitingNics(sides: Sides, isStaged: boolean): readonly string[] {
 
 export interface Rollout {
   readonly bindings: BindingRegistry;
-  /** NIC changes wait for the next start. */
+  /** Whether NIC changes wait for the next start. */
   readonly isStaged: boolean;
 }
 
-/** Paths of template fields that differ from the running VMI and cannot change live. */
+/** Lists the paths of template fields that differ from the running VMI and cannot change live. */
 export function restartRequiredFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,

@@ -13,7 +13,7 @@ export interface StepFailure {
   readonly message: string;
 }
 
-/** Error codes with a reason of their own. Source: KubeVirt. */
+/** KubeVirt's reasons by error code. They take precedence over the step's reason. */
 const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONTROLLER_NO_DATA_VOLUMES: "FailedDataVolumeNotFound",
 };
@@ -22,7 +22,7 @@ function failureReason({ step, code }: StepFailure): string {
   return (code === undefined ? undefined : REASONS_BY_CODE[code]) ?? REASONS_BY_STEP[step];
 }
 
-/** Reasons by step. Source: KubeVirt. */
+/** KubeVirt's reasons by the step that failed. */
 const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
   keepParts: "FailedCreate",
   createDataVolume: "FailedCreate",
@@ -49,7 +49,7 @@ const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
   deleteMigration: "FailedDelete",
 };
 
-/** Longest message in characters. The limit of a condition is higher, but nobody reads more. */
+/** Longest message in characters. Conditions may have longer ones. */
 const MESSAGE_MAX = 2000;
 
 export function describeError(error: unknown): string {
@@ -57,10 +57,10 @@ export function describeError(error: unknown): string {
   const lines = errors.flatMap((each) => {
     const message = messageOf(each);
     const causes = isAppError(each) ? each.details["causes"] : undefined;
-    const unsaid = String(causes ?? "")
+    const missing = String(causes ?? "")
       .split("\n")
       .filter((cause) => cause !== "" && !message.includes(cause));
-    return [message, ...unsaid];
+    return [message, ...missing];
   });
   return [...new Set(lines)].join("; ").slice(0, MESSAGE_MAX);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a VM or VMI cannot be brought to its spec: the condition Synchronized.
+// The condition Synchronized, which reports why a VM or VMI cannot reach its spec.
 import {
   isVmiFinal,
   type BindingRegistry,
@@ -21,14 +21,14 @@ import { SYNCHRONIZED } from "./conditions.ts";
 import type { PartsFacts } from "../instancetype/facts.ts";
 import { describeFailures, type StepFailure } from "./step-failure.ts";
 
-/** Source: KubeVirt's SyncError. */
+/** Why a VM or VMI cannot reach its spec. Source: KubeVirt SyncError. */
 export interface SyncError {
-  /** Stable, in CamelCase. Listed in docs/reference/phases.md. */
+  /** Stable identifier in CamelCase, listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** Reasons of waiting containers that need help. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
+/** Reasons of waiting containers that a user must correct. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
 const STUCK_REASONS: ReadonlySet<string> = new Set([
   "ErrImageNeverPull",
   "ErrImagePull",
@@ -54,7 +54,7 @@ function describeContainerImage(pod: Pod, container: string): string {
   return describeImage(container, found?.image ?? "");
 }
 
-/** An image volume has no container. The kubelet reports its problem on the first container that waits for it. */
+/** Names the image that a container waits for. The kubelet reports an image volume's problem on a container that mounts it. */
 function describeWaiting(pod: Pod, container: string, message: string): string {
   const names = message.split(/[\s"',;]+/);
   for (const { name, image } of pod.spec.volumes ?? []) {
@@ -69,7 +69,7 @@ function findContainerWaiting({ state }: ContainerStatus): SyncError | undefined
   return state.waiting && { reason: state.waiting.reason, message: state.waiting.message ?? "" };
 }
 
-/** Init containers first, because the others wait for them. */
+/** Lists what containers wait for: init containers first, because the other containers start after them. */
 function listWaiting(pod: Pod | undefined): readonly SyncError[] {
   const { initContainerStatuses = [], containerStatuses = [] } = pod?.status ?? {};
   const before = initContainerStatuses.flatMap((status) => {
@@ -85,7 +85,7 @@ function isStuck({ reason }: SyncError): boolean {
   return STUCK_REASONS.has(reason);
 }
 
-/** What the pod's containers wait for: problems that need help first. */
+/** Returns what a container of the pod waits for, preferably a problem that a user must correct. */
 export function findWaiting(pod: Pod | undefined): SyncError | undefined {
   const all = listWaiting(pod);
   return all.find(isStuck) ?? all.at(-1);
@@ -96,20 +96,20 @@ function unsupportedSpecError(problems: readonly FieldProblem[]): SyncError | un
   return { reason: "UnsupportedSpec", message: formatProblems(problems) };
 }
 
-/** Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
+/** Returns why no node fits the pod. Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
 function unschedulableError(pod: Pod | undefined): SyncError | undefined {
   const condition = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled");
   if (condition?.status !== "False" || condition.reason !== "Unschedulable") return undefined;
   return { reason: condition.reason, message: condition.message ?? "" };
 }
 
-/** The node rejected or evicted the pod. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
+/** Returns why the node rejected or evicted the pod. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
 export function podFailure(pod: Pod | undefined): SyncError | undefined {
   const { phase, reason = "", message = "" } = pod?.status ?? {};
   return phase === "Failed" && reason !== "" ? { reason, message } : undefined;
 }
 
-/** The API server dropped an image volume, so the directory would be empty. Source: Kubernetes KEP-4639 "image volume source". */
+/** Reports that the pod lost an image volume, so its directory would be empty. Source: Kubernetes KEP-4639 "image volume source". */
 function lostImageError(pod: Pod | undefined): SyncError | undefined {
   if (pod === undefined || !hasMissingImage(pod)) return undefined;
   const message =
@@ -152,7 +152,7 @@ function unpreparedError(pod: Pod | undefined): SyncError | undefined {
   return undefined;
 }
 
-/** A hook sidecar has ended before the guest ran. After that it is not needed. */
+/** Returns why a hook sidecar failed before the guest ran. Afterwards the guest does not need the sidecar. */
 export function hookFailure(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
@@ -181,7 +181,7 @@ export interface VmiStatusFacts {
 function nodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
   if (reason === undefined || message === undefined) return undefined;
-  // Conditions that end by themselves are no errors.
+  // Reasons without an event end by themselves and are no errors.
   return findEventType(reason) === undefined ? undefined : { reason, message };
 }
 
@@ -209,13 +209,13 @@ export interface VmStatusFacts {
   readonly vm: VirtualMachine;
   readonly vmi: VirtualMachineInstance | undefined;
   readonly startProblems: readonly FieldProblem[];
-  /** A VMI with the VM's name exists and does not belong to the VM. */
+  /** Whether a VMI with the VM's name exists that does not belong to the VM. */
   readonly hasNameConflict: boolean;
-  /** That VMI or its VM is being deleted, so the name becomes free. */
+  /** Whether the VMI with the VM's name, or its owner, is being deleted, so that the name becomes free. */
   readonly isConflictTemporary?: boolean;
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
-  /** A claim of the VMI has no volume yet. */
+  /** Whether a claim of the VMI has no volume yet. */
   readonly waitsForBinding: boolean;
   /** Unset for a VM without instancetype and preference. */
   readonly parts?: PartsFacts;
@@ -232,7 +232,7 @@ function nameInUseError({
   return { reason: "NameTaken", message };
 }
 
-/** Source: KubeVirt pkg/instancetype/controller/vm. */
+/** Reasons for a missing instancetype or preference. Source: KubeVirt pkg/instancetype/controller/vm. */
 const MISSING_PART_REASONS = {
   instancetype: "FailedFindInstancetype",
   preference: "FailedFindPreference",
@@ -243,7 +243,7 @@ function missingPartError({ parts }: VmStatusFacts): SyncError | undefined {
   return first && { reason: MISSING_PART_REASONS[first.part], message: first.message };
 }
 
-/** The VMI's error. Between two starts, the last one's if the next may fail for the same reason. */
+/** Returns the VMI's error. Between two starts, returns the last start's error if the next may fail for the same reason. */
 function vmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
   const condition = vm.status?.startFailure && findSyncError(vm.status.conditions);
@@ -252,7 +252,7 @@ function vmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
     : undefined;
 }
 
-/** The VM's own error, otherwise its VMI's. */
+/** Returns the VM's own error, otherwise its VMI's. */
 export function vmSyncError(situation: VmStatusFacts): SyncError | undefined {
   const { startProblems, failures } = situation;
   return (
@@ -276,7 +276,7 @@ export function findSyncError(conditions: readonly Condition[] | undefined): Syn
   return { reason: condition.reason ?? "", message: condition.message ?? "" };
 }
 
-/** The current error if it is new, for an event. */
+/** Returns the current error for an event. Undefined if there is none or it was reported before. */
 export function newSyncError(
   before: readonly Condition[] | undefined,
   now: readonly Condition[] | undefined,

@@ -36,11 +36,11 @@ import {
 import { isEqual } from "@patchbay/base";
 import { isEndedOrDeleting } from "../requests/ifaces.ts";
 
-/** Source: KubeVirt VirtualMachineRestartRequired. */
+/** Condition type. Source: KubeVirt VirtualMachineRestartRequired. */
 const RESTART_REQUIRED = "RestartRequired";
 const OWN_CONDITIONS: readonly string[] = [READY, SYNCHRONIZED, RESTART_REQUIRED];
 
-/** `printableStatus` by sync error; by default the reason itself. KubeVirt's values where it has one. */
+/** Values of `printableStatus` by the sync error's reason. Without an entry, the reason itself is the value. */
 const PRINTABLE_STATUS: Readonly<Record<string, string>> = {
   UnsupportedSpec: "ErrorUnsupportedSpec",
   FailedCreate: "ErrorCreateRefused",
@@ -94,7 +94,7 @@ function runningStatus(vmi: VirtualMachineInstance): string | undefined {
   return status?.phase === "Running" ? "Running" : undefined;
 }
 
-/** KubeVirt's values where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
+/** Returns `printableStatus`, with KubeVirt's value where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
 function printableStatus({ vm, vmi }: VmStatusFacts, printed: PrintableStatusFacts): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
   if (vmi === undefined) return statusWithoutVmi(vm, printed);
@@ -104,7 +104,7 @@ function printableStatus({ vm, vmi }: VmStatusFacts, printed: PrintableStatusFac
   return runningStatus(vmi) ?? vmiStartStatus(printed);
 }
 
-/** Source: KubeVirt syncReadyConditionFromVMI. */
+/** Copies the VMI's condition Ready. Source: KubeVirt syncReadyConditionFromVMI. */
 function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   if (vmi === undefined) {
     const message = "VMI does not exist";
@@ -116,7 +116,7 @@ function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
 
-/** Empty while an instancetype or preference is missing, because the next start is unknown. */
+/** Lists fields that need a restart. Empty while an instancetype or preference is missing, which may change the next start. */
 function changedFields(situation: VmStatusFacts): readonly string[] {
   const { vm, vmi, parts } = situation;
   if (vmi === undefined || (parts?.missing ?? []).length > 0) return [];
@@ -147,15 +147,15 @@ function listConditions(
   return [...withTransitionTimes(own, vm.status?.conditions, now), ...others];
 }
 
-/** The VMI's version takes precedence, because its devices are placed by it. */
+/** Returns the topology version. The VMI's takes precedence, because it decides where the VMI's devices are. */
 function topologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
   const recorded = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
   return recorded ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
 /**
- * PCI addresses of the devices. The VMI's report takes precedence; interfaces that are no longer declared are dropped.
- * Other devices are where the VMI's annotation puts them. A VMI without addresses changes nothing.
+ * Builds the PCI addresses of declared interfaces and of other devices. Addresses that the VMI reports or its annotation
+ * records replace the stored ones.
  */
 function topologyFields(
   vm: VirtualMachine,
@@ -174,7 +174,7 @@ function topologyFields(
   return { pcieTopology: { version: topologyVersion(vm, vmi), interfaces, ...others } };
 }
 
-/** Fields about the run strategy. An undefined member is to be removed. */
+/** Builds the fields about the run strategy. An undefined member is removed. */
 function runFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -189,7 +189,7 @@ function runFields(
   };
 }
 
-/** virt-controller's part of a VM's status. An undefined member is to be removed. */
+/** virt-controller's part of a VM's status. An undefined member is removed. */
 export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
 
 export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatus {
@@ -214,7 +214,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: nextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes may wait; `pcieTopology` only if it has no new address. */
+/** Fields whose changes may be written later. A new address in `pcieTopology` may not. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "observedGeneration",
   "pcieTopology",
@@ -233,7 +233,7 @@ function isChanging(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
   );
 }
 
-/** Whether the topology has no new address. New addresses must be stored at once; removed ones can wait. */
+/** Whether the topology has no new address. New addresses must be stored at once; removals can be stored later. */
 function hasNoNewAddress(
   before: PcieTopology | undefined,
   next: PcieTopology | undefined,
@@ -243,14 +243,11 @@ function hasNoNewAddress(
   const { interfaces: recorded, ...otherNext } = next;
   return (
     isEqual(others, otherNext) &&
-    recorded.every((place) => known.some((each) => isEqual(each, place)))
+    recorded.every((entry) => known.some((each) => isEqual(each, entry)))
   );
 }
 
-/**
- * Whether writing the status can wait because more changes follow soon: the guest's NICs are being plugged or unplugged,
- * and `next` changes nothing important.
- */
+/** Whether the write of `next` can wait: NICs are being plugged or unplugged, and only deferrable fields changed. */
 export function canDeferVmStatus(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

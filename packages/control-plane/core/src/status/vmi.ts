@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of the VMI's status that virt-controller writes: `status.attachments`, which virt-handler reads, and those of the
-// pod.
+// Fields of the VMI's status that virt-controller writes: `status.attachments`, which virt-handler reads, phase, pod, volumes
+// and conditions.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -76,7 +76,7 @@ interface Identity {
   readonly podInterfaceName: string;
 }
 
-function attached(identity: Identity, entry: NetworkStatus): Attachment {
+function toAttached(identity: Identity, entry: NetworkStatus): Attachment {
   const { mac, ips } = entry;
   const deviceInfo = entry["device-info"];
   const dns = parseNetworkDns(entry.dns);
@@ -92,7 +92,7 @@ function attached(identity: Identity, entry: NetworkStatus): Attachment {
   };
 }
 
-/** The kubelet's order decides the primary family. The CNI result may have another order. */
+/** Sorts addresses as in the pod's status, whose first one is primary. The CNI result may have another order. */
 function sortByPodOrder(ips: readonly string[], podIps: readonly string[]): readonly string[] {
   const listed = podIps.filter((ip) => ips.includes(ip));
   return [...listed, ...ips.filter((ip) => !listed.includes(ip))];
@@ -103,7 +103,7 @@ function defaultAttachment(name: string, pod: PodNetworkFacts): Attachment {
   const identity = { name, podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE };
   if (entry !== undefined) {
     const { ips = [], ...rest } = entry;
-    return attached(identity, { ...rest, ips: sortByPodOrder(ips, pod.podIps) });
+    return toAttached(identity, { ...rest, ips: sortByPodOrder(ips, pod.podIps) });
   }
   return pod.podIps.length > 0
     ? { ...identity, state: "Attached", ips: [...pod.podIps] }
@@ -120,7 +120,8 @@ function nameProblem({ networkName = "" }: Identity): AttachmentError | undefine
 
 function secondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {
   const entry = findStatus(pod, identity.podInterfaceName);
-  if (entry !== undefined && entry.name === identity.networkName) return attached(identity, entry);
+  if (entry !== undefined && entry.name === identity.networkName)
+    return toAttached(identity, entry);
   const error = nameProblem(identity) ?? pod.errors[identity.podInterfaceName];
   return error === undefined
     ? { ...identity, state: "Requested" }
@@ -148,7 +149,7 @@ function findExtraNetwork(
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(own) };
 }
 
-/** The attachment is ready only if its binding's additional network is. Until then it has that network's state. */
+/** Replaces an attachment's state with that of its binding's additional network until both are attached. */
 function withExtra(
   attachment: Attachment,
   extra: Identity | undefined,
@@ -168,17 +169,17 @@ function withExtra(
   };
 }
 
-/** virt-handler has removed the interface's device and links. Source: design, "one lifecycle for an iface". */
+/** Whether virt-handler has removed the interface's device and links. */
 function isReleased(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
 }
 
 /** Whether virt-handler reports other pod NICs for the interface, so this one is not in use. */
 function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attachment): boolean {
-  const sources = findByName(vmi.status?.interfaces, name);
+  const reported = findByName(vmi.status?.interfaces, name);
   const used = [
-    sources?.podInterfaceName ?? podInterfaceName,
-    ...(sources?.otherPodInterfaceNames ?? []),
+    reported?.podInterfaceName ?? podInterfaceName,
+    ...(reported?.otherPodInterfaceNames ?? []),
   ];
   return !used.includes(podInterfaceName);
 }
@@ -242,7 +243,7 @@ interface AttachmentSources {
   readonly pod: PodNetworkFacts;
 }
 
-/** A new attachment is listed only when it has a result, because virt-handler can do nothing before. */
+/** Whether to list the attachment. A new one is listed when it has a result, because virt-handler cannot act before. */
 function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (
@@ -251,8 +252,8 @@ function isReportable(attachment: Attachment, previous: readonly Attachment[]): 
   );
 }
 
-/** The attachment in use comes first, because lookups by interface return the first one. */
-function usedFirst(
+/** Sorts the attachment in use first, because lookups by interface return the first one. */
+function sortUsedFirst(
   attachments: readonly Attachment[],
   vmi: VirtualMachineInstance,
   name: string,
@@ -268,16 +269,16 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
   const previous = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
   const retained = previous.flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
   const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
-  // An earlier attachment to the same network must be gone before a new one is requested.
+  // A second attachment to the same network is requested only after the first was detached.
   const isKnown = previous.some((entry) => isOnNetwork(entry, networkName));
   const fresh =
     isKnown || !isDeclared(vmi, name)
       ? []
       : [secondaryAttachment(buildIdentity(network, sources), pod)];
-  return usedFirst([...retained, ...fresh], vmi, name);
+  return sortUsedFirst([...retained, ...fresh], vmi, name);
 }
 
-/** Fails attachments to networks that the node cannot provide, which the pod does not request. */
+/** Marks an attachment as failed if its node cannot provide the network, because the pod does not request it then. */
 function withAbsence(
   { absences }: NetworksOwner,
   pod: PodNetworkFacts,
@@ -297,9 +298,9 @@ function withNodeLoss(nodeLoss: NodeLoss | undefined, attachment: Attachment): A
 }
 
 /**
- * Lists the spec's interfaces in order, then attachments of deleted interfaces. An attachment is removed only when
- * virt-handler has released it and the pod neither requests nor has it. During a network swap the old attachment stays
- * until virt-handler uses the new one.
+ * Lists attachments of the spec's interfaces in order, then those of deleted interfaces. An attachment is removed when
+ * virt-handler has released it and the pod neither requests nor has it. A network swap's old attachment stays until
+ * virt-handler uses the new one.
  */
 export function attachmentStatuses(
   owner: NetworksOwner,
@@ -308,7 +309,7 @@ export function attachmentStatuses(
 ): readonly Attachment[] {
   const { vmi } = owner;
   const previous = vmi.status?.attachments ?? [];
-  const ofSpec = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
+  const declared = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined) return [];
     if (isDefaultNetwork(network)) return [defaultAttachment(iface.name, pod)];
@@ -317,7 +318,7 @@ export function attachmentStatuses(
   const leftovers = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
     .flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
-  return [...ofSpec, ...leftovers]
+  return [...declared, ...leftovers]
     .map((each) => withExtra(each, findExtraNetwork(owner, each), pod))
     .map((each) => withAbsence(owner, pod, each))
     .map((each) => withNodeLoss(nodeLoss, each))
@@ -340,7 +341,7 @@ function claimInfo(claim: PersistentVolumeClaim): ClaimInfo {
   };
 }
 
-/** One entry for each disk, from which virt-handler learns whether a claim is a device or a file system. Missing claims keep their last entry. */
+/** Returns one entry for each disk, with its claim's volume mode for virt-handler. A missing claim's last entry stays. */
 export function volumeStatuses(
   { spec, status }: VirtualMachineInstance,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
@@ -379,7 +380,7 @@ export function podNetworkFacts(pod: Pod): PodNetworkFacts {
   };
 }
 
-/** How the guest ended, by its container. Other containers of the pod may still run. */
+/** Returns the phase of an ended guest by its container, even if other containers of the pod still run. Undefined before. */
 export function findGuestEnd(pod: Pod): VmiPhase | undefined {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
   const { containerStatuses = [] } = pod.status ?? {};
@@ -389,12 +390,12 @@ export function findGuestEnd(pod: Pod): VmiPhase | undefined {
   return terminated.exitCode === 0 ? "Succeeded" : "Failed";
 }
 
-/** While a migration is open, the end of one pod does not show that the guest ended: it may be in the other pod. */
+/** Returns the phase by the guest's pod. While a migration is open, the guest may be in the migration's other pod. */
 function phaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase {
   const end = openMigration(vmi) === undefined ? findGuestEnd(pod) : undefined;
   if (end !== undefined) return end;
   if (nodeLoss !== undefined) return "Unknown";
-  // After Unknown, the phase that virt-handler last wrote counts again.
+  // When a lost node responds again, Running follows Unknown.
   if (hasRun(vmi)) return "Running";
   // The guest must not start without its hook.
   if (findFailedHook(pod) !== undefined) return "Failed";
@@ -402,8 +403,8 @@ function phaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase {
 }
 
 /**
- * Phases up to Scheduled, the end of the guest's pod, and Unknown while its node does not respond. virt-handler writes
- * Running. A missing pod is a failure unless a migration is open.
+ * Returns the phase. virt-handler writes the first Running. Unknown means that the node does not respond. A guest whose
+ * pod was deleted has failed unless a migration is open.
  */
 function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
@@ -416,7 +417,7 @@ function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
 
 const LOST_REASON: NodeLoss["reason"] = "NodeUnresponsive";
 
-/** The first time of each phase. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
+/** Adds the time of a new phase; known phases keep their first time. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
 function phaseTransitions(
   vmi: VirtualMachineInstance,
   phase: VmiPhase,
@@ -427,7 +428,7 @@ function phaseTransitions(
   return isKnown ? before : [...before, { phase, phaseTransitionTimestamp: now }];
 }
 
-/** Condition types that virt-controller writes. Others stay unchanged. */
+/** Condition types that virt-controller writes. It copies all others. */
 const OWN_CONDITIONS: readonly string[] = [
   READY,
   SYNCHRONIZED,
@@ -437,14 +438,14 @@ const OWN_CONDITIONS: readonly string[] = [
   EVICTION_REQUESTED,
 ];
 
-/** Only for guests that run, or ran before their node became unreachable. */
+/** Builds the condition LiveMigratable, for guests that run or whose node does not respond. */
 function migrationCondition({ vmi, storage, network }: VmiStatusFacts, phase: VmiPhase) {
   if (phase !== "Running" && phase !== "Unknown") return [];
   const { bindings } = network;
   return [liveMigratableCondition({ vmi, claims: storage.claims, bindings })];
 }
 
-/** Readiness of a running guest, by the launcher's probes. Source: KubeVirt syncReadyConditionFromPod. */
+/** Builds a running guest's condition Ready from the launcher pod's. Source: KubeVirt syncReadyConditionFromPod. */
 function podReadyCondition(pod: Pod | undefined): NewCondition {
   const reported = pod?.status?.conditions?.find(({ type }) => type === READY);
   if (reported?.status !== "False") return { type: READY, status: "True" };
@@ -452,7 +453,7 @@ function podReadyCondition(pod: Pod | undefined): NewCondition {
   return { type: READY, status: "False", reason, message };
 }
 
-/** A paused guest is not ready. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
+/** Builds a running guest's condition Ready; paused guests are not ready. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
 function runningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
   const pausedMessage = findPausedGuestMessage(openMigration(vmi));
   if (pausedMessage !== undefined) {
@@ -501,7 +502,7 @@ function volumeFields({ vmi, storage }: VmiStatusFacts): Pick<VmiStatus, "volume
   return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
 }
 
-/** Why a VMI has failed. Kept in the status, because the pod may be deleted before the VMI. */
+/** Returns why a VMI has failed. The stored reason stays, because the pod may be deleted before the VMI. */
 function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiStatus, "reason"> {
   const lost = vmi.status?.phase === "Unknown" ? LOST_REASON : undefined;
   const failure = podFailure(pod) ?? hookFailure(vmi, pod);
@@ -509,13 +510,13 @@ function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiS
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
-/** A pod that lost an image volume never runs the guest. It is replaced. */
+/** Returns the guest's pod. Ignores a pod that lost an image volume: it is replaced and never runs the guest. */
 function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
   return isReplaced && hasMissingImage(pod) ? undefined : pod;
 }
 
-/** The guest's pod. While a migration is open, the migration writes both pods. */
+/** Returns the guest's pod and node. Empty while a migration is open, which writes both pods. */
 function activePodFields(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,

@@ -99,7 +99,7 @@ export function someFacts(change: Partial<MigrationFacts> = {}): MigrationFacts 
     targetAbsences: new Map(),
     leftoverPods: [],
     mayBegin: true,
-    unfit: undefined,
+    noTargetReason: undefined,
     cpuLabels: {},
     settings: { configuration: buildMigrationConfig(undefined), policyName: undefined },
     now: NOW,

@@ -100,7 +100,7 @@ export function pathFacts(change: PathChange): PathFacts {
     binding: "bridge",
     device: { linkUp: true, mac: MAC, mtu: 1500 },
     guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: true },
-    leadsOut: true,
+    offersDefaultRoute: true,
     observed: changed<ObservedPath>(
       {
         isBridged: true,

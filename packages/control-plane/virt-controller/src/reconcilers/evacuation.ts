@@ -61,7 +61,7 @@ export async function reconcileEvacuation(key: string, deps: Deps): Promise<Next
   const step = planEvacuation({
     vmi,
     migrations: listMigrations(key, deps),
-    ofCluster: evictionStrategyOf(deps.kubevirts.list()[0]),
+    clusterStrategy: evictionStrategyOf(deps.kubevirts.list()[0]),
     nowMs: deps.clock.now(),
     isNodeSchedulable: isSchedulable(deps.nodes.find({ name: vmi.status.nodeName ?? "" })),
   });

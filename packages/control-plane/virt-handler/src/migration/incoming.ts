@@ -119,14 +119,14 @@ async function preloadFacts(incoming: IncomingMigration): Promise<void> {
 async function inspectGuest(
   incoming: IncomingMigration,
   domain: DomainInfo | undefined,
-): Promise<Pick<IncomingFacts, "isComing" | "isOffAtSource" | "faults">> {
+): Promise<Pick<IncomingFacts, "isIncoming" | "isOffAtSource" | "faults">> {
   const isOff = isOffAtSource(incoming);
   if (domain?.state === "paused" && !isOff) await preloadFacts(incoming);
   if (domain?.state !== "paused" || !isOff) {
-    return { isComing: false, isOffAtSource: isOff, faults: [] };
+    return { isIncoming: false, isOffAtSource: isOff, faults: [] };
   }
   const [isIncoming, faults] = await Promise.all([isStillIncoming(incoming), findFaults(incoming)]);
-  return { isComing: isIncoming, isOffAtSource: true, faults: isIncoming ? [] : faults };
+  return { isIncoming, isOffAtSource: true, faults: isIncoming ? [] : faults };
 }
 
 function buildAddressFields({ run, deps }: IncomingMigration) {
@@ -141,7 +141,7 @@ function findRelayState(incoming: IncomingMigration): IncomingFacts["relay"] {
   if (run.relay === undefined) return "none";
   const { targetNodeAddress, targetDirectMigrationNodePorts } = migration;
   const current = { targetNodeAddress, targetDirectMigrationNodePorts };
-  return isEqual(current, buildAddressFields(incoming)) ? "told" : "untold";
+  return isEqual(current, buildAddressFields(incoming)) ? "reported" : "unreported";
 }
 
 async function startRelay(incoming: IncomingMigration): Promise<void> {

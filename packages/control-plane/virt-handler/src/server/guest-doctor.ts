@@ -45,13 +45,13 @@ async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
 async function queryGuest(
   { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
-  leadsOut: boolean,
+  offersDefaultRoute: boolean,
 ): Promise<Pick<PathSources, "answer" | "routes">> {
   if (domain?.running !== true || !domain.facts.agentConnected) return {};
   const { connection } = session;
   const answer = await ignoreFailure(connection.readGuestInterfaces(domainNameOf(vmi)));
   if (answer === undefined) return {};
-  if (!leadsOut) return { answer };
+  if (!offersDefaultRoute) return { answer };
   const routes = await ignoreFailure(connection.readGuestFacts(domainNameOf(vmi), "routes"));
   return { answer, ...(routes === undefined ? {} : { routes }) };
 }
@@ -84,8 +84,11 @@ async function examine(
     served,
     isPaused: known.domain?.isPaused === true,
   };
-  const { leadsOut } = collectPathFacts(localSources);
-  const sources: PathSources = { ...localSources, ...(await queryGuest(place, known, leadsOut)) };
+  const { offersDefaultRoute } = collectPathFacts(localSources);
+  const sources: PathSources = {
+    ...localSources,
+    ...(await queryGuest(place, known, offersDefaultRoute)),
+  };
   const facts = collectPathFacts(sources);
   const query = planProbes(sources, facts);
   const remainingMs = startedMs + EXAMINATION_TIMEOUT_MS - RESERVED_MS - deps.clock.monotonicMs();

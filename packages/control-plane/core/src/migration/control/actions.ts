@@ -4,7 +4,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Fields of the VMI's status that are written together. An undefined field is removed. */
+/** Fields of the VMI's status that a migration writes in one patch. An undefined field is removed. */
 export interface VmiMigrationFields {
   readonly migrationState?: VmiStatus["migrationState"];
   readonly activePods?: VmiStatus["activePods"];
@@ -20,7 +20,7 @@ export type MigrationAction =
   | { readonly kind: "markMigration"; readonly migration: Migration }
   | { readonly kind: "createTargetPod"; readonly pod: Pod }
   | { readonly kind: "patchTargetNetworks"; readonly pod: Pod; readonly to: string }
-  /** Writes the VMI's status, which both nodes read. */
+  /** Writes the migration into the VMI's status, which both nodes read. */
   | { readonly kind: "tellMigration"; readonly members: VmiMigrationFields }
   /** Updates the VMI's labels, which select the VMIs that each node watches. */
   | { readonly kind: "labelMigration" }

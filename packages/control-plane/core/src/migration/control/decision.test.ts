@@ -70,7 +70,7 @@ describe("before the VMI's status has the migration", () => {
       change: { guest: aGuestFacts(aGuest({ conditions: [] })) },
       want: /^fail: Cannot migrate VMI, Reason: LiveMigratableUnknown/,
     },
-    { name: "no node fits", change: { unfit: "none" }, want: "fail: none" },
+    { name: "no node fits", change: { noTargetReason: "none" }, want: "fail: none" },
     {
       name: "there is no VMI",
       change: { guest: undefined },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides the next step of a migration. Before the guest starts to migrate, the migration can fail at once. Afterwards only the
-// source's report, or the end of its pod, shows that the guest has not moved.
+// Decides the next step of a migration. Before the guest starts to migrate, the migration can fail at once. Afterwards the
+// guest may be on either node, so the decision waits for a node's report, the end of a pod, or a deadline.
 import { isVmiFinal, type MigrationState } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { podFailure } from "../../status/sync-error.ts";
@@ -12,23 +12,20 @@ import { hasMigrationBegun } from "./queue.ts";
 import { toMs } from "@patchbay/base";
 import { completionTimeoutMs } from "../limits.ts";
 
-// Limits for each part of a migration. Source: KubeVirt pkg/virt-controller/watch/migration.
+/** Time for the scheduler to find a node. Source of these limits: KubeVirt pkg/virt-controller/watch/migration. */
 const SCHEDULING_TIMEOUT_MS = 300_000;
-/** Until the target pod and its node are ready for the guest. */
+/** Time from the creation of the target pod until its node is ready for the guest. */
 const READY_TIMEOUT_MS = 900_000;
-/** Until the target reports the guest, after the source pod has ended. */
+/** Time from the end of the source pod until the target reports the guest. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
-/** The same if the target has a domain: its virt-handler may be restarting. */
+/** Longer arrival timeout if the target already has a domain, because its virt-handler may be restarting. */
 const RESUME_TIMEOUT_MS = 300_000;
-/**
- * Until a node reports after the abort was requested: the source if the target pod has ended, or the target if the guest
- * has left the source.
- */
+/** Time from an abort request until a node reports: the source, or the target if the guest has left the source. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
 
 interface Deadline {
-  readonly kind: "pod" | "completion" | "arrival" | "word";
-  /** Milliseconds since 1970. */
+  readonly kind: "pod" | "completion" | "arrival" | "abortReport";
+  /** Time of the deadline, in milliseconds since 1970. */
   readonly atMs: number;
   readonly why: string;
 }
@@ -58,17 +55,19 @@ function podDeadlines(facts: MigrationFacts): readonly Deadline[] {
   const { creationTimestamp: since, name } = targetPod.metadata;
   const scheduled = targetPod.status?.conditions?.find(({ type }) => type === "PodScheduled");
   const isStuck = scheduled?.status === "False" && scheduled.reason === "Unschedulable";
-  const found = `no node has taken target pod ${name} within ${printMinutes(SCHEDULING_TIMEOUT_MS)}: ${scheduled?.message ?? ""}`;
-  const ready = `target pod ${name} was not ready for the guest within ${printMinutes(READY_TIMEOUT_MS)}${describeFailedIfaces(facts)}`;
+  const unscheduled = `no node has taken target pod ${name} within ${printMinutes(SCHEDULING_TIMEOUT_MS)}: ${scheduled?.message ?? ""}`;
+  const notReady = `target pod ${name} was not ready for the guest within ${printMinutes(READY_TIMEOUT_MS)}${describeFailedIfaces(facts)}`;
   return [
-    ...(isStuck ? deadline("pod", since, { withinMs: SCHEDULING_TIMEOUT_MS, why: found }) : []),
-    ...deadline("pod", since, { withinMs: READY_TIMEOUT_MS, why: ready }),
+    ...(isStuck
+      ? deadline("pod", since, { withinMs: SCHEDULING_TIMEOUT_MS, why: unscheduled })
+      : []),
+    ...deadline("pod", since, { withinMs: READY_TIMEOUT_MS, why: notReady }),
   ];
 }
 
-/** If disruption is allowed, the guest is paused at the deadline and has the same time again. */
+/** Returns the deadline for the transfer. If disruption is allowed, the guest is paused after half of the time. */
 function completionDeadline(facts: MigrationFacts, state: MigrationState): readonly Deadline[] {
-  // The configuration at the start of the migration.
+  // The configuration at the start of the migration takes precedence.
   const settings = { ...facts.settings.configuration, ...state.migrationConfiguration };
   const onceMs = completionTimeoutMs(settings, facts.guest?.vmi);
   const isDisrupted = settings.allowWorkloadDisruption;
@@ -78,7 +77,7 @@ function completionDeadline(facts: MigrationFacts, state: MigrationState): reado
   return deadline("completion", state.startTimestamp, { withinMs, why });
 }
 
-/** Also applies after the migration object was deleted. */
+/** Returns the deadline for a report after an abort request, even if the migration object was deleted. */
 function abortReportDeadline(
   { targetPod }: MigrationFacts,
   state: MigrationState,
@@ -87,11 +86,11 @@ function abortReportDeadline(
   const within = `within ${printMinutes(ABORT_REPORT_TIMEOUT_MS)}`;
   if (sourceNodeDomainLeft === true) {
     const why = `the guest is no longer on the source node, and the target does not report ${within} that it runs there`;
-    return deadline("word", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
+    return deadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
   }
   if (!isPodOver(targetPod)) return [];
   const why = `the target pod has ended, and the source does not report ${within} where the guest is`;
-  return deadline("word", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
+  return deadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
 }
 
 function listDeadlines(facts: MigrationFacts): readonly Deadline[] {
@@ -114,7 +113,7 @@ function passedDeadline(facts: MigrationFacts, kind?: Deadline["kind"]): Deadlin
   );
 }
 
-/** Milliseconds until the next deadline. Undefined if none is active. */
+/** Returns the milliseconds until the next deadline. Undefined if there is none. */
 export function nextDeadlineMs(facts: MigrationFacts): number | undefined {
   const nowMs = toMs(facts.now) ?? 0;
   const coming = listDeadlines(facts).filter(({ atMs }) => atMs > nowMs);
@@ -122,16 +121,16 @@ export function nextDeadlineMs(facts: MigrationFacts): number | undefined {
 }
 
 export type Decision =
-  /** Another migration is first, or the guest does not run yet. */
+  /** Wait until other migrations allow this one to begin, or until the guest runs. */
   | { readonly kind: "wait" }
   /** Create the target pod. */
   | { readonly kind: "begin" }
-  /** The target pod is not ready yet. */
+  /** Wait until the target pod is ready. */
   | { readonly kind: "schedule" }
-  /** The target pod is ready: write the migration state for both nodes. */
+  /** Write the migration state for both nodes, because the target pod is ready. */
   | { readonly kind: "open" }
   | { readonly kind: "goOn" }
-  /** Request that the source aborts. */
+  /** Request an abort from the source node. */
   | { readonly kind: "abort"; readonly why: string }
   | { readonly kind: "succeed" }
   | { readonly kind: "fail"; readonly why: string }
@@ -140,7 +139,7 @@ export type Decision =
   /** The VMI's migration state is complete, or the migration no longer exists. */
   | { readonly kind: "closed" };
 
-/** Source: KubeVirt pkg/virt-controller/watch/migration. */
+/** Failure reason of a canceled migration. Source: KubeVirt pkg/virt-controller/watch/migration. */
 const CANCELED_MESSAGE = "Migration failed due to being canceled";
 
 const fail = (why: string): Decision => ({ kind: "fail", why });
@@ -176,33 +175,33 @@ function isReady({ spec, status }: Pod): boolean {
 }
 
 function networkProblem({ targetAbsences }: MigrationFacts): string | undefined {
-  const [first] = [...targetAbsences.values()];
+  const [first] = targetAbsences.values();
   return first?.message;
 }
 
 function decideWithPod(facts: MigrationFacts, pod: Pod): Decision {
   const problem = targetProblem(facts) ?? networkProblem(facts) ?? addressProblem(facts);
   if (problem !== undefined) return fail(problem);
-  const late = passedDeadline(facts);
-  if (late !== undefined) return fail(late.why);
+  const passed = passedDeadline(facts);
+  if (passed !== undefined) return fail(passed.why);
   return isReady(pod) && facts.guest?.pod !== undefined ? { kind: "open" } : { kind: "schedule" };
 }
 
-/** Whether the guest has exactly one pod. Pods of an earlier migration must be deleted first. */
+/** Whether the guest has one pod on a responsive node, and no pods of earlier migrations. */
 function hasOnePod({ guest, leftoverPods }: MigrationFacts): boolean {
   return leftoverPods.length === 0 && guest?.pod !== undefined && guest.nodeLoss === undefined;
 }
 
 function decideBeforePod(facts: MigrationFacts): Decision {
-  const { guest, unfit, mayBegin } = facts;
+  const { guest, noTargetReason, mayBegin } = facts;
   if (guest?.vmi.status?.phase !== "Running") return { kind: "wait" };
   const { namespace = "", name } = guest.vmi.metadata;
-  const problem = migrationProblem(guest.vmi, { namespace, name }) ?? unfit;
+  const problem = migrationProblem(guest.vmi, { namespace, name }) ?? noTargetReason;
   if (problem !== undefined) return fail(problem);
   return mayBegin && hasOnePod(facts) ? { kind: "begin" } : { kind: "wait" };
 }
 
-/** Decides before the VMI's status has the migration state. */
+/** Decides while the VMI's status has no state of this migration. */
 function decideBeforeOpen(facts: MigrationFacts): Decision {
   const { guest, migration, targetPod, key } = facts;
   if (migration === undefined) return { kind: "closed" };
@@ -214,7 +213,7 @@ function decideBeforeOpen(facts: MigrationFacts): Decision {
   return hasMigrationBegun(migration) ? fail("the target pod was deleted") : decideBeforePod(facts);
 }
 
-/** Decides after both nodes know of the migration, before the guest starts to migrate. */
+/** Decides while the VMI's status has the migration state, but the guest has not started to migrate. */
 function decideBeforeStart(facts: MigrationFacts): Decision {
   const why =
     reasonToEnd(facts) ??
@@ -228,11 +227,11 @@ function decideBeforeStart(facts: MigrationFacts): Decision {
 function decideWithoutSource(facts: MigrationFacts): Decision | undefined {
   if (!isPodOver(facts.guest?.pod)) return undefined;
   if (isPodOver(facts.targetPod)) return lose("both pods of the guest have ended");
-  const late = passedDeadline(facts, "arrival");
-  return late === undefined ? { kind: "goOn" } : lose(late.why);
+  const passed = passedDeadline(facts, "arrival");
+  return passed === undefined ? { kind: "goOn" } : lose(passed.why);
 }
 
-/** The source has reported that the guest is at the target, where it may be paused. */
+/** Decides after the source reported that the guest is on the target, where it may be paused. */
 function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decision {
   const { guest, targetPod } = facts;
   if (isPodOver(targetPod)) {
@@ -242,28 +241,28 @@ function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decisi
   const { deletionTimestamp, name = "" } = guest?.vmi.metadata ?? {};
   if (deletionTimestamp === undefined) return { kind: "goOn" };
   if (findPausedGuestMessage(state) !== undefined) return lose(`VMI ${name} is being stopped`);
-  const silent = passedDeadline(facts, "word");
-  return silent === undefined ? { kind: "goOn" } : lose(silent.why);
+  const missedReport = passedDeadline(facts, "abortReport");
+  return missedReport === undefined ? { kind: "goOn" } : lose(missedReport.why);
 }
 
-/** The guest may be on either node. */
+/** Decides after the guest started to migrate, when it may be on either node. */
 function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Decision {
-  const alone = decideWithoutSource(facts);
-  if (alone !== undefined) return alone;
+  const withoutSource = decideWithoutSource(facts);
+  if (withoutSource !== undefined) return withoutSource;
   const why = reasonToEnd(facts) ?? targetProblem(facts) ?? passedDeadline(facts)?.why;
   if (why === undefined) return { kind: "goOn" };
   if (state.abortRequested !== true) return { kind: "abort", why };
   if (state.sourceNodeDomainLeft === true) return decideAfterSource(facts, state);
   // Without the target pod the migration cannot succeed.
-  const silent = passedDeadline(facts, "word");
-  return silent === undefined ? { kind: "goOn" } : fail(silent.why);
+  const missedReport = passedDeadline(facts, "abortReport");
+  return missedReport === undefined ? { kind: "goOn" } : fail(missedReport.why);
 }
 
 export function decide(facts: MigrationFacts): Decision {
   const state = findMigrationState(facts);
   if (state === undefined) return decideBeforeOpen(facts);
   if (state.completed === true) return { kind: "closed" };
-  // The target reports that the guest runs there. That overrides all other reports.
+  // The target's report that the guest runs there overrides all other reports.
   if (state.targetNodeDomainReadyTimestamp !== undefined) return { kind: "succeed" };
   if (state.failed === true)
     return fail(state.failureReason ?? "source node reported migration failed");

@@ -11,7 +11,7 @@ import { findGuestEnd } from "../../status/vmi.ts";
 import type { VmiFacts } from "../../vm/vmi.ts";
 import { openMigration } from "../owner.ts";
 
-/** Condition of a migration. Source: KubeVirt VirtualMachineInstanceMigrationAbortRequested. */
+/** Condition type of a migration. Source: KubeVirt VirtualMachineInstanceMigrationAbortRequested. */
 export const ABORT_REQUESTED = "migrationAbortRequested";
 
 export interface MigrationSettings {
@@ -20,7 +20,7 @@ export interface MigrationSettings {
 }
 
 export interface MigrationFacts {
-  /** NAMESPACE/NAME of the VMI. */
+  /** The VMI as NAMESPACE/NAME. */
   readonly key: string;
   readonly guest: VmiFacts | undefined;
   /** The current migration. Undefined if there is none, or if its object was deleted while it was open. */
@@ -30,17 +30,17 @@ export interface MigrationFacts {
   readonly targetPod: Pod | undefined;
   readonly targetLoss: NodeLoss | undefined;
   readonly targetAbsences: UnavailableNetworks;
-  /** Pods that no guest needs: targets of finished migrations, and former sources. */
+  /** Pods that the guest no longer needs: targets of failed migrations, and sources of successful ones. */
   readonly leftoverPods: readonly Pod[];
   readonly mayBegin: boolean;
   readonly cpuLabels: Readonly<Record<string, string>>;
-  readonly unfit: string | undefined;
+  readonly noTargetReason: string | undefined;
   readonly settings: MigrationSettings;
-  /** RFC 3339. */
+  /** Time of day in RFC 3339. */
   readonly now: string;
 }
 
-/** The VMI's state of the current migration, even if it is complete. */
+/** Returns the VMI's state of the current migration, even if it is complete. */
 export function findMigrationState({
   guest,
   migration,

@@ -19,7 +19,7 @@ type MigrationPhase = NonNullable<MigrationStatus["phase"]>;
 
 const PHASE_ORDER: readonly MigrationPhase[] = MIGRATION_PHASES;
 
-/** Source: KubeVirt VirtualMachineInstanceMigrationRejectedByResourceQuota. */
+/** Condition type. Source: KubeVirt VirtualMachineInstanceMigrationRejectedByResourceQuota. */
 const REJECTED_BY_QUOTA = "migrationRejectedByResourceQuota";
 
 interface MigrationStatusFacts {
@@ -27,7 +27,7 @@ interface MigrationStatusFacts {
   readonly decision: Decision;
   readonly state: MigrationState | undefined;
   readonly failures: readonly StepFailure[];
-  /** RFC 3339. */
+  /** Time of day in RFC 3339. */
   readonly now: string;
 }
 
@@ -59,8 +59,8 @@ const PHASE_BY_DECISION: Readonly<
   closed: closedPhase,
 };
 
-/** Phases that were skipped since the last status count as passed now. */
-function passedPhases(
+/** Lists the phases from the last status to this one. Skipped phases count as reached now. */
+function reachedPhases(
   before: MigrationPhase | undefined,
   phase: MigrationPhase,
 ): readonly MigrationPhase[] {
@@ -76,12 +76,12 @@ function phaseTransitions(
   const { phase: current, phaseTransitionTimestamps: transitions = [] } = migration.status ?? {};
   const before = current === "" ? undefined : current;
   if (before === phase) return transitions;
-  const passed = passedPhases(before, phase).filter(
+  const reached = reachedPhases(before, phase).filter(
     (each) => !transitions.some((one) => one.phase === each),
   );
   return [
     ...transitions,
-    ...passed.map((each) => ({ phase: each, phaseTransitionTimestamp: now })),
+    ...reached.map((each) => ({ phase: each, phaseTransitionTimestamp: now })),
   ];
 }
 
@@ -116,7 +116,7 @@ function listConditions(facts: MigrationStatusFacts): Conditions {
   return withTransitionTimes(all, facts.migration.status?.conditions, facts.now);
 }
 
-/** The VMI's final migration state. If the VMI never had one, the reason for the failure. */
+/** Returns the VMI's final migration state. If the VMI never had one, returns a state with the failure. */
 function finalState({
   state,
   decision,
@@ -177,7 +177,7 @@ interface EventValues {
 }
 
 const EVENTS_BY_PHASE: Readonly<
-  Partial<Record<MigrationPhase, (decision: EventValues) => readonly MigrationEvent[]>>
+  Partial<Record<MigrationPhase, (values: EventValues) => readonly MigrationEvent[]>>
 > = {
   Scheduling: ({ name }) => {
     const message = `migration ${name} has a target pod`;
@@ -200,9 +200,9 @@ const EVENTS_BY_PHASE: Readonly<
   },
 };
 
-function failureMessage(decision: Decision, facts: string | undefined): string {
+function failureMessage(decision: Decision, reported: string | undefined): string {
   if (decision.kind === "fail" || decision.kind === "lose") return decision.why;
-  return facts ?? "source node reported migration failed";
+  return reported ?? "source node reported migration failed";
 }
 
 function eventValues({ before, decision, facts }: MigrationPass): EventValues {
@@ -221,28 +221,28 @@ function newCondition({ before, status }: MigrationPass, type: string) {
   return had ? undefined : status.conditions?.find((each) => each.type === type);
 }
 
-/** One event for the request; none while the abort is pending. */
-function abortEvents(passed: MigrationPass): readonly MigrationEvent[] {
-  const { decision } = passed;
-  if (decision.kind !== "abort" || newCondition(passed, ABORT_REQUESTED) === undefined) return [];
+/** Returns the events for a new abort request. */
+function abortEvents(pass: MigrationPass): readonly MigrationEvent[] {
+  const { decision } = pass;
+  if (decision.kind !== "abort" || newCondition(pass, ABORT_REQUESTED) === undefined) return [];
   const message = `the migration is ended before its time: ${decision.why}`;
   return both({ type: "Warning", reason: "MigrationAbortRequested", message });
 }
 
-function heldEvents(passed: MigrationPass): readonly MigrationEvent[] {
-  const { message } = newCondition(passed, GUEST_HELD_CONDITION) ?? {};
+function heldEvents(pass: MigrationPass): readonly MigrationEvent[] {
+  const { message } = newCondition(pass, GUEST_HELD_CONDITION) ?? {};
   return message === undefined
     ? []
     : both({ type: "Warning", reason: GUEST_HELD_CONDITION, message });
 }
 
-export function listMigrationEvents(passed: MigrationPass): readonly MigrationEvent[] {
-  const { before, status } = passed;
-  const decision = eventValues(passed);
-  const facts = before.status?.phaseTransitionTimestamps ?? [];
+export function listMigrationEvents(pass: MigrationPass): readonly MigrationEvent[] {
+  const { before, status } = pass;
+  const values = eventValues(pass);
+  const known = before.status?.phaseTransitionTimestamps ?? [];
   const reached = (status.phaseTransitionTimestamps ?? [])
     .map(({ phase }) => phase)
-    .filter((phase) => !facts.some((each) => each.phase === phase));
-  const steps = reached.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(decision) ?? []);
-  return [...steps, ...heldEvents(passed), ...abortEvents(passed)];
+    .filter((phase) => !known.some((each) => each.phase === phase));
+  const steps = reached.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(values) ?? []);
+  return [...steps, ...heldEvents(pass), ...abortEvents(pass)];
 }

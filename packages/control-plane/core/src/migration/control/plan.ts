@@ -15,7 +15,7 @@ import { targetPodView } from "./target-nics.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Most finished migrations of one VMI to retain. Source: KubeVirt pkg/virt-controller/watch/migration. */
+/** Number of finished migrations of one VMI to retain. Source: KubeVirt pkg/virt-controller/watch/migration. */
 const FINISHED_MAX = 5;
 
 function isMarked({ metadata, spec }: Migration): boolean {
@@ -34,7 +34,7 @@ function isDeleted({ metadata }: Migration): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** Keeps the target pod's annotation equal to the guest's current NICs. */
+/** Plans to update the target pod's annotation when the guest's NICs changed. */
 function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   const { guest, targetPod: pod, targetAbsences: absences } = facts;
   if (guest === undefined || pod === undefined) return [];
@@ -55,7 +55,7 @@ function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly Migr
   return isEqual(current, members) ? [] : [{ kind: "tellMigration", members }];
 }
 
-/** After the start the NICs are migrating, so the pod's annotation must not change. */
+/** Whether the target pod's annotation may change: only before its NICs start to migrate with the guest. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "goOn") && !isMigrating;
@@ -75,7 +75,7 @@ function planDecision(facts: MigrationFacts, decision: Decision): readonly Migra
   ];
 }
 
-function planLeftPods({ leftoverPods, guest }: MigrationFacts): readonly MigrationAction[] {
+function planLeftoverPods({ leftoverPods, guest }: MigrationFacts): readonly MigrationAction[] {
   if (guest === undefined) return [];
   const graceSeconds = endGraceSeconds(guest.vmi);
   return leftoverPods
@@ -93,24 +93,24 @@ function release(migration: Migration): MigrationAction {
   return { kind: "releaseMigration", migration };
 }
 
-/** Releases deleted migrations once their pods are gone, and deletes all but the latest five others. */
+/** Releases deleted migrations after their pods were deleted. Of the others, deletes all but the latest. */
 function planFinished({ finished, leftoverPods }: MigrationFacts): readonly MigrationAction[] {
-  const migrating =
+  const released =
     leftoverPods.length > 0 ? [] : finished.filter((each) => isDeleted(each) && hasFinalizer(each));
-  const staying = finished.filter((each) => !isDeleted(each));
-  const surplus = staying.slice(0, Math.max(0, staying.length - FINISHED_MAX));
+  const retained = finished.filter((each) => !isDeleted(each));
+  const surplus = retained.slice(0, Math.max(0, retained.length - FINISHED_MAX));
   return [
-    ...migrating.map(release),
+    ...released.map(release),
     ...surplus.map((migration) => ({ kind: "deleteMigration" as const, migration })),
   ];
 }
 
-/** The finalizer and label come first. A migration that is already deleted gets none. */
+/** Whether the migration still needs its finalizer and label, which are written first. A deleted migration gets neither. */
 function needsMark({ migration }: MigrationFacts): boolean {
   return migration !== undefined && !isMarked(migration) && !isDeleted(migration);
 }
 
-/** The decision about the current migration. It waits until it has its finalizer. */
+/** Decides about the current migration, which first waits for its finalizer and label. */
 export function decideNext(facts: MigrationFacts): Decision {
   return needsMark(facts) ? { kind: "wait" } : decide(facts);
 }
@@ -120,7 +120,7 @@ export function planMigrations(facts: MigrationFacts): readonly MigrationAction[
   const around = [
     ...waiting.filter((each) => isDeleted(each) && hasFinalizer(each)).map(release),
     ...planFinished(facts),
-    ...planLeftPods(facts),
+    ...planLeftoverPods(facts),
   ];
   if (migration !== undefined && needsMark(facts)) {
     return [{ kind: "markMigration", migration }, ...around];

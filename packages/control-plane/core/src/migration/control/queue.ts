@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of migrations: one at a time for each VMI; in the cluster and from each node as many as the limits allow, by
-// priority, then by age.
+// The order of migrations: by priority, then by age. Each VMI has one at a time, and limits apply to the cluster and to each
+// source node.
 import {
   isMigrationFinal,
   MIGRATION_PRIORITIES,
@@ -24,7 +24,7 @@ function sortKey({ metadata }: Migration): string {
   return `${creationTimestamp} ${namespace}/${name}`;
 }
 
-/** Migrations without a priority come last. Source: KubeVirt pkg/util/migrations, PriorityFromMigration. */
+/** Returns the rank by priority. No priority ranks last. Source: KubeVirt pkg/util/migrations, PriorityFromMigration. */
 function priorityRank({ spec: { priority } }: Migration): number {
   const { length } = MIGRATION_PRIORITIES;
   return priority === undefined ? length : MIGRATION_PRIORITIES.indexOf(priority);
@@ -39,7 +39,7 @@ function listOpen(migrations: readonly Migration[]): readonly Migration[] {
   return sortByAge(open).toSorted((a, b) => priorityRank(a) - priorityRank(b));
 }
 
-/** The VMI's current migration: the open one, otherwise one with a target, otherwise the first. */
+/** Returns the VMI's current migration: the open one, otherwise one that has begun, otherwise the first. */
 export function currentMigration(
   migrations: readonly Migration[],
   vmi: VirtualMachineInstance | undefined,
@@ -83,8 +83,8 @@ function vmiKey({ metadata, spec }: Migration): string {
 }
 
 /**
- * Whether the limits allow the migration to begin, after those that have begun and those before it. `nodeOf` returns the
- * source node, or undefined if there is no such guest.
+ * Whether the limits allow the migration to begin, beside active migrations and those before it in the order. `nodeOf`
+ * returns the source node, or undefined if the guest does not exist.
  */
 export function mayBegin(
   migration: Migration,
@@ -94,21 +94,21 @@ export function mayBegin(
     readonly nodeOf: (migration: Migration) => string | undefined;
   },
 ): boolean {
-  const moving = new MigrationCounter(by.limits);
+  const counter = new MigrationCounter(by.limits);
   const visited = new Set<string>();
   const ordered = listOpen(all);
   for (const each of ordered.filter(isActive)) {
     visited.add(vmiKey(each));
-    moving.add(by.nodeOf(each) ?? "");
+    counter.add(by.nodeOf(each) ?? "");
   }
   for (const each of ordered) {
     const node = by.nodeOf(each);
-    if (moving.isFull()) return false;
+    if (counter.isFull()) return false;
     if (node === undefined || visited.has(vmiKey(each))) continue;
     visited.add(vmiKey(each));
-    if (!moving.canLeave(node)) continue;
+    if (!counter.canLeave(node)) continue;
     if (each.metadata.uid === migration.metadata.uid) return true;
-    moving.add(node);
+    counter.add(node);
   }
   return false;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a VMI's migrations: the cluster's configuration and the best matching MigrationPolicy. Source: KubeVirt
-// pkg/virt-controller/watch/migration, matchPolicy.
+// Settings of a VMI's migrations: the cluster's configuration and the best matching MigrationPolicy.
+// Source: KubeVirt pkg/virt-controller/watch/migration, matchPolicy.
 import {
   buildMigrationConfig,
   type KubeVirt,
@@ -12,40 +12,49 @@ import type { MigrationSettings } from "./facts.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Number of labels in the selector. Undefined if one does not match. */
+/** Counts the selector's labels. Undefined if one does not match. */
 function countMatches(selector: Labels = {}, labels: Labels = {}): number | undefined {
   const named = Object.entries(selector);
   return named.every(([key, value]) => labels[key] === value) ? named.length : undefined;
 }
 
-interface Fit {
-  readonly all: number;
-  readonly ofVmi: number;
+interface PolicyMatch {
+  readonly labelCount: number;
+  readonly vmiLabelCount: number;
 }
 
-/** Undefined if the policy does not match or has no selector. */
-function matchPolicy({ spec }: MigrationPolicy, vmi: Labels, namespace: Labels): Fit | undefined {
+/** Counts a policy's matching labels. Undefined if the policy does not match or has no selector. */
+function matchPolicy(
+  { spec }: MigrationPolicy,
+  vmi: Labels,
+  namespace: Labels,
+): PolicyMatch | undefined {
   const { virtualMachineInstanceSelector, namespaceSelector } = spec.selectors ?? {};
-  const ofVmi = countMatches(virtualMachineInstanceSelector, vmi);
-  const ofNamespace = countMatches(namespaceSelector, namespace);
-  if (ofVmi === undefined || ofNamespace === undefined) return undefined;
-  const all = ofVmi + ofNamespace;
-  return all === 0 ? undefined : { all, ofVmi };
+  const vmiLabelCount = countMatches(virtualMachineInstanceSelector, vmi);
+  const namespaceLabelCount = countMatches(namespaceSelector, namespace);
+  if (vmiLabelCount === undefined || namespaceLabelCount === undefined) return undefined;
+  const labelCount = vmiLabelCount + namespaceLabelCount;
+  return labelCount === 0 ? undefined : { labelCount, vmiLabelCount };
 }
 
-/** Prefers the most matching labels, then the most on the VMI, then the name. */
+/** Returns the policy with the most matching labels, then the most on the VMI, then the first name. */
 function findBestPolicy(
   policies: readonly MigrationPolicy[],
   vmi: Labels,
   namespace: Labels,
 ): MigrationPolicy | undefined {
-  const fits = policies
+  const matches = policies
     .flatMap((policy) => {
-      const fit = matchPolicy(policy, vmi, namespace);
-      return fit === undefined ? [] : [{ policy, name: policy.metadata.name, ...fit }];
+      const match = matchPolicy(policy, vmi, namespace);
+      return match === undefined ? [] : [{ policy, name: policy.metadata.name, ...match }];
     })
-    .toSorted((a, b) => b.all - a.all || b.ofVmi - a.ofVmi || (a.name < b.name ? -1 : 1));
-  return fits[0]?.policy;
+    .toSorted(
+      (a, b) =>
+        b.labelCount - a.labelCount ||
+        b.vmiLabelCount - a.vmiLabelCount ||
+        (a.name < b.name ? -1 : 1),
+    );
+  return matches[0]?.policy;
 }
 
 export function usesNamespaceLabels(policies: readonly MigrationPolicy[]): boolean {

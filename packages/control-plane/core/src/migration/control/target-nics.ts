@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs that migrate with the guest: those it has, on their current networks and pod NICs. Later requests are applied after the
-// migration. An unplug that the guest has not completed migrates with its device.
+// NICs that migrate with the guest: those that it has, on their current networks and pod NICs, including those being
+// unplugged. Changes requested during the migration are applied afterwards.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -25,7 +25,7 @@ import type { MigrationFacts } from "./facts.ts";
 interface MigratingNic {
   readonly iface: Iface;
   readonly network: Network;
-  /** Undefined for the pod's own network. */
+  /** Attachment on the source. Undefined for the pod network. */
   readonly attachment: Attachment | undefined;
 }
 
@@ -35,8 +35,8 @@ function isInGuest(reported: IfaceStatus | undefined): boolean {
   return phase === "Ready" || phase === "Detaching" || type === "Swap";
 }
 
-/** A device that is being unplugged still migrates, so the target must create it. */
-function asWanted(iface: Iface): Iface {
+/** Requests an interface that is being unplugged, because its device migrates and the target must create it. */
+function toPlugged(iface: Iface): Iface {
   if (!isAbsent(iface)) return iface;
   return { ...iface, state: "up" };
 }
@@ -61,55 +61,54 @@ function toMigratingNic(vmi: VirtualMachineInstance, iface: Iface): readonly Mig
   if (attachment === undefined || !isInGuest(reported)) return [];
   const { networkName = network.multus?.networkName ?? "" } = attachment;
   const used = { ...network, multus: { ...network.multus, networkName } };
-  return [{ iface: asWanted(iface), network: used, attachment }];
+  return [{ iface: toPlugged(iface), network: used, attachment }];
 }
 
-/** Records the NICs' addresses, so that the target's networks are asked for the same ones. */
+/** Records the NICs' addresses, so that the target pod requests the same ones from its networks. */
 function withAddresses(
   vmi: VirtualMachineInstance,
-  travellers: readonly MigratingNic[],
+  migratingNics: readonly MigratingNic[],
 ): VirtualMachineInstance {
-  const have = travellers.flatMap(({ iface: { name }, attachment }) => {
+  const assigned = migratingNics.flatMap(({ iface: { name }, attachment }) => {
     const { networkName, ips = [] } = attachment ?? {};
     return networkName === undefined || ips.length === 0 ? [] : [{ name, networkName, ips }];
   });
   const before = readRetainedAddresses(vmi).filter(
-    (each) => findByName(have, each.name) === undefined,
+    (each) => findByName(assigned, each.name) === undefined,
   );
-  return withRetainedAddresses(vmi, [...have, ...before]);
+  return withRetainedAddresses(vmi, [...assigned, ...before]);
 }
 
 /**
- * Omits the guest's MAC. A plugin that sets it on the target's pod NIC would announce it, and switches would send the
- * guest's frames there while it still runs on the source; see
- * docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md. Registered bindings create the guest's own NIC, which
- * must have the MAC.
+ * Omits the guest's MAC unless a registered binding creates the guest's NIC. A plugin that set the MAC on the target's pod
+ * NIC would announce it, and switches would send the guest's frames there while it still runs on the source; see
+ * docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
  */
 function withoutMac({ macAddress, ...iface }: Iface): Iface {
   if (macAddress === undefined || iface.binding === undefined) return iface;
   return { ...iface, macAddress };
 }
 
-/** Free ports of the running guest do not limit NICs that already have a port. */
+/** Removes the counts of PCIe ports, because the migrating NICs already have ports. */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const rest = Object.entries(status).filter(([field]) => field !== "pciePorts");
   return Object.fromEntries(rest) as VmiStatus;
 }
 
-/** The VMI as input for the target pod: with the migrating NICs, and without reported interfaces. */
+/** Returns the VMI as input for the target pod: with the migrating NICs, and without reported interfaces. */
 export function targetPodView(vmi: VirtualMachineInstance): VirtualMachineInstance {
-  const travellers = ifacesOf(vmi.spec).flatMap((iface) => toMigratingNic(vmi, iface));
-  const networks = travellers.map(({ network }) => network);
-  const ifaces = travellers.map(({ iface }) => withoutMac(iface));
+  const migratingNics = ifacesOf(vmi.spec).flatMap((iface) => toMigratingNic(vmi, iface));
+  const networks = migratingNics.map(({ network }) => network);
+  const ifaces = migratingNics.map(({ iface }) => withoutMac(iface));
   const hasNics = ifacesOf(vmi.spec).length > 0 || networksOf(vmi.spec).length > 0;
   const spec = hasNics ? withNics(vmi.spec, networks, ifaces) : vmi.spec;
-  const attachments = travellers.flatMap(({ attachment }) => {
+  const attachments = migratingNics.flatMap(({ attachment }) => {
     if (attachment === undefined) return [];
     const { name, networkName, podInterfaceName } = attachment;
     const identity = { name, ...(networkName === undefined ? {} : { networkName }) };
     return [{ ...identity, podInterfaceName, state: "Requested" as const }];
   });
-  const reported = withAddresses(vmi, travellers);
+  const reported = withAddresses(vmi, migratingNics);
   return {
     ...reported,
     spec,
@@ -140,7 +139,7 @@ function sortedAddresses(attachment: Attachment | undefined): readonly string[] 
   return attachment?.state === "Attached" ? normalizeAddresses(attachment.ips).toSorted() : [];
 }
 
-/** The pod network assigns new addresses to each pod. Guests that can migrate are masqueraded behind them. */
+/** Whether the attachment is on the pod network, which assigns new addresses to each pod. */
 function isOnPodNetwork({ spec }: VirtualMachineInstance, { name }: Attachment): boolean {
   const network = findByName(networksOf(spec), name);
   return network !== undefined && isDefaultNetwork(network);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node labels for the guest's CPU, from KubeVirt's node labeller. Source: KubeVirt pkg/virt-handler/node-labeller;
-// pkg/virt-controller/watch/migration.
+// Finds nodes that can receive the guest, by the CPU labels of KubeVirt's node labeller and by networks.
+// Source: KubeVirt pkg/virt-handler/node-labeller; pkg/virt-controller/watch/migration.
 import type { VirtualMachineInstance, VirtualMachineInstanceMigration } from "@patchbay/api";
 import type { KubeNode } from "@patchbay/api/kubernetes";
 import { findLayout } from "@patchbay/domain";
@@ -36,7 +36,7 @@ function labelsWith(prefix: string, { metadata }: KubeNode): Labels {
   return Object.fromEntries(all.filter(([key]) => key.startsWith(prefix)));
 }
 
-/** Requires the same CPU. libvirt does not compare host-passthrough CPUs, and a guest that lacks instructions crashes later. */
+/** Requires the same CPU, because libvirt does not compare host-passthrough CPUs and a guest without its instructions crashes. */
 function requireSameCpu(node: KubeNode): CpuRequirement {
   const own = labelsWith(OWN_MODEL_PREFIX, node);
   if (Object.keys(own).length === 0) {
@@ -46,16 +46,16 @@ function requireSameCpu(node: KubeNode): CpuRequirement {
   return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...own } };
 }
 
-/** Requires a node that can receive the model. Without labels, libvirt compares the CPUs before it sends the guest. */
+/** Requires a node that accepts the CPU model. Without labels, libvirt compares the CPUs before it sends the guest. */
 function requireAcceptedModel(node: KubeNode): CpuRequirement {
   const models = Object.keys(labelsWith(OWN_MODEL_PREFIX, node));
-  const taking = models.map(
+  const acceptedLabels = models.map(
     (key) => [`${ACCEPTED_MODEL_PREFIX}${key.slice(OWN_MODEL_PREFIX.length)}`, "true"] as const,
   );
-  return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...Object.fromEntries(taking) } };
+  return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...Object.fromEntries(acceptedLabels) } };
 }
 
-/** `node` is the source node; undefined if unknown. */
+/** Returns the labels that the target node's CPU needs. `node` is the source node, undefined if unknown. */
 export function findCpuRequirement(
   { vmi, settings }: VmiFacts,
   node: KubeNode | undefined,
@@ -98,7 +98,7 @@ function findMissingNetwork(
   return absences.includes(undefined) ? undefined : absences[0]?.message;
 }
 
-/** Why no node can receive the guest. Undefined if one may, or if nodes are unknown. */
+/** Returns why no node can receive the guest. Undefined if a node may fit, or if the nodes are unknown. */
 export function noTargetReason(
   facts: VmiFacts,
   migration: VirtualMachineInstanceMigration,

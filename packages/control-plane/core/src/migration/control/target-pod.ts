@@ -14,9 +14,9 @@ import { buildLauncherRequest, type VmiFacts } from "../../vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
 import { targetPodView } from "./target-nics.ts";
 
-/** Image ID of an image from a registry. Images that were imported on the node have no such ID. */
+/** Pattern of an image ID with a registry's digest. Images that were imported on the node have no such ID. */
 const IMAGE_WITH_DIGEST = /^(?:[a-z-]+:\/\/)?[^\s@]+@(sha256:[0-9a-f]{64})$/;
-/** The part after the repository: a tag after the last slash (an earlier colon precedes a port), or a digest. */
+/** Pattern of the tag and digest at the end of an image reference. A colon before the last slash precedes a port. */
 const IMAGE_VERSION = /(?::[^:/@]+)?(?:@[^@]+)?$/;
 
 function parseDigest(imageId: string): string | undefined {
@@ -27,32 +27,32 @@ function parseRepository({ image }: Container): string {
   return image.replace(IMAGE_VERSION, "");
 }
 
-/** Pinned images stay: a node that may not pull has the image under the given name only. */
+/** Whether the image must stay as it is: it has a digest, or the node may not pull it under another name. */
 function isPinned({ image, imagePullPolicy }: Container): boolean {
   return imagePullPolicy === "Never" || image.includes("@");
 }
 
-function both<T>(some: readonly T[] = [], others: readonly T[] = []): readonly T[] {
+function concat<T>(some: readonly T[] = [], others: readonly T[] = []): readonly T[] {
   return [...some, ...others];
 }
 
-/** Pins the container to the digest that the source's container of the same name runs. */
+/** Pins the container to the image digest of the source's container with the same name and repository. */
 function pinImage(container: Container, { spec, status }: Pod): Container {
   const { name } = container;
   const repository = parseRepository(container);
-  const launcher = both(spec.containers, spec.initContainers);
+  const launcher = concat(spec.containers, spec.initContainers);
   const isSame = launcher.some(
     (each) => each.name === name && parseRepository(each) === repository,
   );
-  const reported = both(status?.containerStatuses, status?.initContainerStatuses);
+  const reported = concat(status?.containerStatuses, status?.initContainerStatuses);
   const digest = parseDigest(reported.find((each) => each.name === name)?.imageID ?? "");
   if (!isSame || digest === undefined || isPinned(container)) return container;
   return { ...container, image: `${repository}@${digest}` };
 }
 
 /**
- * Pins the target pod's images to those of the source pod, even if a tag has moved: otherwise the guest would find another
- * disk or other files. The launcher's own image is not pinned, because it decides the launcher version to migrate to.
+ * Pins the target pod's images to those of the source pod. Otherwise a changed tag would give the guest other disks or
+ * files. The launcher's own image is not pinned, because a migration may update the launcher.
  * Source: KubeVirt pkg/container-disk, ExtractImageIDsFromSourcePod.
  */
 export function withSourceImages(pod: Pod, source: Pod): Pod {
@@ -70,7 +70,7 @@ export function withSourceImages(pod: Pod, source: Pod): Pod {
   };
 }
 
-/** Topology key for pod anti-affinity. Source: Kubernetes well-known labels. */
+/** Topology key of pod anti-affinity. Source: Kubernetes well-known labels. */
 const HOSTNAME = "kubernetes.io/hostname";
 
 interface Affinity {
@@ -81,7 +81,7 @@ interface Affinity {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Keeps the target pod off nodes with another launcher of the VMI. */
+/** Returns the VM's affinity, which also excludes nodes with another launcher of the VMI. */
 function awayFromLaunchers({ metadata, spec }: VirtualMachineInstance): Affinity {
   const affinity: Affinity = spec.affinity ?? {};
   const required = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -96,13 +96,13 @@ function awayFromLaunchers({ metadata, spec }: VirtualMachineInstance): Affinity
   };
 }
 
-/** The node selector. The VM's own selector takes precedence. */
+/** Returns the target pod's node selector. The VM's own selector takes precedence. */
 export function targetNodeSelector(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,
-  ofCpu: Labels,
+  cpuLabels: Labels,
 ): Labels {
-  return { ...ofCpu, ...migration.spec.addedNodeSelector, ...spec.nodeSelector };
+  return { ...cpuLabels, ...migration.spec.addedNodeSelector, ...spec.nodeSelector };
 }
 
 const SOURCE_LABELS: readonly string[] = [names.NODE_NAME_LABEL, names.MIGRATION_TARGET_NODE_LABEL];
@@ -117,14 +117,14 @@ function targetLabels(
   return { ...Object.fromEntries(others), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
-/** The guest keeps its number of PCIe ports, whatever new guests get. */
+/** Returns the number of PCIe ports: at least the running guest's, even if new guests get fewer. */
 function countTargetPorts({ vmi }: VmiFacts, planned: number): number {
   // Slots of a conventional PCI bus count too, but need no ports.
   const hasPorts = findMachineFamily(buildMachine(vmi.spec.domain)) !== "pc";
   return hasPorts ? Math.max(planned, vmi.status?.pciePorts?.total ?? 0) : planned;
 }
 
-/** Mounts images in the same way as the source, so that the guest finds its files at the same paths. */
+/** Builds the request for a pod that mounts images as the source does, so that their files have the same paths. */
 function targetRequest(facts: VmiFacts): LauncherRequest {
   const planned = buildLauncherRequest(facts);
   const request = { ...planned, ports: countTargetPorts(facts, planned.ports) };
@@ -136,13 +136,13 @@ function targetRequest(facts: VmiFacts): LauncherRequest {
 export function buildTargetPod(
   facts: VmiFacts,
   migration: VirtualMachineInstanceMigration,
-  ofCpu: Labels = {},
+  cpuLabels: Labels = {},
 ): Pod {
   const { vmi, pod: source } = facts;
   const launcher = buildLauncherPod(targetPodView(vmi), targetRequest(facts));
   const pod = source === undefined ? launcher : withSourceImages(launcher, source);
   const { uid, name } = migration.metadata;
-  const nodeSelector = targetNodeSelector(vmi, migration, ofCpu);
+  const nodeSelector = targetNodeSelector(vmi, migration, cpuLabels);
   return {
     ...pod,
     metadata: {

@@ -8,7 +8,7 @@ import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
 import { openMigration } from "../owner.ts";
 import { targetAttachments } from "./target-nics.ts";
 
-/** Reason of a VMI whose guest ended in neither pod. */
+/** Reason of a VMI whose guest was lost in a migration. */
 const GUEST_LOST = "GuestLost";
 
 function podEntry(pod: Pod | undefined): Readonly<Record<string, string>> {
@@ -68,7 +68,7 @@ function succeededFields(
     nodeName: targetNode,
     activePods: podEntry(targetPod),
     attachments: attachments.length === 0 ? undefined : attachments,
-    // The guest has left the node that was to be evacuated.
+    // The guest has left the node from which its eviction was requested.
     evacuationNodeName: undefined,
   };
 }
@@ -89,7 +89,7 @@ function failedFields(
   };
 }
 
-/** The VMI fails, however the source pod ends. */
+/** Builds the fields of a VMI that fails because its guest was lost. */
 function lostFields(facts: MigrationFacts, state: MigrationState, why: string): VmiMigrationFields {
   const { migrationState, ...members } = failedFields(facts, state, why);
   const reported = { ...members, migrationState: { ...migrationState, guestLost: true } };
@@ -110,7 +110,7 @@ export function buildVmiFields(facts: MigrationFacts, decision: Decision): VmiMi
   return { migrationState: { ...updatedState(facts, state), ...requested } };
 }
 
-/** Labels to change; null removes one. Each node selects the VMIs that it watches by them. */
+/** Returns labels to change, by which each node selects the VMIs that it watches. Null removes a label. */
 export function labelChanges(vmi: VirtualMachineInstance): Readonly<Record<string, string | null>> {
   const { metadata, status } = vmi;
   const labels = metadata.labels ?? {};

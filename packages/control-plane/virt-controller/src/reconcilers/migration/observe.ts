@@ -199,7 +199,7 @@ export async function observeMigrations(
         : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
     leftoverPods: guest === undefined ? [] : await findLeftoverPods(guest.vmi, finished, deps),
     mayBegin: mayBeginNow(migration, deps),
-    unfit: findNoTargetReason(guest, migration, deps),
+    noTargetReason: findNoTargetReason(guest, migration, deps),
     cpuLabels: findCpuLabels(guest, deps),
     settings: await readSettings(guest?.vmi, deps),
     now: printTime(deps.clock.now()),
