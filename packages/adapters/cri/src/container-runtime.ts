@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container runtime over CRI v1. Each method of the port is one call.
+// A container runtime over CRI v1. Each method makes one call.
 import { AppError, isAppError, type Clock } from "@patchbay/base";
 import type {
   ContainerConfig,
@@ -41,24 +41,24 @@ import {
 } from "./wire/to-wire.ts";
 
 const READ_TIMEOUT_MS = 20_000;
-/** Source: kubelet, runtimeRequestTimeout. */
+/** Source: runtimeRequestTimeout of the kubelet. */
 const CHANGE_TIMEOUT_MS = 120_000;
 /** Twice {@link CHANGE_TIMEOUT_MS}, like the kubelet. */
 const SANDBOX_TIMEOUT_MS = 240_000;
-/** containerd itself gives up after a minute without data. */
+/** Maximum duration of a pull; containerd itself fails after a minute without data. */
 const PULL_TIMEOUT_MS = 1_800_000;
-/** The client gives up this much later than the runtime. */
+/** How much later than the runtime the client times out. */
 const RUNTIME_DEADLINE_MARGIN_MS = 5000;
-/** Source: CRI-O oci, ExecSyncContainer. */
+/** Exit code of CRI-O for a program that has timed out. Source: CRI-O oci, ExecSyncContainer. */
 const EXEC_TIMED_OUT_EXIT_CODE = -1;
 
 export interface CriOptions {
-  /** `unix:///…`. The first that answers CRI v1 is used from then on. */
+  /** Addresses such as `unix:///…`. The first one that answers CRI v1 is used. */
   readonly endpoints: readonly string[];
   readonly clock: Clock;
 }
 
-/** Connects at the first call; `close` closes the connection. */
+/** Creates a runtime that connects at the first call. `close` closes the connection. */
 export function createContainerRuntime({ endpoints, clock }: CriOptions): ContainerRuntime {
   return new CriRuntime(findEndpoint(endpoints, clock), clock);
 }
@@ -242,9 +242,9 @@ class CriRuntime implements ContainerRuntime {
     await ignoreNotFound(this.#images("RemoveImage", { image: { image: id } }, CHANGE_TIMEOUT_MS));
   }
 
-  watch(changed: (id: string | undefined) => void, signal: AbortSignal): void {
+  watch(onChange: (id: string | undefined) => void, signal: AbortSignal): void {
     const endpoint = (): Promise<Endpoint> => this.#endpoint.get();
-    watchEvents({ clock: this.#clock, endpoint }, changed, signal);
+    watchEvents({ clock: this.#clock, endpoint }, onChange, signal);
   }
 
   close(): void {

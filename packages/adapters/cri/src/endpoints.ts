@@ -4,14 +4,14 @@ import { AppError, isAppError, messageOf, type Clock } from "@patchbay/base";
 
 import { openEndpoint, type Endpoint } from "./grpc.ts";
 
-/** containerd, CRI-O and the containerd of k3s. */
+/** Sockets of containerd, CRI-O and the containerd of k3s. */
 export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
   "unix:///run/containerd/containerd.sock",
   "unix:///run/crio/crio.sock",
   "unix:///run/k3s/containerd/containerd.sock",
 ];
 
-/** In the mount namespace of a process, so that a pod needs no host path. Source: proc_pid_root(5) */
+/** Returns the sockets as `hostProcess` sees them, so that a pod needs no host path. Source: proc_pid_root(5). */
 export function defaultEndpoints(hostProcess: number | undefined): readonly string[] {
   if (hostProcess === undefined) return DEFAULT_CRI_ENDPOINTS;
   const root = `unix:///proc/${String(hostProcess)}/root`;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of sandboxes and containers, from containerd's event service or else from CRI's. Without either, `changed` is
-// called every ten seconds.
+// Changes of sandboxes and containers, from containerd's event service or else from CRI's. Without either, reports a
+// change every ten seconds.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
 
-/** Pauses before a stream is reopened: first, longest while the runtime is down, and longest otherwise. */
-const RECONNECT_PAUSE = { firstMs: 100, awayMaxMs: 1000, maxMs: 10_000 };
+/** Pauses before a stream is reopened: the first, the longest while the runtime is down, and the longest otherwise. */
+const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** containerd sends events before its CRI plugin updates the status. Source: containerd CRI plugin, StartContainer. */
+/** Delays of repeats: containerd sends events before the CRI status changes. Source: containerd CRI StartContainer. */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
@@ -16,7 +16,7 @@ export const CONTAINERD_NAMESPACE = "k8s.io";
 const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
 const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
-/** CRI's own stream of containerd 1.7 delivers each event to only one subscriber, which may be the kubelet. */
+/** Preferred to CRI's own stream: containerd 1.7 delivers CRI events to only one client, maybe the kubelet. */
 const CONTAINERD_EVENTS: Call = {
   service: "containerd.services.events.v1.Events",
   method: "Subscribe",
@@ -51,24 +51,24 @@ export interface EventDeps {
   endpoint(): Promise<Endpoint>;
 }
 
-type Changed = (id: string | undefined) => void;
+type OnChange = (id: string | undefined) => void;
 
-/** Calls `changed` without an id after each connection, because any object may have changed. */
-export function watchEvents(deps: EventDeps, changed: Changed, signal: AbortSignal): void {
-  void new EventWatch(deps, changed, signal).run();
+/** Reports changes, and calls `onChange` without an id after each connection, because any object may have onChange. */
+export function watchEvents(deps: EventDeps, onChange: OnChange, signal: AbortSignal): void {
+  void new EventWatch(deps, onChange, signal).run();
 }
 
 class EventWatch {
   readonly #deps: EventDeps;
-  readonly #changed: Changed;
+  readonly #onChange: OnChange;
   readonly #signal: AbortSignal;
-  #hasService = true;
+  #hasEventService = true;
   #pauseMs = RECONNECT_PAUSE.firstMs;
 
-  constructor(deps: EventDeps, changed: Changed, signal: AbortSignal) {
+  constructor(deps: EventDeps, onChange: OnChange, signal: AbortSignal) {
     this.#deps = deps;
-    this.#changed = (id) => {
-      if (!signal.aborted) changed(id);
+    this.#onChange = (id) => {
+      if (!signal.aborted) onChange(id);
     };
     this.#signal = signal;
   }
@@ -77,18 +77,18 @@ class EventWatch {
     while (!this.#signal.aborted) {
       const error = await this.#follow();
       if (isAppError(error, "CRI_FAILED") && error.details["status"] === "UNIMPLEMENTED") {
-        if (this.#hasService) {
-          this.#hasService = false;
+        if (this.#hasEventService) {
+          this.#hasEventService = false;
           continue;
         }
       }
       await this.#pause(
-        isAppError(error, "CRI_UNAVAILABLE") ? RECONNECT_PAUSE.awayMaxMs : RECONNECT_PAUSE.maxMs,
+        isAppError(error, "CRI_UNAVAILABLE") ? RECONNECT_PAUSE.downMaxMs : RECONNECT_PAUSE.maxMs,
       );
     }
   }
 
-  /** Returns the error that ended the stream. */
+  /** Returns the error that onEnd the stream. */
   async #follow(): Promise<unknown> {
     try {
       const endpoint = await this.#deps.endpoint();
@@ -98,7 +98,7 @@ class EventWatch {
       try {
         // The answer proves that the stream, which was opened before, is established.
         await endpoint.call(VERSION, VERSION_TIMEOUT_MS);
-        this.#changed(undefined);
+        this.#onChange(undefined);
         return await streamEnd;
       } finally {
         this.#signal.removeEventListener("abort", cancel);
@@ -109,32 +109,32 @@ class EventWatch {
     }
   }
 
-  #open(endpoint: Endpoint, ended: (error: unknown) => void): () => void {
-    if (this.#hasService) {
-      const message = (envelope: Envelope): void => {
+  #open(endpoint: Endpoint, onEnd: (error: unknown) => void): () => void {
+    if (this.#hasEventService) {
+      const onMessage = (envelope: Envelope): void => {
         this.#handleEnvelope(envelope);
       };
-      return endpoint.stream(CONTAINERD_EVENTS, { message, ended });
+      return endpoint.stream(CONTAINERD_EVENTS, { onMessage, onEnd });
     }
-    const message = ({ containerId }: ContainerEvent): void => {
+    const onMessage = ({ containerId }: ContainerEvent): void => {
       this.#pauseMs = RECONNECT_PAUSE.firstMs;
-      this.#changed(containerId);
+      this.#onChange(containerId);
     };
-    return endpoint.stream(CRI_EVENTS, { message, ended });
+    return endpoint.stream(CRI_EVENTS, { onMessage, onEnd });
   }
 
   #handleEnvelope({ topic, event }: Envelope): void {
     const id = event?.value?.id;
     if (id === undefined) return;
     this.#pauseMs = RECONNECT_PAUSE.firstMs;
-    this.#changed(id);
+    this.#onChange(id);
     if (TASK_TOPICS.includes(topic)) void this.#repeat(id);
   }
 
   async #repeat(id: string): Promise<void> {
     for (const ms of REPEAT_DELAYS_MS) {
       if (!(await this.#sleep(ms))) return;
-      this.#changed(id);
+      this.#onChange(id);
     }
   }
 

@@ -21,7 +21,7 @@ export interface CriExecPrograms extends ExecPrograms {
   close(): void;
 }
 
-/** Connects at the first call. Other runtimes answer UNIMPLEMENTED. */
+/** Creates a client that connects at the first call. Runtimes other than containerd answer UNIMPLEMENTED. */
 export function createExecPrograms({ endpoints, clock }: CriOptions): CriExecPrograms {
   return new ContainerdPrograms(findEndpoint(endpoints, clock));
 }

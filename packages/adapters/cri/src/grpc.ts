@@ -54,7 +54,7 @@ function findStatus(error: unknown): string {
   return (typeof code === "number" ? STATUSES[code] : undefined) ?? "UNKNOWN";
 }
 
-/** A runtime also reports an unreachable registry as UNAVAILABLE; its own connection is then still open. */
+/** Converts a gRPC error. UNAVAILABLE may also mean an unreachable registry; the runtime's connection is then open. */
 export function toCriError(error: unknown, call: FailedCall): AppError {
   const status = findStatus(error);
   const reason = describeReason(error);
@@ -69,13 +69,13 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/** 64-bit numbers become strings and enumerations names; missing fields have their default or null. */
+/** 64-bit numbers become strings, enumerations become names, and missing fields have their default or null. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
 /** Source: kubelet remote runtime, maxMsgSize. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** A kubelet retains 10 KiB. */
+/** Limit of a program's output, of which the kubelet retains 10 KiB. */
 const TENANT_OUTPUT_BYTES_MAX = 64 * 1024;
 
 const RECONNECT_MS_MAX = 500;
@@ -104,40 +104,40 @@ export interface Call {
   readonly service: ServiceName;
   readonly method: string;
   readonly request: object;
-  /** containerd's namespace, for its own services. */
+  /** containerd namespace; only for containerd's own services. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** A long answer then fails with RESOURCE_EXHAUSTED. */
+  /** Whether a tenant's program writes the answer. A long one fails with RESOURCE_EXHAUSTED. */
   readonly hasTenantOutput?: boolean;
 }
 
 interface StreamHandlers<Message> {
-  message(message: Message): void;
-  /** Undefined when the server closed the stream. */
-  ended(error: unknown): void;
+  onMessage(message: Message): void;
+  /** `error` is undefined if the server closed the stream. */
+  onEnd(error: unknown): void;
 }
 
-/** Connects at the first call and reconnects when necessary. */
+/** A runtime's address. Connects at the first call and reconnects when necessary. */
 export interface Endpoint {
   /** `unix:///…` */
   readonly address: string;
   /** @throws AppError with CRI_UNAVAILABLE, CRI_FAILED or CRI_TIMED_OUT */
   call<Response>(call: Call, timeoutMs: number): Promise<Response>;
-  /** The returned function cancels the stream. */
+  /** Opens a stream. The returned function cancels it. */
   stream<Message>(call: Call, handlers: StreamHandlers<Message>): () => void;
   close(): void;
 }
 
 type Method = MethodDefinition<object, unknown>;
 
-const loaded = new Map<string, PackageDefinition>();
+const definitions = new Map<string, PackageDefinition>();
 
 function load(file: string): PackageDefinition {
-  const found = loaded.get(file);
+  const found = definitions.get(file);
   if (found !== undefined) return found;
   const path = fileURLToPath(new URL(`../proto/${file}`, import.meta.url));
   const definition = loadSync(path, MESSAGE_FORMAT);
-  loaded.set(file, definition);
+  definitions.set(file, definition);
   return definition;
 }
 
@@ -157,7 +157,7 @@ function openChannel(address: string, bytesMax: number) {
 
 export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoint {
   const { channel, client } = openChannel(address, MESSAGE_BYTES_MAX);
-  const tenants = openChannel(address, TENANT_OUTPUT_BYTES_MAX);
+  const tenantOutput = openChannel(address, TENANT_OUTPUT_BYTES_MAX);
   const translateError = (error: unknown, method: string, timeoutMs: number): Error => {
     const isConnected = channel.getConnectivityState(false) === connectivityState.READY;
     return toCriError(error, { method, timeoutMs, endpoint: address, isConnected });
@@ -167,7 +167,7 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
     call: async <Response>(call: Call, timeoutMs: number) => {
       try {
         const options = { deadline: clock.now() + timeoutMs };
-        const selectedClient = call.hasTenantOutput === true ? tenants.client : client;
+        const selectedClient = call.hasTenantOutput === true ? tenantOutput.client : client;
         return (await callUnary(selectedClient, call, options)) as Response; // the .proto defines its type
       } catch (error) {
         throw translateError(error, call.method, timeoutMs);
@@ -176,13 +176,13 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
     stream: <Message>(call: Call, handlers: StreamHandlers<Message>) => {
       const messages = openStream(client, call);
       messages.on("data", (message: Message) => {
-        handlers.message(message);
+        handlers.onMessage(message);
       });
       messages.once("error", (error) => {
-        handlers.ended(translateError(error, call.method, 0));
+        handlers.onEnd(translateError(error, call.method, 0));
       });
       messages.once("end", () => {
-        handlers.ended(undefined);
+        handlers.onEnd(undefined);
       });
       return () => {
         messages.cancel();
@@ -191,8 +191,8 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
     close: () => {
       client.close();
       channel.close();
-      tenants.client.close();
-      tenants.channel.close();
+      tenantOutput.client.close();
+      tenantOutput.channel.close();
     },
   };
 }
@@ -211,8 +211,16 @@ function callUnary(client: Client, call: Call, options: CallOptions): Promise<un
   const { request, namespace, signal } = call;
   const metadata = new Metadata();
   if (namespace !== undefined) metadata.set(NAMESPACE_HEADER, namespace);
-  const { path, requestSerialize: to, responseDeserialize: from } = findMethod(call);
-  const unaryCall = client.makeUnaryRequest(path, to, from, request, metadata, options, answer);
+  const { path, requestSerialize, responseDeserialize } = findMethod(call);
+  const unaryCall = client.makeUnaryRequest(
+    path,
+    requestSerialize,
+    responseDeserialize,
+    request,
+    metadata,
+    options,
+    answer,
+  );
   signal?.addEventListener("abort", () => {
     unaryCall.cancel();
   });

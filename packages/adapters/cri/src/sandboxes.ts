@@ -21,10 +21,10 @@ export interface SandboxDeps {
   readonly namespaces: Namespaces;
 }
 
-/** Far above a node's pods. Source: kubelet, `--max-pods`, 110. */
+/** Far above the number of pods on a node, by default 110. Source: `--max-pods` of the kubelet. */
 const CACHED_PODS_MAX = 1000;
 
-/** Ignores sandboxes with host network, or with a namespace that cannot be opened. */
+/** Finds sandboxes over CRI. Ignores those with host network or with a namespace that cannot be opened. */
 export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandboxes {
   const cachedIds = new Map<string, string>();
   const readSandbox = async (id: string, podUid: string): Promise<SandboxStatus | undefined> => {
@@ -51,7 +51,7 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/** Any client of the runtime can set labels, but not the metadata. */
+/** Returns whether the sandbox is ready and the pod's. Ignores labels, because any client of the runtime sets them. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
@@ -62,7 +62,7 @@ function lastReady(listed: readonly SandboxSummary[], podUid: string): SandboxSu
     .toSorted((one, other) => other.metadata.attempt - one.metadata.attempt)[0];
 }
 
-/** The namespace's path may be in a mount that this process cannot see. */
+/** Returns paths to try, because the namespace's path may be in a mount that this process cannot see. */
 function listNetnsPaths({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
@@ -89,7 +89,7 @@ interface RuntimeWait {
   readonly log: Logger;
 }
 
-/** Logs each new reason for a failure. */
+/** Waits until the runtime answers or the signal is aborted. Logs each new reason for a failure. */
 export async function waitForRuntime(
   { runtime, clock, log }: RuntimeWait,
   signal: AbortSignal,
@@ -112,7 +112,7 @@ export async function waitForRuntime(
   }
 }
 
-/** Below the timeout of a probe (5 s). */
+/** Timeout of a check, below the 5 s of a kubelet's probe. */
 const PROBLEM_TIMEOUT_MS = 3000;
 
 /** Returns the problem, or undefined when the runtime answers in time. */
@@ -135,27 +135,27 @@ export async function findProblem({
   }
 }
 
-/** The sandboxes of a node's pods. */
+/** Sandboxes of a node's pods, with the connection to the runtime. */
 export interface OpenSandboxes {
   readonly sandboxes: Sandboxes;
   /** Checks the runtime now, within 3 s; undefined when it answers. */
   findProblem(): Promise<string | undefined>;
-  /** Also resolves when the signal is aborted. */
+  /** Resolves when the runtime answers or the signal is aborted. */
   readonly answered: Promise<void>;
   close(): void;
 }
 
 interface OpenSandboxesOptions {
-  /** Undefined for the default addresses. */
+  /** Addresses of the runtime; undefined for the default ones. */
   readonly endpoints: readonly string[] | undefined;
-  /** Undefined for this process. */
+  /** Pid of a process that sees the default addresses; undefined for this process. */
   readonly hostProcess: number | undefined;
   readonly namespaces: Namespaces;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** The runtime may start later. */
+/** Connects to the runtime, which may start later. */
 export function openSandboxes(options: OpenSandboxesOptions, signal: AbortSignal): OpenSandboxes {
   const { hostProcess, namespaces, clock, log } = options;
   const endpoints = options.endpoints ?? defaultEndpoints(hostProcess);

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pauses a listener whose events a tenant can cause at any rate.
+// Pauses for a listener, because a tenant can cause events at any rate.
 
-/** Pause after an event, milliseconds. */
+/** Pause after an event. */
 const SHORT_PAUSE_MS = 50;
 
-/** Short pauses in a row; each long pause restores one. */
-const SHORT_PAUSES = 10;
+/** Maximum number of short pauses in a row. One becomes available again per `LONG_PAUSE_MS`. */
+const SHORT_PAUSES_MAX = 10;
 
-/** Pause once the burst is used up, milliseconds. */
+/** Pause after an event when no short pause is available. */
 const LONG_PAUSE_MS = 1000;
 
 export class Throttle {
-  #short = SHORT_PAUSES;
-  #countedMs = performance.now();
+  #shortPausesLeft = SHORT_PAUSES_MAX;
+  #updatedMs = performance.now();
 
   readonly longMs = LONG_PAUSE_MS;
 
   nextMs(): number {
     const nowMs = performance.now();
-    const back = (nowMs - this.#countedMs) / LONG_PAUSE_MS;
-    this.#countedMs = nowMs;
-    this.#short = Math.min(SHORT_PAUSES, this.#short + back);
-    if (this.#short < 1) return LONG_PAUSE_MS;
-    this.#short -= 1;
+    const restored = (nowMs - this.#updatedMs) / LONG_PAUSE_MS;
+    this.#updatedMs = nowMs;
+    this.#shortPausesLeft = Math.min(SHORT_PAUSES_MAX, this.#shortPausesLeft + restored);
+    if (this.#shortPausesLeft < 1) return LONG_PAUSE_MS;
+    this.#shortPausesLeft -= 1;
     return SHORT_PAUSE_MS;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets: publishing our own, and connecting to sockets in directories where tenants may put links. Paths may
-// be longer than the kernel's limit for sockets.
+// Unix sockets: publishes own ones, and connects to sockets in directories where tenants may put links. Paths may be
+// longer than the kernel's limit for sockets.
 import { closeSync, constants, fstatSync, opendirSync, openSync } from "node:fs";
 import { chmod, rename, utimes } from "node:fs/promises";
 import { createConnection, Socket } from "node:net";
@@ -9,12 +9,12 @@ import { errnoOf, toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";
 
 interface SocketLocation {
-  /** Exists, and only root changes it. */
+  /** Existing directory that only root can change. */
   readonly directory: string;
   readonly path: string;
 }
 
-/** Errors of openat2 for a symbolic link, a path out of the directory, and a file instead of a directory. */
+/** Error codes of openat2 for a symbolic link, a path out of the directory, and a file instead of a directory. */
 const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function refusedError(location: SocketLocation, reason: string, cause?: unknown): AppError {
@@ -22,7 +22,7 @@ function refusedError(location: SocketLocation, reason: string, cause?: unknown)
   return new AppError("OS_PATH_REFUSED", { path, reason }, { cause });
 }
 
-/** Opened with O_PATH; the caller closes it. */
+/** Opens the inode with O_PATH. The caller must close the descriptor. */
 function openInode(location: SocketLocation): number {
   const directory = openSync(location.directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -40,7 +40,7 @@ function openInode(location: SocketLocation): number {
 function connectTo(inode: number): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = new Socket();
-  socket.pause(); // reads nothing until the caller wants it
+  socket.pause(); // reads nothing until the caller resumes it
   socket.once("error", reject);
   socket.connect(`/proc/self/fd/${String(inode)}`, () => {
     socket.off("error", reject);
@@ -49,7 +49,7 @@ function connectTo(inode: number): Promise<Socket> {
   return promise;
 }
 
-/** Follows no links. The socket is paused until it is read. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
+/** Connects without following links. The socket is paused. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
 export async function connectUnixSocket(location: SocketLocation): Promise<Socket> {
   let inode: number | undefined;
   try {
@@ -79,7 +79,7 @@ export function isSocketServed(path: string): Promise<boolean> {
   return promise;
 }
 
-/** Clients of an ended process are refused, and see when by the file's time. @throws AppError with OS_FILE_FAILED */
+/** Moves a socket to `path`, where only its owner has access. @throws AppError with OS_FILE_FAILED */
 export async function publishSocket(socketPath: string, path: string): Promise<void> {
   try {
     await chmod(socketPath, SOCKET_MODE);
@@ -89,7 +89,7 @@ export async function publishSocket(socketPath: string, path: string): Promise<v
   }
 }
 
-/** Equivalent to: `touch --date=@SECONDS PATH`. @throws AppError with OS_FILE_FAILED */
+/** Sets the access and modification times of a file. @throws AppError with OS_FILE_FAILED */
 export async function touchFile(path: string, nowMs: number): Promise<void> {
   const seconds = nowMs / 1000;
   try {
@@ -104,7 +104,7 @@ interface OpenVolumeSocket {
   close(): void;
 }
 
-/** Files to examine; a volume for one socket has few others. */
+/** Maximum number of files in a volume; a volume for one socket has few others. */
 const FILES_MAX = 64;
 
 function openVolume(volume: SocketLocation): number {
@@ -152,7 +152,7 @@ function openIfSocket(
   const stat = fstatSync(fd);
   if (stat.isSocket()) return fd;
   closeSync(fd);
-  // A link would lead to another owner's socket.
+  // A link could lead to another owner's socket.
   if (stat.isSymbolicLink()) throw refusedError(volume, "a link in it");
   return undefined;
 }
@@ -175,7 +175,7 @@ function openOnlySocket(directoryFd: number, volume: SocketLocation): number {
   }
 }
 
-/** @throws AppError with OS_FILE_FAILED if there is no socket, OS_PATH_REFUSED for links, several sockets or many files */
+/** Opens a volume's only socket. @throws AppError with OS_FILE_FAILED without one, OS_PATH_REFUSED for other contents */
 export function openVolumeSocket(volume: SocketLocation): OpenVolumeSocket {
   let directoryFd: number | undefined;
   try {

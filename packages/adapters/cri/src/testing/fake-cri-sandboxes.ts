@@ -37,7 +37,7 @@ export class FakeCriSandboxes {
     return sandboxes;
   }
 
-  /** For `--cri-endpoint`. */
+  /** Address for `--cri-endpoint`. */
   get endpoint(): string {
     return this.#server.address;
   }

@@ -18,7 +18,7 @@ import {
 import { loadSync } from "@grpc/proto-loader";
 import type { Clock } from "@patchbay/base";
 
-/** The clock of gRPC deadlines; it cannot sleep. */
+/** Clock for gRPC deadlines, which cannot sleep. */
 export const wallClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -47,7 +47,7 @@ export function grpcError(code: keyof typeof status, details = ""): Error {
   return Object.assign(new Error(details), { code: status[code], details });
 }
 
-/** Methods are scripted by name, for example `Version`; others are unimplemented. */
+/** A server whose methods are scripted by name, for example `Version`. Other methods are unimplemented. */
 export class ScriptedRuntime {
   readonly calls: {
     readonly method: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts CRI v1 messages to the types of the port. Pure.
+// Converts CRI v1 messages to the types of ContainerRuntime. Pure.
 import type {
   ContainerImage,
   ContainerState,
@@ -55,7 +55,7 @@ function findNetnsPath(info: unknown): string | undefined {
   return typeof path === "string" && path.startsWith("/") ? path : undefined;
 }
 
-/** In containerd and CRI-O, `info` is JSON. Source: containerd 1.6 sandbox_status.go, CRI-O 1.29 sandbox_status.go. */
+/** Parses the JSON in `info` of containerd and CRI-O. Source: sandbox_status.go of containerd 1.6 and CRI-O 1.29. */
 export function parseSandboxInfo(info: Readonly<Record<string, string>>): SandboxInfo {
   const parsed = parse(info["info"] ?? "");
   const pid = readField(parsed, "pid");
@@ -159,12 +159,12 @@ export function toImage(image: WireImage): ContainerImage {
   };
 }
 
-/** Source: CRI RuntimeCondition. */
-const REQUIRED: readonly string[] = ["RuntimeReady", "NetworkReady"];
+/** Conditions of a runtime that works. Source: CRI RuntimeCondition. */
+const REQUIRED_CONDITIONS: readonly string[] = ["RuntimeReady", "NetworkReady"];
 
-/** Describes the first required condition that is not true. */
+/** Describes the first required condition that is missing or not true. */
 export function toProblem(conditions: readonly WireCondition[]): string | undefined {
-  for (const type of REQUIRED) {
+  for (const type of REQUIRED_CONDITIONS) {
     const condition = conditions.find((it) => it.type === type);
     if (condition === undefined) return `${type} is missing`;
     if (!condition.status) return `${condition.reason}: ${condition.message}`;

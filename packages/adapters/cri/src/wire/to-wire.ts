@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts requests of the port to CRI v1 messages. Pure. Omitted fields have their default.
+// Converts the types of ContainerRuntime to CRI v1 messages. Pure. Omitted fields have their default.
 import type {
   ContainerConfig,
   ContainerMount,
@@ -54,8 +54,8 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * With a known group both numbers form one user name, because a runtime adds the groups of the image's /etc/group to a
- * plain user, and no name there contains a colon. The number decides the owner of devices. Source: containerd 1.6
+ * Joins user and group to one user name if both are known, because a runtime adds the groups of the image's /etc/group
+ * to a plain user, and no name there contains a colon. `runAsUser` decides the owner of devices. Source: containerd 1.6
  * WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID.
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fakes of this package's ports, and the contract suites that fakes and adapters pass.
+// Fakes of the interfaces that this package implements, and their contract suites.
 export { describeChildStarterContract } from "./contracts/child-process.ts";
 export { describeClaimDiskContract } from "./contracts/claim-disk.ts";
 export { describeClockContract } from "./contracts/clock.ts";

@@ -11,13 +11,13 @@ import { listLoopDevices, listMounts } from "./mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const BLOCK_BYTES = 4096;
-/** What ext4 needs besides the data: inodes of 256 bytes per 16 KiB, bitmaps, extent trees. */
+/** Space that ext4 needs besides the data: inodes of 256 bytes per 16 KiB, bitmaps, extent trees. */
 const OVERHEAD_DIVISOR = 24;
 const OVERHEAD_BYTES = 2 * MEBIBYTE;
-/** Smallest file system with a journal. Source: mke2fs, 2048 blocks; with the journal itself */
+/** Smallest file system with a journal: 2048 blocks and the journal itself. Source: mke2fs. */
 const FILE_SYSTEM_BYTES_MIN = 12 * MEBIBYTE;
 
-/** Half of mke2fs's default is enough for one guest. */
+/** Returns the size of the journal. Half of mke2fs's default is enough for one guest. */
 function journalMib(sizeBytes: number): number {
   if (sizeBytes < 128 * MEBIBYTE) return 4;
   return sizeBytes < 1024 * MEBIBYTE ? 16 : 64;
@@ -41,7 +41,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
     "16384",
     "-I",
     "256",
-    // No blocks reserved for root: the size is the pod's.
+    // Reserves no blocks for root, because the pod may use the whole size.
     "-m",
     "0",
     "-O",
@@ -53,13 +53,13 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** `discard` frees what guests delete. Holes read as zeros. A damaged file system becomes read-only. */
+/** `discard` frees deleted data. `noinit_itable` skips writing zeros: holes read as zeros. Errors end all writes. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;
-/** Deadline of a journal replay, and of a walk over all files, milliseconds. */
+/** Timeout of a journal replay, and of a walk over all files. */
 const CHECK_TIMEOUT_MS = 600_000;
-/** Lower exit codes of e2fsck: clean or repaired. Source: e2fsck(8) */
+/** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8). */
 const UNCORRECTED_EXIT_CODE = 4;
 
 class HostClaimDisk implements ClaimDisk {
@@ -91,7 +91,7 @@ class HostClaimDisk implements ClaimDisk {
   ): Promise<void> {
     await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // If another mount namespace has it mounted, it must not be checked, and the same device is used.
+      // A file with a loop device is mounted in another mount namespace: it must not be checked.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);
@@ -110,14 +110,14 @@ class HostClaimDisk implements ClaimDisk {
 
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
-    // Other loop devices end with their last user, and their names may already be reused.
+    // The kernel detaches other loop devices with their last user, and may have reused their names.
     const devices = (await listLoopDevices(this.#runner, file)).filter(
       ({ isPermanent }) => isPermanent,
     );
     for (const { name } of devices) await this.#run("losetup", "--detach", name);
   }
 
-  /** Replays the journal. Other repairs need a person's decision. */
+  /** Replays the journal and makes safe repairs. Other repairs need a person's decision. */
   async #check(file: string): Promise<void> {
     const argv = ["e2fsck", "-p", file] as const;
     const { exitCode, stdout } = await this.#runner.run({ argv, timeoutMs: CHECK_TIMEOUT_MS });
@@ -127,7 +127,7 @@ class HostClaimDisk implements ClaimDisk {
     throw new AppError("OS_FILE_FAILED", { call: "mount", path: file, reason });
   }
 
-  /** Like a kubelet for fsGroup: only once. Source: Kubernetes volume_linux.go SetVolumeOwnership */
+  /** Changes the group of all files once, as for fsGroup. Source: Kubernetes volume_linux.go SetVolumeOwnership. */
   async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);
     if (gid === group) return;
@@ -137,7 +137,7 @@ class HostClaimDisk implements ClaimDisk {
     const files = ["-type", "f", "-exec", "chmod", "ug+rw", "{}", "+"];
     await this.#run(...below, "-mindepth", "1", ...owner);
     await this.#run(...below, "-mindepth", "1", "(", ...directories, ")", "-o", "(", ...files, ")");
-    // Last, because it marks completion.
+    // The directory is changed last, because its group marks completion.
     await this.#run("chmod", "2775", directory);
     await this.#run("chgrp", String(group), directory);
   }
@@ -169,7 +169,7 @@ async function requireExisting(path: string, call: string): Promise<void> {
   throw new AppError("OS_FILE_FAILED", { call, path, reason });
 }
 
-/** Opens the device to check it, because a container runtime takes whatever is at its path. */
+/** Checks that the device has this file, because a container runtime uses any device at the path. */
 async function requireLoopDevice(device: string, file: string): Promise<void> {
   try {
     await using opened = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -203,7 +203,7 @@ async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** Requires root and loop devices. */
+/** Creates a ClaimDisk, which requires root and loop devices. */
 export function createClaimDisk({ runner }: { readonly runner: ProcessRunner }): ClaimDisk {
   return new HostClaimDisk(runner);
 }

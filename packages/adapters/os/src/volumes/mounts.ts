@@ -7,11 +7,11 @@ const LOSETUP_TIMEOUT_MS = 60_000;
 
 interface LoopDevice {
   readonly name: string;
-  /** Whether it exists until it is detached, with or without users. Source: losetup(8) AUTOCLEAR */
+  /** Whether the device exists without users until it is detached. Source: losetup(8) AUTOCLEAR. */
   readonly isPermanent: boolean;
 }
 
-/** Source: losetup(8) --associated. @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT */
+/** Lists the loop devices of a file. @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT */
 export async function listLoopDevices(
   runner: ProcessRunner,
   file: string,
@@ -30,18 +30,18 @@ export async function listLoopDevices(
   });
 }
 
-/** The kernel escapes characters as octal numbers. Source: proc(5), /proc/self/mountinfo */
-function unescape(field: string): string {
+/** Decodes the octal numbers by which the kernel escapes characters. Source: proc(5), /proc/self/mountinfo. */
+function decodeField(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
   );
 }
 
-/** Mount points at `path` and below it, in mount order. Pure. */
+/** Returns the mount points at `path` and below it, in mount order. Pure. */
 export function parseMounts(mountinfo: string, path: string): readonly string[] {
   return mountinfo
     .split("\n")
-    .map((line) => unescape(line.split(" ")[4] ?? ""))
+    .map((line) => decodeField(line.split(" ")[4] ?? ""))
     .filter((point) => point === path || point.startsWith(`${path}/`));
 }
 

@@ -106,7 +106,7 @@ async function removeOthers(directory: string, retained: ReadonlySet<string>): P
 }
 
 /**
- * Makes `files` the only files of a directory, all at once, and returns whether anything changed. `..data` links to a
+ * Makes `files` the only files of a directory, atomically, and returns whether anything changed. `..data` links to a
  * directory with the files, and the names that a pod sees link through it. Only this process may write to the
  * directory. Source: Kubernetes pkg/volume/util atomic_writer
  */
@@ -131,17 +131,15 @@ export async function publishFiles(
 }
 
 const MOUNT_TIMEOUT_MS = 30_000;
-/** Deadline of a walk over trees, milliseconds. */
 const WALK_TIMEOUT_MS = 120_000;
-/** What ext4 needs besides the data: inodes of 256 bytes per 16 KiB, and a minimum. */
+/** Space that ext4 needs besides the data: inodes of 256 bytes per 16 KiB, and a minimum. */
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
-/** The first inherited descriptor as a program sees it. Source: Command.inheritFds */
+/** Path of the first inherited descriptor in a program; see Command.inheritFds. */
 const INHERITED_PATH = "/proc/self/fd/3";
-/** Lower exit codes of e2fsck: clean or repaired. Source: e2fsck(8) */
+/** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8). */
 const UNCORRECTED_EXIT_CODE = 4;
-/** No journal: the contents matter only to the pod, and are checked before they are mounted again. */
 const FORMAT_OPTIONS = [
   "-q",
   "-F",
@@ -156,6 +154,7 @@ const FORMAT_OPTIONS = [
   "-m",
   "0",
 ];
+/** Images need no journal, because they are checked before each mount and matter only to their pod. */
 const FEATURE_OPTIONS = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
 
 interface ImageOptions {
@@ -166,7 +165,7 @@ interface ImageOptions {
 
 class HostVolumeDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  /** By path, because a publication removes unfinished ones, and a second mount would hide the first. */
+  /** Locks by path: a publication removes unfinished ones, and a second mount would hide the first. */
   readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {
@@ -219,7 +218,7 @@ class HostVolumeDisk implements VolumeDisk {
       const directory = openDirectory(source);
       try {
         await this.makeDirectory(path, { uid: 0, gid: 0, mode: 0o750 });
-        // By descriptor, which mount(8) must not resolve to a path again.
+        // Mounts by descriptor, which mount(8) must not resolve to a path again.
         const options = ["--no-canonicalize", "-o", "bind,nosuid,nodev,noexec"];
         await this.#runInheriting([directory], "mount", ...options, INHERITED_PATH, path);
       } finally {
@@ -284,7 +283,7 @@ class HostVolumeDisk implements VolumeDisk {
     }
   }
 
-  /** Repairs the image after a power cut. e2fsck returns the same code if it is mounted, so that is checked first. */
+  /** Repairs the image after a power cut. Rejects an image in use, for which e2fsck returns the same exit code. */
   async #isIntact(image: string): Promise<boolean> {
     if ((await this.readKind(image)) === undefined) return false;
     const [user] = await listLoopDevices(this.#runner, image);
@@ -316,7 +315,7 @@ async function isMounted(path: string): Promise<boolean> {
   return (await listMounts(path)).includes(path);
 }
 
-/** Source: du(1) */
+/** Parses the bytes of each path. Source: du(1). */
 function parseUsage(stdout: string): ReadonlyMap<string, number> {
   const lines = stdout.split("\n").filter((line) => line !== "");
   return new Map(

@@ -19,7 +19,7 @@ export interface HookedCloudInit {
 /** A hook's answer. Each member is JSON or empty. */
 interface CloudInitAnswer {
   readonly data: string;
-  /** Older hooks answer with the volume's member `cloudInitNoCloud`. */
+  /** The volume's `cloudInitNoCloud`, with which older hooks answer. */
   readonly noCloudSource: string;
 }
 
@@ -28,7 +28,7 @@ const META_DATA_MEMBERS = {
   configDrive: "ConfigDriveMetaData",
 } as const;
 
-/** Returns undefined for a Secret, which nodes do not read. */
+/** Reads the text of a source. Returns undefined for a Secret, which nodes do not read. */
 type ReadText = (original: TextSource | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {
@@ -70,7 +70,7 @@ function readText(value: JsonObject, member: string): string {
   return typeof text === "string" ? text : "";
 }
 
-/** Returns undefined for an incomplete answer, which may be in the older form. */
+/** Parses a complete answer. Returns undefined for an incomplete one, which may have the form of older hooks. */
 function parseWholeAnswer(
   { DataSource }: HookedCloudInit,
   { data }: CloudInitAnswer,
@@ -80,7 +80,7 @@ function parseWholeAnswer(
   return isJsonObject(value[META_DATA_MEMBERS[DataSource]]) ? value : undefined;
 }
 
-/** The data source and the disk's name cannot be changed. */
+/** Replaces all data except the data source and the disk's name, which hooks cannot change. */
 function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): HookedCloudInit {
   const metaData = parsed[META_DATA_MEMBERS[original.DataSource]];
   const replied = isJsonObject(metaData) ? metaData : {};
@@ -92,7 +92,7 @@ function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): Hooked
   };
 }
 
-/** Returns undefined if the answer contains no cloud-init data. Ignores meta-data of another data source. */
+/** Applies a hook's answer. Returns undefined without cloud-init data; meta-data of another data source is ignored. */
 export function applyHookAnswer(
   original: HookedCloudInit,
   answer: CloudInitAnswer,
@@ -105,7 +105,7 @@ export function applyHookAnswer(
   return { ...original, UserData, NetworkData };
 }
 
-/** KubeVirt also omits empty members. */
+/** Prints the meta-data without empty members, like KubeVirt. */
 function metaDataText(metaData: JsonObject | null): string {
   const members = Object.entries(metaData ?? {});
   return JSON.stringify(Object.fromEntries(members.filter(([, value]) => value !== "")));

@@ -19,7 +19,7 @@ import { inMi } from "../vm/pod/parts.ts";
 interface HookParts {
   readonly containers: readonly Container[];
   readonly volumes: readonly PodVolume[];
-  /** For the launcher's container: files that hooks share with QEMU. */
+  /** Mounts of the launcher's container, with the files that hooks share with QEMU. */
   readonly mounts: readonly VolumeMount[];
 }
 
@@ -27,16 +27,16 @@ export interface HookSettings extends Pick<NetworkConfig, "bindings" | "allowsHo
   readonly sidecarShimImage: string;
 }
 
-/** Source: KubeVirt pkg/hooks ContainerNameEnvVar, and VEP 190. */
-const CONTAINER_NAME = "CONTAINER_NAME";
-const BINDING_NAME = "NETWORK_BINDING_PLUGIN_NAME";
-const SHARED_MIB = 16;
-/** The disk limit includes what a hook writes to its root file system. */
+/** Environment variables of hooks. Sources: KubeVirt pkg/hooks ContainerNameEnvVar, VEP 190. */
+const CONTAINER_NAME_VARIABLE = "CONTAINER_NAME";
+const BINDING_NAME_VARIABLE = "NETWORK_BINDING_PLUGIN_NAME";
+const SHARED_VOLUME_MIB = 16;
+/** The limit `ephemeral-storage` includes what a hook writes to its root file system. */
 const RESOURCES = {
   requests: { cpu: "10m", memory: "32Mi", "ephemeral-storage": "16Mi" },
   limits: { cpu: "1", memory: "256Mi", "ephemeral-storage": "128Mi" },
 };
-/** Meets the level `restricted`, but scripts may write to /tmp. Source: Pod Security Standards. */
+/** Meets the Pod Security Standard `restricted`. The root file system is writable, because scripts use /tmp. */
 const SECURITY: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,
@@ -65,8 +65,8 @@ function bindingHooks(
 
 function buildEnvironment(name: string, { binding }: Hook): readonly EnvVar[] {
   return [
-    { name: CONTAINER_NAME, value: name },
-    ...(binding === undefined ? [] : [{ name: BINDING_NAME, value: binding }]),
+    { name: CONTAINER_NAME_VARIABLE, value: name },
+    ...(binding === undefined ? [] : [{ name: BINDING_NAME_VARIABLE, value: binding }]),
   ];
 }
 
@@ -95,11 +95,15 @@ function mountClaim(container: string, { pvc }: Hook) {
 }
 
 interface HookContext {
-  readonly info: VolumeMount | undefined;
+  readonly deviceInfoMount: VolumeMount | undefined;
   readonly shimImage: string;
 }
 
-function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext): HookParts {
+function toHookParts(
+  hook: Hook,
+  index: number,
+  { deviceInfoMount, shimImage }: HookContext,
+): HookParts {
   const name = `${names.HOOK_SIDECAR_PREFIX}${String(index)}`;
   const { image = shimImage, imagePullPolicy = "IfNotPresent", command, args } = hook;
   const script = mountScript(name, hook);
@@ -117,18 +121,18 @@ function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext
       { name, mountPath: names.HOOK_SOCKETS_DIR },
       ...script.mounts,
       ...claim.mounts,
-      ...(hook.readsDeviceInfo === true && info !== undefined ? [info] : []),
+      ...(hook.readsDeviceInfo === true && deviceInfoMount !== undefined ? [deviceInfoMount] : []),
     ],
     terminationMessagePolicy: "FallbackToLogsOnError",
   };
   return {
     containers: [container],
     volumes: [
-      { name, emptyDir: { sizeLimit: inMi(SHARED_MIB) } },
+      { name, emptyDir: { sizeLimit: inMi(SHARED_VOLUME_MIB) } },
       ...script.volumes,
       ...claim.volumes,
     ],
-    // KubeVirt's location: a subdirectory per container.
+    // As in KubeVirt, each container has its own subdirectory.
     mounts: [
       { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
       ...claim.shared,
@@ -136,17 +140,17 @@ function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext
   };
 }
 
-/** `info` is the mount with the NICs' details. */
+/** Builds the hook containers. `deviceInfoMount` mounts the NICs' device details. */
 export function buildHookParts(
   vmi: VirtualMachineInstance,
   settings: HookSettings,
-  info: VolumeMount | undefined,
+  deviceInfoMount: VolumeMount | undefined,
 ): HookParts {
   const hooks: readonly Hook[] = [
     ...parseHookSidecars(vmi.metadata, settings.allowsHooks),
     ...bindingHooks(vmi, settings),
   ];
-  const context = { info, shimImage: settings.sidecarShimImage };
+  const context = { deviceInfoMount, shimImage: settings.sidecarShimImage };
   const parts = hooks.map((hook, index) => toHookParts(hook, index, context));
   return {
     containers: parts.flatMap(({ containers }) => containers),
@@ -164,7 +168,7 @@ export function findFailedHook(pod: Pod): ContainerStatus | undefined {
   return listHookStatuses(pod).find(({ state }) => (state.terminated?.exitCode ?? 0) !== 0);
 }
 
-/** A running hook outlives the pod's other containers. */
+/** Returns whether a hook still runs, even if the pod's other containers have ended. */
 export function hasRunningHook(pod: Pod): boolean {
   return listHookStatuses(pod).some(({ state }) => state.running !== undefined);
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writer of small ISO 9660 images with Joliet names. virt-handler may not start a program for it. Source: ECMA-119,
-// whose sections are named; Joliet specification 1995.
+// Writer of small ISO 9660 images with Joliet names, because virt-handler may not start a program for this. Sources:
+// ECMA-119, Joliet specification 1995.
 import { joinedBytes } from "@patchbay/base";
 
 /** Bytes of a logical sector. Source: ECMA-119 6.1.2. */
 const SECTOR_BYTES = 2048;
-/** Follows the system area and three descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
+/** First sector after the system area and three volume descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
 const PATH_TABLES_SECTOR = 19;
-/** Each of the two trees has its path table in both byte orders. */
+/** First sector after four path tables: one in both byte orders for each of the two trees. */
 const DIRECTORIES_SECTOR = PATH_TABLES_SECTOR + 4;
 const DIRECTORY_FLAG = 2;
 
 interface Tree {
   readonly index: 0 | 1;
   readonly type: number;
-  readonly escape: string;
+  readonly escapeSequence: string;
   readonly encode: (name: string) => Uint8Array;
   readonly fileName: (name: string) => string;
   readonly directoryName: (name: string) => string;
@@ -30,10 +30,10 @@ interface Entry extends Extent {
   readonly isDirectory: boolean;
 }
 
-/** The root's path is empty. `above` is the parent's number, from 1. */
+/** `parentNumber` counts from 1. The root has an empty path and is its own parent. */
 interface Directory {
   readonly path: string;
-  readonly above: number;
+  readonly parentNumber: number;
 }
 
 function ascii(text: string): Uint8Array {
@@ -52,7 +52,7 @@ const TREES: readonly Tree[] = [
   {
     index: 0,
     type: 1,
-    escape: "",
+    escapeSequence: "",
     encode: ascii,
     directoryName: toPlainName,
     fileName: (name) => `${toPlainName(name)}${name.includes(".") ? "" : "."};1`,
@@ -60,7 +60,7 @@ const TREES: readonly Tree[] = [
   {
     index: 1,
     type: 2,
-    escape: "%/E",
+    escapeSequence: "%/E",
     encode: ucs2,
     directoryName: (name) => name,
     fileName: (name) => `${name};1`,
@@ -79,46 +79,48 @@ function pathDepth(path: string): number {
   return path === "" ? 0 : path.split("/").length;
 }
 
-/** Parents precede their children. Source: ECMA-119 6.9.1. */
+/** Lists the directories of the paths. Parents precede their children. Source: ECMA-119 6.9.1. */
 function listDirectories(paths: readonly string[]): readonly Directory[] {
   const found = new Set([""]);
   for (const path of paths) {
-    for (let at = parentPath(path); at !== ""; at = parentPath(at)) found.add(at);
+    for (let parent = parentPath(path); parent !== ""; parent = parentPath(parent)) {
+      found.add(parent);
+    }
   }
   const sorted = [...found].sort(
     (one, other) => pathDepth(one) - pathDepth(other) || (one < other ? -1 : 1),
   );
-  return sorted.map((path) => ({ path, above: sorted.indexOf(parentPath(path)) + 1 }));
+  return sorted.map((path) => ({ path, parentNumber: sorted.indexOf(parentPath(path)) + 1 }));
 }
 
-/** Source: ECMA-119 7.3.3. */
-function putBoth(view: DataView, at: number, value: number): void {
-  view.setUint32(at, value, true);
-  view.setUint32(at + 4, value);
+/** Writes a 32-bit number in both byte orders. Source: ECMA-119 7.3.3. */
+function putUint32(view: DataView, offset: number, value: number): void {
+  view.setUint32(offset, value, true);
+  view.setUint32(offset + 4, value);
 }
 
-/** Source: ECMA-119 7.2.3. */
-function putBothShort(view: DataView, at: number, value: number): void {
-  view.setUint16(at, value, true);
-  view.setUint16(at + 2, value);
+/** Writes a 16-bit number in both byte orders. Source: ECMA-119 7.2.3. */
+function putUint16(view: DataView, offset: number, value: number): void {
+  view.setUint16(offset, value, true);
+  view.setUint16(offset + 2, value);
 }
 
-/** The date is January 1, 1970. Source: ECMA-119 9.1. */
+/** Builds a directory record with the date January 1, 1970. Source: ECMA-119 9.1. */
 function printRecord({ name, sector, size, isDirectory }: Entry): Uint8Array {
   const bytes = new Uint8Array(33 + name.length + ((name.length + 1) % 2));
   const view = new DataView(bytes.buffer);
   bytes[0] = bytes.length;
-  putBoth(view, 2, sector);
-  putBoth(view, 10, size);
+  putUint32(view, 2, sector);
+  putUint32(view, 10, size);
   bytes.set([70, 1, 1], 18);
   bytes[25] = isDirectory ? DIRECTORY_FLAG : 0;
-  putBothShort(view, 28, 1);
+  putUint16(view, 28, 1);
   bytes[32] = name.length;
   bytes.set(name, 33);
   return bytes;
 }
 
-/** Source: ECMA-119 9.4. */
+/** Builds a path table. Source: ECMA-119 9.4. */
 function printPathTable(
   { index, encode, directoryName }: Tree,
   directories: readonly Directory[],
@@ -126,13 +128,13 @@ function printPathTable(
 ): Uint8Array {
   const count = directories.length;
   return joinedBytes(
-    directories.map(({ path, above }, extent) => {
+    directories.map(({ path, parentNumber }, extent) => {
       const name = path === "" ? Uint8Array.of(0) : encode(directoryName(baseName(path)));
       const bytes = new Uint8Array(8 + name.length + (name.length % 2));
       const view = new DataView(bytes.buffer);
       bytes[0] = name.length;
       view.setUint32(2, DIRECTORIES_SECTOR + index * count + extent, isLittle);
-      view.setUint16(6, Math.max(1, above), isLittle);
+      view.setUint16(6, Math.max(1, parentNumber), isLittle);
       bytes.set(name, 8);
       return bytes;
     }),
@@ -162,7 +164,7 @@ class Image {
     }
   }
 
-  put(tree: Tree): void {
+  putTree(tree: Tree): void {
     const tables = [true, false].map((isLittle) =>
       printPathTable(tree, this.#directories, isLittle),
     );
@@ -173,11 +175,11 @@ class Image {
     this.#directories.forEach((directory, extent) => {
       this.bytes.set(this.#directory(tree, directory), this.#sectorOf(tree, extent) * SECTOR_BYTES);
     });
-    this.#describe(tree, { sector: first, size: tables[0]?.length ?? 0 });
+    this.#putDescriptor(tree, { sector: first, size: tables[0]?.length ?? 0 });
   }
 
-  /** Source: ECMA-119 8.3. */
-  end(): void {
+  /** Writes the terminator of the volume descriptors. Source: ECMA-119 8.3. */
+  putTerminator(): void {
     this.bytes.set([255, ...ascii("CD001"), 1], (PATH_TABLES_SECTOR - 1) * SECTOR_BYTES);
   }
 
@@ -185,12 +187,12 @@ class Image {
     return DIRECTORIES_SECTOR + index * this.#directories.length + extent;
   }
 
-  #directory(tree: Tree, { path, above }: Directory): Uint8Array {
+  #directory(tree: Tree, { path, parentNumber }: Directory): Uint8Array {
     const ownIndex = this.#directories.findIndex((one) => one.path === path);
     const entry = (name: Uint8Array, extent: number): Entry => {
       return { name, sector: this.#sectorOf(tree, extent), size: SECTOR_BYTES, isDirectory: true };
     };
-    const below = this.#directories.flatMap((one, extent) =>
+    const subdirectories = this.#directories.flatMap((one, extent) =>
       one.path !== "" && parentPath(one.path) === path
         ? [entry(tree.encode(tree.directoryName(baseName(one.path))), extent)]
         : [],
@@ -200,21 +202,21 @@ class Image {
         ? [{ ...extent, name: tree.encode(tree.fileName(baseName(name))), isDirectory: false }]
         : [],
     );
-    const children = [...below, ...files].sort((one, other) =>
+    const children = [...subdirectories, ...files].sort((one, other) =>
       String(one.name) < String(other.name) ? -1 : 1,
     );
-    const own = [
+    const selfAndParent = [
       entry(Uint8Array.of(0), ownIndex),
-      entry(Uint8Array.of(1), Math.max(0, above - 1)),
+      entry(Uint8Array.of(1), Math.max(0, parentNumber - 1)),
     ];
-    return joinedBytes([...own, ...children].map(printRecord));
+    return joinedBytes([...selfAndParent, ...children].map(printRecord));
   }
 
-  /** Source: ECMA-119 8.4, 8.5. */
-  #describe(tree: Tree, table: Extent): void {
-    const { index, type, escape, encode } = tree;
-    const at = (PATH_TABLES_SECTOR - 3 + index) * SECTOR_BYTES;
-    const bytes = this.bytes.subarray(at, at + SECTOR_BYTES);
+  /** Writes the volume descriptor of a tree. Source: ECMA-119 8.4, 8.5. */
+  #putDescriptor(tree: Tree, table: Extent): void {
+    const { index, type, escapeSequence, encode } = tree;
+    const offset = (PATH_TABLES_SECTOR - 3 + index) * SECTOR_BYTES;
+    const bytes = this.bytes.subarray(offset, offset + SECTOR_BYTES);
     const view = new DataView(bytes.buffer, bytes.byteOffset, SECTOR_BYTES);
     const text = (from: number, to: number, value = ""): void => {
       bytes.set(encode(value.padEnd((to - from) >> index)), from);
@@ -222,11 +224,11 @@ class Image {
     bytes.set([type, ...ascii("CD001"), 1]);
     text(8, 40);
     text(40, 72, this.#label);
-    putBoth(view, 80, this.bytes.length / SECTOR_BYTES);
-    bytes.set(ascii(escape), 88);
-    for (const extent of [120, 124]) putBothShort(view, extent, 1);
-    putBothShort(view, 128, SECTOR_BYTES);
-    putBoth(view, 132, table.size);
+    putUint32(view, 80, this.bytes.length / SECTOR_BYTES);
+    bytes.set(ascii(escapeSequence), 88);
+    for (const extent of [120, 124]) putUint16(view, extent, 1);
+    putUint16(view, 128, SECTOR_BYTES);
+    putUint32(view, 132, table.size);
     view.setUint32(140, table.sector, true);
     view.setUint32(148, table.sector + 1);
     const root = { sector: this.#sectorOf(tree, 0), size: SECTOR_BYTES };
@@ -243,7 +245,7 @@ class Image {
  */
 export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
   const image = new Image(label, files);
-  for (const tree of TREES) image.put(tree);
-  image.end();
+  for (const tree of TREES) image.putTree(tree);
+  image.putTerminator();
   return image.bytes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hook may change in the domain, and why other changes are refused. ADR 0085.
+// Changes of the domain that hooks may make, and reasons why others are refused. See ADR 0085.
 import type { VmiSpec } from "@patchbay/api";
 import type { DomainChange } from "@patchbay/domain";
 import { nameOfAlias } from "../nics/names.ts";
@@ -7,7 +7,7 @@ import { ifacesOf } from "../nics/nics.ts";
 
 interface RefusedChange {
   readonly where: string;
-  /** No full sentence, because the place precedes it. */
+  /** Phrase that follows `where` in messages. */
   readonly message: string;
 }
 
@@ -28,10 +28,10 @@ const ALLOWED_PATHS: readonly string[] = [
   "qemu:capabilities",
 ];
 
-/** Exceptions: they use memory that the pod's limits do not include. */
+/** Elements that hooks may not change, because they use memory that the pod's limits do not include. */
 const EXCLUDED_PATHS: readonly string[] = ["features/tcg", "cpu/numa"];
 
-/** Devices that hooks may add. They need nothing beyond the pod. */
+/** Devices that hooks may add, because they need nothing outside the pod. */
 const ADDABLE_DEVICES: readonly string[] = [
   "audio",
   "channel",
@@ -55,27 +55,27 @@ const DEVICE_ADVICE: Readonly<Record<string, string>> = {
   emulator: "a hook cannot choose the program that runs the guest; remove it",
 };
 
-/** NIC types that hooks may add. Their backends are in the pod. Source: libvirt formatdomain "Network interfaces". */
+/** NIC types that hooks may add: their backends are in the pod. Source: libvirt formatdomain "Network interfaces". */
 const NIC_TYPES: readonly (string | undefined)[] = ["user", "ethernet"];
 
-/** These arguments change existing devices. Source: QEMU qemu-options.hx. */
+/** Arguments of QEMU that change existing devices. Source: QEMU qemu-options.hx. */
 const REFUSED_ARGUMENTS: readonly string[] = ["set", "global", "readconfig"];
 
 function isBelow(path: string, roots: readonly string[]): boolean {
   return roots.some((root) => path === root || path.startsWith(`${root}/`));
 }
 
-/** Required for QEMU-specific elements. Source: libvirt drvqemu. */
+/** XML namespace that QEMU-specific elements require. Source: libvirt drvqemu. */
 const QEMU_NAMESPACE = {
-  place: "@xmlns:qemu",
+  path: "@xmlns:qemu",
   uri: "http://libvirt.org/schemas/domain/qemu/1.0",
 } as const;
 
 function isNamespace(path: string, uri: string): boolean {
-  return path === QEMU_NAMESPACE.place && uri === QEMU_NAMESPACE.uri;
+  return path === QEMU_NAMESPACE.path && uri === QEMU_NAMESPACE.uri;
 }
 
-/** QEMU accepts arguments with one or two hyphens. */
+/** Returns the new QEMU arguments without the one or two hyphens that QEMU accepts. */
 function argumentsIn({ path, newValue: to, element }: DomainChange): readonly string[] {
   if (path[1] !== "qemu:commandline") return [];
   const below = element === undefined ? [] : [element, ...element.children];
@@ -96,7 +96,7 @@ function valueBelow(device: NewDevice, name: string, attribute: string): string 
   return device.children.find((child) => child.name === name)?.attributes.get(attribute);
 }
 
-/** A NIC that a hook creates for an interface must have that interface's MAC. */
+/** Returns why a new NIC is refused. A NIC for an interface of the VM must have the interface's MAC. */
 function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<string>) {
   const type = device.attributes.get("type");
   if (!NIC_TYPES.includes(type)) {
@@ -112,7 +112,7 @@ function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<st
     : `the interface ${name} has the MAC ${requestedMac}; give the NIC that one`;
 }
 
-/** PCI controllers are laid out by Patchbay and cannot be added. */
+/** Returns why a new device is refused. Only Patchbay adds PCI controllers. */
 function refuseNewDevice(
   device: NewDevice,
   spec: VmiSpec,
@@ -154,7 +154,7 @@ function refuseChange(
 ): string | undefined {
   const { kind, path } = change;
   if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
-  // Missing elements remain: hooks that parse the domain into their own types drop what those lack.
+  // Missing elements remain in the domain: hooks drop elements that they do not know when they parse it.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.newValue)) return undefined;
@@ -163,7 +163,7 @@ function refuseChange(
   return "a hook cannot change it; keep the original value, or change the VM";
 }
 
-/** Empty if the domain may be defined. `hookNics` names the interfaces whose NICs hooks create. */
+/** Returns the refused changes. `hookNics` names the interfaces whose NICs hooks create. */
 export function refusedChanges(
   changes: readonly DomainChange[],
   spec: VmiSpec,

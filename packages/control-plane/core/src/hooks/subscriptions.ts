@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which hooks are called at a hook point, in which version and order. Source: KubeVirt pkg/hooks info, manager.go.
+// Hooks that are called at a hook point, with their versions and order. Source: KubeVirt pkg/hooks info, manager.go.
 import type { HookInfo, HookPoint, HookVersion } from "../interfaces/node/hook-sidecars.ts";
 
 const VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
@@ -7,7 +7,7 @@ const VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
 /** Supported hook points. Source: KubeVirt pkg/hooks/info. */
 const HOOK_POINTS: readonly HookPoint[] = ["OnDefineDomain", "PreCloudInitIso", "Shutdown"];
 
-const NAME_MAX = 63;
+const REPORTED_TEXT_MAX = 63;
 
 export interface Subscriber {
   readonly container: string;
@@ -21,7 +21,7 @@ export interface Subscription {
 }
 
 export function buildHookName(container: string, info?: HookInfo): string {
-  const reported = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, NAME_MAX);
+  const reported = (info?.name ?? "").replaceAll(/[^\w.-]/g, "").slice(0, REPORTED_TEXT_MAX);
   return reported === "" ? container : `${reported} (${container})`;
 }
 
@@ -29,10 +29,11 @@ function findVersion({ versions }: HookInfo): HookVersion | undefined {
   return VERSIONS.find((version) => versions.includes(version));
 }
 
-/** Why a sidecar is never called. No full sentence. */
+/** Returns a phrase with the reason why the sidecar is never called; undefined if it is called. */
 export function subscriptionProblem({ versions, hookPoints }: HookInfo): string | undefined {
   if (findVersion({ name: "", versions, hookPoints }) === undefined) {
-    const reported = versions.length === 0 ? "none" : versions.join(", ").slice(0, NAME_MAX);
+    const reported =
+      versions.length === 0 ? "none" : versions.join(", ").slice(0, REPORTED_TEXT_MAX);
     return `it speaks no version of the protocol that is known (${reported}); use ${VERSIONS.join(" or ")}`;
   }
   const isCalled = hookPoints.some(({ name }) => HOOK_POINTS.some((point) => point === name));
@@ -48,7 +49,7 @@ function compareNames(left: string, right: string): number {
   return left < right ? -1 : 1;
 }
 
-/** Sorted by descending priority, then by name, then by container. */
+/** Returns the hooks to call, sorted by descending priority, then by name, then by container. */
 export function subscribersAt(
   point: HookPoint,
   subscribers: readonly Subscriber[],
@@ -58,8 +59,8 @@ export function subscribersAt(
       const priority = priorityAt(point, info);
       const version = findVersion(info);
       // v1alpha2 has no Shutdown. Source: KubeVirt pkg/hooks manager.go.
-      const isKnown = point !== "Shutdown" || version === "v1alpha3";
-      if (priority === undefined || version === undefined || !isKnown) return [];
+      const isSupported = point !== "Shutdown" || version === "v1alpha3";
+      if (priority === undefined || version === undefined || !isSupported) return [];
       return [
         { container, hook: buildHookName(container, info), version, priority, name: info.name },
       ];

@@ -23,41 +23,41 @@ interface UnmetRequirement {
   readonly fields: readonly string[];
   readonly message: string;
 }
-type Counted = "sockets" | "cores" | "threads";
+type TopologyCount = "sockets" | "cores" | "threads";
 
 const SPREAD_COUNTS = {
   SocketsCores: ["sockets", "cores"],
   CoresThreads: ["cores", "threads"],
   SocketsCoresThreads: ["sockets", "cores", "threads"],
-} as const satisfies Readonly<Record<string, readonly Counted[]>>;
+} as const satisfies Readonly<Record<string, readonly TopologyCount[]>>;
 
-/** The topology counts whose product is the number of vCPUs, and their name in messages. */
+/** Returns the topology counts whose product is the number of vCPUs, and their name in messages. */
 function findCounts(preference: PreferenceSpec): {
-  readonly counts: readonly Counted[];
-  readonly words: string;
+  readonly counts: readonly TopologyCount[];
+  readonly label: string;
 } {
-  const liked = findPreferredTopology(preference);
-  if (liked === "any")
-    return { counts: ["cores", "sockets", "threads"], words: "cores, sockets and threads" };
-  if (liked !== "spread") return { counts: [liked], words: liked };
+  const preferred = findPreferredTopology(preference);
+  if (preferred === "any")
+    return { counts: ["cores", "sockets", "threads"], label: "cores, sockets and threads" };
+  if (preferred !== "spread") return { counts: [preferred], label: preferred };
   const { across } = findSpread(preference);
-  return { counts: SPREAD_COUNTS[across], words: across };
+  return { counts: SPREAD_COUNTS[across], label: across };
 }
 
 function checkTemplateCpus(
-  least: number,
+  minVcpus: number,
   { domain }: VmiSpec,
   preference: PreferenceSpec,
 ): UnmetRequirement | undefined {
   const { cpu } = domain;
   if (cpu === undefined) {
-    const message = `no CPU resources provided by VirtualMachine, preference requires ${String(least)} vCPU`;
+    const message = `no CPU resources provided by VirtualMachine, preference requires ${String(minVcpus)} vCPU`;
     return { fields: [`${DOMAIN_PATH}.cpu`], message };
   }
-  const { counts, words: fieldNames } = findCounts(preference);
+  const { counts, label } = findCounts(preference);
   const vcpus = counts.reduce((product, count) => product * (cpu[count] ?? 0), 1);
-  if (vcpus >= least) return undefined;
-  const message = `insufficient CPU resources of ${String(vcpus)} vCPU provided by VirtualMachine, preference requires ${String(least)} vCPU provided as ${fieldNames}`;
+  if (vcpus >= minVcpus) return undefined;
+  const message = `insufficient CPU resources of ${String(vcpus)} vCPU provided by VirtualMachine, preference requires ${String(minVcpus)} vCPU provided as ${label}`;
   return { fields: counts.map((count) => `${DOMAIN_PATH}.cpu.${count}`), message };
 }
 
@@ -79,14 +79,14 @@ function checkMemory(
   { instancetype }: Parts,
   { domain }: VmiSpec,
 ): UnmetRequirement | undefined {
-  const has = instancetype?.memory.guest ?? domain.memory?.guest;
-  if (memory === undefined || has === undefined) return undefined;
-  if ((parseQuantity(has) ?? 0) >= (parseQuantity(memory.guest) ?? 0)) return undefined;
+  const memoryProvided = instancetype?.memory.guest ?? domain.memory?.guest;
+  if (memory === undefined || memoryProvided === undefined) return undefined;
+  if ((parseQuantity(memoryProvided) ?? 0) >= (parseQuantity(memory.guest) ?? 0)) return undefined;
   const [fields, by] =
     instancetype === undefined
       ? [[`${DOMAIN_PATH}.memory`], "VirtualMachine"]
       : [["spec.instancetype"], "instance type"];
-  const message = `insufficient Memory resources of ${String(has)} provided by ${by}, preference requires ${String(memory.guest)}`;
+  const message = `insufficient Memory resources of ${String(memoryProvided)} provided by ${by}, preference requires ${String(memory.guest)}`;
   return { fields, message };
 }
 
@@ -96,26 +96,27 @@ function checkArchitecture(
 ): UnmetRequirement | undefined {
   if (architecture === undefined) return undefined;
   const requested = spec.architecture;
-  const has = typeof requested === "string" && requested !== "" ? requested : DEFAULT_ARCHITECTURE;
-  if (has === architecture) return undefined;
-  const message = `preference requires architecture ${architecture} but ${has} is being requested`;
+  const architectureUsed =
+    typeof requested === "string" && requested !== "" ? requested : DEFAULT_ARCHITECTURE;
+  if (architectureUsed === architecture) return undefined;
+  const message = `preference requires architecture ${architecture} but ${architectureUsed} is being requested`;
   return { fields: ["spec.template.spec.architecture"], message };
 }
 
-/** Checks the preference's requirements. `spec` is the template's, not expanded except for the architecture. KubeVirt's messages. */
+/** Returns unmet requirements of the preference, with KubeVirt's messages. Only the architecture in `spec` is expanded. */
 export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[] {
   const requested = parts.preference?.requirements;
   if (requested === undefined) return [];
-  const faults = [
+  const unmet = [
     checkCpus(requested, parts, spec),
     checkMemory(requested, parts, spec),
     checkArchitecture(requested, spec),
   ];
-  return faults.flatMap((fault) =>
-    (fault?.fields ?? []).map((field) => ({
+  return unmet.flatMap((requirement) =>
+    (requirement?.fields ?? []).map((field) => ({
       reason: "FieldValueInvalid" as const,
       field,
-      message: `failure checking preference requirements: ${fault?.message ?? ""}`,
+      message: `failure checking preference requirements: ${requirement?.message ?? ""}`,
     })),
   );
 }
@@ -123,7 +124,7 @@ export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[]
 const SPEC_PATH = "spec.template.spec";
 
 export interface Expansion {
-  /** The VM without matchers. Where fields conflict, the VM's own values remain. */
+  /** The VM with the parts' values instead of matchers. Valid only if `causes` is empty. */
   readonly vm: VirtualMachine;
   readonly causes: readonly Cause[];
 }
@@ -153,7 +154,7 @@ function partAnnotations(vm: VirtualMachine): Readonly<Record<string, string>> {
   );
 }
 
-/** Adds the names of the VM's parts to the template, for the VMI. Source: KubeVirt pkg/instancetype/annotations. */
+/** Annotates the template with the names of the VM's parts. Source: KubeVirt pkg/instancetype/annotations. */
 export function withPartNames(expanded: VirtualMachine, vm: VirtualMachine): VirtualMachine {
   const { template } = expanded.spec;
   const annotations = { ...template.metadata?.annotations, ...partAnnotations(vm) };
@@ -163,11 +164,11 @@ export function withPartNames(expanded: VirtualMachine, vm: VirtualMachine): Vir
 
 type DataVolumes = VirtualMachine["spec"]["dataVolumeTemplates"];
 
-function withClass(part: unknown, storageClassName: string): unknown {
-  return typeof part === "object" && part !== null ? { storageClassName, ...part } : part;
+function withClass(claim: unknown, storageClassName: string): unknown {
+  return typeof claim === "object" && claim !== null ? { storageClassName, ...claim } : claim;
 }
 
-/** Sets the preferred storage class on DataVolumes that name none. Source: KubeVirt setPreferenceStorageClassName. */
+/** Sets the preferred storage class on DataVolumes without one. Source: KubeVirt setPreferenceStorageClassName. */
 function withStorageClass(
   templates: DataVolumes,
   preference: PreferenceSpec | undefined,
@@ -214,17 +215,17 @@ export function expandVm(vm: VirtualMachine, parts: Parts): Expansion {
   const causes = listCauses(template, parts);
   const sized =
     instancetype === undefined ? template : withInstancetype(template, instancetype, preference);
-  const suited = preference === undefined ? sized : withPreference(sized, preference);
+  const preferred = preference === undefined ? sized : withPreference(sized, preference);
   const dataVolumes = withStorageClass(dataVolumeTemplates, preference);
   const others = Object.entries(vm.spec).filter(([field]) => !isPart(field));
   return {
     vm: {
       ...vm,
       spec: {
-        // All fields except the matchers, which are optional.
+        // `others` lacks only the matchers, which are optional.
         ...(Object.fromEntries(others) as Partial<VirtualMachine["spec"]>),
         ...(dataVolumes === undefined ? {} : { dataVolumeTemplates: dataVolumes }),
-        template: suited,
+        template: preferred,
       },
     },
     causes,

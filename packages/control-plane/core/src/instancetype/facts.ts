@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about a VM's instancetype and preference for virt-controller, and its revision references. Source: KubeVirt
+// Facts for virt-controller about a VM's instancetype and preference, and their revisions. Source: KubeVirt
 // pkg/instancetype/revision/store.go.
 import type { VirtualMachine, MatcherRef, VmStatus } from "@patchbay/api";
 import type { ControllerRevision } from "@patchbay/api/kubernetes";
@@ -19,7 +19,7 @@ import { expandWith, type MissingPart, type ReadParts } from "./read-parts.ts";
 import { isEqual } from "@patchbay/base";
 import { buildRevision } from "./revision.ts";
 
-/** Fields of a VM's status. An undefined one is to be removed. */
+/** Changed fields of a VM's status. A field with the value undefined is removed. */
 type PartRefs = {
   readonly [K in "instancetypeRef" | "preferenceRef"]?: VmStatus[K] | undefined;
 };
@@ -35,7 +35,7 @@ function buildRef(vm: VirtualMachine, part: Part, revision: string): MatcherRef 
   return { name, kind: kind === "" ? findDefaultKind(part) : kind, controllerRevisionRef };
 }
 
-/** The reference for the status. Unchanged while the part is missing. */
+/** Returns the reference that the status must have; the current one while the part is missing. */
 function wantedRef(
   vm: VirtualMachine,
   part: Part,
@@ -65,12 +65,12 @@ export interface PartsFacts {
   readonly refs: RefsPlan | undefined;
 }
 
-/** Whether the VM has an instancetype or preference, or its status still refers to one. */
+/** Returns whether the VM has an instancetype or preference, or its status still refers to one. */
 export function usesParts(vm: VirtualMachine): boolean {
   return hasParts(vm) || PARTS.some((part) => findMatcherRef(vm, part) !== undefined);
 }
 
-/** Creates no revision while there are conflicts, so that a corrected instancetype is read again. */
+/** Collects the facts. Plans no revision while there are conflicts, so that a corrected instancetype is read again. */
 export function collectPartsFacts(vm: VirtualMachine, read: ReadParts): PartsFacts {
   const { missing } = read;
   const { vm: expanded, causes } = expandWith(vm, read);

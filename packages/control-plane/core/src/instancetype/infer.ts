@@ -16,7 +16,7 @@ import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
 import { findDefaultKind, findMatcher, PARTS, type Part } from "./parts.ts";
 
-/** Finds an object. Undefined also if the API server does not serve its kind. */
+/** Finds an object. Returns undefined even if the API server does not serve the kind. */
 export type FindObject = <T extends KubeObject>(
   type: ResourceType<T>,
   key: ObjectKey,
@@ -24,9 +24,9 @@ export type FindObject = <T extends KubeObject>(
 
 type Inference =
   | { readonly kind: "named"; readonly name: string; readonly objectKind: string }
-  /** The volume has no label. `inferFromVolumeFailurePolicy: Ignore` tolerates it. */
-  | { readonly kind: "silent"; readonly message: string }
-  /** The volume or its source does not exist. Rejected regardless of the policy. */
+  /** The volume has no label, or an unsupported type. `inferFromVolumeFailurePolicy: Ignore` tolerates this. */
+  | { readonly kind: "notInferable"; readonly message: string }
+  /** The volume or its source does not exist. The VM is rejected regardless of the policy. */
   | { readonly kind: "missing"; readonly message: string };
 
 const LABELS: Readonly<Record<Part, Readonly<{ name: string; kind: string }>>> = {
@@ -56,8 +56,8 @@ function textAt(value: unknown, ...path: readonly string[]): string | undefined 
   return typeof found === "string" && found !== "" ? found : undefined;
 }
 
-function unlabeled(message: string): Inference {
-  return { kind: "silent", message: `unable to ${message}` };
+function notInferable(message: string): Inference {
+  return { kind: "notInferable", message: `unable to ${message}` };
 }
 
 function fromLabels({ metadata }: KubeObject, part: Part): Inference {
@@ -65,7 +65,7 @@ function fromLabels({ metadata }: KubeObject, part: Part): Inference {
   const { labels = {} } = metadata;
   const found = labels[name];
   return found === undefined
-    ? unlabeled(`find required ${name} label on the volume`)
+    ? notInferable(`find required ${name} label on the volume`)
     : { kind: "named", name: found, objectKind: labels[kind] ?? "" };
 }
 
@@ -79,7 +79,7 @@ async function fromClaim({ part, namespace, find }: Search, name: string): Promi
   return claim === undefined ? notFound(PERSISTENT_VOLUME_CLAIMS, name) : fromLabels(claim, part);
 }
 
-/** A source claim, in the namespace that the source names or else in the search's. */
+/** Reads the labels of a source's claim. The namespace defaults to the search's. */
 function fromSourceClaim(search: Search, source: unknown): Promise<Inference> {
   const namespace = textAt(source, "namespace") ?? search.namespace;
   return fromClaim({ ...search, namespace }, textAt(source, "name") ?? "");
@@ -88,7 +88,7 @@ function fromSourceClaim(search: Search, source: unknown): Promise<Inference> {
 async function fromDataSource(search: Search, ref: unknown): Promise<Inference> {
   const kind = textAt(ref, "kind") ?? "";
   if (kind !== DATA_SOURCES.kind)
-    return unlabeled(`infer defaults from DataVolumeSourceRef as Kind ${kind} is not supported`);
+    return notInferable(`infer defaults from DataVolumeSourceRef as Kind ${kind} is not supported`);
   const namespace = textAt(ref, "namespace") ?? search.namespace;
   const name = textAt(ref, "name") ?? "";
   const source = await search.find(DATA_SOURCES, { namespace, name });
@@ -98,7 +98,7 @@ async function fromDataSource(search: Search, ref: unknown): Promise<Inference> 
   const claim = valueAt(source, "spec", "source", "pvc");
   return isJsonObject(claim)
     ? fromSourceClaim({ ...search, namespace }, claim)
-    : unlabeled("infer defaults from DataSource that doesn't provide DataVolumeSourcePVC");
+    : notInferable("infer defaults from DataSource that doesn't provide DataVolumeSourcePVC");
 }
 
 function fromDataVolumeSpec(search: Search, spec: unknown): Promise<Inference> {
@@ -107,7 +107,7 @@ function fromDataVolumeSpec(search: Search, spec: unknown): Promise<Inference> {
   const ref = valueAt(spec, "sourceRef");
   if (isJsonObject(ref)) return fromDataSource(search, ref);
   const message = "infer defaults from DataVolumeSpec as DataVolumeSource is not supported";
-  return Promise.resolve(unlabeled(message));
+  return Promise.resolve(notInferable(message));
 }
 
 async function fromDataVolume(
@@ -115,8 +115,8 @@ async function fromDataVolume(
   { spec }: VirtualMachine,
   name: string,
 ): Promise<Inference> {
-  const given: unknown = spec.dataVolumeTemplates;
-  const templates: readonly unknown[] = Array.isArray(given) ? given : [];
+  const declared: unknown = spec.dataVolumeTemplates;
+  const templates: readonly unknown[] = Array.isArray(declared) ? declared : [];
   const template = templates.find((one) => textAt(one, "metadata", "name") === name);
   if (template !== undefined) return fromDataVolumeSpec(search, valueAt(template, "spec"));
   const { namespace, find, part } = search;
@@ -148,7 +148,7 @@ async function inferPart(
   if (claim !== undefined) return fromClaim(search, claim);
   const dataVolume = textAt(volume, "dataVolume", "name");
   if (dataVolume !== undefined) return fromDataVolume(search, vm, dataVolume);
-  return unlabeled(`infer defaults from volume ${name} as type is not supported`);
+  return notInferable(`infer defaults from volume ${name} as type is not supported`);
 }
 
 export type InferredVm =
@@ -164,7 +164,7 @@ function withPart(vm: VirtualMachine, part: Part, matcher: Matcher | undefined):
   };
 }
 
-/** An inferred instancetype sets the memory, so the template's is removed as in KubeVirt. */
+/** Removes the template's memory, because the inferred instancetype sets it. Source: KubeVirt. */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
   const domain = omitUndefined({ ...template.spec.domain, memory: undefined });
@@ -182,12 +182,12 @@ function withInference(vm: VirtualMachine, part: Part, inference: Inference): In
     const named = withPart(vm, part, { name, kind });
     return { kind: "vm", vm: isLenient && part === "instancetype" ? withoutMemory(named) : named };
   }
-  return inference.kind === "silent" && isLenient
+  return inference.kind === "notInferable" && isLenient
     ? { kind: "vm", vm: withPart(vm, part, undefined) }
     : { kind: "refused", message: inference.message };
 }
 
-/** Infers the names in the VM's matchers. The VM must have a namespace; it need not be validated. */
+/** Infers the names in the VM's matchers. The VM must have a namespace, but need not be valid. */
 export async function inferParts(vm: VirtualMachine, find: FindObject): Promise<InferredVm> {
   let inferred: InferredVm = { kind: "vm", vm };
   for (const part of PARTS) {

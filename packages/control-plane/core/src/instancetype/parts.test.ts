@@ -82,7 +82,7 @@ describe("reads the fields of a part", () => {
     {
       name: "nowhere, of a kind that is none",
       vm: vmOf({ name: "small", kind: "Pod" }),
-      want: { kind: "nowhere", message: "got unexpected kind in InstancetypeMatcher: Pod" },
+      want: { kind: "unknownKind", message: "got unexpected kind in InstancetypeMatcher: Pod" },
     },
   ])("$name", ({ vm, want }) => {
     expect(locatePart(vm, "instancetype")).toMatchObject(want);

@@ -49,7 +49,7 @@ export function hasParts(vm: VirtualMachine): boolean {
   return PARTS.some((part) => findMatcher(vm, part) !== undefined);
 }
 
-/** The resource type for a matcher's kind: singular or plural, in any case. Defaults to the cluster-scoped type. */
+/** Finds the type for a matcher's kind: singular or plural, in any case. Defaults to the cluster-scoped type. */
 export function findPartType(part: Part, kind: string | undefined): PartType | undefined {
   const types = TYPES[part];
   if (kind === undefined || kind === "") return types[0];
@@ -59,7 +59,7 @@ export function findPartType(part: Part, kind: string | undefined): PartType | u
   );
 }
 
-/** The kind to write into a matcher without one. Source: KubeVirt ClusterSingularResourceName. */
+/** Returns the kind for a matcher without one. Source: KubeVirt ClusterSingularResourceName. */
 export function findDefaultKind(part: Part): string {
   return (TYPES[part][0]?.kind ?? "").toLowerCase();
 }
@@ -67,7 +67,7 @@ export function findDefaultKind(part: Part): string {
 export type PartLocation =
   | { readonly kind: "revision"; readonly name: string }
   | { readonly kind: "object"; readonly type: PartType; readonly name: string }
-  | { readonly kind: "nowhere"; readonly message: string };
+  | { readonly kind: "unknownKind"; readonly message: string };
 
 function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
   return (
@@ -75,7 +75,7 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
   );
 }
 
-/** The revision in use, or undefined before the first use. As in KubeVirt, the matcher's `revisionName` takes precedence. */
+/** Returns the revision in use; undefined before the first use. As in KubeVirt, the matcher's `revisionName` wins. */
 export function findUsedRevision(vm: VirtualMachine, part: Part): string | undefined {
   const matcher = findMatcher(vm, part);
   if (matcher === undefined) return undefined;
@@ -95,7 +95,7 @@ export function locatePart(vm: VirtualMachine, part: Part): PartLocation | undef
   if (type !== undefined) return { kind: "object", type, name: matcher.name ?? "" };
   const fieldName = part === "instancetype" ? "InstancetypeMatcher" : "PreferenceMatcher";
   const message = `got unexpected kind in ${fieldName}: ${matcher.kind ?? ""}`;
-  return { kind: "nowhere", message };
+  return { kind: "unknownKind", message };
 }
 
 export function notFoundCause(part: Part, message: string): Cause {
@@ -116,8 +116,8 @@ function nameCauses(matcher: Matcher, part: Part): readonly Cause[] {
 
 function inferenceCauses(matcher: Matcher, part: Part): readonly Cause[] {
   if ((matcher.inferFromVolume ?? "") === "") return [];
-  const beside = (["name", "kind"] as const).filter((field) => (matcher[field] ?? "") !== "");
-  return beside.map((name): Cause => {
+  const forbidden = (["name", "kind"] as const).filter((field) => (matcher[field] ?? "") !== "");
+  return forbidden.map((name): Cause => {
     const fieldName = name === "name" ? "Name" : "Kind";
     const message = `${fieldName} should not be provided when InferFromVolume is used within the ${part} matcher`;
     return { reason: "FieldValueNotFound", field: `spec.${part}.${name}`, message };

@@ -22,6 +22,7 @@ import {
 } from "./parts.ts";
 import { readRevisionSpec } from "./revision.ts";
 
+/** A part that was read from its object, because no revision preserves it yet. */
 export interface LivePart {
   readonly part: Part;
   readonly type: PartType;
@@ -72,13 +73,13 @@ async function readObject(
   return { spec: object.spec, live: { part, type, object } };
 }
 
-function readPlace(
+function readAtLocation(
   { metadata }: VirtualMachine,
-  { part, place: location }: { readonly part: Part; readonly place: PartLocation },
+  { part, location }: { readonly part: Part; readonly location: PartLocation },
   find: Find,
 ): Promise<Found | string> {
   switch (location.kind) {
-    case "nowhere":
+    case "unknownKind":
       return Promise.resolve(location.message);
     case "revision":
       return readRevision(metadata, { part, name: location.name }, find);
@@ -91,7 +92,7 @@ export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadPar
   const read = await Promise.all(
     PARTS.map(async (part) => {
       const location = locatePart(vm, part);
-      const found = location && (await readPlace(vm, { part, place: location }, find));
+      const found = location && (await readAtLocation(vm, { part, location }, find));
       return { part, found };
     }),
   );

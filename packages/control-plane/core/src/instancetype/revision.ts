@@ -15,7 +15,7 @@ import { sha256Hex } from "../nics/sha256.ts";
 import { toLabelValue } from "../vm/spec/guest-names.ts";
 import type { Part, PartObject, PartType } from "./parts.ts";
 
-/** Source: Kubernetes object names. */
+/** Maximum length of an object's name. Source: Kubernetes, "Object Names and IDs". */
 const NAME_MAX = 253;
 const HASH_DIGITS = 8;
 
@@ -76,7 +76,7 @@ export function buildRevision(
       ],
     },
     data: { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec: object.spec },
-    // The field is required, but nothing compares revisions.
+    // The API requires this number, but nothing compares revisions.
     revision: 0,
   };
 }
@@ -90,6 +90,6 @@ export function readRevisionSpec(
   const { spec } = data;
   if (!isOfPart || !isJsonObject(spec)) return undefined;
   // The API server validated the object that this revision copies.
-  const judged: unknown = spec;
-  return judged as InstancetypeSpec | PreferenceSpec;
+  const validated: unknown = spec;
+  return validated as InstancetypeSpec | PreferenceSpec;
 }

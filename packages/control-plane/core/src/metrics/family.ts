@@ -5,7 +5,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** Source: Prometheus exposition formats. */
+/** A metric with its samples. Source: Prometheus exposition formats. */
 export interface MetricFamily {
   readonly name: string;
   readonly help: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interfaces that are being plugged, swapped or unplugged, and their reported reasons.
+// Metrics of interfaces that are being plugged, swapped or unplugged, and of their reported reasons.
 import {
   IFACE_PHASES,
   isAbsent,
@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** Whether a new attachment replaces the one behind the device, so the interface changes its network. */
+/** Returns whether a new attachment replaces the current one, so that the interface changes its network. */
 function isSwap(reported: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
@@ -62,7 +62,7 @@ function newReason(before: Hotplug, after: Hotplug): readonly string[] {
   return before?.reason !== after.reason || isMore ? [after.reason] : [];
 }
 
-/** Returns the reasons that are new in `after`, or that have more attempts. */
+/** Returns the reasons that are new in `after`, or whose attempts have increased. */
 export function newReasons(
   before: VirtualMachineInstance | undefined,
   after: VirtualMachineInstance,
@@ -87,15 +87,15 @@ export function findEndedPhases(
   after: VirtualMachineInstance,
 ): readonly EndedPhase[] {
   const { interfaces: reported = [] } = after.status ?? {};
-  return (before.status?.interfaces ?? []).flatMap(({ name = "", hotplug: was }) => {
-    if (was?.since === undefined || was.phase === "Ready") return [];
-    const is = findByName(reported, name)?.hotplug;
-    if (is?.phase === was.phase) return [];
-    return [{ type: was.type, phase: was.phase, since: was.since, until: is?.since }];
+  return (before.status?.interfaces ?? []).flatMap(({ name = "", hotplug: oldHotplug }) => {
+    if (oldHotplug?.since === undefined || oldHotplug.phase === "Ready") return [];
+    const { type, phase, since } = oldHotplug;
+    const newHotplug = findByName(reported, name)?.hotplug;
+    return newHotplug?.phase === phase ? [] : [{ type, phase, since, until: newHotplug?.since }];
   });
 }
 
-/** Counts interfaces by phase and reason. Each phase has a sample without a reason, even at 0. */
+/** Counts interfaces by phase and reason. Each phase has a sample without a reason, even if the value is 0. */
 export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
   const reported = vmis.flatMap(({ status }) =>
     (status?.interfaces ?? []).flatMap(({ hotplug }) => (hotplug === undefined ? [] : [hotplug])),
@@ -114,7 +114,7 @@ export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): Metri
   };
 }
 
-/** `seconds` is 0 if no interface is pending. */
+/** Builds the metric of the oldest pending interface. `seconds` is its age, or 0 if none is pending. */
 export function oldestPendingFamily(seconds: number): MetricFamily {
   return {
     name: "patchbay_oldest_pending_iface_seconds",

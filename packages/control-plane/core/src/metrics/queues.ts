@@ -2,7 +2,7 @@
 // Work queue metrics with the names of KubeVirt and client-go.
 import type { MetricFamily } from "./family.ts";
 
-/** State of one work queue. Source: client-go util/workqueue/metrics.go */
+/** State of one work queue. Source: client-go util/workqueue/metrics.go. */
 export interface QueueStats {
   readonly depth: number;
   readonly adds: number;
@@ -12,43 +12,43 @@ export interface QueueStats {
 }
 
 const FAMILIES: readonly (Omit<MetricFamily, "samples"> & {
-  readonly figure: keyof QueueStats;
+  readonly stat: keyof QueueStats;
 })[] = [
   {
     name: "kubevirt_workqueue_depth",
-    figure: "depth",
+    stat: "depth",
     type: "gauge",
     help: "Keys that wait for the loop.",
   },
   {
     name: "kubevirt_workqueue_adds_total",
-    figure: "adds",
+    stat: "adds",
     type: "counter",
     help: "Keys that were queued for the loop.",
   },
   {
     name: "kubevirt_workqueue_retries_total",
-    figure: "retries",
+    stat: "retries",
     type: "counter",
     help: "Keys that failed and are tried again.",
   },
   {
     name: "kubevirt_workqueue_unfinished_work_seconds",
     type: "gauge",
-    figure: "unfinishedSeconds",
+    stat: "unfinishedSeconds",
     help: "Age of all passes that run, together.",
   },
   {
     name: "kubevirt_workqueue_longest_running_processor_seconds",
     type: "gauge",
-    figure: "longestRunningSeconds",
+    stat: "longestRunningSeconds",
     help: "Age of the oldest pass that runs.",
   },
 ];
 
 export function queueFamilies(queues: ReadonlyMap<string, QueueStats>): readonly MetricFamily[] {
-  return FAMILIES.map(({ figure, ...family }) => ({
+  return FAMILIES.map(({ stat, ...family }) => ({
     ...family,
-    samples: [...queues].map(([name, figures]) => ({ labels: { name }, value: figures[figure] })),
+    samples: [...queues].map(([name, stats]) => ({ labels: { name }, value: stats[stat] })),
   }));
 }

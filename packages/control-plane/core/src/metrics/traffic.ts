@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic of VM NICs with KubeVirt's names. Source: KubeVirt metrics/virt-handler/domainstats network_metrics.go.
+// Traffic metrics of VM NICs, with KubeVirt's names. Source: KubeVirt metrics/virt-handler/domainstats network_metrics.go.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily, Sample } from "./family.ts";
 
@@ -20,6 +20,7 @@ export interface LinkCounts {
 
 export interface VmTraffic {
   readonly vmi: VirtualMachineInstance;
+  /** Names of taps, by name of the NIC. */
   readonly taps: ReadonlyMap<string, string>;
   readonly links: readonly LinkCounts[];
 }
@@ -31,7 +32,7 @@ export interface NicCounts {
   readonly sent: DirectionCounts;
 }
 
-/** Omits NICs whose tap does not exist. Keeps the order of the taps. */
+/** Returns the counters of each NIC, in the order of the taps. Omits NICs whose tap does not exist. */
 export function nicCounts({ taps, links }: Omit<VmTraffic, "vmi">): readonly NicCounts[] {
   return [...taps].flatMap(([name, tap]) => {
     const link = links.find((candidate) => candidate.name === tap);
@@ -78,7 +79,7 @@ function buildFamily(
   };
 }
 
-/** KubeVirt has deprecated this metric, but dashboards use it. */
+/** Builds a metric that KubeVirt has deprecated, but that dashboards use. */
 function deprecatedFamily(nics: readonly NicTraffic[]): MetricFamily {
   const sample = (nic: NicTraffic, type: "rx" | "tx", value: number): Sample => ({
     labels: { ...nic.labels, type },

@@ -19,7 +19,7 @@ import type { JobStats } from "../interfaces/hypervisor.ts";
 type Labels = Readonly<Record<string, string | undefined>>;
 type Migration = VirtualMachineInstanceMigration;
 
-/** Omits empty labels as KubeVirt does; Prometheus treats both alike. */
+/** Builds a sample. Omits empty labels like KubeVirt; Prometheus treats empty and missing labels alike. */
 function toSample(labels: Labels, value: number): Sample {
   const present = Object.entries(labels).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== "",
@@ -35,7 +35,7 @@ function placeLabels({ metadata, status }: VirtualMachineInstance): Labels {
   return { node: status?.nodeName, namespace: metadata.namespace, name: metadata.name };
 }
 
-/** Whether a drain can evict the guest. A guest that must be migrated but cannot be blocks the drain. */
+/** Returns whether a drain can evict the guest. A guest that must migrate, but cannot, blocks the drain. */
 function isEvictable(vmi: VirtualMachineInstance, clusterStrategy: EvictionStrategy): boolean {
   return findEvictionStrategy(vmi, clusterStrategy) !== "LiveMigrate" || isMigratable(vmi);
 }
@@ -91,7 +91,7 @@ export function vmiAddressFamily(vmis: readonly VirtualMachineInstance[]): Metri
   return gauge("kubevirt_vmi_status_addresses", help, vmis.flatMap(addressSamples));
 }
 
-/** Phases by metric. Source: KubeVirt reportMigrationStats. */
+/** Migration phases by the phase in a metric's name. Source: KubeVirt reportMigrationStats. */
 const PHASES_BY_METRIC: Readonly<Record<string, readonly (string | undefined)[]>> = {
   pending: ["Pending"],
   scheduling: ["Scheduling"],
@@ -134,12 +134,12 @@ function timeFamily(
 ): MetricFamily {
   const samples = vmis.flatMap((vmi) => {
     const { migrationState: state } = vmi.status ?? {};
-    const at = toSeconds(which === "start" ? state?.startTimestamp : state?.endTimestamp);
-    if (state === undefined || at === undefined) return [];
+    const seconds = toSeconds(which === "start" ? state?.startTimestamp : state?.endTimestamp);
+    if (state === undefined || seconds === undefined) return [];
     const migration = migrations.find(({ metadata }) => metadata.uid === state.migrationUid);
     const labels = { ...placeLabels(vmi), migration_name: migration?.metadata.name };
     return [
-      toSample(which === "start" ? labels : { ...labels, status: migrationResult(state) }, at),
+      toSample(which === "start" ? labels : { ...labels, status: migrationResult(state) }, seconds),
     ];
   });
   const help = `When the last migration of a VMI ${which}ed, in seconds since 1970.`;
@@ -222,12 +222,12 @@ const MIGRATION_PREFIX = "kubevirt_vmi_migration_";
 
 type ReadJob = (job: JobStats) => number | undefined;
 
-/** KubeVirt 1.9 exports it as a counter. */
+/** Suffix of a metric that KubeVirt 1.9 exports as a counter. */
 const TOTAL_BYTES = "data_bytes_total";
 
 const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>> = {
   [TOTAL_BYTES]: ["All that is to be moved, in bytes.", ({ totalBytes }) => totalBytes],
-  // KubeVirt's name before 1.9, which its recording rules still offer.
+  // The metric's name before KubeVirt 1.9, which KubeVirt's recording rules still provide.
   data_total_bytes: [
     "Deprecated: kubevirt_vmi_migration_data_bytes_total.",
     ({ totalBytes }) => totalBytes,
@@ -243,20 +243,20 @@ const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: 
       pages === undefined || pageBytes === undefined ? undefined : pages * pageBytes,
   ],
   memory_transfer_rate_bytes: [
-    "How fast its memory is moved, in bytes per second.",
+    "How fast the guest's memory is moved, in bytes per second.",
     ({ memoryBytesPerSecond }) => memoryBytesPerSecond,
   ],
 };
 
 export function outgoingMigrationFamilies(
-  moves: readonly OutgoingMigration[],
+  migrations: readonly OutgoingMigration[],
   node: string,
 ): readonly MetricFamily[] {
   return Object.entries(MIGRATION_FAMILIES).map(([suffix, [help, read]]) => ({
     name: `${MIGRATION_PREFIX}${suffix}`,
     help,
     type: suffix === TOTAL_BYTES ? "counter" : "gauge",
-    samples: moves.flatMap(({ vmi, job }): readonly Sample[] => {
+    samples: migrations.flatMap(({ vmi, job }): readonly Sample[] => {
       const { namespace = "", name } = vmi.metadata;
       const value = read(job);
       return value === undefined ? [] : [{ labels: { node, namespace, name }, value }];

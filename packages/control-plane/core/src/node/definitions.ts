@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NetworkAttachmentDefinitions require of nodes: devices that a pod requests, and networks that a node cannot provide.
+// Devices that pods request for NetworkAttachmentDefinitions, and networks that a node cannot provide.
 import { names, type NetworkAttachmentDefinition } from "@patchbay/api";
 import type { NetworkSelection } from "@patchbay/api/annotations";
 
-/** By NAMESPACE/NAME. */
+/** NetworkAttachmentDefinitions by NAMESPACE/NAME. */
 export type Definitions = ReadonlyMap<string, NetworkAttachmentDefinition>;
 
 export interface UnavailableNetwork {
@@ -14,10 +14,10 @@ export interface UnavailableNetwork {
 /** Networks that a node cannot provide, by NAMESPACE/NAME. */
 export type UnavailableNetworks = ReadonlyMap<string, UnavailableNetwork>;
 
-/** An extended resource. Source: Kubernetes, "Extended resources": a domain outside kubernetes.io, and a name. */
+/** An extended resource: a domain outside kubernetes.io, and a name. Source: Kubernetes, "Extended resources". */
 const EXTENDED_RESOURCE =
   /^(?!(?:[a-z0-9.-]*\.)?kubernetes\.io\/)[a-z0-9][a-z0-9.-]{0,252}\/[A-Za-z0-9][\w.-]{0,62}$/;
-/** Problems of one node, which another node may not have. All others are the definition's own. */
+/** Reasons of problems that concern one node. Other reasons concern the definition, so they apply to all nodes. */
 const NODE_PROBLEMS: readonly string[] = ["PluginMissing", "NodeLinkUnfit", "VlanUnsupported"];
 const NAMED_NODES_MAX = 5;
 
@@ -48,9 +48,9 @@ export function isExtendedResource(name: string): boolean {
 }
 
 /**
- * Counts the devices that a pod's networks need, by resource. A resource that no node in `offered` has is left out: a pod
- * that requests it would stay Pending, while CNI can attach the network without a device. `offered` is unset while nodes
- * are unknown. Source: KubeVirt, network resources of a VMI.
+ * Counts the devices that a pod's networks need, by resource. Omits resources that no node offers: a pod that requests
+ * one would stay Pending, while CNI can attach the network without a device. `offered` has the resources of all nodes,
+ * and is unset while nodes are unknown. Source: KubeVirt, network resources of a VMI.
  */
 export function networkResources(
   elements: readonly NetworkSelection[],
@@ -68,7 +68,7 @@ export function networkResources(
   return counts;
 }
 
-/** Text that names the nodes without the problem. `nodes` are the reachable ones. */
+/** Describes which of the reachable `nodes` have not reported the problem. */
 function describeOtherNodes(reported: readonly string[], nodes: readonly string[]): string {
   const others = nodes.filter((node) => !reported.includes(node));
   if (others.length === 0) return "no other node is known to have it";
@@ -78,15 +78,15 @@ function describeOtherNodes(reported: readonly string[], nodes: readonly string[
 }
 
 /**
- * Returns the networks that the node has reported it cannot provide for its own reasons. Reports about an older generation
- * are ignored. `nodes` are the reachable ones, sorted.
+ * Returns the networks that the node cannot provide because of a problem that it has reported. Ignores reports about an
+ * older generation. `nodes` are the reachable nodes, sorted.
  */
 export function findUnavailableNetworks(
   node: string,
   definitions: Definitions,
   nodes: readonly string[],
 ): UnavailableNetworks {
-  const absences = new Map<string, UnavailableNetwork>();
+  const unavailable = new Map<string, UnavailableNetwork>();
   for (const [network, { metadata, status }] of definitions) {
     const problems = (status?.problems ?? []).filter(
       ({ generation, reason }) =>
@@ -96,7 +96,7 @@ export function findUnavailableNetworks(
     if (own === undefined || !NODE_PROBLEMS.includes(own.reason)) continue;
     const reported = problems.map((problem) => problem.node);
     const message = `node ${node} cannot make interfaces of network ${network}: ${own.message}; ${describeOtherNodes(reported, nodes)}`;
-    absences.set(network, { reason: "NetworkNotOnNode", message });
+    unavailable.set(network, { reason: "NetworkNotOnNode", message });
   }
-  return absences;
+  return unavailable;
 }

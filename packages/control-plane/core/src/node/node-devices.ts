@@ -10,7 +10,7 @@ interface Offered {
 interface NodeDevice extends Offered {
   readonly kind: "device";
   readonly path: string;
-  /** Of `r`, `w`, `m`. */
+  /** Letters `r`, `w` and `m`, for read, write and mknod. */
   readonly permissions: string;
 }
 
@@ -21,7 +21,7 @@ interface NodeSockets extends Offered {
 
 export type NodeOffer = NodeDevice | NodeSockets;
 
-/** More than a node's VMs, so that no VM waits for a device. Source: KubeVirt virtualMachineInstancesPerNode. */
+/** Above the number of VMs on a node, so that no VM waits. Source: KubeVirt virtualMachineInstancesPerNode. */
 const DEVICE_COUNT = 1000;
 
 const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;
@@ -45,8 +45,8 @@ const ALL_SOCKETS: NodeSockets = {
 };
 
 /**
- * Omits KVM under emulation, so that the scheduler does not prefer nodes that offer it. Offers all sockets only if an
- * administrator allows it, because they carry the traffic of all vhost-user NICs.
+ * Returns the node's offers. Omits KVM under emulation, so that the scheduler does not prefer nodes that offer it.
+ * Offers all sockets only if an administrator allows it, because they carry the traffic of all vhost-user NICs.
  */
 export function planNodeOffers(kubevirt: KubeVirt | undefined): readonly NodeOffer[] {
   return [

@@ -5,7 +5,7 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 import type { KubeNode } from "@patchbay/api/kubernetes";
 import { isExtendedResource } from "./definitions.ts";
 
-/** Set while a node's Ready condition is Unknown. Source: Kubernetes well-known taints. */
+/** Taint of a node whose Ready condition is Unknown. Source: Kubernetes well-known taints. */
 const UNREACHABLE_TAINT = "node.kubernetes.io/unreachable";
 const READY = "Ready";
 
@@ -36,7 +36,7 @@ function trimStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]>
   };
 }
 
-/** Trims a node to the fields that core reads; the others change with each heartbeat. */
+/** Trims a node to the fields that core reads; other fields change with each heartbeat. */
 export function trimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE_TAINT);
   return {
@@ -57,7 +57,7 @@ export function offeredResources(nodes: readonly KubeNode[]): ReadonlySet<string
   return new Set(all.filter(isExtendedResource));
 }
 
-/** Whether the node has stopped responding. A node that reports itself as not ready still responds. */
+/** Returns whether the node has stopped responding. A node that reports itself as not ready still responds. */
 export function isNodeUnresponsive(node: KubeNode | undefined): boolean {
   const ready = node?.status?.conditions?.find(({ type }) => type === READY);
   const isTainted = node?.spec?.taints?.some(({ key }) => key === UNREACHABLE_TAINT) === true;
@@ -68,7 +68,7 @@ export function isSchedulable(node: KubeNode | undefined): boolean {
   return node !== undefined && node.spec?.unschedulable !== true;
 }
 
-/** Undefined if the node responds or does not exist; Kubernetes deletes the pods of a deleted node. */
+/** Returns undefined if the node responds or does not exist; Kubernetes deletes the pods of a deleted node. */
 export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
   if (node === undefined || !isNodeUnresponsive(node)) return undefined;
   const { name } = node.metadata;
@@ -76,7 +76,7 @@ export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
   return { reason: "NodeUnresponsive", message };
 }
 
-/** Whether the guest runs, or ran before its node became unreachable. The phase `Unknown` does not show it. */
+/** Returns whether the guest runs, or ran at some time before its phase became `Unknown`. */
 export function hasRun({ status }: VirtualMachineInstance): boolean {
   if (status?.phase !== "Unknown") return status?.phase === "Running";
   return status.phaseTransitionTimestamps?.some(({ phase }) => phase === "Running") === true;

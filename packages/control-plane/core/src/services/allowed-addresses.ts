@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of a network that a Service may publish. Authors of definitions and annotations may not extend them: a user
+// Addresses of a network that a Service may publish. Tenants cannot extend them by definitions or annotations: a user
 // who may not write EndpointSlices must not reach other addresses through a Service (CVE-2021-25740).
 import { POLICY_FIELDS, type KubeVirt, type NetworkAttachmentDefinition } from "@patchbay/api";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
@@ -27,13 +27,13 @@ const FORBIDDEN_PREFIXES = [
   "ff00::/8",
 ].flatMap((text) => parseIp(text) ?? []);
 
-/** Namespaces whose network definitions come from an administrator. */
+/** Returns the namespaces whose network definitions come from an administrator. */
 export function readTrustedNamespaces(kubevirt: KubeVirt | undefined): readonly string[] {
   const { tenantPolicy } = kubevirt?.spec?.configuration?.network ?? {};
   return tenantPolicy?.trustedNamespaces ?? POLICY_FIELDS.trustedNamespaces.fallback;
 }
 
-/** `network` is NAMESPACE/NAME. */
+/** Returns the subnets whose addresses Services may publish, or a refusal. `network` is NAMESPACE/NAME. */
 export function findAllowedAddresses(
   network: string,
   definition: NetworkAttachmentDefinition | undefined,
@@ -79,7 +79,7 @@ const IPAM_MEMBERS: readonly string[] = ["subnet", "range", "address"];
 /** Member of a plugin without `ipam`: comma-separated subnets. Source: ovn-kubernetes multi-homing. */
 const SUBNETS_MEMBER = "subnets";
 
-/** Iterative rather than recursive, because the definition's author chooses the depth. */
+/** Lists the subnets in `ipam`. Uses no recursion, because the definition's author chooses the depth. */
 function listIpamTexts(ipam: JsonObject): readonly string[] {
   const found: string[] = [];
   const pending: unknown[] = [ipam];
@@ -109,7 +109,7 @@ function parsePrefix(text: string): IpPrefix | undefined {
   return parseIp(text.slice(text.lastIndexOf("-") + 1).trim());
 }
 
-/** Empty if an external server assigns the addresses. */
+/** Lists the subnets of a network; none if an external server assigns the addresses. */
 export function listPrefixes({ spec }: NetworkAttachmentDefinition): readonly IpPrefix[] {
   const config = parseJson(spec?.config);
   if (!isJsonObject(config)) return [];

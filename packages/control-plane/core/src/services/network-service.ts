@@ -39,7 +39,7 @@ interface NetworkServicePlan {
   readonly refusal?: string;
 }
 
-/** Digits of the Service's UID in slice names, so that a re-created Service gets new names. */
+/** Digits of the UID's hash in slice names, so that a re-created Service gets new names. */
 const UID_DIGITS = 10;
 /** Source: Kubernetes validation of an endpoint's hostname (RFC 1123 label). */
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -60,7 +60,7 @@ function isOver({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
-/** Whether traffic to the pod's NIC reaches the guest's NIC. */
+/** Returns whether traffic to the pod's NIC reaches the guest's NIC. */
 function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): boolean {
   const iface = findByName(status?.interfaces, attachment.name);
   if (iface === undefined || iface.linkState === "down") return false;
@@ -68,7 +68,7 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
 }
 
-/** CNI's addresses that the guest still reports. While the guest reports nothing, all of CNI's addresses count. */
+/** Returns CNI's addresses that the guest also reports; all of CNI's addresses while the guest reports none. */
 function confirmedAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,
@@ -81,7 +81,7 @@ function confirmedAddresses(
   });
 }
 
-/** Undefined if the interface has no port of that name. */
+/** Returns the port's number; undefined if the interface has no port with that name. */
 function resolveTargetPort(
   { port, protocol = "TCP", targetPort = port }: ServicePort,
   vmi: VirtualMachineInstance,
@@ -116,17 +116,17 @@ function publishedHostname({ metadata }: Service, vmi: VirtualMachineInstance): 
 function buildEndpoint(
   service: Service,
   vmi: VirtualMachineInstance,
-  at: { readonly attachment: Attachment; readonly address: ServiceAddress },
+  target: { readonly attachment: Attachment; readonly address: ServiceAddress },
 ): Endpoint {
   const { name, namespace = "", uid = "", deletionTimestamp } = vmi.metadata;
   const { nodeName, conditions } = vmi.status ?? {};
   const isReady = findCondition(conditions, READY)?.status === "True";
-  const serving = isReady && isPlugged(vmi, at.attachment);
+  const serving = isReady && isPlugged(vmi, target.attachment);
   const terminating = deletionTimestamp !== undefined;
   const isPublished = service.spec.publishNotReadyAddresses === true;
   const hostname = publishedHostname(service, vmi);
   return {
-    addresses: [at.address.text],
+    addresses: [target.address.text],
     conditions: { ready: isPublished || (serving && !terminating), serving, terminating },
     ...(hostname !== undefined && { hostname }),
     ...(nodeName !== undefined && { nodeName }),
@@ -137,16 +137,16 @@ function buildEndpoint(
 function listParts(
   service: Service,
   vmi: VirtualMachineInstance,
-  on: { readonly network: string; readonly prefixes: readonly IpPrefix[] },
+  allowed: { readonly network: string; readonly prefixes: readonly IpPrefix[] },
 ): readonly ServicePart[] {
   const attachments = (vmi.status?.attachments ?? []).filter(
-    ({ networkName, state }) => networkName === on.network && state === "Attached",
+    ({ networkName, state }) => networkName === allowed.network && state === "Attached",
   );
   return attachments.flatMap((attachment) => {
     const ports = resolvePorts(service, vmi, attachment.name);
     if (ports === undefined) return [];
     const addresses = confirmedAddresses(vmi, attachment).flatMap(
-      (text) => parseServiceAddress(text, on.prefixes) ?? [],
+      (text) => parseServiceAddress(text, allowed.prefixes) ?? [],
     );
     return addresses.map((address) => ({
       addressType: address.addressType,
@@ -161,19 +161,19 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
   const request = parseServiceRequest(service);
   if (request.kind === "none") return { slices: [] };
   if (request.kind === "refused") return { slices: [], refusal: request.message };
-  const { request: servicePorts } = request;
-  const allowed = findAllowedAddresses(servicePorts.network, definition, trustedNamespaces);
+  const { request: networkRequest } = request;
+  const allowed = findAllowedAddresses(networkRequest.network, definition, trustedNamespaces);
   if (allowed.kind === "refused") return { slices: [], refusal: allowed.message };
-  const on = { network: servicePorts.network, prefixes: allowed.prefixes };
+  const published = { network: networkRequest.network, prefixes: allowed.prefixes };
   const parts = vmis
-    .filter((vmi) => !isOver(vmi) && selectsVmi(service, servicePorts, vmi))
-    .flatMap((vmi) => listParts(service, vmi, on));
+    .filter((vmi) => !isOver(vmi) && selectsVmi(service, networkRequest, vmi))
+    .flatMap((vmi) => listParts(service, vmi, published));
   const { name, uid = "" } = service.metadata;
   const stem = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
   return { slices: slicesOfParts({ service, writer: NETWORK_SLICE_WRITER, stem }, parts) };
 }
 
-/** Everything of a VMI that slices depend on. While it is unchanged, no Service needs a reconcile. */
+/** Returns everything of a VMI that slices depend on. While this is unchanged, no Service needs a reconcile. */
 export function listServiceInputs(vmi: VirtualMachineInstance): unknown {
   const { metadata, spec, status } = vmi;
   return [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network and VM selector that a Service requests in its annotations. Any author of a Service may have written them.
+// Network and VM selector that a Service requests in its annotations. Tenants can write them.
 import { names } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
@@ -17,7 +17,7 @@ type ServiceRequest =
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "none" };
 
-const SELECTOR_MAX = 4096;
+const SELECTOR_LENGTH_MAX = 4096;
 const LABELS_MAX = 32;
 /** NAME or NAMESPACE/NAME. Source: Kubernetes names (RFC 1123). */
 const NETWORK_NAME =
@@ -33,9 +33,9 @@ function parseLabel(text: string): readonly [string, string] | undefined {
   return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
 }
 
-/** Parses comma-separated `KEY=VALUE` pairs; undefined if malformed or empty. */
+/** Parses comma-separated `KEY=VALUE` pairs; returns undefined if the text is malformed or empty. */
 function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
-  if (text.length > SELECTOR_MAX) return undefined;
+  if (text.length > SELECTOR_LENGTH_MAX) return undefined;
   const labels = text.split(",").map(parseLabel);
   const known = labels.filter((label) => label !== undefined);
   const selector = new Map(known);
@@ -75,7 +75,7 @@ function parseRequest(
   return { kind: "requested", request: requested };
 }
 
-/** A Service that names only a network belongs to another implementation and is ignored. */
+/** Parses the annotations. Ignores a Service that names only a network, because another implementation serves it. */
 export function parseServiceRequest(service: Service): ServiceRequest {
   const annotations = service.metadata.annotations ?? {};
   const network = annotations[names.SERVICE_NETWORK_ANNOTATION];
@@ -89,7 +89,7 @@ export function requestedNetworks(service: Service): readonly string[] {
   return request.kind === "requested" ? [request.request.network] : [];
 }
 
-/** Trims a Service for the cache; one without a request keeps only its identity. */
+/** Trims a Service for the cache. Without a request, only the Service's identity remains. */
 export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
   const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
   const { type, selector, ports, publishNotReadyAddresses } = spec;

@@ -15,6 +15,7 @@ interface SliceAction {
   readonly slice: EndpointSlice;
 }
 
+/** An endpoint, with the fields by which endpoints are grouped into slices. */
 export interface ServicePart {
   readonly addressType: "IPv4" | "IPv6";
   readonly ports: readonly EndpointPort[];

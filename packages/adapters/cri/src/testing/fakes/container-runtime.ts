@@ -41,17 +41,15 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   readonly calls: readonly string[];
   /** Result of `problem`. */
   notReady: string | undefined;
-  /** Result of `execSync`; undefined for a program that does not end. By default all exit with 0 and no output. */
+  /** Result of `execSync`; undefined for a program that does not end. By default, all exit with 0. */
   onExec: (container: ContainerStatus, command: readonly string[]) => ExecResult | undefined;
   /** Whether the container's program ignores the request to end. By default all exit with 143. */
   ignoresStop: (container: ContainerStatus) => boolean;
   /** Called after each start; may end the program at once. */
   onStart: (container: ContainerStatus, config: ContainerConfig) => void;
-  /** Adds an image to the node. */
   putImage(image: ContainerImage): void;
   /** Adds an image to the registry, optionally only for clients with the password. Other pulls fail. */
   putRemoteImage(image: ContainerImage, password?: string): void;
-  /** Ends a running program. */
   endContainer(id: string, end: ProgramEnd): void;
   /** Crashes the shim of a sandbox: its containers exit with 255, and it is NOTREADY. */
   killSandbox(id: string): void;
@@ -61,7 +59,7 @@ export interface FakeContainerRuntime extends ContainerRuntime {
   stop(): void;
   /** Restarts the runtime and notifies watchers. */
   start(): void;
-  /** Makes the next such call throw; with `half` it has its effect anyway. */
+  /** Makes the next such call throw; with `half`, after it had its effect. */
   failNext(call: FakeRuntimeCall, error: unknown, half?: "half"): void;
   /** Sets the size of the container's writable layer. */
   setWritten(id: string, bytes: number): void;
@@ -89,7 +87,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   readonly #registry = new FakeRegistry();
   readonly #watchers = new Set<(id: string | undefined) => void>();
   readonly #failures: Failure[] = [];
-  #made = 0;
+  #createdCount = 0;
   #isDown = false;
 
   constructor(clock: Clock) {
@@ -111,8 +109,8 @@ class MemoryRuntime implements FakeContainerRuntime {
         ({ config: { metadata } }) => metadata.uid === uid && metadata.attempt === attempt,
       );
       if (existing !== undefined) throw refusal("RunPodSandbox", "UNKNOWN", "the name is reserved");
-      this.#made += 1;
-      const record = newSandbox(config, this.#made, this.#clock.now());
+      this.#createdCount += 1;
+      const record = newSandbox(config, this.#createdCount, this.#clock.now());
       this.#sandboxes.set(record.status.id, record);
       this.#notify(record.status.id);
       return record.status.id;
@@ -155,13 +153,13 @@ class MemoryRuntime implements FakeContainerRuntime {
       const image = this.#images.get(config.image);
       if (image === undefined) throw refusal("CreateContainer", "NOT_FOUND", "no such image");
       const isNameInUse = [...this.#containers.values()].some(
-        ({ sandboxId: of, status }) =>
-          of === sandboxId && status.name === name && status.attempt === attempt,
+        ({ sandboxId: owner, status }) =>
+          owner === sandboxId && status.name === name && status.attempt === attempt,
       );
       if (isNameInUse) throw refusal("CreateContainer", "UNKNOWN", "the name is reserved");
-      this.#made += 1;
-      const made = { index: this.#made, nowMs: this.#clock.now(), imageRef: image.id };
-      const record = newContainer(box, config, made);
+      this.#createdCount += 1;
+      const creation = { index: this.#createdCount, nowMs: this.#clock.now(), imageRef: image.id };
+      const record = newContainer(box, config, creation);
       this.#containers.set(record.status.id, record);
       return record.status.id;
     });
@@ -264,11 +262,11 @@ class MemoryRuntime implements FakeContainerRuntime {
     });
   }
 
-  watch(changed: (id: string | undefined) => void, signal: AbortSignal): void {
+  watch(onChange: (id: string | undefined) => void, signal: AbortSignal): void {
     if (signal.aborted) return;
-    this.#watchers.add(changed);
-    if (!this.#isDown) this.#notifyOne(changed, undefined);
-    signal.addEventListener("abort", () => this.#watchers.delete(changed), { once: true });
+    this.#watchers.add(onChange);
+    if (!this.#isDown) this.#notifyOne(onChange, undefined);
+    signal.addEventListener("abort", () => this.#watchers.delete(onChange), { once: true });
   }
 
   close(): void {
@@ -322,12 +320,12 @@ class MemoryRuntime implements FakeContainerRuntime {
 
   #notify(id: string | undefined): void {
     if (this.#isDown) return;
-    for (const changed of this.#watchers) this.#notifyOne(changed, id);
+    for (const onChange of this.#watchers) this.#notifyOne(onChange, id);
   }
 
-  #notifyOne(changed: (id: string | undefined) => void, id: string | undefined): void {
+  #notifyOne(onChange: (id: string | undefined) => void, id: string | undefined): void {
     queueMicrotask(() => {
-      if (this.#watchers.has(changed)) changed(id);
+      if (this.#watchers.has(onChange)) onChange(id);
     });
   }
 
@@ -392,7 +390,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   }
 }
 
-/** Without sandboxes, containers or images. `clock` provides its times and delays. */
+/** Creates a runtime without sandboxes, containers or images. `clock` provides times and delays. */
 export function createFakeContainerRuntime(clock: Clock = createFakeClock()): FakeContainerRuntime {
   return new MemoryRuntime(clock);
 }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ExecPrograms } from "@patchbay/core/interfaces";
 
-/** {@link ExecPrograms} in memory. */
 export interface FakeExecPrograms extends ExecPrograms {
-  /** Starts a program. */
   start(containerId: string, id: string): void;
-  /** Ends a program. */
   end(containerId: string, id: string): void;
 }
 

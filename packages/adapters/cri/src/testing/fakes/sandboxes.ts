@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Sandbox, Sandboxes } from "@patchbay/core/interfaces";
 
-/** {@link Sandboxes} in memory. */
 export interface FakeSandboxes extends Sandboxes {
   /** Creates a sandbox, replacing the pod's previous one. */
   put(sandbox: Sandbox): void;

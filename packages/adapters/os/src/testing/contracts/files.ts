@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Files must do; run on the fake and on a machine's disk.
+// Contract of Files, for the fake and for a machine.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Files } from "@patchbay/core/interfaces";
@@ -7,12 +7,12 @@ import type { Files } from "@patchbay/core/interfaces";
 /** A file system with an empty directory. */
 export interface FilesBench {
   readonly files: Files;
-  /** Absolute; the directory is there and empty. */
+  /** Absolute path of the empty directory. */
   readonly directory: string;
   close(): Promise<void>;
 }
 
-/** The next call of a listener, to be waited for. */
+/** Calls of a listener for which tests wait. */
 class Calls {
   #next = Promise.withResolvers<undefined>();
   count = 0;
@@ -22,14 +22,14 @@ class Calls {
     this.#next.resolve(undefined);
   };
 
-  /** Resolves when it is called, if it was not since the last time. */
+  /** Resolves at the next call; at once if the listener was called after the previous `next`. */
   async next(): Promise<void> {
     await this.#next.promise;
     this.#next = Promise.withResolvers();
   }
 }
 
-/** Tests of the name `Files: NAME`; each makes a bench of its own. */
+/** Defines tests named `Files: NAME`; each creates its own bench. */
 export function describeFilesContract(name: string, make: () => Promise<FilesBench>): void {
   describe(`Files: ${name}`, () => {
     let bench: FilesBench;

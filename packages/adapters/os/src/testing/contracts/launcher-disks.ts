@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every LauncherDisks must do; run on the fake and on a machine.
+// Contract of LauncherDisks, for the fake and for a machine.
 import type { LauncherDisks } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-/** A node with a launcher of pod `pod-uid`, gone after `close`. */
+/** A node with a launcher of pod `pod-uid`. */
 export interface LauncherDisksBench {
   readonly disks: LauncherDisks;
-  /** What is in the pod's file; undefined: there is none. */
+  /** Returns the text of the pod's file; undefined if it does not exist. */
   read(podUid: string, file: string): string | undefined;
   close(): void;
 }
@@ -17,7 +17,7 @@ function toBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Tests of the name `LauncherDisks: NAME`; each makes a bench of its own. */
+/** Defines tests named `LauncherDisks: NAME`; each creates its own bench. */
 export function describeLauncherDisksContract(name: string, make: () => LauncherDisksBench): void {
   describe(`LauncherDisks: ${name}`, () => {
     let bench: LauncherDisksBench;

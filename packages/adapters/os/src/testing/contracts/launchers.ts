@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Launchers must do; run on the fake and on processes in namespaces of their own.
+// Contract of Launchers, for the fake and for a machine.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LauncherPod, Launchers } from "@patchbay/core/interfaces";
@@ -8,14 +8,14 @@ import type { LauncherPod, Launchers } from "@patchbay/core/interfaces";
 export interface LaunchersBench {
   readonly launchers: Launchers;
   readonly pod: LauncherPod;
-  /** The launcher listens; resolves with the inode of its network namespace. */
+  /** Starts the launcher; resolves with the inode of its network namespace. */
   start(): Promise<string>;
-  /** The launcher's process dies; its socket stays. */
+  /** Kills the launcher's process; its socket remains. */
   kill(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Tests of the name `Launchers: NAME`; each makes a bench of its own. */
+/** Defines tests named `Launchers: NAME`; each creates its own bench. */
 export function describeLaunchersContract(name: string, make: () => Promise<LaunchersBench>): void {
   describe(`Launchers: ${name}`, () => {
     let bench: LaunchersBench;

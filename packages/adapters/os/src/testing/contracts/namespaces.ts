@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Namespaces must do; run on the fake and on the kernel.
+// Contract of Namespaces, for the fake and for the kernel.
 import { describe, expect, test } from "vitest";
 import type { Namespaces } from "@patchbay/core/interfaces";
 
 /** A machine with one namespace. */
 export interface NamespacesBench {
   readonly namespaces: Namespaces;
-  /** Where the namespace is, and its inode. */
+  /** Path of the namespace. */
   readonly path: string;
   readonly inode: string;
-  /** Where nothing is. */
+  /** Path that does not exist. */
   readonly emptyPath: string;
 }
 
-/** Tests of the name `Namespaces: NAME`; each makes a bench of its own. */
+/** Defines tests named `Namespaces: NAME`; each creates its own bench. */
 export function describeNamespacesContract(name: string, make: () => NamespacesBench): void {
   describe(`Namespaces: ${name}`, () => {
     test("a namespace is opened with its inode, each time anew", () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every ProcessRunner must do; run on the fake and on a machine's programs.
+// Contract of ProcessRunner, for the fake and for a machine.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Command, ProcessRunner } from "@patchbay/core/interfaces";
@@ -7,20 +7,20 @@ import type { Command, ProcessRunner } from "@patchbay/core/interfaces";
 /** A machine with three programs. */
 export interface ProcessRunnerBench {
   readonly runner: ProcessRunner;
-  /** Writes `out` to its output and `err` to its errors, each with a newline, and ends with 3. */
+  /** Writes `out` to stdout and `err` to stderr, each with a newline, and exits with 3. */
   readonly speaker: Command["argv"];
-  /** Writes what it reads. */
+  /** Copies stdin to stdout. */
   readonly echo: Command["argv"];
   /** Does not end by itself. */
   readonly sleeper: Command["argv"];
-  /** Resolves when at least so much time has passed. */
+  /** Resolves when at least this much time has passed. */
   pass(ms: number): Promise<void>;
 }
 
-/** Long enough for any program that ends by itself, milliseconds. */
+/** Timeout that is long enough for programs that end by themselves. */
 const timeoutMs = 30_000;
 
-/** Tests of the name `ProcessRunner: NAME`; each makes a bench of its own. */
+/** Defines tests named `ProcessRunner: NAME`; each creates its own bench. */
 export function describeProcessRunnerContract(name: string, make: () => ProcessRunnerBench): void {
   describe(`ProcessRunner: ${name}`, () => {
     let bench: ProcessRunnerBench;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every VhostSockets, and every VhostDirectories, must do; run on the fake and on a machine.
+// Contract of VhostSockets and VhostDirectories, for the fakes and for a machine.
 import type { VhostDirectories, VhostSockets } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FakeSocketFile } from "../fakes/vhost-sockets.ts";
 
-/** A node with a launcher of pod `pod-uid` and its directory of sockets `d`, gone after `close`. */
+/** A node with a launcher of pod `pod-uid` and the socket directory `d`. */
 export interface VhostSocketsBench {
   readonly sockets: VhostSockets;
-  /** In the place of what was there; a link leads to a socket. */
+  /** Creates a file, replacing an existing one. A link points to a socket. */
   put(path: string, file: FakeSocketFile): Promise<void>;
   take(path: string): void;
-  /** Where the launcher's name for the socket of that NIC leads. */
+  /** Returns the target of the launcher's link for the NIC. */
   findLink(podUid: string, podInterfaceName: string): string | undefined;
   close(): Promise<void>;
 }
 
 const POD = "pod-uid";
 const SOCKET = { podInterfaceName: "pod1", path: "/run/patchbay/vhost-user/d/one" };
-const DATAPLANES = { kind: "socket", uid: 0 } as const;
+const DATAPLANE_SOCKET = { kind: "socket", uid: 0 } as const;
 
-/** Tests of the name `VhostSockets: NAME`; each makes a bench of its own. */
+/** Defines tests named `VhostSockets: NAME`; each creates its own bench. */
 export function describeVhostSocketsContract(
   name: string,
   make: () => Promise<VhostSocketsBench>,
@@ -42,7 +42,7 @@ export function describeVhostSocketsContract(
     });
 
     test("a socket is the launcher's to use once it is linked, which may be repeated", async () => {
-      await bench.put(SOCKET.path, DATAPLANES);
+      await bench.put(SOCKET.path, DATAPLANE_SOCKET);
       const { id } = bench.sockets.observe(POD, SOCKET);
       expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "found", id });
       for (let round = 0; round < 2; round += 1) {
@@ -57,12 +57,12 @@ export function describeVhostSocketsContract(
     });
 
     test("the next one of the same name is another, and is to be linked again", async () => {
-      await bench.put(SOCKET.path, DATAPLANES);
+      await bench.put(SOCKET.path, DATAPLANE_SOCKET);
       bench.sockets.link(POD, SOCKET);
       const { id } = bench.sockets.observe(POD, SOCKET);
       bench.take(SOCKET.path);
       expect(bench.sockets.observe(POD, SOCKET)).toEqual({ state: "missing" });
-      await bench.put(SOCKET.path, DATAPLANES);
+      await bench.put(SOCKET.path, DATAPLANE_SOCKET);
       const next = bench.sockets.observe(POD, SOCKET);
       expect(next.state).toBe("found");
       expect(next.id).not.toBe(id);
@@ -88,7 +88,7 @@ export function describeVhostSocketsContract(
       let changes = 0;
       const changed = (): void => void (changes += 1);
       bench.sockets.watch(SOCKET.path, changed, enough.signal);
-      await bench.put(SOCKET.path, DATAPLANES);
+      await bench.put(SOCKET.path, DATAPLANE_SOCKET);
       await eventually(() => changes > 0, { withinMs: 10_000 });
       const before = changes;
       bench.take(SOCKET.path);
@@ -98,17 +98,17 @@ export function describeVhostSocketsContract(
   });
 }
 
-/** A node without directories, gone after `close`. */
+/** A node without socket directories. */
 export interface VhostDirectoriesBench {
   readonly directories: VhostDirectories;
-  /** The dataplane puts something into its directory. */
+  /** Creates a file in the dataplane's directory. */
   put(id: string, name: string): void;
-  /** What is in the dataplane's directory; undefined: there is none. */
+  /** Returns the names in the dataplane's directory; undefined if it does not exist. */
   listFiles(id: string): readonly string[] | undefined;
   close(): void;
 }
 
-/** Tests of the name `VhostDirectories: NAME`; each makes a bench of its own. */
+/** Defines tests named `VhostDirectories: NAME`; each creates its own bench. */
 export function describeVhostDirectoriesContract(
   name: string,
   make: () => VhostDirectoriesBench,

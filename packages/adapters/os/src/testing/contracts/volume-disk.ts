@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every VolumeDisk must do; run on the fake and on a machine's disk.
+// Contract of VolumeDisk, for the fake and for a machine.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { VolumeDisk, VolumeFile } from "@patchbay/core/interfaces";
 
-/** A disk with an empty directory, which is gone after `close`. */
+/** A disk with an empty directory, deleted by `close`. */
 export interface VolumeDiskBench {
   readonly disk: VolumeDisk;
-  /** Absolute. */
+  /** Absolute path. */
   readonly directory: string;
-  /** Text of a file below a published directory. */
+  /** Returns the text of a file below a published directory. */
   read(path: string): string | undefined;
   close(): Promise<void>;
 }
@@ -20,7 +20,7 @@ function buildFile(text: string, mode = 0o644): VolumeFile {
   return { bytes: new TextEncoder().encode(text), mode };
 }
 
-/** Tests of the name `VolumeDisk: NAME`; each makes a bench of its own. */
+/** Defines tests named `VolumeDisk: NAME`; each creates its own bench. */
 export function describeVolumeDiskContract(
   name: string,
   make: () => Promise<VolumeDiskBench>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children that are none: their code runs in this process.
+// Fake child processes, whose code runs in this process.
 import { AppError, messageOf } from "@patchbay/base";
 import type {
   ChildChannel,
@@ -10,22 +10,20 @@ import type {
   ClaimedDescriptor,
 } from "@patchbay/core/interfaces";
 
-/** Most bytes of a message; as the port says. */
+/** Limit of the interface ChildChannel. */
 const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** {@link ChildStarter} in this process. */
 export interface FakeChildStarter extends ChildStarter {
-  /** What was started, in order. */
+  /** Started children, in order. */
   readonly children: readonly ChildProcessHandle[];
 }
 
-/** One end; what is sent arrives in a later turn, and nothing any more when the child has ended. */
+/** One end of a channel. Messages arrive in a later microtask, and not after the child has ended. */
 class MemoryChannel implements ChildChannel {
   readonly #life: { isOver: boolean };
-  readonly #waiting: unknown[] = [];
+  readonly #pending: unknown[] = [];
   readonly #descriptors = new Map<number, number>();
   #listener: ((message: unknown) => void) | undefined;
-  /** The other end. */
   peer: MemoryChannel | undefined;
 
   constructor(life: { isOver: boolean }) {
@@ -38,17 +36,17 @@ class MemoryChannel implements ChildChannel {
     if (bytes >= MESSAGE_BYTES_MAX) {
       throw new AppError("OS_MESSAGE_TOO_LONG", { bytes, bytesMax: MESSAGE_BYTES_MAX });
     }
-    queueMicrotask(() => this.peer?.take(JSON.parse(text)));
+    queueMicrotask(() => this.peer?.receive(JSON.parse(text)));
   }
 
   onMessage(listener: (message: unknown) => void): void {
     this.#listener = listener;
-    for (const message of this.#waiting.splice(0)) listener(message);
+    for (const message of this.#pending.splice(0)) listener(message);
   }
 
   sendDescriptor(fd: number, token: number): void {
     if (this.#life.isOver) throw noDescriptor("sendmsg");
-    this.peer?.keep(fd, token);
+    this.peer?.receiveDescriptor(fd, token);
   }
 
   claimDescriptor(token: number): ClaimedDescriptor {
@@ -58,15 +56,13 @@ class MemoryChannel implements ChildChannel {
     return { fd, close: () => undefined };
   }
 
-  /** The other end has sent a message. */
-  take(message: unknown): void {
+  receive(message: unknown): void {
     if (this.#life.isOver) return;
-    if (this.#listener === undefined) this.#waiting.push(message);
+    if (this.#listener === undefined) this.#pending.push(message);
     else this.#listener(message);
   }
 
-  /** The other end has sent a descriptor. */
-  keep(fd: number, token: number): void {
+  receiveDescriptor(fd: number, token: number): void {
     this.#descriptors.set(token, fd);
   }
 }
@@ -103,7 +99,7 @@ function startIn(main: ChildMain, pid: number): ChildProcessHandle {
   };
 }
 
-/** Starts the code of those modules, by their URLs. */
+/** Creates a starter for modules, by URL. */
 export function createFakeChildStarter(
   modules: Readonly<Record<string, ChildMain>>,
 ): FakeChildStarter {

@@ -3,14 +3,13 @@
 import { AppError } from "@patchbay/base";
 import type { ClaimDisk, ClaimSize } from "@patchbay/core/interfaces";
 
-/** {@link ClaimDisk} in memory, with what a test sees. */
 export interface FakeClaimDisk extends ClaimDisk {
   readonly files: ReadonlyMap<string, ClaimSize>;
-  /** The file that is mounted at each directory, and for which group. */
+  /** Mounted file and its group, by directory. */
   readonly mounts: ReadonlyMap<string, { readonly file: string; readonly group?: number }>;
-  /** Devices by file. */
+  /** Loop devices by file. */
   readonly devices: ReadonlyMap<string, string>;
-  /** Takes a file away, as a person does or a lost disk. */
+  /** Deletes a file, as if its disk was lost. */
   lose(file: string): void;
 }
 
@@ -61,7 +60,6 @@ class MemoryClaims implements FakeClaimDisk {
   }
 }
 
-/** A machine without claims. */
 export function createFakeClaimDisk(): FakeClaimDisk {
   return new MemoryClaims();
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time that stands still until a test moves it.
 import type { Clock } from "@patchbay/base";
 
-/** A clock that a test moves; it begins at 0. */
+/** A clock that starts at 0 and runs only when a test advances it. */
 export interface FakeClock extends Clock {
-  /** When the sleepers are due, in order, milliseconds. */
+  /** Times at which the sleepers wake, in order. */
   readonly dueMs: readonly number[];
-  /** Moves time and lets what is due run, the first due first. */
+  /** Advances the time, wakes due sleepers in order, and runs their promise callbacks. */
   advance(ms: number): Promise<void>;
 }
 
@@ -35,7 +34,7 @@ class ManualClock implements FakeClock {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const refuse = (): void => {
       this.#sleepers.delete(sleeper);
-      reject(signal.reason as Error); // what the caller aborted with
+      reject(signal.reason as Error); // the caller's reason
     };
     const wake = (): void => {
       this.#sleepers.delete(sleeper);
@@ -62,12 +61,11 @@ class ManualClock implements FakeClock {
   }
 }
 
-/** Lets all promises that can run do so. */
+/** Runs pending promise callbacks, 20 levels deep. */
 export async function settle(): Promise<void> {
   for (let round = 0; round < 20; round += 1) await Promise.resolve();
 }
 
-/** A clock that says 0. */
 export function createFakeClock(): FakeClock {
   return new ManualClock();
 }

@@ -2,7 +2,6 @@
 // Device nodes in memory.
 import type { CopyResult, DeviceCopy, DeviceNodes } from "@patchbay/core/interfaces";
 
-/** A node, and whose it is. */
 export interface FakeDeviceNode {
   readonly major: number;
   readonly minor: number;
@@ -11,13 +10,11 @@ export interface FakeDeviceNode {
   readonly mode: number;
 }
 
-/** {@link DeviceNodes} in memory, with what a test sets and sees. */
 export interface FakeDeviceNodes extends DeviceNodes {
-  /** By their paths. */
+  /** Device nodes by path. */
   readonly nodes: Map<string, FakeDeviceNode>;
 }
 
-/** A machine without devices. */
 export function createFakeDeviceNodes(): FakeDeviceNodes {
   const nodes = new Map<string, FakeDeviceNode>();
   const ensureCopy = ({ source, path, uid, gid, mode }: DeviceCopy): CopyResult => {

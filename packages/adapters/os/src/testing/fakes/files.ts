@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in memory.
 import type { Files } from "@patchbay/core/interfaces";
 
-/** {@link Files} in memory; directories exist where something is in them or after `ensureDirectory`. */
+/** {@link Files} in memory. A directory exists if something is in it, or after `ensureDirectory`. */
 export interface FakeFiles extends Files {
   /** Paths of all files, sorted. */
   readonly paths: readonly string[];
 }
 
-/** Makes an empty file system. */
 export function createFakeFiles(): FakeFiles {
   return new MemoryFiles();
 }
@@ -65,14 +63,14 @@ class MemoryFiles implements FakeFiles {
     return Promise.resolve({ sizeBytes: 2 ** 40, freeBytes: 2 ** 39 });
   }
 
-  watchDirectory(directory: string, changed: () => void, signal: AbortSignal): void {
+  watchDirectory(directory: string, onChange: () => void, signal: AbortSignal): void {
     const watchers = this.#watchers.get(directory) ?? new Set();
-    this.#watchers.set(directory, watchers.add(changed));
-    signal.addEventListener("abort", () => watchers.delete(changed), { once: true });
+    this.#watchers.set(directory, watchers.add(onChange));
+    signal.addEventListener("abort", () => watchers.delete(onChange), { once: true });
   }
 
   #notify(path: string): void {
     const directory = path.slice(0, path.lastIndexOf("/"));
-    for (const changed of this.#watchers.get(directory) ?? []) changed();
+    for (const onChange of this.#watchers.get(directory) ?? []) onChange();
   }
 }

@@ -3,13 +3,11 @@
 import { AppError } from "@patchbay/base";
 import type { LauncherDisks } from "@patchbay/core/interfaces";
 
-/** {@link LauncherDisks} in memory, with what a test sees. */
 export interface FakeLauncherDisks extends LauncherDisks {
-  /** Bytes of each disk, by the pod's uid and the file. */
+  /** Contents of disks, by POD-UID/FILE. */
   readonly files: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Launchers without disks. */
 export function createFakeLauncherDisks(): FakeLauncherDisks {
   const files = new Map<string, Uint8Array>();
   return {

@@ -3,22 +3,21 @@
 import { AppError } from "@patchbay/base";
 import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/core/interfaces";
 
-/** {@link Launchers} in memory, and the hands of the pods. */
 export interface FakeLaunchers extends Launchers {
-  /** The pod's launcher listens; in place of the one before. */
-  start(pod: LauncherPod, at: Pick<Launcher, "socketFd" | "netns" | "sidecars">): void;
-  /** The launcher's process dies; its socket stays. */
+  /** Starts the pod's launcher, replacing the previous one. */
+  start(pod: LauncherPod, handle: Pick<Launcher, "socketFd" | "netns" | "sidecars">): void;
+  /** Kills the launcher's process; its socket remains. */
   kill(podUid: string): void;
-  /** The pod's directory is removed. */
+  /** Kills the launcher and removes the pod's directory. */
   take(podUid: string): void;
-  /** How many launchers were opened and not closed. */
+  /** Number of open launchers. */
   readonly openCount: number;
-  /** How many watch. */
+  /** Number of active watches. */
   readonly watchCount: number;
 }
 
-/** How far the number of the launcher's directory is from that of its socket. */
-const DIRECTORY = 100_000;
+/** Difference between the descriptors of a launcher's directory and of its socket. */
+const DIRECTORY_FD_OFFSET = 100_000;
 
 interface Running {
   readonly pod: LauncherPod;
@@ -32,7 +31,7 @@ interface Running {
 class MemoryLaunchers implements FakeLaunchers {
   readonly #running = new Map<string, Running>();
   readonly #open = new Set<Launcher>();
-  readonly #watches = new Set<{ readonly uid: string; readonly changed: () => void }>();
+  readonly #watches = new Set<{ readonly uid: string; readonly onChange: () => void }>();
 
   get openCount(): number {
     return this.#open.size;
@@ -42,9 +41,9 @@ class MemoryLaunchers implements FakeLaunchers {
     return this.#watches.size;
   }
 
-  start(pod: LauncherPod, at: Pick<Launcher, "socketFd" | "netns" | "sidecars">): void {
+  start(pod: LauncherPod, handle: Pick<Launcher, "socketFd" | "netns" | "sidecars">): void {
     const end = Promise.withResolvers<undefined>();
-    this.#running.set(pod.uid, { pod, ...at, end, isListening: true });
+    this.#running.set(pod.uid, { pod, ...handle, end, isListening: true });
     this.#notify(pod.uid);
   }
 
@@ -67,8 +66,8 @@ class MemoryLaunchers implements FakeLaunchers {
     });
   }
 
-  watch({ uid }: LauncherPod, changed: () => void, signal: AbortSignal): void {
-    const watch = { uid, changed };
+  watch({ uid }: LauncherPod, onChange: () => void, signal: AbortSignal): void {
+    const watch = { uid, onChange };
     this.#watches.add(watch);
     signal.addEventListener("abort", () => this.#watches.delete(watch), { once: true });
   }
@@ -87,12 +86,11 @@ class MemoryLaunchers implements FakeLaunchers {
       throw new AppError("LAUNCHER_NOT_LISTENING", { vmi, reason: "nobody listens" });
     }
     const close = (): void => void this.#open.delete(launcher);
-    const shown = sidecars === undefined ? {} : { sidecars };
     const launcher = {
       socketFd,
-      directoryFd: socketFd + DIRECTORY,
+      directoryFd: socketFd + DIRECTORY_FD_OFFSET,
       netns,
-      ...shown,
+      ...(sidecars === undefined ? {} : { sidecars }),
       ended: end.promise,
       close,
     };
@@ -101,11 +99,10 @@ class MemoryLaunchers implements FakeLaunchers {
   }
 
   #notify(podUid: string): void {
-    for (const { uid, changed } of this.#watches) if (uid === podUid) changed();
+    for (const { uid, onChange } of this.#watches) if (uid === podUid) onChange();
   }
 }
 
-/** A node without any launcher. */
 export function createFakeLaunchers(): FakeLaunchers {
   return new MemoryLaunchers();
 }

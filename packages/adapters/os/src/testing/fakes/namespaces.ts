@@ -2,13 +2,12 @@
 // Network namespaces by path, in memory.
 import type { Namespaces, OpenNetns } from "@patchbay/core/interfaces";
 
-/** {@link Namespaces} in memory. */
 export interface FakeNamespaces extends Namespaces {
-  /** The runtime makes a namespace with that inode. */
+  /** Creates a namespace. */
   put(path: string, inode: string): void;
-  /** The runtime removes it; who has it open keeps it. */
+  /** Removes a namespace; open handles remain valid. */
   take(path: string): void;
-  /** How many are open. */
+  /** Number of open handles. */
   readonly openCount: number;
 }
 
@@ -39,7 +38,6 @@ class MemoryNamespaces implements FakeNamespaces {
   }
 }
 
-/** A machine without any namespace. */
 export function createFakeNamespaces(): FakeNamespaces {
   return new MemoryNamespaces();
 }

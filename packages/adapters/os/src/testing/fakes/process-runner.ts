@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that a test has written.
 import { AppError, type Clock } from "@patchbay/base";
 
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/interfaces";
 import { createFakeClock } from "./clock.ts";
 
-/** What a program does with its command; members that it leaves out are 0 and empty. */
+/** Runs a command. Missing members of the result are 0 or empty. */
 export type FakeProgram = (
   command: Command,
 ) => Partial<CommandResult> | Promise<Partial<CommandResult>>;
 
-/** {@link ProcessRunner} of those programs alone, and what was asked of it. */
+/** {@link ProcessRunner} that runs functions of a test and records the commands. */
 export interface FakeProcessRunner extends ProcessRunner {
-  /** What was started, in order. */
+  /** Started commands, in order. */
   readonly commands: readonly Command[];
   /** Families that were ended, in order. */
   readonly endedFamilies: readonly string[];
 }
 
-/** Rejects when the program is to be killed. */
-async function killed({ argv, timeoutMs, signal }: Command, clock: Clock, over: AbortSignal) {
+/** Rejects at the command's deadline, or when the command is aborted. */
+async function untilKilled({ argv, timeoutMs, signal }: Command, clock: Clock, over: AbortSignal) {
   const ends = signal === undefined ? over : AbortSignal.any([over, signal]);
   await clock.sleep(timeoutMs, ends);
   throw new AppError("OS_TIMED_OUT", { program: argv[0], timeoutMs });
 }
 
-/** A machine with those programs, by the first word of the command; deadlines are of `clock`. */
+/** Creates a runner for programs by the first word of the command. `clock` determines deadlines. */
 export function createFakeProcessRunner(
   programs: Readonly<Record<string, FakeProgram>>,
   clock: Clock = createFakeClock(),
@@ -41,7 +40,10 @@ export function createFakeProcessRunner(
     commands.push(command);
     const over = new AbortController();
     try {
-      const partial = await Promise.race([program(command), killed(command, clock, over.signal)]);
+      const partial = await Promise.race([
+        program(command),
+        untilKilled(command, clock, over.signal),
+      ]);
       const result = { exitCode: 0, stdout: "", stderr: "", ...partial };
       const { onOutput, onBytes } = command;
       if (onOutput === undefined && onBytes === undefined) return result;

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets of vhost-user in memory.
+// Sockets and directories of vhost-user in memory.
 import { AppError } from "@patchbay/base";
 import type { ObservedSocket, VhostSocket } from "@patchbay/core/nics";
 import type { VhostDirectories, VhostSockets } from "@patchbay/core/interfaces";
 
-/** What lies at a path. */
 export interface FakeSocketFile {
   readonly kind: "socket" | "file" | "link";
-  /** Owner. */
   readonly uid: number;
 }
 
-/** {@link VhostSockets} in memory, and the hands of the dataplane. */
 export interface FakeVhostSockets extends VhostSockets {
-  /** Something comes, in the place of what was there. */
+  /** Creates a file, replacing an existing one. */
   put(path: string, file?: FakeSocketFile): void;
   take(path: string): void;
-  /** Where the launcher's name for the socket of that NIC leads. */
+  /** Returns the target of the launcher's link for the NIC. */
   findLink(podUid: string, podInterfaceName: string): string | undefined;
 }
 
-/** Of the launchers. */
 const LAUNCHER_UID = 107;
 
 interface Entry extends FakeSocketFile {
@@ -31,12 +27,12 @@ interface Entry extends FakeSocketFile {
 class MemorySockets implements FakeVhostSockets {
   readonly #files = new Map<string, Entry>();
   readonly #links = new Map<string, string>();
-  readonly #watches = new Set<{ readonly path: string; readonly changed: () => void }>();
-  #made = 0;
+  readonly #watches = new Set<{ readonly path: string; readonly onChange: () => void }>();
+  #createdCount = 0;
 
   put(path: string, file: FakeSocketFile = { kind: "socket", uid: 0 }): void {
-    this.#made += 1;
-    this.#files.set(path, { ...file, id: this.#made, isShared: false });
+    this.#createdCount += 1;
+    this.#files.set(path, { ...file, id: this.#createdCount, isShared: false });
     this.#notify(path);
   }
 
@@ -70,31 +66,28 @@ class MemorySockets implements FakeVhostSockets {
     this.#links.set(`${podUid}/${podInterfaceName}`, path);
   }
 
-  watch(path: string, changed: () => void, signal: AbortSignal): void {
-    const watch = { path, changed };
+  watch(path: string, onChange: () => void, signal: AbortSignal): void {
+    const watch = { path, onChange };
     this.#watches.add(watch);
     signal.addEventListener("abort", () => this.#watches.delete(watch), { once: true });
   }
 
   #notify(path: string): void {
-    for (const watch of this.#watches) if (watch.path === path) watch.changed();
+    for (const watch of this.#watches) if (watch.path === path) watch.onChange();
   }
 }
 
-/** A node without any socket. */
 export function createFakeVhostSockets(): FakeVhostSockets {
   return new MemorySockets();
 }
 
-/** {@link VhostDirectories} in memory. */
 export interface FakeVhostDirectories extends VhostDirectories {
-  /** The dataplane puts a file, or a link, into its directory. */
+  /** Creates a file in the dataplane's directory. */
   put(id: string, name: string): void;
-  /** What is in the dataplane's directory; undefined: there is none. */
+  /** Returns the names in the dataplane's directory; undefined if it does not exist. */
   listFiles(id: string): readonly string[] | undefined;
 }
 
-/** A node on which no pod has asked for sockets. */
 export function createFakeVhostDirectories(): FakeVhostDirectories {
   const directories = new Map<string, Set<string>>();
   const check = (id: string): void => {

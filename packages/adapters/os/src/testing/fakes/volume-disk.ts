@@ -3,7 +3,6 @@
 import { AppError } from "@patchbay/base";
 import type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "@patchbay/core/interfaces";
 
-/** One thing that is mounted. */
 export interface FakeMount {
   readonly type: "memory" | "image" | "directory";
   readonly sizeBytes?: number;
@@ -11,26 +10,25 @@ export interface FakeMount {
   readonly source?: string;
 }
 
-/** {@link VolumeDisk} in memory, with what a test sets and sees. */
 export interface FakeVolumeDisk extends VolumeDisk {
   readonly directories: ReadonlyMap<string, DirectoryAccess>;
   readonly mounts: ReadonlyMap<string, FakeMount>;
-  /** Text of each published file by its whole path. */
+  /** Text of each published file, by full path. */
   readonly texts: ReadonlyMap<string, string>;
   readonly published: ReadonlyMap<string, ReadonlyMap<string, VolumeFile>>;
-  /** How often trees were walked. */
+  /** Number of calls of `usedBytes`. */
   readonly walks: number;
-  /** Sets how much a tree holds. */
+  /** Sets the size of a tree. */
   setUsed(path: string, bytes: number): void;
-  /** Puts something there that is no volume. */
+  /** Sets the kind of a path that is not a volume. */
   setKind(path: string, kind: PathKind): void;
-  /** Lets no image be mounted from now on, as where the kernel has no loop devices. */
+  /** Makes `mountImage` fail, as if the kernel had no loop devices. */
   refuseImages(): void;
-  /** Takes away directories and mounts, as the removal of their tree does. */
+  /** Forgets directories and files at `path` and below, as if the tree was removed. */
   forget(path: string): void;
 }
 
-function isAt(point: string, path: string): boolean {
+function isAtOrBelow(point: string, path: string): boolean {
   return point === path || point.startsWith(`${path}/`);
 }
 
@@ -76,7 +74,7 @@ class MemoryDisk implements FakeVolumeDisk {
 
   forget(path: string): void {
     for (const known of [this.directories, this.published, this.#used]) {
-      for (const point of [...known.keys()]) if (isAt(point, path)) known.delete(point);
+      for (const point of [...known.keys()]) if (isAtOrBelow(point, path)) known.delete(point);
     }
   }
 
@@ -130,12 +128,13 @@ class MemoryDisk implements FakeVolumeDisk {
   }
 
   unmountAll(path: string): Promise<void> {
-    for (const point of [...this.mounts.keys()]) if (isAt(point, path)) this.mounts.delete(point);
+    for (const point of [...this.mounts.keys()])
+      if (isAtOrBelow(point, path)) this.mounts.delete(point);
     return Promise.resolve();
   }
 
   listMounts(path: string): Promise<readonly string[]> {
-    return Promise.resolve([...this.mounts.keys()].filter((point) => isAt(point, path)));
+    return Promise.resolve([...this.mounts.keys()].filter((point) => isAtOrBelow(point, path)));
   }
 
   publish(path: string, files: ReadonlyMap<string, VolumeFile>): Promise<boolean> {
@@ -159,7 +158,6 @@ class MemoryDisk implements FakeVolumeDisk {
   }
 }
 
-/** A machine without any volume. */
 export function createFakeVolumeDisk(): FakeVolumeDisk {
   return new MemoryDisk();
 }

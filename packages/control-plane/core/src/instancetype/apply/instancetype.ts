@@ -12,7 +12,7 @@ export function omitUnset<T extends object>(
   return Object.fromEntries(entries) as { readonly [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-/** Whether a value is Go's zero value, which KubeVirt treats as unset. */
+/** Returns whether a value is missing or Go's zero value, which KubeVirt treats as unset. */
 export function isUnset(value: unknown): boolean {
   return value === undefined || value === "" || value === false || value === 0;
 }
@@ -21,7 +21,7 @@ export type Template = VmSpec["template"];
 
 interface ControlledField {
   readonly field: string;
-  readonly clashes: (spec: VmiSpec, its: InstancetypeSpec) => boolean;
+  readonly clashes: (spec: VmiSpec, instancetype: InstancetypeSpec) => boolean;
 }
 
 type Domain = VmiSpec["domain"];
@@ -32,14 +32,17 @@ function controlled(field: string, clashes: ControlledField["clashes"]): Control
 
 function controlledIfSet(
   field: string,
-  its: (its: InstancetypeSpec) => unknown,
-  own: (spec: VmiSpec) => unknown,
+  readInstancetype: (instancetype: InstancetypeSpec) => unknown,
+  readSpec: (spec: VmiSpec) => unknown,
 ): ControlledField {
-  return controlled(field, (spec, type) => !isUnset(its(type)) && !isUnset(own(spec)));
+  return controlled(
+    field,
+    (spec, type) => !isUnset(readInstancetype(type)) && !isUnset(readSpec(spec)),
+  );
 }
 
-function alwaysControlled(field: string, own: (domain: Domain) => unknown): ControlledField {
-  return controlled(field, ({ domain }) => !isUnset(own(domain)));
+function alwaysControlled(field: string, readDomain: (domain: Domain) => unknown): ControlledField {
+  return controlled(field, ({ domain }) => !isUnset(readDomain(domain)));
 }
 
 function isFilled(list: unknown): boolean {
@@ -49,12 +52,12 @@ function isFilled(list: unknown): boolean {
 const CONTROLLED_FIELDS: readonly ControlledField[] = [
   controlledIfSet(
     "nodeSelector",
-    (its) => its.nodeSelector,
+    (instancetype) => instancetype.nodeSelector,
     (spec) => spec.nodeSelector,
   ),
   controlledIfSet(
     "schedulerName",
-    (its) => its.schedulerName,
+    (instancetype) => instancetype.schedulerName,
     (spec) => spec.schedulerName,
   ),
   controlled(
@@ -70,38 +73,40 @@ const CONTROLLED_FIELDS: readonly ControlledField[] = [
   alwaysControlled("domain.cpu.threads", ({ cpu }) => cpu?.threads),
   controlledIfSet(
     "domain.cpu.model",
-    (its) => its.cpu.model,
+    (instancetype) => instancetype.cpu.model,
     ({ domain }) => domain.cpu?.model,
   ),
   controlled(
     "domain.cpu.dedicatedCpuPlacement",
-    ({ domain }, its) =>
-      its.cpu.dedicatedCPUPlacement !== undefined && !isUnset(domain.cpu?.dedicatedCpuPlacement),
+    ({ domain }, instancetype) =>
+      instancetype.cpu.dedicatedCPUPlacement !== undefined &&
+      !isUnset(domain.cpu?.dedicatedCpuPlacement),
   ),
   controlled(
     "domain.cpu.isolateEmulatorThread",
-    ({ domain }, its) =>
-      its.cpu.isolateEmulatorThread !== undefined && !isUnset(domain.cpu?.isolateEmulatorThread),
+    ({ domain }, instancetype) =>
+      instancetype.cpu.isolateEmulatorThread !== undefined &&
+      !isUnset(domain.cpu?.isolateEmulatorThread),
   ),
   controlledIfSet(
     "domain.cpu.numa",
-    (its) => its.cpu.numa,
+    (instancetype) => instancetype.cpu.numa,
     ({ domain }) => domain.cpu?.numa,
   ),
   controlledIfSet(
     "domain.cpu.realtime",
-    (its) => its.cpu.realtime,
+    (instancetype) => instancetype.cpu.realtime,
     ({ domain }) => domain.cpu?.realtime,
   ),
   alwaysControlled("domain.memory.guest", ({ memory }) => memory?.guest),
   controlledIfSet(
     "domain.memory.hugepages",
-    (its) => its.memory.hugepages,
+    (instancetype) => instancetype.memory.hugepages,
     ({ domain }) => domain.memory?.hugepages,
   ),
   controlledIfSet(
     "domain.memory.maxGuest",
-    (its) => its.memory.maxGuest,
+    (instancetype) => instancetype.memory.maxGuest,
     ({ domain }) => domain.memory?.maxGuest,
   ),
   controlled(
@@ -114,46 +119,50 @@ const CONTROLLED_FIELDS: readonly ControlledField[] = [
   ),
   controlledIfSet(
     "domain.ioThreadsPolicy",
-    (its) => its.ioThreadsPolicy,
+    (instancetype) => instancetype.ioThreadsPolicy,
     ({ domain }) => domain.ioThreadsPolicy,
   ),
   controlledIfSet(
     "domain.ioThreads",
-    (its) => its.ioThreads,
+    (instancetype) => instancetype.ioThreads,
     ({ domain }) => domain.ioThreads,
   ),
   controlledIfSet(
     "domain.launchSecurity",
-    (its) => its.launchSecurity,
+    (instancetype) => instancetype.launchSecurity,
     ({ domain }) => domain.launchSecurity,
   ),
   controlled(
     "domain.devices.gpus",
-    ({ domain }, its) => isFilled(its.gpus) && isFilled(domain.devices?.gpus),
+    ({ domain }, instancetype) => isFilled(instancetype.gpus) && isFilled(domain.devices?.gpus),
   ),
   controlled(
     "domain.devices.hostDevices",
-    ({ domain }, its) => isFilled(its.hostDevices) && isFilled(domain.devices?.hostDevices),
+    ({ domain }, instancetype) =>
+      isFilled(instancetype.hostDevices) && isFilled(domain.devices?.hostDevices),
   ),
 ];
 
-function conflictingAnnotations({ metadata }: Template, its: InstancetypeSpec): readonly string[] {
+function conflictingAnnotations(
+  { metadata }: Template,
+  instancetype: InstancetypeSpec,
+): readonly string[] {
   const own = metadata?.annotations ?? {};
-  return Object.entries(its.annotations ?? {})
+  return Object.entries(instancetype.annotations ?? {})
     .filter(([key, value]) => own[key] !== undefined && own[key] !== value)
     .map(([key]) => `annotations.${key}`);
 }
 
-/** Returns the conflicting fields, relative to `base`. The messages are KubeVirt's. */
+/** Returns a cause per conflicting field, with KubeVirt's message. `base` is the path of the template's spec. */
 export function conflictCauses(
   template: Template,
-  its: InstancetypeSpec,
+  instancetype: InstancetypeSpec,
   base: string,
 ): readonly Cause[] {
-  const fields = CONTROLLED_FIELDS.filter(({ clashes }) => clashes(template.spec, its));
+  const fields = CONTROLLED_FIELDS.filter(({ clashes }) => clashes(template.spec, instancetype));
   const paths = [
     ...fields.map(({ field }) => `${base}.${field}`),
-    ...conflictingAnnotations(template, its),
+    ...conflictingAnnotations(template, instancetype),
   ];
   return paths.map((field) => ({
     reason: "FieldValueInvalid",
@@ -164,7 +173,7 @@ export function conflictCauses(
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/** Memory requested from the node. Rounds in single precision as KubeVirt does. */
+/** Returns the memory request of a pod with overcommitted memory. Rounds in single precision, like KubeVirt. */
 function requestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["memory"]) {
   if (overcommitPercent === 0) return {};
   const part = Math.fround(1 - Math.fround(Math.fround(overcommitPercent) / 100));
@@ -173,30 +182,37 @@ function requestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["mem
   return { memory };
 }
 
-function sizedResources({ resources }: Domain, its: InstancetypeSpec): Pick<Domain, "resources"> {
-  const requested = requestedMemory(its.memory);
+function sizedResources(
+  { resources }: Domain,
+  instancetype: InstancetypeSpec,
+): Pick<Domain, "resources"> {
+  const requested = requestedMemory(instancetype.memory);
   if (requested.memory === undefined) return resources === undefined ? {} : { resources };
   return { resources: { ...resources, requests: { ...resources?.requests, ...requested } } };
 }
 
 function sizedCpu(
   { cpu }: Domain,
-  { cpu: its }: InstancetypeSpec,
+  { cpu: instancetypeCpu }: InstancetypeSpec,
   preference: PreferenceSpec | undefined,
 ): NonNullable<Domain["cpu"]> {
-  const { model, maxSockets, dedicatedCPUPlacement, isolateEmulatorThread, numa, realtime } = its;
+  const { model, maxSockets, dedicatedCPUPlacement, isolateEmulatorThread, numa, realtime } =
+    instancetypeCpu;
   return {
     ...cpu,
     ...omitUnset({ model, maxSockets, isolateEmulatorThread, numa, realtime }),
     ...omitUnset({ dedicatedCpuPlacement: dedicatedCPUPlacement }),
-    ...chooseTopology(its.guest, preference),
+    ...chooseTopology(instancetypeCpu.guest, preference),
   };
 }
 
-function sizedDevices({ devices }: Domain, its: InstancetypeSpec): Pick<Domain, "devices"> {
+function sizedDevices(
+  { devices }: Domain,
+  instancetype: InstancetypeSpec,
+): Pick<Domain, "devices"> {
   const lists = {
-    ...(isFilled(its.gpus) ? { gpus: its.gpus } : {}),
-    ...(isFilled(its.hostDevices) ? { hostDevices: its.hostDevices } : {}),
+    ...(isFilled(instancetype.gpus) ? { gpus: instancetype.gpus } : {}),
+    ...(isFilled(instancetype.hostDevices) ? { hostDevices: instancetype.hostDevices } : {}),
   };
   const isUnchanged = Object.keys(lists).length === 0;
   if (isUnchanged) return devices === undefined ? {} : { devices };
@@ -205,38 +221,40 @@ function sizedDevices({ devices }: Domain, its: InstancetypeSpec): Pick<Domain, 
 
 function sizedDomain(
   domain: Domain,
-  its: InstancetypeSpec,
+  instancetype: InstancetypeSpec,
   preference: PreferenceSpec | undefined,
 ): Domain {
-  const { guest, hugepages, maxGuest } = its.memory;
-  const { ioThreadsPolicy, ioThreads, launchSecurity } = its;
+  const { guest, hugepages, maxGuest } = instancetype.memory;
+  const { ioThreadsPolicy, ioThreads, launchSecurity } = instancetype;
   return {
     ...domain,
-    cpu: sizedCpu(domain, its, preference),
+    cpu: sizedCpu(domain, instancetype, preference),
     memory: { ...domain.memory, guest, ...omitUnset({ hugepages, maxGuest }) },
-    ...sizedResources(domain, its),
-    ...sizedDevices(domain, its),
+    ...sizedResources(domain, instancetype),
+    ...sizedDevices(domain, instancetype),
     ...omitUnset({ ioThreadsPolicy, ioThreads, launchSecurity }),
   };
 }
 
-/** Applies the instancetype. Expects a template without conflicts; see {@link conflictCauses}. */
+/** Applies the instancetype to a template without conflicts; see {@link conflictCauses}. */
 export function withInstancetype(
   template: Template,
-  its: InstancetypeSpec,
+  instancetype: InstancetypeSpec,
   preference: PreferenceSpec | undefined,
 ): Template {
-  const { nodeSelector, schedulerName } = its;
-  const annotations = { ...its.annotations, ...template.metadata?.annotations };
+  const { nodeSelector, schedulerName } = instancetype;
+  const annotations = { ...instancetype.annotations, ...template.metadata?.annotations };
   const metadata =
-    its.annotations === undefined ? template.metadata : { ...template.metadata, annotations };
+    instancetype.annotations === undefined
+      ? template.metadata
+      : { ...template.metadata, annotations };
   return {
     ...template,
     ...omitUnset({ metadata }),
     spec: {
       ...template.spec,
       ...omitUnset({ nodeSelector, schedulerName }),
-      domain: sizedDomain(template.spec.domain, its, preference),
+      domain: sizedDomain(template.spec.domain, instancetype, preference),
     },
   };
 }

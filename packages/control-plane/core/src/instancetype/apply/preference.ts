@@ -19,34 +19,34 @@ function withBus<T extends { readonly bus?: string }>(device: T, bus: string | u
   return isUnset(device.bus) && bus !== undefined && bus !== "" ? { ...device, bus } : device;
 }
 
-function hardDisk(declared: Disk, likes: PreferredDevices): Disk {
-  const disk = withBus(declared.disk ?? {}, likes.preferredDiskBus);
-  const open = (name: "blockSize" | "cache" | "io", liked: unknown): unknown =>
-    isUnset(declared[name]) && !isUnset(liked) ? liked : undefined;
-  const ownThread = disk.bus === "virtio" ? likes.preferredDiskDedicatedIoThread : undefined;
+function hardDisk(declared: Disk, preference: PreferredDevices): Disk {
+  const disk = withBus(declared.disk ?? {}, preference.preferredDiskBus);
+  const preferredIfUnset = (name: "blockSize" | "cache" | "io", preferred: unknown): unknown =>
+    isUnset(declared[name]) && !isUnset(preferred) ? preferred : undefined;
+  const ownThread = disk.bus === "virtio" ? preference.preferredDiskDedicatedIoThread : undefined;
   return {
     ...declared,
     disk,
     ...(omitUnset({
-      blockSize: open("blockSize", likes.preferredDiskBlockSize),
-      cache: open("cache", likes.preferredDiskCache),
-      io: open("io", likes.preferredDiskIO),
+      blockSize: preferredIfUnset("blockSize", preference.preferredDiskBlockSize),
+      cache: preferredIfUnset("cache", preference.preferredDiskCache),
+      io: preferredIfUnset("io", preference.preferredDiskIO),
       dedicatedIOThread: declared.dedicatedIOThread ?? ownThread,
     }) as Partial<Disk>),
   };
 }
 
-function preferredDisk(disk: Disk, likes: PreferredDevices): Disk {
+function preferredDisk(disk: Disk, preference: PreferredDevices): Disk {
   if (disk.cdrom !== undefined && disk.disk === undefined) {
-    return { ...disk, cdrom: withBus(disk.cdrom, likes.preferredCdromBus) };
+    return { ...disk, cdrom: withBus(disk.cdrom, preference.preferredCdromBus) };
   }
   if (disk.lun !== undefined && disk.disk === undefined) {
-    return { ...disk, lun: withBus(disk.lun, likes.preferredLunBus) };
+    return { ...disk, lun: withBus(disk.lun, preference.preferredLunBus) };
   }
-  return disk.floppy === undefined ? hardDisk(disk, likes) : disk;
+  return disk.floppy === undefined ? hardDisk(disk, preference) : disk;
 }
 
-function isOpenOnPodNetwork(iface: Iface, networks: readonly Network[]): boolean {
+function isUnboundOnPodNetwork(iface: Iface, networks: readonly Network[]): boolean {
   return listBindings(iface).length === 0 && findByName(networks, iface.name)?.pod !== undefined;
 }
 
@@ -55,41 +55,44 @@ function preferredIface(
   networks: readonly Network[],
   { preferredInterfaceModel = "", preferredInterfaceMasquerade }: PreferredDevices,
 ): Iface {
-  const takesModel = preferredInterfaceModel !== "" && isUnset(iface.model);
-  const takesBinding =
-    preferredInterfaceMasquerade !== undefined && isOpenOnPodNetwork(iface, networks);
+  const needsModel = preferredInterfaceModel !== "" && isUnset(iface.model);
+  const needsBinding =
+    preferredInterfaceMasquerade !== undefined && isUnboundOnPodNetwork(iface, networks);
   return {
     ...iface,
-    ...(takesModel ? { model: preferredInterfaceModel } : {}),
-    ...(takesBinding ? { masquerade: preferredInterfaceMasquerade } : {}),
+    ...(needsModel ? { model: preferredInterfaceModel } : {}),
+    ...(needsBinding ? { masquerade: preferredInterfaceMasquerade } : {}),
   };
 }
 
 type PreferredDevices = NonNullable<PreferenceSpec["devices"]>;
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-function preferredFields(devices: Devices, likes: PreferredDevices): Devices {
-  const { preferredVideoType } = likes;
-  const liked = omitUnset({
-    autoattachGraphicsDevice: likes.preferredAutoattachGraphicsDevice,
-    autoattachInputDevice: likes.preferredAutoattachInputDevice,
-    autoattachMemBalloon: likes.preferredAutoattachMemBalloon,
-    autoattachPodInterface: likes.preferredAutoattachPodInterface,
-    autoattachSerialConsole: likes.preferredAutoattachSerialConsole,
-    blockMultiQueue: likes.preferredBlockMultiQueue,
-    networkInterfaceMultiqueue: likes.preferredNetworkInterfaceMultiQueue,
-    useVirtioTransitional: likes.preferredUseVirtioTransitional,
-    rng: likes.preferredRng,
-    tpm: likes.preferredTPM,
+function preferredFields(devices: Devices, preference: PreferredDevices): Devices {
+  const { preferredVideoType } = preference;
+  const defaults = omitUnset({
+    autoattachGraphicsDevice: preference.preferredAutoattachGraphicsDevice,
+    autoattachInputDevice: preference.preferredAutoattachInputDevice,
+    autoattachMemBalloon: preference.preferredAutoattachMemBalloon,
+    autoattachPodInterface: preference.preferredAutoattachPodInterface,
+    autoattachSerialConsole: preference.preferredAutoattachSerialConsole,
+    blockMultiQueue: preference.preferredBlockMultiQueue,
+    networkInterfaceMultiqueue: preference.preferredNetworkInterfaceMultiQueue,
+    useVirtioTransitional: preference.preferredUseVirtioTransitional,
+    rng: preference.preferredRng,
+    tpm: preference.preferredTPM,
     ...(isUnset(preferredVideoType) ? {} : { video: { type: preferredVideoType } }),
   });
-  const disableHotplug = likes.preferredDisableHotplug;
-  return { ...liked, ...devices, ...omitUnset({ disableHotplug }) } as Devices;
+  const disableHotplug = preference.preferredDisableHotplug;
+  return { ...defaults, ...devices, ...omitUnset({ disableHotplug }) } as Devices;
 }
 
-function preferredInputs({ inputs }: Devices, likes: PreferredDevices): Pick<Devices, "inputs"> {
+function preferredInputs(
+  { inputs }: Devices,
+  preference: PreferredDevices,
+): Pick<Devices, "inputs"> {
   if (inputs === undefined) return {};
-  const { preferredInputBus: bus = "", preferredInputType: type = "" } = likes;
+  const { preferredInputBus: bus = "", preferredInputType: type = "" } = preference;
   return {
     inputs: inputs.map((input) => ({
       ...input,
@@ -100,18 +103,18 @@ function preferredInputs({ inputs }: Devices, likes: PreferredDevices): Pick<Dev
 }
 
 function asObjects(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  // The schema has validated it.
+  // The schema has validated the items.
   return Array.isArray(value) ? (value as readonly Readonly<Record<string, unknown>>[]) : [];
 }
 
-/** Sets devices that Patchbay does not support, so that validation rejects them as if the VM named them. */
+/** Sets devices that Patchbay does not support, so that validation rejects them as if the VM requested them. */
 function unsupportedDevices(
   devices: Devices,
-  likes: PreferredDevices,
+  preference: PreferredDevices,
 ): Pick<Devices, "panicDevices" | "sound"> {
-  const { preferredPanicDeviceModel: panic = "", preferredSoundModel: model = "" } = likes;
-  const named = asObjects(devices.panicDevices);
-  const panicDevices = named.length === 0 ? [{}] : named;
+  const { preferredPanicDeviceModel: panic = "", preferredSoundModel: model = "" } = preference;
+  const declared = asObjects(devices.panicDevices);
+  const panicDevices = declared.length === 0 ? [{}] : declared;
   const sound = devices.sound as Readonly<Record<string, unknown>> | undefined;
   return {
     ...(panic === ""
@@ -121,31 +124,31 @@ function unsupportedDevices(
   };
 }
 
-function preferredDisks(spec: VmiSpec, likes: PreferredDevices): Pick<Devices, "disks"> {
+function preferredDisks(spec: VmiSpec, preference: PreferredDevices): Pick<Devices, "disks"> {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   const disks = withDisksOfVolumes(domain.devices?.disks ?? [], volumes);
-  return disks.length === 0 ? {} : { disks: disks.map((disk) => preferredDisk(disk, likes)) };
+  return disks.length === 0 ? {} : { disks: disks.map((disk) => preferredDisk(disk, preference)) };
 }
 
-function preferredNics(spec: VmiSpec, likes: PreferredDevices): Pick<Devices, "interfaces"> {
+function preferredNics(spec: VmiSpec, preference: PreferredDevices): Pick<Devices, "interfaces"> {
   if (spec.domain.devices?.interfaces === undefined) return {};
   const networks = networksOf(spec);
-  return { interfaces: ifacesOf(spec).map((iface) => preferredIface(iface, networks, likes)) };
+  return { interfaces: ifacesOf(spec).map((iface) => preferredIface(iface, networks, preference)) };
 }
 
-function preferredDevices(spec: VmiSpec, likes: PreferredDevices | undefined): VmiSpec {
-  if (likes === undefined) return spec;
+function preferredDevices(spec: VmiSpec, preference: PreferredDevices | undefined): VmiSpec {
+  if (preference === undefined) return spec;
   const devices = spec.domain.devices ?? {};
   return {
     ...spec,
     domain: {
       ...spec.domain,
       devices: {
-        ...preferredFields(devices, likes),
-        ...preferredInputs(devices, likes),
-        ...unsupportedDevices(devices, likes),
-        ...preferredDisks(spec, likes),
-        ...preferredNics(spec, likes),
+        ...preferredFields(devices, preference),
+        ...preferredInputs(devices, preference),
+        ...unsupportedDevices(devices, preference),
+        ...preferredDisks(spec, preference),
+        ...preferredNics(spec, preference),
       },
     },
   };
@@ -155,19 +158,22 @@ type Domain = VmiSpec["domain"];
 type Firmware = NonNullable<Domain["firmware"]>;
 type Bootloader = NonNullable<Firmware["bootloader"]>;
 
-function preferredCpu({ cpu }: Domain, likes: PreferenceSpec): Pick<Domain, "cpu"> {
-  const liked = likes.cpu?.preferredCPUFeatures ?? [];
-  if (liked.length === 0) return {};
+function preferredCpu({ cpu }: Domain, preference: PreferenceSpec): Pick<Domain, "cpu"> {
+  const preferred = preference.cpu?.preferredCPUFeatures ?? [];
+  if (preferred.length === 0) return {};
   const own = cpu?.features ?? [];
-  const more = liked.filter(({ name }) => findByName(own, name) === undefined);
-  return { cpu: { ...cpu, features: [...own, ...more] } };
+  const missing = preferred.filter(({ name }) => findByName(own, name) === undefined);
+  return { cpu: { ...cpu, features: [...own, ...missing] } };
 }
 
-/** The preferred ACPI replaces the template's, as in KubeVirt. */
-function preferredFeatures({ features }: Domain, likes: PreferenceSpec): Pick<Domain, "features"> {
-  if (likes.features === undefined) return {};
-  const { preferredAcpi, preferredApic, preferredKvm } = likes.features;
-  const { preferredPvspinlock, preferredSmm, preferredHyperv } = likes.features;
+/** Merges the features. As in KubeVirt, the preferred ACPI replaces the template's. */
+function preferredFeatures(
+  { features }: Domain,
+  preference: PreferenceSpec,
+): Pick<Domain, "features"> {
+  if (preference.features === undefined) return {};
+  const { preferredAcpi, preferredApic, preferredKvm } = preference.features;
+  const { preferredPvspinlock, preferredSmm, preferredHyperv } = preference.features;
   const passthrough = features?.hypervPassthrough;
   const isPassedThrough = isJsonObject(passthrough) && passthrough["enabled"] === true;
   const hyperv = isJsonObject(preferredHyperv)
@@ -184,66 +190,76 @@ function preferredFeatures({ features }: Domain, likes: PreferenceSpec): Pick<Do
   };
 }
 
-function preferredEfiLoader(likes: NonNullable<PreferenceSpec["firmware"]>): Bootloader["efi"] {
-  if (likes.preferredEfi !== undefined) return likes.preferredEfi;
-  if (likes.preferredUseEfi !== true) return undefined;
-  return omitUnset({ secureBoot: likes.preferredUseSecureBoot });
+function preferredEfiLoader(
+  preference: NonNullable<PreferenceSpec["firmware"]>,
+): Bootloader["efi"] {
+  if (preference.preferredEfi !== undefined) return preference.preferredEfi;
+  if (preference.preferredUseEfi !== true) return undefined;
+  return omitUnset({ secureBoot: preference.preferredUseSecureBoot });
 }
 
 function preferredBootloader(
   own: Bootloader,
-  likes: NonNullable<PreferenceSpec["firmware"]>,
+  preference: NonNullable<PreferenceSpec["firmware"]>,
 ): Bootloader {
-  const serial = omitUnset({ useSerial: likes.preferredUseBiosSerial });
+  const serial = omitUnset({ useSerial: preference.preferredUseBiosSerial });
   if (own.bios !== undefined) return { ...own, bios: { ...serial, ...own.bios } };
   if (own.efi !== undefined) {
-    const secure = likes.preferredEfi === undefined ? likes.preferredUseSecureBoot : undefined;
+    const secure =
+      preference.preferredEfi === undefined ? preference.preferredUseSecureBoot : undefined;
     return { ...own, efi: { ...omitUnset({ secureBoot: secure }), ...own.efi } };
   }
-  if (likes.preferredUseBios === true) return { ...own, bios: serial };
-  return { ...own, ...omitUnset({ efi: preferredEfiLoader(likes) }) };
+  if (preference.preferredUseBios === true) return { ...own, bios: serial };
+  return { ...own, ...omitUnset({ efi: preferredEfiLoader(preference) }) };
 }
 
-function preferredFirmware({ firmware }: Domain, likes: PreferenceSpec): Pick<Domain, "firmware"> {
-  if (likes.firmware === undefined) return {};
+function preferredFirmware(
+  { firmware }: Domain,
+  preference: PreferenceSpec,
+): Pick<Domain, "firmware"> {
+  if (preference.firmware === undefined) return {};
   const own = firmware?.bootloader ?? {};
-  const bootloader = preferredBootloader(own, likes.firmware);
+  const bootloader = preferredBootloader(own, preference.firmware);
   return Object.keys(bootloader).length === 0 ? {} : { firmware: { ...firmware, bootloader } };
 }
 
-function preferredMachine({ machine }: Domain, likes: PreferenceSpec): Pick<Domain, "machine"> {
-  const type = likes.machine?.preferredMachineType ?? "";
+function preferredMachine(
+  { machine }: Domain,
+  preference: PreferenceSpec,
+): Pick<Domain, "machine"> {
+  const type = preference.machine?.preferredMachineType ?? "";
   return type === "" || !isUnset(machine?.type) ? {} : { machine: { ...machine, type } };
 }
 
-/** Offset and timezone are replaced together or not at all. */
-function preferredClock({ clock }: Domain, likes: PreferenceSpec): Pick<Domain, "clock"> {
-  if (likes.clock === undefined) return {};
-  const { preferredClockOffset = {}, preferredTimer } = likes.clock;
-  const isOpen = clock?.utc === undefined && clock?.timezone === undefined;
+/** Applies the preferred clock. The preferred offset has no effect if the template sets `utc` or `timezone`. */
+function preferredClock({ clock }: Domain, preference: PreferenceSpec): Pick<Domain, "clock"> {
+  if (preference.clock === undefined) return {};
+  const { preferredClockOffset = {}, preferredTimer } = preference.clock;
+  const hasNoOffset = clock?.utc === undefined && clock?.timezone === undefined;
   return {
     clock: {
       ...omitUnset({ timer: preferredTimer }),
       ...clock,
-      ...(isOpen ? preferredClockOffset : {}),
+      ...(hasNoOffset ? preferredClockOffset : {}),
     },
   };
 }
 
-function preferredDomain(domain: Domain, likes: PreferenceSpec): Domain {
+function preferredDomain(domain: Domain, preference: PreferenceSpec): Domain {
   return {
     ...domain,
-    ...preferredCpu(domain, likes),
-    ...preferredFeatures(domain, likes),
-    ...preferredFirmware(domain, likes),
-    ...preferredMachine(domain, likes),
-    ...preferredClock(domain, likes),
+    ...preferredCpu(domain, preference),
+    ...preferredFeatures(domain, preference),
+    ...preferredFirmware(domain, preference),
+    ...preferredMachine(domain, preference),
+    ...preferredClock(domain, preference),
   };
 }
 
-function preferredVmiFields(spec: VmiSpec, likes: PreferenceSpec): Partial<VmiSpec> {
-  const { preferredSubdomain = "", preferredArchitecture = "" } = likes;
-  const grace = spec.terminationGracePeriodSeconds ?? likes.preferredTerminationGracePeriodSeconds;
+function preferredVmiFields(spec: VmiSpec, preference: PreferenceSpec): Partial<VmiSpec> {
+  const { preferredSubdomain = "", preferredArchitecture = "" } = preference;
+  const grace =
+    spec.terminationGracePeriodSeconds ?? preference.preferredTerminationGracePeriodSeconds;
   return {
     ...omitUnset({ terminationGracePeriodSeconds: grace }),
     ...(preferredSubdomain !== "" && isUnset(spec.subdomain)
@@ -255,18 +271,20 @@ function preferredVmiFields(spec: VmiSpec, likes: PreferenceSpec): Partial<VmiSp
   };
 }
 
-export function withPreference(template: Template, likes: PreferenceSpec): Template {
-  const spec = preferredDevices(template.spec, likes.devices);
-  const annotations = { ...likes.annotations, ...template.metadata?.annotations };
+export function withPreference(template: Template, preference: PreferenceSpec): Template {
+  const spec = preferredDevices(template.spec, preference.devices);
+  const annotations = { ...preference.annotations, ...template.metadata?.annotations };
   const metadata =
-    likes.annotations === undefined ? template.metadata : { ...template.metadata, annotations };
+    preference.annotations === undefined
+      ? template.metadata
+      : { ...template.metadata, annotations };
   return {
     ...template,
     ...omitUnset({ metadata }),
     spec: {
       ...spec,
-      ...preferredVmiFields(spec, likes),
-      domain: preferredDomain(spec.domain, likes),
+      ...preferredVmiFields(spec, preference),
+      domain: preferredDomain(spec.domain, preference),
     },
   };
 }

@@ -20,10 +20,10 @@ export interface Spread {
   readonly ratio: number;
 }
 
-/** Defaults to two cores for each socket. */
+/** Returns how the vCPUs are spread; by default, with two cores per socket. */
 export function findSpread(preference: PreferenceSpec | undefined): Spread {
-  const older = preference?.preferSpreadSocketToCoreRatio ?? 0;
-  const { across = "SocketsCores", ratio = older === 0 ? DEFAULT_RATIO : older } =
+  const olderRatio = preference?.preferSpreadSocketToCoreRatio ?? 0;
+  const { across = "SocketsCores", ratio = olderRatio === 0 ? DEFAULT_RATIO : olderRatio } =
     preference?.cpu?.spreadOptions ?? {};
   return { across, ratio };
 }
@@ -42,8 +42,8 @@ function spreadTopology(vcpus: number, { across, ratio }: Spread): CpuTopology {
 /** Returns the preferred topology. Expects a count that can be spread evenly; see {@link spreadCauses}. */
 export function chooseTopology(vcpus: number, preference: PreferenceSpec | undefined): CpuTopology {
   if (vcpus === 1) return SINGLE_CPU;
-  const liked = findPreferredTopology(preference);
-  switch (liked) {
+  const preferred = findPreferredTopology(preference);
+  switch (preferred) {
     case "spread":
       return spreadTopology(vcpus, findSpread(preference));
     case "any":
@@ -51,26 +51,26 @@ export function chooseTopology(vcpus: number, preference: PreferenceSpec | undef
     case "sockets":
     case "cores":
     case "threads":
-      return { ...SINGLE_CPU, [liked]: vcpus };
+      return { ...SINGLE_CPU, [preferred]: vcpus };
   }
 }
 
-const RATIO = "Spec.PreferSpreadSocketToCoreRatio or Spec.CPU.PreferSpreadOptions.Ratio of";
+const RATIO_FIELDS = "Spec.PreferSpreadSocketToCoreRatio or Spec.CPU.PreferSpreadOptions.Ratio of";
 
 function describeUnevenSpread(vcpus: number, { across, ratio }: Spread): string | undefined {
   const threads = String(THREADS_PER_CORE);
-  const by = {
+  const spread = {
     SocketsCores: {
-      count: ratio,
-      words: `the ${RATIO} ${String(ratio)} provided by the preference`,
+      divisor: ratio,
+      text: `the ${RATIO_FIELDS} ${String(ratio)} provided by the preference`,
     },
-    CoresThreads: { count: ratio, words: `the number of threads per core ${String(ratio)}` },
+    CoresThreads: { divisor: ratio, text: `the number of threads per core ${String(ratio)}` },
     SocketsCoresThreads: {
-      count: THREADS_PER_CORE * ratio,
-      words: `the number of threads per core ${threads} and ${RATIO} ${String(ratio)}`,
+      divisor: THREADS_PER_CORE * ratio,
+      text: `the number of threads per core ${threads} and ${RATIO_FIELDS} ${String(ratio)}`,
     },
   }[across];
-  return vcpus % by.count === 0 ? undefined : by.words;
+  return vcpus % spread.divisor === 0 ? undefined : spread.text;
 }
 
 /** Reports a vCPU count that cannot be spread evenly. The messages are KubeVirt's. */
@@ -79,8 +79,8 @@ export function spreadCauses(
   preference: PreferenceSpec | undefined,
 ): readonly Cause[] {
   if (findPreferredTopology(preference) !== "spread") return [];
-  const by = describeUnevenSpread(vcpus, findSpread(preference));
-  if (by === undefined) return [];
-  const message = `${String(vcpus)} vCPUs provided by the instance type are not divisible by ${by}`;
+  const divisor = describeUnevenSpread(vcpus, findSpread(preference));
+  if (divisor === undefined) return [];
+  const message = `${String(vcpus)} vCPUs provided by the instance type are not divisible by ${divisor}`;
   return [{ reason: "FieldValueInvalid", field: "instancetype.spec.cpu.guest", message }];
 }

@@ -23,7 +23,7 @@ export interface ContainerRuntimeBench {
   readonly chatterer: readonly string[];
   /** For `execSync`: does not end. */
   readonly sleeper: readonly string[];
-  /** Absolute and existing. */
+  /** Absolute path of an existing directory. */
   readonly logDirectory: string;
   readonly cgroupParent: string;
   /** Resolves when at least this much time has passed. */
@@ -59,7 +59,7 @@ export function sandboxConfigFor(
   };
 }
 
-/** Configuration of an unprivileged container. */
+/** Returns the configuration of an unprivileged container. */
 export function containerConfigFor(
   bench: Pick<ContainerRuntimeBench, "image">,
   command: readonly string[],
@@ -100,7 +100,7 @@ export function containerConfigFor(
 /** Timeout for `vi.waitFor`, milliseconds. */
 export const SOON = { timeout: 15_000, interval: 20 };
 
-/** Resolves when a runner would handle a request to end, and a stubborn one would ignore it. */
+/** Waits until a runner handles requests to end, or a stubborn program ignores them. */
 export async function untilListening(
   { runtime, listening }: Pick<ContainerRuntimeBench, "runtime" | "listening">,
   id: string,
@@ -110,7 +110,7 @@ export async function untilListening(
   }, SOON);
 }
 
-/** Retries, because containerd 1.6 fails once when a removal coincides with a container's end. */
+/** Retries the stop, because containerd 1.6 fails once when it coincides with a container's end. */
 export async function removeAllSandboxes(runtime: ContainerRuntime): Promise<void> {
   for (const { id } of await runtime.listSandboxes()) {
     await vi.waitFor(() => runtime.stopSandbox(id), SOON);

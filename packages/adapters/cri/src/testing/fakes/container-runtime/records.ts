@@ -14,7 +14,6 @@ import type {
   SandboxSummary,
 } from "@patchbay/core/interfaces";
 
-/** Limit of a program's output. */
 const OUTPUT_BYTES_MAX = 64 * 1024;
 
 export interface SandboxRecord {
@@ -65,32 +64,32 @@ export function newSandbox(config: SandboxConfig, index: number, nowMs: number):
 export function newContainer(
   box: SandboxRecord,
   config: ContainerConfig,
-  made: { readonly index: number; readonly nowMs: number; readonly imageRef: string },
+  creation: { readonly index: number; readonly nowMs: number; readonly imageRef: string },
 ): ContainerRecord {
   const { name, attempt } = config.metadata;
   const { labels, annotations, image } = config;
   const status: ContainerStatus = {
-    id: `container-${String(made.index)}`,
+    id: `container-${String(creation.index)}`,
     name,
     attempt,
     image,
     labels,
     annotations,
     state: "CREATED",
-    createdAt: BigInt(made.nowMs) * 1_000_000n,
+    createdAt: BigInt(creation.nowMs) * 1_000_000n,
     startedAt: 0n,
     finishedAt: 0n,
     exitCode: 0,
     reason: "",
     message: "",
-    imageRef: made.imageRef,
+    imageRef: creation.imageRef,
     logPath: `${box.config.logDirectory}/${config.logPath}`,
   };
   return { sandboxId: box.status.id, config, status, writtenBytes: 0 };
 }
 
-function hasLabels(has: Readonly<Record<string, string>>, filter: RuntimeFilter): boolean {
-  return Object.entries(filter.labels ?? {}).every(([key, value]) => has[key] === value);
+function hasLabels(labels: Readonly<Record<string, string>>, filter: RuntimeFilter): boolean {
+  return Object.entries(filter.labels ?? {}).every(([key, value]) => labels[key] === value);
 }
 
 export function listSandboxRecords(
