@@ -5,10 +5,10 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError, messageOf } from "@patchbay/base";
 import { readEnvironment } from "./config.ts";
 
-/** The plugin may prompt a person. */
+/** Deadline of the plugin, in milliseconds, long enough to prompt a person. */
 const PLUGIN_TIMEOUT_MS = 60_000;
 
-/** Source: Kubernetes client.authentication.k8s.io/v1 ExecCredentialStatus */
+/** Credentials as PEM and a token. Source: Kubernetes client.authentication.k8s.io/v1 ExecCredentialStatus */
 export interface PluginCredentials {
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -16,11 +16,10 @@ export interface PluginCredentials {
 }
 
 interface CachedCredentials extends PluginCredentials {
-  /** RFC 3339. Unset: the credentials do not expire. */
+  /** Time of expiry, RFC 3339; undefined if the credentials do not expire. */
   readonly expiresAt: string | undefined;
 }
 
-/** A kubeconfig's `exec`. */
 interface PluginCommand {
   readonly command: string;
   readonly args: readonly string[];
@@ -44,10 +43,10 @@ function parseCommand(exec: JsonObject): PluginCommand {
 }
 
 /**
- * Returns standard output. Unlike programs of a ProcessRunner, the plugin stays in this process group, because only the
- * terminal's foreground group may prompt a person.
+ * Returns the plugin's standard output. Unlike programs of a ProcessRunner, the plugin stays in this process group,
+ * because only the terminal's foreground group may prompt a person.
  */
-function run({ command, args, env }: PluginCommand): Promise<string> {
+function runPlugin({ command, args, env }: PluginCommand): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const options = {
     env: { ...readEnvironment(), ...env },
@@ -86,7 +85,7 @@ export class ExecPlugin {
   readonly #exec: JsonObject;
   #credentials: CachedCredentials | undefined;
 
-  /** `path` is the kubeconfig's, for errors. */
+  /** `path` is the path of the kubeconfig, for errors. */
   constructor(path: string, exec: JsonObject) {
     this.#path = path;
     this.#exec = exec;
@@ -97,7 +96,7 @@ export class ExecPlugin {
     const cached = this.#credentials;
     if (!isRefused && cached !== undefined && isCurrent(cached)) return cached;
     try {
-      this.#credentials = parseCredentials(await run(parseCommand(this.#exec)));
+      this.#credentials = parseCredentials(await runPlugin(parseCommand(this.#exec)));
       return this.#credentials;
     } catch (error) {
       throw new AppError(
